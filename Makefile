@@ -90,7 +90,7 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, shell, workflows
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict *.yaml package/*.yaml policies deployments examples .github
-	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh .github/actions/*/*.sh
+	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
 
 lint-images: .venv/dev ## Check the Dockerfiles and the shell scripts of images

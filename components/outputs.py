@@ -36,6 +36,7 @@ class EksOutputs(TypedDict):
     subnetIds: Annotated[dict[str, Text], "ids of the private subnets with the nodes, by zone"]
     nodeRoleArn: Annotated[Text, "ARN of the IAM role of every node"]
     nodeGroups: Annotated[dict[str, list[Text]], "names of the managed node groups, by GPU pool"]
+    amiPipelines: NotRequired[Annotated[dict[str, Text], "ARNs of the pipelines that build node images, by entry of `amis`"]]
     runnerSets: Annotated[dict[str, RunnerSetOutputs], _SETS]
 
 

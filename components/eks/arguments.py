@@ -50,6 +50,7 @@ def gpu_node_group_args(
         if pool.node_config
         else None,
         security_group_id=cluster.security_group_id if pool.efa_interfaces else None,
+        **({"ami_id": image, **cluster.joining} if (image := settings.image_id(pool_name)) else {}),
         cluster_label=name,
         pool_name=pool_name,
         stack_tag=context.stack,

@@ -17,6 +17,7 @@ from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
+from components.eks.joining import joining
 from components.eks.launch import launch_template
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
@@ -217,6 +218,8 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         # With the plain string a node group could start before its cluster exists.
         self.cluster_name = control_plane.urn.apply(lambda _: self._cluster_name)
         self.kubeconfig = control_plane.kubeconfig_json
+        self.joining = joining(control_plane.eks_cluster)
+        """What nodes with an image of your own need to join, by argument of GpuNodeGroup."""
         self.kubernetes_provider = kubernetes_provider(name, self._cluster_name, kubeconfig=self.kubeconfig, parent=self)
         self._admins(name, settings)
         role, rights = self._node_role(name)

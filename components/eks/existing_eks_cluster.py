@@ -13,6 +13,7 @@ import pulumi_aws as aws
 from components.component import Component
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
+from components.eks.joining import joining
 from components.kubernetes.deliver import by_helm
 from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
 from components.kubernetes.provider import kubernetes_provider
@@ -59,6 +60,8 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
         self.cluster_name, self.node_role_arn, self.subnets = existing.name, existing.node_role_arn, {**existing.subnets}
         cluster = aws.eks.Cluster.get(f"{name}-control-plane", existing.name, opts=pulumi.ResourceOptions(parent=self))
         self.vpc_id, self.security_group_id = _in_vpc(cluster, "vpc_id"), _in_vpc(cluster, "cluster_security_group_id")
+        self.joining = joining(pulumi.Output.from_input(cluster))
+        """What nodes with an image of your own need to join, by argument of GpuNodeGroup."""
         self.kubeconfig = pulumi.Output.all(cluster.endpoint, cluster.certificate_authority).apply(
             lambda found: kubeconfig(existing.name, settings.region, *found)
         )

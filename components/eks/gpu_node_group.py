@@ -1,6 +1,6 @@
 """A GPU pool on EKS: one managed node group per zone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -10,17 +10,17 @@ from pydantic import Field
 from components.arguments import checked, settings, typed, wrong
 from components.component import PackagedComponent
 from components.eks.launch import launch_template
-from components.eks.managed_nodes import ManagedNodes, managed_nodes
+from components.eks.managed_nodes import CUSTOM, ManagedNodes, managed_nodes
 from components.eks.node_options import NodeOptions, placement_group
 from components.kubernetes.args import SharingArgs
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.offer import allocatable, least
-from fleet.facts.scheduling import BLOCK_TYPE_TAG, EKS_PROFILE, GPU_RESOURCE, RESERVED_NODES_TAG, resource_tags
+from fleet.facts.scheduling import BLOCK_TYPE_TAG, EKS_PROFILE, GPU_RESOURCE, RESERVED_NODES_TAG, Taint, resource_tags
 from fleet.providers.eks.cluster import EksVersion, Principal, SubnetId
 from fleet.providers.eks.efa import interfaces
 from fleet.providers.eks.groups import zone_groups
-from fleet.providers.eks.node_config import user_data
-from fleet.providers.eks.nodes import EksPool
+from fleet.providers.eks.node_config import Joining, user_data
+from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.providers.tags import AWS_TAGS, fixed_tags
 from fleet.settings.model import LabelValue, TagKey, TagValue, cpu_text, go_duration
 
@@ -106,6 +106,15 @@ class GpuNodeGroupArgs(TypedDict):
     """Elastic Fabric Adapters of a node. Default: 0."""
     placement_group: NotRequired[PlacementGroupArgs]
     """Where EC2 places the nodes. Default: anywhere in the zone."""
+    ami_id: NotRequired[str]
+    """Id of an AMI of your own, made from AWS' AL2023 image for NVIDIA GPUs. It needs `clusterEndpoint`,
+    `clusterCertificateAuthority` and `serviceCidr`. Default: AWS' image."""
+    cluster_endpoint: NotRequired[pulumi.Input[str]]
+    """https address of the cluster's API server."""
+    cluster_certificate_authority: NotRequired[pulumi.Input[str]]
+    """The cluster's certificate authority, in base64 as EKS returns it."""
+    service_cidr: NotRequired[pulumi.Input[str]]
+    """Address range of the cluster's services, such as 172.20.0.0/16."""
     security_group_id: NotRequired[pulumi.Input[str]]
     """The cluster's own security group. Nodes with `efaInterfaces` need it."""
     cluster_label: NotRequired[str]
@@ -125,20 +134,27 @@ class _Settings(EksPool):
     pool_name: LabelValue
     stack_tag: TagValue | None = None
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=AWS_TAGS.most)] = Field(default_factory=dict)
+    image_id: Annotated[AmiId | None, Field(alias="amiId")] = None
 
 
+_JOINING = ("clusterEndpoint", "clusterCertificateAuthority", "serviceCidr")
+"""What the user data of an image of your own must have besides the cluster's name. EKS adds it for its own image alone."""
 _NAMES = {"capacity": "capacityType", "nodes.min": "minNodes", "nodes.max": "maxNodes", "zones": "subnetIds"}
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The settings of a pool, and the values that may be outputs. `subnet_ids` are by zone."""
+    """The settings of a pool, and the values that may be outputs.
+
+    `subnet_ids` are by zone. `joining` has the values of `_JOINING`; it is empty for AWS' image.
+    """
 
     settings: _Settings
     cluster_name: pulumi.Input[str]
     node_role_arn: pulumi.Input[str]
     subnet_ids: Mapping[str, pulumi.Input[str]]
     security_group_id: pulumi.Input[str] | None
+    joining: Sequence[pulumi.Input[str]]
 
 
 class GpuNodeGroup(PackagedComponent[Read]):
@@ -173,18 +189,27 @@ class GpuNodeGroup(PackagedComponent[Read]):
             raise wrong("subnetIds", f"the reservation is in {missing[0]}; add the subnet of that zone")
         if found.efa_interfaces and group is None:
             raise wrong("securityGroupId", "EFA interfaces need the security group of the cluster; add it")
+        joins = [key for key in _JOINING if key in inputs]
+        if found.image_id is None and joins:
+            raise wrong(joins[0], "AWS' image gets it from EKS; remove it, or add amiId")
+        if found.image_id is not None and len(joins) < len(_JOINING):
+            absent = next(key for key in _JOINING if key not in inputs)
+            raise wrong(absent, "nodes with an AMI of your own need it to join the cluster, because EKS adds nothing; add it")
         arn = inputs["nodeRoleArn"]
         if isinstance(arn, str):
             typed("nodeRoleArn", arn, Principal)
         else:
             arn = checked("nodeRoleArn", arn, _is_arn, "not an ARN; pass the arn of the role, not its name or id")
-        return Read(found, cluster_name, arn, {zone: subnets[zone] for zone in zones}, group)
+        joining = [inputs[key] for key in joins]
+        return Read(found, cluster_name, arn, {zone: subnets[zone] for zone in zones}, group, joining)
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         pool, reservation = args.settings, args.settings.reservation
         block = pool.capacity == CAPACITY_BLOCK
+        labels, taints = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE), (EKS_PROFILE.gpu_taint,)
         options = NodeOptions(
-            user_data=user_data(pool.node_config) if pool.node_config else None,
+            image_id=pool.image_id,
+            user_data=_user_data(args, labels, taints),
             capacity_block_type=pool.instance_types[0] if block else None,
             interfaces=interfaces(pool.machines[0], pool.efa_interfaces) if pool.efa_interfaces else (),
             security_group_id=args.security_group_id,
@@ -195,18 +220,17 @@ class GpuNodeGroup(PackagedComponent[Read]):
         template = launch_template(
             f"{name}-launch", pool.disk, tags, reservation.id if reservation else None, parent=self, options=options
         )
-        labels = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE)
         shared = ManagedNodes(
             cluster_name=args.cluster_name,
             kubernetes_version=pool.kubernetes_version,
             node_role_arn=args.node_role_arn,
-            ami_type="AL2023_x86_64_NVIDIA",
+            ami_type=CUSTOM if pool.image_id else "AL2023_x86_64_NVIDIA",
             capacity_type=CAPACITY_TYPE[pool.capacity],
             # EKS reads the type of a capacity block from the template.
             instance_types=() if block else pool.instance_types,
             template=template,
             labels=labels,
-            taints=(EKS_PROFILE.gpu_taint,),
+            taints=taints,
             tags=_tags(pool),
             owner_tags=pool.tags,
             idle_delay=go_duration(pool.idle_delay),
@@ -225,6 +249,20 @@ class GpuNodeGroup(PackagedComponent[Read]):
     def names(self) -> dict[str, pulumi.Output[str]]:
         """Names of the node groups by zone. Unlike the output, each is known by itself."""
         return dict(self._names)
+
+
+def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -> str | pulumi.Output[str] | None:
+    config = args.settings.node_config
+    if args.settings.image_id is None:
+        return user_data(config) if config else None
+
+    def joined(found: Sequence[str | None]) -> str:
+        # A simulated cloud may return None.
+        name, endpoint, authority, cidr = (value or "" for value in found)
+        return user_data(config, Joining(name, endpoint, authority, cidr, labels, taints))
+
+    later: pulumi.Output[str] = pulumi.Output.all(args.cluster_name, *args.joining).apply(joined)
+    return later
 
 
 def _is_arn(text: str) -> bool:

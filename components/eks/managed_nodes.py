@@ -12,13 +12,17 @@ from fleet.facts import versions
 from fleet.facts.scheduling import EKS_EFFECT, IDLE_DELAY_TAG, TEMPLATE, Taint
 from fleet.settings.model import Scale
 
+CUSTOM = "CUSTOM"
+"""The type of an image of your own (EKS API, AMITypes)."""
+
 
 @dataclass(frozen=True, slots=True)
 class ManagedNodes:
     """What all node groups of a pool share. `cluster_name` depends on the control plane. `ready` must exist before.
 
-    `template` is the pool's launch template. `tags` are those of the node groups. `owner_tags` reach the instances. `idle_delay`
-    is a Go duration, "" for the autoscaler's default. `reserved` says that a capacity reservation holds the machines.
+    `template` is the pool's launch template. If it has an image id, `ami_type` is CUSTOM. `tags` are those of the node groups.
+    `owner_tags` reach the instances. `idle_delay` is a Go duration, "" for the autoscaler's default. `reserved` says that a
+    capacity reservation holds the machines.
     """
 
     cluster_name: pulumi.Input[str]
@@ -47,8 +51,9 @@ def managed_nodes(
         node_role_arn=args.node_role_arn,
         subnet_ids=list(subnet_ids),
         ami_type=args.ami_type,
-        version=args.kubernetes_version,
-        release_version=versions.KUBERNETES[args.kubernetes_version].ami_release,
+        # EKS refuses a version, and every other type, beside an image id (pulumi/pulumi-eks#1283, #1463).
+        version=None if args.ami_type == CUSTOM else args.kubernetes_version,
+        release_version=None if args.ami_type == CUSTOM else versions.KUBERNETES[args.kubernetes_version].ami_release,
         capacity_type=args.capacity_type,
         instance_types=list(args.instance_types) or None,
         launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=args.template.id, version=args.template.latest_version.apply(str)),

@@ -19,13 +19,14 @@ from fleet.providers.eks.root_disk import DiskPerformance
 class NodeOptions:
     """Options of the nodes of one group.
 
-    `user_data` is a MIME document, not base64. `capacity_block_type` is the instance type of a capacity block; the reservation's
-    id is an argument of the template. `security_group_id` is for `interfaces`, the cluster's own group: it allows all traffic
-    within itself in both directions, which EFA needs (EKS user guide, security group requirements). `placement_group` is a name.
-    `disk` is the performance of the root disk, which `launch_template` writes.
+    `image_id` is an AMI of your own. `user_data` is a MIME document, not base64. `capacity_block_type` is the instance type of a
+    capacity block; the reservation's id is an argument of the template. `security_group_id` is for `interfaces`, the cluster's
+    own group: it allows all traffic within itself in both directions, which EFA needs (EKS user guide, security group
+    requirements). `placement_group` is a name. `disk` is the performance of the root disk, which `launch_template` writes.
     """
 
-    user_data: str | None = None
+    image_id: str | None = None
+    user_data: str | pulumi.Output[str] | None = None
     capacity_block_type: str | None = None
     interfaces: Sequence[Interface] = ()
     security_group_id: pulumi.Input[str] | None = None
@@ -39,7 +40,8 @@ NO_OPTIONS = NodeOptions()
 def template_inputs(options: NodeOptions) -> dict[str, Any]:
     """The inputs of a launch template for the options; None for each that is off."""
     return {
-        "user_data": base64.b64encode(options.user_data.encode()).decode() if options.user_data else None,
+        "image_id": options.image_id,
+        "user_data": _encoded(options.user_data),
         # EKS reads the type of a capacity block from the template, and refuses a second one on the group (EKS user guide, managed
         # node groups with Capacity Blocks).
         "instance_type": options.capacity_block_type,
@@ -49,6 +51,14 @@ def template_inputs(options: NodeOptions) -> dict[str, Any]:
         "network_interfaces": [_interface(each, options.security_group_id) for each in options.interfaces] or None,
         "placement": aws.ec2.LaunchTemplatePlacementArgs(group_name=options.placement_group) if options.placement_group else None,
     }
+
+
+def _encoded(text: str | pulumi.Output[str] | None) -> pulumi.Input[str] | None:
+    return text.apply(_base64) if isinstance(text, pulumi.Output) else _base64(text) if text else None
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def placement_group(name: str, group: PlacementGroup | None, *, parent: pulumi.Resource) -> pulumi.Input[str] | None:

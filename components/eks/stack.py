@@ -14,10 +14,11 @@ from components.eks.caches import EksCaches, EksCachesArgs
 from components.eks.cloudwatch import CloudWatch, CloudWatchArgs
 from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
+from components.eks.gpu_ami import GpuAmi, GpuAmiArgs
 from components.eks.gpu_node_group import GpuNodeGroup
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
-from components.outputs import Built
+from components.outputs import Built, EksOutputs
 from fleet.providers.eks import existing as settings_of_existing
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.quotas import eks_quotas
@@ -56,6 +57,22 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         )
         for pool_name in settings.pools
     }
+    pipelines: dict[str, pulumi.Input[str]] = {
+        ami: GpuAmi(
+            f"{name}-{ami}-ami",
+            GpuAmiArgs(
+                settings=held,
+                kubernetes_version=settings.kubernetes_version,
+                physical_name=f"{context.cluster_name(name)}-{ami}",
+                region=settings.region,
+                vpc_id=cluster.vpc_id,
+                subnet_id=next(iter(cluster.subnets.values())),
+                tags=context.tags,
+            ),
+            opts=pulumi.ResourceOptions(providers=cloud),
+        ).pipeline_arn
+        for ami, held in settings.amis.items()
+    }
     inside = Inside(
         name=name,
         settings=settings,
@@ -66,19 +83,19 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         physical_name=context.cluster_name(name),
         disk_tags=fixed_tags(context.stack, name),
     )
-    return Built(
-        {
-            "provider": "eks",
-            "clusterName": cluster.cluster_name,
-            "region": settings.region,
-            "vpcId": cluster.vpc_id,
-            "subnetIds": cluster.subnets,
-            "nodeRoleArn": cluster.node_role_arn,
-            "nodeGroups": {pool_name: list(group.names.values()) for pool_name, group in groups.items()},
-            "runnerSets": install(inside, fleet, private_key),
-        },
-        cluster.kubeconfig,
-    )
+    outputs: EksOutputs = {
+        "provider": "eks",
+        "clusterName": cluster.cluster_name,
+        "region": settings.region,
+        "vpcId": cluster.vpc_id,
+        "subnetIds": cluster.subnets,
+        "nodeRoleArn": cluster.node_role_arn,
+        "nodeGroups": {pool_name: list(group.names.values()) for pool_name, group in groups.items()},
+        "runnerSets": install(inside, fleet, private_key),
+    }
+    if pipelines:
+        outputs["amiPipelines"] = pipelines
+    return Built(outputs, cluster.kubeconfig)
 
 
 def _backings(

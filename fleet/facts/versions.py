@@ -209,6 +209,7 @@ CNCF_LAUNCHER_IMAGE = IMAGES["cncf-cloudrunner"].reference
 EXPORTER_IMAGE = IMAGES["dcgm-exporter"].reference
 PROMETHEUS_IMAGE = IMAGES["prometheus"].reference
 OPERATOR_DRIVER: str = _DATA["driver"]["gpu-operator"]["version"]
+AMI_TOOLKIT: str = _DATA["ami"]["toolkit"]["version"]
 VM_TOOLKIT: str = _DATA["vm"]["toolkit"]["version"]
 NVKIND = entry(Nvkind, _DATA["vm"]["nvkind"])
 _KUBEFLOW = _DATA["kubeflow"]

@@ -16,15 +16,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from fleet.facts.eks_images import BAD_BUILDS
+
 from . import kinds, schema
 from .read import Later, count, items, keys, line, shown, strings, text, walk
 from .rule import Args, Rule, Section, Severity
 
 VERSIONS = ("1.34", "1.35", "1.36")
 """Kubernetes minor versions of `fleet/facts/data/versions.toml`."""
-
-BAD_BUILDS = ("20260930", "20261003")
-"""Build dates of EKS images whose kernel panics (awslabs/amazon-eks-ami#2845)."""
 
 _AMI = re.compile(r"ami-[0-9a-z]+")
 # 1.2.3-20260131 of Amazon Linux, 1.2.3-29cc92cc of Bottlerocket (EKS user guide, AMI versions).

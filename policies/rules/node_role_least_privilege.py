@@ -29,8 +29,10 @@ ALLOWED = (
     "AmazonEC2ContainerRegistryPullOnly",
     "AmazonEC2ContainerRegistryReadOnly",
     "AmazonSSMManagedInstanceCore",
+    "EC2InstanceProfileForImageBuilder",
 )
-"""The policies that EKS requires on a node (EKS user guide, node IAM role), and Session Manager instead of SSH."""
+"""The policies that EKS requires on a node (EKS user guide, node IAM role), Session Manager instead of SSH, and what a machine
+needs that builds a node image (EC2 Image Builder user guide, prerequisites): it reads components and writes its log."""
 
 _EC2 = "ec2.amazonaws.com"
 _MANAGED = ":iam::aws:policy/"

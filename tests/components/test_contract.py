@@ -25,6 +25,7 @@ TOKENS = {
     "ExistingEksCluster": "gpu-ci:index:ExistingEksCluster",
     "ExistingOkeCluster": "gpu-ci:index:ExistingOkeCluster",
     "GitTree": "gpu-ci:index:GitTree",
+    "GpuAmi": "gpu-ci:index:GpuAmi",
     "GpuJob": "gpu-ci:index:GpuJob",
     "GpuMonitoring": "gpu-ci:index:GpuMonitoring",
     "GpuNodeGroup": "gpu-ci:index:GpuNodeGroup",

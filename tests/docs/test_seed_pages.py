@@ -10,6 +10,7 @@ TROUBLE, OPERATE, OCI = "docs/troubleshooting.md", "docs/operate.md", "docs/oci-
 
 PARTS: dict[str, tuple[str, ...]] = {
     "docs/monitoring.md#one-exporter-and-one-engine-per-gpu-node": ("dcgm-counters.csv", "every 15 s"),
+    "docs/ami.md#build": ("start-image-pipeline-execution", "built: {id: ami-"),
     "docs/monitoring.md#labels": ("kubernetes_node", "scale_set"),
     "docs/monitoring.md#cloudwatch": (
         "amazon-cloudwatch-observability",

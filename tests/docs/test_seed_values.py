@@ -129,6 +129,12 @@ def test_the_example_has_the_guides_table_of_types(pool, machine, gpus, gpu, vcp
     assert f"# {use}" in EXAMPLE.read_text(), "the example says what the pool is for"
 
 
+def test_the_example_has_the_guides_image():
+    cluster: Any = load(read_stack(EXAMPLE)).clusters["usw2"]
+    assert [name for name, pool in cluster.pools.items() if pool.ami == "gpu"] == ["t4-medium", "v100"]
+    assert cluster.amis["gpu"].built is None, "nobody has built it"
+
+
 @pytest.mark.parametrize("prefix", ["g4dn.", "p3.", "p4d."])
 def test_the_guides_families_are_known(prefix):
     assert [machine for machine in hardware.machines("aws") if machine.name.startswith(prefix)]

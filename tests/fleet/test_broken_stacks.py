@@ -2888,6 +2888,122 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "rules run once a minute; write a time of at least 1m, such as 10m",
         '"30s"',
     ),
+    "ami-name": (
+        "gpu-ci:clusters.usw2.amis.GPU",
+        "the name of an AMI has lower-case letters, digits and hyphens, at most 27, and does not start with ami-; rename it",
+        '"GPU"',
+    ),
+    "ami-built-id": (
+        "gpu-ci:clusters.usw2.amis.gpu.built.id",
+        "not the id of an AMI; write ami-… as AWS shows it",
+        '"img-1"',
+    ),
+    "ami-of-a-pool": (
+        "gpu-ci:clusters.usw2.pools.t4.ami",
+        "neither an entry of amis nor the id of an AMI; write one of them",
+        '"AMI-0123"',
+    ),
+    "ami-release": (
+        "gpu-ci:clusters.usw2.amis.gpu.release",
+        "not a release of an EKS image; write it as AWS does, for example 1.36.3-20260911",
+        '"v20260714"',
+    ),
+    "ami-toolkit": (
+        "gpu-ci:clusters.usw2.amis.gpu.toolkit",
+        "not a package version; write for example 1.19.1-1",
+        '"1.19"',
+    ),
+    "ami-image-without-digest": (
+        "gpu-ci:clusters.usw2.amis.gpu.prePull.0",
+        "an image of an AMI has its registry and its digest; write registry.example.com/name@sha256:…",
+        '"docker.io/nvidia/cuda:12.8.1"',
+    ),
+    "ami-image-twice": (
+        "gpu-ci:clusters.usw2.amis.gpu.prePull",
+        "an image is given twice; remove one",
+        '["registry.example.com/ci@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaa…',
+    ),
+    "ami-schedule": (
+        "gpu-ci:clusters.usw2.amis.gpu.schedule",
+        "not a schedule of EC2 Image Builder; write for example cron(0 4 1 * ? *)",
+        '"every month"',
+    ),
+    "ami-kernel-panics": (
+        "gpu-ci:clusters.usw2.amis.gpu.release",
+        "its kernel panics (awslabs/amazon-eks-ami#2845); use another release",
+        '"1.34.11-20260930"',
+    ),
+    "ami-built-kernel-panics": (
+        "gpu-ci:clusters.usw2.amis.gpu.built.release",
+        "its kernel panics (awslabs/amazon-eks-ami#2845); use another release",
+        '"1.34.11-20260930"',
+    ),
+    "ami-driver-of-release": (
+        "gpu-ci:clusters.usw2.amis.gpu.driverBranch",
+        "release 1.34.9-20260714 has driver 580.159.03; remove driverBranch, or use a release of that branch",
+        "595",
+    ),
+    "ami-driver-without-release": (
+        "gpu-ci:clusters.usw2.amis.gpu.driverBranch",
+        "no release for Kubernetes 1.34 is known to have driver branch R595; write release, too",
+        "595",
+    ),
+    "ami-of-another-minor": (
+        "gpu-ci:clusters.usw2.amis.gpu.release",
+        "a node has the Kubernetes minor of its image, and the cluster has 1.34; use a release of that minor",
+        '"1.36.3-20260911"',
+    ),
+    "ami-built-for-another-minor": (
+        "gpu-ci:clusters.usw2.amis.gpu.built.release",
+        "a node has the Kubernetes minor of its image, and the cluster has 1.34; use a release of that minor",
+        '"1.36.3-20260911"',
+    ),
+    "ami-built-on-another-cloud": (
+        "gpu-ci:clusters.usw2.amis.gpu.buildType",
+        "not an EC2 type of x86_64, which can run the image; write one such as g4dn.xlarge",
+        '"VM.GPU.A10.1"',
+    ),
+    "ami-region": (
+        "gpu-ci:clusters.usw2.amis.gpu.regions.0",
+        "not another commercial AWS region (the cluster's own has the image anyway); write one such as us-east-2",
+        '"us-west-2"',
+    ),
+    "ami-region-twice": (
+        "gpu-ci:clusters.usw2.amis.gpu.regions",
+        "a region is given twice; remove one",
+        '["us-east-1", "us-east-1"]',
+    ),
+    "ami-unknown": (
+        "gpu-ci:clusters.usw2.pools.t4.ami",
+        "no entry of amis has this name (known: gpu); add it there, or write the id of an AMI",
+        '"cuda"',
+    ),
+    "ami-larger-than-its-nodes": (
+        "gpu-ci:clusters.usw2.pools.t4.disk",
+        "its image has a root volume of 300Gi, and EC2 refuses a smaller disk; raise disk",
+        '"200Gi"',
+    ),
+    "ami-of-bottlerocket": (
+        "gpu-ci:clusters.usw2.pools.t4.ami",
+        "an image of your own is made from al2023-nvidia; remove ami, or use that image",
+        '"gpu"',
+    ),
+    "ami-driver-drops-volta": (
+        "gpu-ci:clusters.usw2.amis.gpu",
+        (
+            "V100 (p3.2xlarge) works with driver branch R580 or older; "
+            "pool t4 uses this image; write another driverBranch or release"
+        ),
+        '"595"',
+    ),
+    "ami-driver-on-its-builder": (
+        "gpu-ci:clusters.usw2.amis.gpu.buildType",
+        (
+            "V100 (p3.2xlarge) works with driver branch R580 or older; "
+            "the build tests the image on this type; use another type or driver"
+        ),
+        '"595"',
+    ),
 }
 
 

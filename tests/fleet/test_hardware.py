@@ -81,6 +81,7 @@ UNITS = {
     "gp3-gb": 0.08 / 730,
     "gp3-iops": 0.005 / 730,
     "gp3-mibps": 0.04 / 730,
+    "ebs-snapshot-gb": 0.05 / 730,
     "efs-gb": 0.30 / 730,
     "oke-enhanced-cluster": 0.10,
     "oci-e5-ocpu": 0.03,
@@ -91,7 +92,12 @@ UNITS = {
     "oci-fss-gb": 0.30 / 730,
 }
 """What is paid by the hour beside machines, in USD."""
-SOURCED = {"gp3-iops": {"us-east-1"}, "gp3-mibps": {"us-east-1"}, "efs-gb": {"us-east-1", "us-west-2"}}
+SOURCED = {
+    "ebs-snapshot-gb": {"us-east-1"},
+    "gp3-iops": {"us-east-1"},
+    "gp3-mibps": {"us-east-1"},
+    "efs-gb": {"us-east-1", "us-west-2"},
+}
 """Regions in which a source names the price, where that is not all of ours."""
 
 

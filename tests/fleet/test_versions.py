@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from fleet.facts import hardware, versions
+from fleet.facts.eks_images import BAD_BUILDS
 from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.versions import (
     CHARTS,
@@ -31,7 +32,6 @@ from fleet.facts.versions import (
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.talos.nodes import TalosDriver
 from fleet.settings.compatibility import driver_version
-from policies.rules.ami_and_node_version_pinned import BAD_BUILDS
 from tests.builders import read_stack
 
 ROOT = Path(versions.__file__).parents[2]
@@ -66,7 +66,10 @@ def test_every_version_has_a_source_and_an_iso_date(name: str, row: dict[str, An
 
 def test_every_row_is_read() -> None:
     own = {"talos", "talos-kubernetes", "runner-gpu"}
-    assert set(DATA) == {"charts", "chart-images", "images", "kubernetes", "oke", "vm", "kubeflow", "driver", "daemonsets"} | own
+    assert (
+        set(DATA)
+        == {"charts", "chart-images", "images", "kubernetes", "oke", "vm", "ami", "kubeflow", "driver", "daemonsets"} | own
+    )
     assert set(TALOS) == set(DATA["talos"])
     assert set(TALOS_KUBERNETES) == set(DATA["talos-kubernetes"])
     assert set(CHARTS) == set(DATA["charts"])
@@ -83,6 +86,7 @@ def test_every_row_is_read() -> None:
     }
     assert set(DATA["vm"]) == {"toolkit", "nvkind", "downloads"}
     assert DATA["vm"]["toolkit"]["version"] == versions.VM_TOOLKIT
+    assert {name: row["version"] for name, row in DATA["ami"].items()} == {"toolkit": versions.AMI_TOOLKIT}
     assert DATA["vm"]["nvkind"]["version"] == NVKIND.version
     assert set(DOWNLOADS) == set(DATA["vm"]["downloads"])
     assert DATA["kubeflow"] == {

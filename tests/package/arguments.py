@@ -156,6 +156,13 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "placementGroup": {"name": "close"},
             "securityGroupId": "sg-0123456789abcdef0",
         },
+        {
+            **NODES,
+            "amiId": "ami-0123456789abcdef0",
+            "clusterEndpoint": "https://api.example.com",
+            "clusterCertificateAuthority": "Y2VydGlmaWNhdGU=",
+            "serviceCidr": "172.20.0.0/16",
+        },
     ],
     "GpuOperator": [
         {},
@@ -278,6 +285,13 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
         ({"nodeRoleArn": "nodes"}, "nodeRoleArn", "arn:aws:iam::"),
         ({"capacityType": "cheap"}, "capacityType", "spot"),
         ({"nodeConfig": {"kubelet": {"config": {"maxPods": 20.0}}}}, "nodeConfig.kubelet.config.maxPods", "remove it"),
+        (
+            {"amiId": "ami-0123456789abcdef0", "clusterEndpoint": "https://api.example.com"},
+            "clusterCertificateAuthority",
+            "add it",
+        ),
+        ({"serviceCidr": "172.20.0.0/16"}, "serviceCidr", "add amiId"),
+        ({"amiId": "gpu"}, "amiId", "ami-"),
     ],
     "OciGpuRunner": [
         ({"kind": "container"}, "kind", "vm-per-job"),

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fleet.facts import versions
-from policies.rules.ami_and_node_version_pinned import BAD_BUILDS, RULE, VERSIONS
+from fleet.facts.eks_images import BAD_BUILDS
+from policies.rules.ami_and_node_version_pinned import RULE, VERSIONS
 from policies.rules.kinds import (
     EC2_INSTANCE,
     EC2_NODE_CLASS,

@@ -10,9 +10,12 @@ from fleet.providers.cache_bill import cache_lines
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.support import billed
 
+SNAPSHOT = "ebs-snapshot-gb"
+"""Item of `data/prices.csv`: a GiB of an EBS snapshot. EC2 bills only blocks that have data, so a whole volume is the most."""
+
 
 def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
-    """One line each for GPU pools, system pool, control plane, NAT gateways, disks and caches, at the prices of a day.
+    """One line each for GPU pools, system pool, control plane, NAT gateways, disks, caches and AMIs, at the prices of a day.
 
     Of a cluster that exists already the stack pays only the pools and their disks. A faster disk costs extra on each node.
     """
@@ -36,3 +39,8 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
         if extra := pool.root_disk.extra:
             yield bundle(name, f"disks of pool {pool_name}", str(pool.root_disk), extra, region, pool.nodes.min, pool.nodes.max)
     yield from cache_lines(name, cluster)
+    for ami_name, ami in cluster.amis.items():
+        if ami.built is not None:
+            copies, gib = 1 + len(ami.regions), ami.disk / 1024
+            what = "snapshots of its images, GiB at most"
+            yield units(name, f"AMI {ami_name}", what, SNAPSHOT, region, copies * gib, copies * gib * (ami.keep + 1))

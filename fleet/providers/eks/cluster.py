@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fleet.facts import versions
+from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machines, quota_code
 from fleet.facts.scheduling import EKS_PROFILE
+from fleet.providers.eks.ami import GpuAmi, image_id, require_amis
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
 from fleet.providers.eks.groups import zone_groups
-from fleet.providers.eks.nodes import EksPool, ending
+from fleet.providers.eks.nodes import AmiName, EksPool, ending
 from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.start_options import options
 from fleet.providers.eks.support import remark
@@ -65,6 +66,11 @@ def _quota(code: str) -> str:
 
 
 QuotaCode = Annotated[str, AfterValidator(_quota)]
+
+
+def _listed(word: str, names: Sequence[str]) -> str:
+    """`pool a runs`, `pools a and b run`."""
+    return f"{word} {names[0]} runs" if len(names) == 1 else f"{word}s {' and '.join(names)} run"
 
 
 class Network(Model):
@@ -125,6 +131,8 @@ class EksPools(Cluster):
     account_quotas: dict[QuotaCode, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """vCPUs that the account has in the region, by quota code. `declareQuotas` requests only quotas that are given here."""
     enablement: Enablement = "device-plugin"
+    amis: dict[AmiName, GpuAmi] = Field(default_factory=dict)
+    """Node images that EC2 Image Builder makes. Pools name them in `ami`."""
     pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
     runners: dict[SetName, PodRunner]
 
@@ -157,9 +165,24 @@ class EksPools(Cluster):
         """As in the base class: the zones of its node groups."""
         return tuple(self.groups_of(pool))
 
+    def image_id(self, pool: str) -> str | None:
+        """The id of the image of your own that a pool runs. None if it runs AWS' image."""
+        return image_id(self.pools[pool], self.amis)
+
     def image_driver(self, pool: str) -> str | None:
-        """Driver version of AWS' AL2023 image for the cluster's Kubernetes minor. None if no source names it."""
-        return self.kubernetes.driver if self.pools[pool].image == "al2023-nvidia" else None
+        """Driver version of AWS' AL2023 image, or of the release that its own image was built from. None if not known."""
+        held = self.pools[pool]
+        if self.image_id(pool) is None:
+            return self.kubernetes.driver if held.image == "al2023-nvidia" else None
+        built = self.amis[held.ami_entry].built if held.ami_entry else None
+        return eks_images.driver_of(built.release) if built else None
+
+    def image_toolkit(self, pool: str) -> str | None:
+        """Version of the container toolkit in a pool's image. None if no source names it."""
+        held = self.pools[pool]
+        if self.image_id(pool) is None:
+            return self.kubernetes.toolkit
+        return self.amis[held.ami_entry].toolkit if held.ami_entry else None
 
     @property
     def kubernetes(self) -> versions.KubernetesVersion:
@@ -203,14 +226,16 @@ class EksPools(Cluster):
             if said := "; ".join(options(pool, self.region)):
                 yield f"pool {name}: {said}"
         yield from self._tied_to_a_zone(groups)
+        yield from self._ami_remarks()
         for name, pool in self.pools.items():
+            image = self.image_id(name) or self.kubernetes.ami_release
             if self.image_driver(name) is None:
-                fix = f"run nvidia-smi on a node of {self.kubernetes.ami_release} first"
+                fix = f"run nvidia-smi on a node of {image} first"
                 yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
-            if pool.cdi and self.kubernetes.toolkit is None:
+            if pool.cdi and self.image_toolkit(name) is None:
                 yield (
                     f"pool {name}: cdi is undeterminable: no source names the container toolkit of node image "
-                    f"{self.kubernetes.ami_release}; read `nvidia-ctk --version` on a node and compare with docs/cdi.md"
+                    f"{image}; read `nvidia-ctk --version` on a node and compare with docs/cdi.md"
                 )
 
     def remarks_on(self, day: date) -> Iterator[str]:
@@ -218,6 +243,19 @@ class EksPools(Cluster):
         for name, pool in self.pools.items():
             if pool.reservation is not None and pool.reservation.end_date is not None:
                 yield f"pool {name}: {ending(pool.capacity, pool.reservation.end_date, day)}"
+
+    def _ami_remarks(self) -> Iterator[str]:
+        """Images that nobody has built yet, and images whose driver only their test shows."""
+        for name, ami in self.amis.items():
+            if ami.built is None:
+                users = [pool for pool, held in self.pools.items() if held.ami_entry == name]
+                running = f"; until then {_listed('pool', users)} AWS' image {self.kubernetes.ami_release}" if users else ""
+                yield f"ami {name}: not built; run its pipeline and write built (docs/ami.md#build){running}"
+            if ami.driver(self.kubernetes_version) is None:
+                yield (
+                    f"ami {name}: no source names the driver of release {ami.base(self.kubernetes_version)}; write driverBranch, "
+                    "so that the plan checks the GPUs of its pools and the build the driver"
+                )
 
     def _cluster_remarks(self) -> Iterator[str]:
         """Warnings about the cluster itself."""
@@ -249,6 +287,19 @@ class EksPools(Cluster):
             for zone in zones:
                 if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
                     raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=at, value=zone)
+        return self
+
+    @model_validator(mode="after")
+    def _eks_ami_rules(self) -> Self:
+        """Refuse images and pools that do not fit each other, and copies in a region that is not AWS' or has the image anyway."""
+        require_amis(self.amis, self.pools, self.kubernetes_version)
+        for name, ami in self.amis.items():
+            for index, region in enumerate(ami.regions):
+                if region == self.region or not _REGION.fullmatch(region):
+                    message = (
+                        "not another commercial AWS region (the cluster's own has the image anyway); write one such as us-east-2"
+                    )
+                    raise problem("ami_region", message, at=("amis", name, "regions", str(index)))
         return self
 
     @model_validator(mode="after")

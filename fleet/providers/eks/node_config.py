@@ -9,18 +9,21 @@ offers to pods: the placement proof counts with nodeadm's defaults.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts.credentials import holds_credential
+from fleet.facts.scheduling import Taint
 from fleet.facts.yaml_text import yaml_text
 from fleet.settings.kubelet import PLACEMENT, KubeletConfig, owned_fields, unowned
 from fleet.settings.model import Model, matching, problem
 
 MOST_BYTES = 8 * 1024
-"""EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the NodeConfig that EKS adds, with all labels."""
+"""EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the cluster and all labels of the node. EKS
+adds them, or this program does for an image of your own."""
 
 
 class NodeadmKubelet(KubeletConfig):
@@ -184,9 +187,44 @@ class NodeConfig(Model):
         return not {"Containerd", *(("SOCI",) if self.fast_image_pull else ())} & set(left)
 
 
-def user_data(config: NodeConfig) -> str:
-    """The user data of a launch template without an image id: a MIME multi-part document with one NodeConfig (not base64)."""
-    spec = config.model_dump(mode="json", by_alias=True, exclude_none=True)
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """What a node needs to join a cluster: the cluster's name, the https address of its API server, its certificate authority in
+    base64 and the range of its services, and the node's labels and taints.
+    """
+
+    name: str
+    endpoint: str
+    certificate_authority: str
+    service_cidr: str
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+
+    def spec(self) -> dict[str, Any]:
+        """Keys of a NodeConfig's `spec`, as eksctl writes them for an image id (eksctl 99984adb, pkg/nodebootstrap/al2023.go).
+
+        EKS also sets the labels and taints of the node group, but about half a minute after the node has joined
+        (aws/containers-roadmap#1962). `maxPods` is left to nodeadm, which counts the addresses of each type as the plan does.
+        """
+        cluster = {
+            "name": self.name,
+            "apiServerEndpoint": self.endpoint,
+            "certificateAuthority": self.certificate_authority,
+            "cidr": self.service_cidr,
+        }
+        labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
+        taints = ",".join(map(str, self.taints))
+        return {"cluster": cluster, "kubelet": {"flags": [f"--node-labels={labels}", f"--register-with-taints={taints}"]}}
+
+
+def user_data(config: NodeConfig | None, joining: Joining | None = None) -> str:
+    """The user data of a launch template: a MIME multi-part document with one NodeConfig (not base64).
+
+    For a template with an image id `joining` must be given, because EKS then adds nothing (EKS user guide, launch templates).
+    """
+    spec = joining.spec() if joining else {}
+    for key, value in config.model_dump(mode="json", by_alias=True, exclude_none=True).items() if config else ():
+        spec[key] = spec.get(key, {}) | value
     document = yaml_text({"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec})
     head = 'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="BOUNDARY"\n'
     return f"{head}\n--BOUNDARY\nContent-Type: application/node.eks.aws\n\n---\n{document}--BOUNDARY--\n"

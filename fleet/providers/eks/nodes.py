@@ -14,12 +14,25 @@ from fleet.providers.eks.node_config import NodeConfig
 from fleet.providers.eks.placement_group import PlacementGroup
 from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
 from fleet.settings.local_disks import require_local_disks
-from fleet.settings.model import problem, require_once
+from fleet.settings.model import matching, problem, require_once
 from fleet.settings.pool import Pool, Reservation
 
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 MOST_IN_BLOCK = 64
 """Machines of one capacity block (EC2 user guide, how Capacity Blocks work)."""
+
+
+_AMI_ID = r"ami-[0-9a-f]{8,17}"
+AmiId = Annotated[str, matching("ami_id", "not the id of an AMI; write ami-… as AWS shows it", _AMI_ID)]
+AmiName = Annotated[
+    str,
+    matching(
+        "ami_name",
+        "the name of an AMI has lower-case letters, digits and hyphens, at most 27, and does not start with ami-; rename it",
+        r"(?!ami-)[a-z]([-a-z0-9]*[a-z0-9])?",
+        most=27,
+    ),
+]
 
 
 def _day(text: str) -> str:
@@ -42,6 +55,18 @@ class EksPool(Pool):
     reservation: EksReservation | None = None
     image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
     """Kind of node image. Default: AWS' AL2023, which has NVIDIA's driver and container toolkit."""
+    ami: (
+        Annotated[
+            str,
+            matching(
+                "pool_ami",
+                "neither an entry of amis nor the id of an AMI; write one of them",
+                rf"{_AMI_ID}|(?!ami-)[a-z][-a-z0-9]*",
+            ),
+        ]
+        | None
+    ) = None
+    """An image of your own in place of AWS': an entry of the cluster's `amis`, or the id of an AMI."""
     zones: tuple[str, ...] = ()
     """Zones of the pool. Default: all zones of the cluster. `nodes` splits over them in this order (`zone_groups`)."""
     node_config: NodeConfig | None = None
@@ -51,6 +76,16 @@ class EksPool(Pool):
     efa_interfaces: Annotated[int, Field(ge=0)] = 0
     """Elastic Fabric Adapters of each machine. The device plugin that offers them to pods is not part of this program."""
     placement_group: PlacementGroup | None = None
+
+    @property
+    def ami_id(self) -> str | None:
+        """The AMI's id, if the settings name it by its id."""
+        return self.ami if self.ami and self.ami.startswith("ami-") else None
+
+    @property
+    def ami_entry(self) -> str | None:
+        """The entry of `amis`, if the settings name one."""
+        return None if self.ami_id else self.ami
 
     @model_validator(mode="after")
     def _eks_rules(self) -> Self:
@@ -70,6 +105,10 @@ class EksPool(Pool):
                 "reserved_zones", "the nodes of a reserved pool are in the reservation's zone; remove zones", at=("zones",)
             )
         require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
+        if self.ami is not None and self.image != "al2023-nvidia":
+            raise problem(
+                "ami_image", "an image of your own is made from al2023-nvidia; remove ami, or use that image", at=("ami",)
+            )
         return self
 
     @model_validator(mode="after")

@@ -1,0 +1,171 @@
+"""The pipeline of EC2 Image Builder that makes a GPU node image."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+from pulumi_aws import imagebuilder as builder
+
+from components.component import Component
+from fleet.providers.eks.ami import GpuAmi as Settings
+from fleet.render.ami.recipe import recipe
+
+_BUILD_POLICIES = ("EC2InstanceProfileForImageBuilder", "AmazonSSMManagedInstanceCore")
+"""What the machine that builds and tests needs (EC2 Image Builder user guide, prerequisites)."""
+_PULL_POLICY = "AmazonEC2ContainerRegistryPullOnly"
+_RETIRE_POLICY = "service-role/EC2ImageBuilderLifecycleExecutionPolicy"
+IN_USE = {"gpu-ci/in-use": "true"}
+"""Tag of the AMI that pools run. The lifecycle policy keeps it, however old it is."""
+_DEPRECATE_DAYS = 90
+"""Age from which an image of the pipeline is deprecated: EC2 still starts it by its id, but no longer lists it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuAmiArgs:
+    """`physical_name` is the recipe's name in AWS, by which the lifecycle policy finds all its images. `subnet_id` is private.
+    `tags` are those of the machines and images, which the provider's default tags do not reach.
+    """
+
+    settings: Settings
+    kubernetes_version: str
+    physical_name: str
+    region: str
+    vpc_id: pulumi.Input[str]
+    subnet_id: pulumi.Input[str]
+    tags: Mapping[str, str]
+
+
+class GpuAmi(Component[GpuAmiArgs]):
+    """Recipe, machine, test, distribution and retirement of a node image. The pipeline builds it, `pulumi up` does not."""
+
+    pipeline_arn: pulumi.Output[str]
+    """ARN of the pipeline, which `aws imagebuilder start-image-pipeline-execution` runs."""
+
+    def declare(self, name: str, args: GpuAmiArgs) -> dict[str, Any]:
+        settings, child = args.settings, pulumi.ResourceOptions(parent=self)
+        pipeline = builder.ImagePipeline(
+            f"{name}-pipeline",
+            image_recipe_arn=self._recipe(name, args).arn,
+            infrastructure_configuration_arn=self._machine(name, args).arn,
+            distribution_configuration_arn=self._distribution(name, args).arn,
+            # A failed test distributes nothing. A test of 20 large images stays below the least limit that the API takes.
+            image_tests_configuration=builder.ImagePipelineImageTestsConfigurationArgs(
+                image_tests_enabled=True, timeout_minutes=60
+            ),
+            schedule=builder.ImagePipelineScheduleArgs(
+                schedule_expression=settings.schedule, pipeline_execution_start_condition="EXPRESSION_MATCH_ONLY"
+            )
+            if settings.schedule
+            else None,
+            opts=child,
+        )
+        self._retirement(name, args)
+        if settings.built is not None:
+            ((key, value),) = IN_USE.items()
+            aws.ec2.Tag(f"{name}-in-use", resource_id=settings.built.id, key=key, value=value, opts=child)
+        self.pipeline_arn = pipeline.arn
+        return {"pipelineArn": self.pipeline_arn}
+
+    def _recipe(self, name: str, args: GpuAmiArgs) -> builder.ImageRecipe:
+        wanted = recipe(args.physical_name, args.settings, args.kubernetes_version)
+        child = pulumi.ResourceOptions(parent=self)
+        component = builder.Component(f"{name}-component", platform="Linux", version="1.0.0", data=wanted.document, opts=child)
+        disk = builder.ImageRecipeBlockDeviceMappingEbsArgs(
+            volume_size=wanted.disk, volume_type="gp3", encrypted="true", delete_on_termination="true"
+        )
+        return builder.ImageRecipe(
+            f"{name}-recipe",
+            name=args.physical_name,
+            version=wanted.version,
+            parent_image=wanted.parent_image,
+            components=[builder.ImageRecipeComponentArgs(component_arn=component.arn)],
+            block_device_mappings=[builder.ImageRecipeBlockDeviceMappingArgs(device_name="/dev/xvda", ebs=disk)],
+            opts=child,
+        )
+
+    def _machine(self, name: str, args: GpuAmiArgs) -> builder.InfrastructureConfiguration:
+        """The machine that builds and the one that tests: no way in, IMDSv2, and deleted also after a failure."""
+        child = pulumi.ResourceOptions(parent=self)
+        from_ecr = any(".dkr.ecr." in image for image in args.settings.pre_pull)
+        role, _ = self._role(f"{name}-build", "ec2.amazonaws.com", (*_BUILD_POLICIES, *((_PULL_POLICY,) if from_ecr else ())))
+        profile = aws.iam.InstanceProfile(f"{name}-profile", role=role.name, opts=child)
+        group = aws.ec2.SecurityGroup(
+            f"{name}-group",
+            vpc_id=args.vpc_id,
+            description="Machines that build a node image: https out, nothing in",
+            egress=[aws.ec2.SecurityGroupEgressArgs(protocol="tcp", from_port=443, to_port=443, cidr_blocks=["0.0.0.0/0"])],
+            opts=child,
+        )
+        return builder.InfrastructureConfiguration(
+            f"{name}-machine",
+            instance_profile_name=profile.name,
+            instance_types=[args.settings.build_type],
+            subnet_id=args.subnet_id,
+            security_group_ids=[group.id],
+            instance_metadata_options=builder.InfrastructureConfigurationInstanceMetadataOptionsArgs(
+                http_tokens="required", http_put_response_hop_limit=1
+            ),
+            terminate_instance_on_failure=True,
+            resource_tags=dict(args.tags),
+            opts=child,
+        )
+
+    def _distribution(self, name: str, args: GpuAmiArgs) -> builder.DistributionConfiguration:
+        image = builder.DistributionConfigurationDistributionAmiDistributionConfigurationArgs(
+            name=f"{args.physical_name}-{{{{ imagebuilder:buildDate }}}}", ami_tags=dict(args.tags)
+        )
+        return builder.DistributionConfiguration(
+            f"{name}-distribution",
+            distributions=[
+                builder.DistributionConfigurationDistributionArgs(region=region, ami_distribution_configuration=image)
+                for region in (args.region, *args.settings.regions)
+            ],
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _retirement(self, name: str, args: GpuAmiArgs) -> None:
+        role, rights = self._role(f"{name}-retirement", "imagebuilder.amazonaws.com", (_RETIRE_POLICY,))
+        keep = builder.LifecyclePolicyPolicyDetailExclusionRulesArgs(
+            amis=builder.LifecyclePolicyPolicyDetailExclusionRulesAmisArgs(tag_map=IN_USE)
+        )
+
+        def rule(action: str, *, snapshots: bool, **when: Any) -> builder.LifecyclePolicyPolicyDetailArgs:
+            what = builder.LifecyclePolicyPolicyDetailActionIncludeResourcesArgs(amis=True, snapshots=snapshots)
+            return builder.LifecyclePolicyPolicyDetailArgs(
+                action=builder.LifecyclePolicyPolicyDetailActionArgs(type=action, include_resources=what),
+                filter=builder.LifecyclePolicyPolicyDetailFilterArgs(**when),
+                exclusion_rules=keep,
+            )
+
+        builder.LifecyclePolicy(
+            f"{name}-lifecycle",
+            execution_role=role.arn,
+            resource_type="AMI_IMAGE",
+            resource_selection=builder.LifecyclePolicyResourceSelectionArgs(
+                recipes=[builder.LifecyclePolicyResourceSelectionRecipeArgs(name=args.physical_name, semantic_version="x.x.x")]
+            ),
+            policy_details=[
+                rule("DEPRECATE", snapshots=False, type="AGE", value=_DEPRECATE_DAYS, unit="DAYS"),
+                rule("DELETE", snapshots=True, type="COUNT", value=args.settings.keep),
+            ],
+            opts=pulumi.ResourceOptions(parent=self, depends_on=rights),
+        )
+
+    def _role(self, name: str, service: str, policies: tuple[str, ...]) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
+        child = pulumi.ResourceOptions(parent=self)
+        trust = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+        role = aws.iam.Role(
+            f"{name}-role", assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": [trust]}), opts=child
+        )
+        rights: list[pulumi.Resource] = [
+            aws.iam.RolePolicyAttachment(
+                f"{name}-{policy.rpartition('/')[2]}", role=role.name, policy_arn=f"arn:aws:iam::aws:policy/{policy}", opts=child
+            )
+            for policy in policies
+        ]
+        return role, rights

@@ -1,0 +1,63 @@
+"""Releases of AWS' EKS node image for NVIDIA GPUs (AL2023, x86_64), with their driver: the rows of `data/eks_images.csv`.
+
+Standard library only: the policy pack ships this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fleet.facts.tables import entry, rows
+
+BAD_BUILDS = ("20260930", "20261003")
+"""Build dates of EKS images whose kernel panics (awslabs/amazon-eks-ami#2845)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EksImage:
+    """A release, such as 1.36.3-20260911, with the versions of NVIDIA's driver and of the package of its container toolkit."""
+
+    release: str
+    driver: str
+    toolkit: str | None
+
+
+EKS_IMAGES = {row["release"]: entry(EksImage, row) for row in rows("eks_images.csv")}
+"""By release. Of each Kubernetes minor the oldest first."""
+
+
+def minor_of(release: str) -> str:
+    """The Kubernetes minor of a release: 1.36.3-20260911 → 1.36."""
+    return release.rpartition("-")[0].rpartition(".")[0]
+
+
+def build_of(release: str) -> str:
+    """The build date of a release: 1.36.3-20260911 → 20260911."""
+    return release.rpartition("-")[2]
+
+
+def driver_of(release: str) -> str | None:
+    """The driver of a release; None if no source names it."""
+    image = EKS_IMAGES.get(release)
+    return image.driver if image else None
+
+
+def newest(minor: str, driver_branch: int) -> str | None:
+    """The newest known release of a Kubernetes minor whose driver is of that branch (580); None if there is none."""
+    found = [
+        release
+        for release, image in EKS_IMAGES.items()
+        if minor_of(release) == minor and image.driver.startswith(f"{driver_branch}.")
+    ]
+    return max(found, key=build_of, default=None)
+
+
+def parameter(release: str) -> str:
+    """The public parameter of AWS Systems Manager that has the image's id, by region.
+
+    Source: the EKS user guide, retrieve recommended Amazon Linux AMI ids, has the path; the name of one release is in public
+    programs that read it.
+    """
+    minor, build = minor_of(release), build_of(release)
+    image = f"amazon-eks-node-al2023-x86_64-nvidia-{minor}-v{build}"
+    return f"/aws/service/eks/optimized-ami/{minor}/amazon-linux-2023/x86_64/nvidia/{image}/image_id"

@@ -1,0 +1,163 @@
+"""Node images that EC2 Image Builder makes from AWS' EKS image for NVIDIA GPUs (docs/ami.md).
+
+The kernel modules of NVIDIA's driver are in AWS' image, one archive for each kind of GPU, and its own build makes them
+(awslabs/amazon-eks-ami 81fec2e8, install-nvidia-driver.sh). So the release of AWS' image decides the driver, and `driver_branch`
+selects the newest release that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from fleet.facts import eks_images, versions
+from fleet.facts.hardware import machine
+from fleet.providers.eks.nodes import AmiId, EksPool
+from fleet.settings import compatibility
+from fleet.settings.model import Model, matching, problem, require_once
+from fleet.settings.pool import Disk, GpuType
+
+_Release = Annotated[
+    str,
+    matching(
+        "ami_release",
+        "not a release of an EKS image; write it as AWS does, for example 1.36.3-20260911",
+        r"1\.[0-9]{2}\.[0-9]+-20[0-9]{6}",
+    ),
+]
+_Toolkit = Annotated[
+    str,
+    matching("ami_toolkit", f"not a package version; write for example {versions.AMI_TOOLKIT}", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+"),
+]
+_Image = Annotated[
+    str,
+    matching(
+        "pre_pull",
+        "an image of an AMI has its registry and its digest; write registry.example.com/name@sha256:…",
+        r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?@sha256:[0-9a-f]{64}",
+    ),
+]
+_Cron = Annotated[
+    str,
+    matching(
+        "ami_schedule", "not a schedule of EC2 Image Builder; write for example cron(0 4 1 * ? *)", r"cron\([0-9A-Z*?/,# -]+\)"
+    ),
+]
+
+
+class BuiltAmi(Model):
+    """An image that the pipeline built, and the release of AWS' image that it was built from."""
+
+    id: AmiId
+    release: _Release
+
+
+class GpuAmi(Model):
+    """What the pipeline builds next, and the image that pools use."""
+
+    release: _Release | None = None
+    """Release of AWS' image. Default: the newest with a driver of `driver_branch`, else the one of the cluster's minor."""
+    driver_branch: Annotated[int, Field(ge=500, le=999)] | None = None
+    """Branch of NVIDIA's driver, such as 580. The build fails if the image has another."""
+    toolkit: _Toolkit = versions.AMI_TOOLKIT
+    """Version of the four packages of NVIDIA's container toolkit."""
+    pre_pull: Annotated[tuple[_Image, ...], Field(max_length=20)] = ()
+    """Container images that are in the AMI, so that no job pulls them."""
+    build_type: GpuType
+    """The EC2 type, with a GPU, that builds and tests the image."""
+    disk: Disk = 50 * 1024
+    """Root volume of the image. Pools that use it have at least that."""
+    regions: tuple[str, ...] = ()
+    """More regions that get a copy. Default: the cluster's region alone."""
+    keep: Annotated[int, Field(ge=1, le=1000)] = 3
+    """How many images stay when older ones are deleted. The image in use always stays."""
+    schedule: _Cron | None = None
+    """When the pipeline runs by itself, in UTC. Default: never."""
+    built: BuiltAmi | None = None
+    """The image in use. Without it, pools that name the entry run AWS' image."""
+
+    @model_validator(mode="after")
+    def _ami_rules(self) -> Self:
+        """Refuse a release whose kernel panics, or whose driver is of another branch, and a list that has a value twice."""
+        for at, release in ((("release",), self.release), (("built", "release"), self.built.release if self.built else None)):
+            if release is not None and eks_images.build_of(release) in eks_images.BAD_BUILDS:
+                raise problem("ami_bad_release", "its kernel panics (awslabs/amazon-eks-ami#2845); use another release", at=at)
+        driver = eks_images.driver_of(self.release) if self.release else None
+        if driver is not None and self.driver_branch not in (None, compatibility.branch(driver)):
+            raise problem(
+                "ami_driver",
+                f"release {self.release} has driver {driver}; remove driverBranch, or use a release of that branch",
+                at=("driverBranch",),
+            )
+        require_once("pre_pull_twice", "an image is given twice; remove one", self.pre_pull, at=("prePull",))
+        require_once("ami_region_twice", "a region is given twice; remove one", self.regions, at=("regions",))
+        return self
+
+    def base(self, minor: str) -> str:
+        """The release of AWS' image from which the pipeline builds, for a cluster of that Kubernetes minor."""
+        by_branch = eks_images.newest(minor, self.driver_branch) if self.driver_branch else None
+        return self.release or by_branch or versions.KUBERNETES[minor].ami_release
+
+    def driver(self, minor: str) -> str | None:
+        """The driver, or its branch, of the next image. None if neither settings nor sources name it."""
+        known = eks_images.driver_of(self.base(minor))
+        return known or (str(self.driver_branch) if self.driver_branch else None)
+
+
+def image_id(pool: EksPool, amis: Mapping[str, GpuAmi]) -> str | None:
+    """The id of the image that a pool runs; None for AWS' image."""
+    built = amis[pool.ami_entry].built if pool.ami_entry else None
+    return built.id if built else pool.ami_id
+
+
+def require_amis(amis: Mapping[str, GpuAmi], pools: Mapping[str, EksPool], minor: str) -> None:
+    """Refuse images that do not fit the cluster's Kubernetes minor or the machine that builds them, and pools that do not fit
+    their image. Raises a settings problem.
+    """
+    for name, ami in amis.items():
+        _require_image(ami, minor, at=("amis", name))
+    for name, pool in pools.items():
+        if pool.ami_entry is not None:
+            _require_pool(name, pool, pool.ami_entry, amis, minor)
+
+
+def _require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
+    if ami.release is None and ami.driver_branch and eks_images.newest(minor, ami.driver_branch) is None:
+        raise problem(
+            "ami_no_release",
+            f"no release for Kubernetes {minor} is known to have driver branch R{ami.driver_branch}; write release, too",
+            at=(*at, "driverBranch"),
+        )
+    for path, release in ((("release",), ami.base(minor)), (("built", "release"), ami.built.release if ami.built else None)):
+        if release is not None and eks_images.minor_of(release) != minor:
+            raise problem(
+                "ami_minor",
+                f"a node has the Kubernetes minor of its image, and the cluster has {minor}; use a release of that minor",
+                at=(*at, *path),
+            )
+    builder = machine(ami.build_type)
+    if builder.cloud != "aws" or builder.arch != "x86_64":
+        message = "not an EC2 type of x86_64, which can run the image; write one such as g4dn.xlarge"
+        raise problem("ami_build_type", message, at=(*at, "buildType"))
+    if (driver := ami.driver(minor)) is not None:
+        fix = "the build tests the image on this type; use another type or driver"
+        compatibility.require_driver(builder, driver, at=(*at, "buildType"), fix=fix)
+
+
+def _require_pool(name: str, pool: EksPool, entry: str, amis: Mapping[str, GpuAmi], minor: str) -> None:
+    if entry not in amis:
+        known = ", ".join(amis) or "none"
+        message = f"no entry of amis has this name (known: {known}); add it there, or write the id of an AMI"
+        raise problem("unknown_ami", message, at=("pools", name, "ami"))
+    ami = amis[entry]
+    if pool.disk < ami.disk:
+        message = f"its image has a root volume of {ami.disk // 1024}Gi, and EC2 refuses a smaller disk; raise disk"
+        raise problem("ami_disk", message, at=("pools", name, "disk"), value=f"{pool.disk // 1024}Gi")
+    built = eks_images.driver_of(ami.built.release) if ami.built else None
+    for path, driver in (((), ami.driver(minor)), (("built",), built)):
+        if driver is not None:
+            for each in pool.machines:
+                fix = f"pool {name} uses this image; write another driverBranch or release"
+                compatibility.require_driver(each, driver, at=("amis", entry, *path), fix=fix)
