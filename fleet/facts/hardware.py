@@ -49,7 +49,9 @@ class Machine:
     sustained bandwidth, 0 if it is not known. `max_pods` is the number of pods that the network has addresses for: on EC2 the
     limit of the VPC CNI without prefix delegation. It is None for other machines, except for flexible shapes. `network_cards`
     and `efa_interfaces` are EC2's: the number of network cards, 0 if it is not known, and the most Elastic Fabric Adapters.
-    `capacity_block` says whether EC2 sells the type in Capacity Blocks for ML.
+    `capacity_block` says whether EC2 sells the type in Capacity Blocks for ML. `ebs_mbps` is the most traffic with EBS volumes in
+    10^6 bits a second, which small types keep for at least 30 minutes a day, and `ebs_baseline_mbps` what a machine always has;
+    0 if they are not known.
     """
 
     name: str
@@ -68,6 +70,8 @@ class Machine:
     network_cards: int = 0
     efa_interfaces: int = 0
     capacity_block: bool = False
+    ebs_baseline_mbps: int = 0
+    ebs_mbps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

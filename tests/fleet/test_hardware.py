@@ -17,6 +17,7 @@ import pytest
 from botocore.loaders import Loader
 
 from fleet.facts import hardware
+from fleet.facts.disks import ebs_mibps
 from fleet.facts.hardware import Machine
 from tests.builders import reference
 
@@ -129,6 +130,13 @@ def test_network_cards_efa_and_capacity_blocks_are_what_the_api_says(machine: Ma
     assert machine.efa_interfaces == network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
     assert machine.efa_interfaces <= machine.network_cards, "the launch template has one EFA for each card"
     assert machine.capacity_block == ("capacity-block" in truth["SupportedUsageClasses"])
+
+
+@pytest.mark.parametrize("machine", both(), ids=lambda machine: machine.name)
+def test_the_traffic_with_ebs_volumes_is_what_the_api_says(machine: Machine) -> None:
+    truth = api()[machine.name]["EbsInfo"]["EbsOptimizedInfo"]
+    assert (machine.ebs_baseline_mbps, machine.ebs_mbps) == (truth["BaselineBandwidthInMbps"], truth["MaximumBandwidthInMbps"])
+    assert ebs_mibps(machine) == int(truth["MaximumThroughputInMBps"] * 10**6 / 2**20)
 
 
 def test_a_capacity_block_has_a_price_of_its_own_or_none() -> None:
@@ -444,6 +452,7 @@ def test_ec2_agrees_with_karpenters_instance_types() -> None:
             "memory": machine.memory_mib,
             "NVMe": machine.nvme_gb,
             "Mbps": round(machine.network_gbps * 1000),
+            "Mbps to EBS": machine.ebs_mbps,
             "pods": machine.max_pods,
         } == {
             "gpus": int(labels["instance-gpu-count"]),
@@ -452,6 +461,7 @@ def test_ec2_agrees_with_karpenters_instance_types() -> None:
             "memory": int(labels["instance-memory"]),
             "NVMe": int(labels.get("instance-local-nvme", 0)),
             "Mbps": int(labels["instance-network-bandwidth"]),
+            "Mbps to EBS": int(labels["instance-ebs-bandwidth"]),
             "pods": int(published[machine.name]["resources"]["pods"]),
         }, machine.name
     assert compared == 46, "all EC2 GPU types but the three p3 sizes that Karpenter does not list"

@@ -250,6 +250,19 @@ class NodeConfig(Model):
         """Whether the files of kubelet and of containers are on the local disks instead of the root disk."""
         return self.instance is not None and self.instance.local_storage.strategy == "RAID0"
 
+    @property
+    def fast_image_pull(self) -> bool:
+        """Whether layers are downloaded and unpacked in parallel."""
+        return self.feature_gates is not None and self.feature_gates.fast_image_pull
+
+    @property
+    def images_on_array(self) -> bool:
+        """Whether images are unpacked on the local disks: by containerd, or with FastImagePull by the SOCI snapshotter."""
+        if not self.array or self.instance is None:
+            return False
+        left = self.instance.local_storage.disabled_mounts or ()
+        return not {"Containerd", *(("SOCI",) if self.fast_image_pull else ())} & set(left)
+
 
 def user_data(config: NodeConfig) -> str:
     """The user data of a launch template without an image id: a MIME multi-part document with one NodeConfig (not base64)."""

@@ -1,0 +1,34 @@
+"""The performance of a pool's root disk, a gp3 volume."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from fleet.facts.disks import GP3_IOPS, GP3_IOPS_PER_MIBPS, GP3_MIBPS, GP3_MOST_IOPS, GP3_MOST_MIBPS
+from fleet.settings.model import Model, problem
+
+
+class DiskPerformance(Model):
+    """Throughput and IOPS of a root disk. What is above 125 MiB/s and 3,000 IOPS costs extra."""
+
+    throughput: Annotated[int, Field(ge=GP3_MIBPS, le=GP3_MOST_MIBPS)] = GP3_MIBPS
+    """MiB/s."""
+    iops: Annotated[int, Field(ge=GP3_IOPS, le=GP3_MOST_IOPS)] = GP3_IOPS
+
+    @model_validator(mode="after")
+    def _gp3_rules(self) -> Self:
+        """Refuse a throughput that EC2 refuses for the IOPS."""
+        if (needed := self.throughput * GP3_IOPS_PER_MIBPS) > self.iops:
+            raise problem(
+                "disk_throughput",
+                f"gp3 needs {GP3_IOPS_PER_MIBPS} IOPS per MiB/s, and the disk has {self.iops}; raise iops to {needed}, or lower "
+                "throughput",
+                at=("throughput",),
+            )
+        return self
+
+
+DEFAULT = DiskPerformance()
+"""What every gp3 volume has."""
