@@ -52,6 +52,19 @@ class PlacementGroupArgs(TypedDict, total=False):
     """Name of an existing placement group."""
 
 
+class WarmPoolArgs(TypedDict):
+    """Machines that have booted once and wait outside of the cluster."""
+
+    min: NotRequired[int]
+    """Machines that always wait, however many nodes are in the cluster. Default: 0."""
+    max_prepared: int
+    """Nodes in the cluster and waiting machines together, at most."""
+    state: NotRequired[str]
+    """stopped or running. Default: stopped."""
+    reuse_on_scale_in: NotRequired[bool]
+    """Whether a node that the autoscaler removes waits again. Default: false."""
+
+
 class GpuNodeGroupArgs(TypedDict):
     """Arguments of GpuNodeGroup. The component's providers must have an AWS provider of the cluster's region.
 
@@ -95,6 +108,8 @@ class GpuNodeGroupArgs(TypedDict):
     """Elastic Fabric Adapters of a node. Default: 0."""
     placement_group: NotRequired[PlacementGroupArgs]
     """Where EC2 places the nodes. Default: anywhere in the zone."""
+    warm: NotRequired[WarmPoolArgs]
+    """The warm pool of the nodes, split over the zones as the nodes are. Default: none."""
     security_group_id: NotRequired[pulumi.Input[str]]
     """The cluster's own security group. Nodes with `efaInterfaces` need it."""
     cluster_label: NotRequired[str]
@@ -200,10 +215,15 @@ class GpuNodeGroup(PackagedComponent[Read]):
             idle_delay=go_duration(pool.idle_delay),
             ready=self._after,
             reserved=reservation is not None,
+            warm=pool.warm,
         )
+        zones = zone_groups(tuple(args.subnet_ids), pool.nodes)
+        shares = pool.warm.shares(zones) if pool.warm is not None else {}
         self._names: dict[str, pulumi.Output[str]] = {
-            zone: managed_nodes(f"{name}-{zone}", shared, [args.subnet_ids[zone]], nodes, parent=self).node_group_name
-            for zone, nodes in zone_groups(tuple(args.subnet_ids), pool.nodes).items()
+            zone: managed_nodes(
+                f"{name}-{zone}", shared, [args.subnet_ids[zone]], nodes, parent=self, share=shares.get(zone)
+            ).node_group_name
+            for zone, nodes in zones.items()
         }
         self.node_group_names = pulumi.Output.all(**self._names)
         self.node_labels = pulumi.Output.from_input(labels)

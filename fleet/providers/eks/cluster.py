@@ -15,7 +15,7 @@ from fleet.facts.hardware import machines, quota_code
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
 from fleet.providers.eks.groups import zone_groups
-from fleet.providers.eks.nodes import EksPool, ending
+from fleet.providers.eks.nodes import EksPool, ending, warm_remarks
 from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.support import remark
 from fleet.settings import compatibility
@@ -152,6 +152,10 @@ class EksPools(Cluster):
         """The sizes of a pool's node groups by zone."""
         return zone_groups(self.zones_of(pool), pool.nodes)
 
+    def warm_machines(self, pool: EksPool) -> tuple[int, int]:
+        """The machines in the warm pool of a pool: while no job runs, and at most while all nodes are in the cluster."""
+        return (sum(pool.warm.machines(self.groups_of(pool)).values()), pool.warm.min) if pool.warm is not None else (0, 0)
+
     def zones_with_nodes(self, pool: EksPool) -> tuple[str, ...]:
         """As in the base class: the zones of its node groups."""
         return tuple(self.groups_of(pool))
@@ -199,6 +203,8 @@ class EksPools(Cluster):
                     f"pool {name}: no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA "
                     "device plugin; gpu-ci does not install it"
                 )
+        for name, held in groups.items():
+            yield from (f"pool {name}: warm: {remark}" for remark in warm_remarks(self.pools[name], held))
         yield from self._tied_to_a_zone(groups)
         for name, pool in self.pools.items():
             if self.image_driver(name) is None:
