@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fleet.facts.tables import entry, rows
@@ -38,11 +37,6 @@ class Phase:
     note: str
     sources: tuple[str, ...] = ()
 
-    @property
-    def measured(self) -> bool:
-        """Whether a source has a figure."""
-        return self.high is not None
-
     def __str__(self) -> str:
         if self.high is None:
             return "not measured"
@@ -75,8 +69,3 @@ def phase(name: str, means: str) -> Phase:
 def done(name: str, note: str = "done before the job") -> Phase:
     """A phase that a start does not wait for."""
     return Phase(name, 0, 0, note)
-
-
-def gaps(phases: tuple[Phase, ...]) -> Iterator[str]:
-    """The names of the phases that no source has a figure for."""
-    return (each.name for each in phases if not each.measured)
