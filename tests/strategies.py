@@ -674,6 +674,8 @@ _EKS = tuple(
                 cdi=True,
                 image="al2023-nvidia",
                 zones=["us-west-2b"],
+                placeholders=1,
+                warm={"min": 0, "maxPrepared": 2, "state": "running", "reuseOnScaleIn": True},
             ),
             "v100": pool(
                 capacity="reserved",
@@ -693,7 +695,9 @@ _EKS = tuple(
             "shared": pool(cdi=True, sharing=sharing, instanceTypes=types),
         },
         runners={
-            "gpu-t4": runner(kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1"),
+            "gpu-t4": runner(
+                kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1", imageSize="25Gi"
+            ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
         },
         **enablement,

@@ -99,13 +99,15 @@ class Way:
 class Starts:
     """The starts of one runner class: cold, and warm by what it has now, or else by a node of an earlier job.
 
-    `now` is what the first job finds. `ways` are what the class has now and what it could have in addition.
+    `now` is what the first job finds, and `idle` is USD an hour of the pool or machines while no job runs. `ways` are what the
+    class has now and what it could have in addition.
     """
 
     cluster: str
     runner_set: str
     where: str
     now: str
+    idle: Money
     cold: Start
     warm: Start
     ways: tuple[Way, ...]
@@ -115,9 +117,9 @@ class Starts:
         return min((way for way in self.ways if not way.misses(limit)), key=_price, default=None)
 
     def unshown(self, limit: float) -> Way | None:
-        """The cheapest way that may take `limit` seconds at most, and has a phase without a figure."""
+        """Of the ways that may take `limit` seconds at most, the cheapest of those with the fewest phases without a figure."""
         open_ = (way for way in self.ways if not way.refused and way.start.gaps and way.start.high <= limit)
-        return min(open_, key=_price, default=None)
+        return min(open_, key=lambda way: (len(way.start.gaps), _price(way)), default=None)
 
 
 def _price(way: Way) -> tuple[int, float]:
@@ -136,11 +138,14 @@ def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, day: dat
     now = _found(cluster, runner)
     first = READY if pool is not None and _fixed(pool) else NEW
     later = READY if pool is not None else WAITING
+    where = f"pool {runner.pool}" if isinstance(runner, PodRunner) else f"machines {set_name}"
+    bill = PROVIDERS[cluster.provider].bill(name, cluster, day)
     return Starts(
         name,
         set_name,
-        f"pool {runner.pool}" if isinstance(runner, PodRunner) else "OCI machines",
+        where,
         now,
+        sum((line.idle for line in bill if line.item in (where, f"warm {where}")), Money()),
         _start(cluster, runner, first, fresh=True),
         _start(cluster, runner, later if now == NEW else now),
         tuple(_ways(name, cluster, set_name, runner, day)),

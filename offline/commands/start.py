@@ -50,7 +50,8 @@ def start(
 
 def _report(found: tuple[Starts, ...], within: int | None, out: Console) -> None:
     for each in found:
-        out.print(Text(f"{each.cluster}/{each.runner_set}, {each.where}: the first job finds {each.now}", style="bold"))
+        head = f"{each.cluster}/{each.runner_set}, {each.where}, {each.idle} USD an hour idle: the first job finds {each.now}"
+        out.print(Text(head, style="bold"))
         table = plain_table("phase", f"cold: {each.cold.finds}", f"warm: {each.warm.finds}")
         for cold, warm in zip(each.cold.phases, each.warm.phases, strict=True):
             table.add_row(cold.name, str(cold), str(warm))
@@ -75,7 +76,7 @@ def _ways(found: Starts, within: int, out: Console) -> None:
     if best is not None:
         out.print(Text(f"cheapest within {within} s: {_settings(best)}: {best.more} USD an hour more", style="bold green"))
     else:
-        closest = f"; the cheapest that may be: {_settings(unshown)}: {unshown.more} USD an hour more" if unshown else ""
+        closest = f"; the closest is {_settings(unshown)}: {unshown.more} USD an hour more" if unshown else ""
         out.print(Text(f"nothing is shown to start within {within} s{closest}", style="bold yellow"))
 
 
@@ -102,7 +103,8 @@ def _source(found: Phase) -> str:
 def _json(found: Starts, within: int | None) -> dict[str, Any]:
     ways = [_way(way) | ({"misses": way.misses(within)} if within is not None else {}) for way in found.ways]
     best = found.best(within) if within is not None else None
-    starts = {"cold": _start(found.cold), "warm": _start(found.warm), "ways": ways}
+    idle = fields_of(found.idle, "usd", "at_most", "unknown")
+    starts = {"idleUsdPerHour": idle, "cold": _start(found.cold), "warm": _start(found.warm), "ways": ways}
     return fields_of(found, "cluster", "runner_set", "where", "now") | starts | {"best": _way(best) if best else None}
 
 
