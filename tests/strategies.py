@@ -747,10 +747,21 @@ _OKE = (
         machineCompartment="ocid1.compartment.oc1..examplevms",
         homeRegion="us-ashburn-1",
         system={"ocpus": 4, "memory": "32Gi", "nodes": 3, "disk": "100Gi"},
-        pools={"a10": oke_pool(disk="300Gi", labels={"example.com/team": "ml"}, cdi=False, image="oke-gpu", zones=[SAN_JOSE])},
+        pools={
+            "a10": oke_pool(
+                disk="300Gi", labels={"example.com/team": "ml"}, cdi=False, image="oke-gpu", zones=[SAN_JOSE], placeholders=1
+            )
+        },
         runners={
             "oci-a10": oke_runner(
-                kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["a10"], group="GPUs", image="example.com/runner:1"
+                kind="pod",
+                gpus=1,
+                shm="2Gi",
+                scratch="20Gi",
+                labels=["a10"],
+                group="GPUs",
+                image="example.com/runner:1",
+                imageSize="25Gi",
             ),
             "standing": vm(labels=["standing"], launcherImage="example:1", **_MACHINE),
             "per-job": vm_per_job(

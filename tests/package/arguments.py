@@ -155,6 +155,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "placementGroup": {"name": "close"},
             "securityGroupId": "sg-0123456789abcdef0",
         },
+        {**NODES, "warm": {"min": 0.0, "maxPrepared": 1.0, "state": "running", "reuseOnScaleIn": True}},
     ],
     "GpuOperator": [
         {},
@@ -275,6 +276,7 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
         ({"nodeRoleArn": "nodes"}, "nodeRoleArn", "arn:aws:iam::"),
         ({"capacityType": "cheap"}, "capacityType", "spot"),
         ({"nodeConfig": {"kubelet": {"config": {"maxPods": 20.0}}}}, "nodeConfig.kubelet.config.maxPods", "remove it"),
+        ({"warm": {"maxPrepared": 1.0, "state": "hibernated"}}, "warm.state", "stopped or running"),
     ],
     "OciGpuRunner": [
         ({"kind": "container"}, "kind", "vm-per-job"),
