@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.facts.pricing import Money, total
@@ -17,6 +17,7 @@ from fleet.prove.start import NEW, PLACEHOLDER, READY, STOPPED, WAITING, Start, 
 from fleet.providers.registry import PROVIDERS
 from tests.builders import NODE_CONFIG, cluster, config, oke_cluster, pool, read_stack, runner, talos_cluster, vm, vm_per_job
 from tests.fleet.conformance import STACKS
+from tests.strategies import configs
 
 DAY = date(2026, 11, 23)
 
@@ -190,6 +191,18 @@ def test_what_is_there_already_costs_nothing_more() -> None:
     best = in_pool(nodes={"min": 1, "max": 2}).best(120)
     assert best is not None
     assert (best.settings, best.more) == ({}, Money())
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@given(configs())
+def test_every_valid_fleet_has_starts(document: dict[str, Any]) -> None:
+    fleet = load(document)
+    found = list(starts(fleet, DAY))
+    assert len(found) == len(list(fleet.runner_sets()))
+    for each in found:
+        assert each.ways[0].start.finds == each.now
+        assert each.ways[0].more == Money()
+        assert not [way.settings for way in each.ways if way.more.usd < 0], "more readiness is never cheaper"
 
 
 PHASE = st.tuples(st.integers(0, 300), st.none() | st.integers(0, 300)).map(
