@@ -675,6 +675,8 @@ _EKS = tuple(
                 cdi=True,
                 image="al2023-nvidia",
                 zones=["us-west-2b"],
+                placeholders=1,
+                warm={"min": 0, "maxPrepared": 2, "state": "running", "reuseOnScaleIn": True},
             ),
             "v100": pool(
                 capacity="reserved",
@@ -698,7 +700,9 @@ _EKS = tuple(
             "shared": pool(cdi=True, sharing=sharing, instanceTypes=types),
         },
         runners={
-            "gpu-t4": runner(kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1"),
+            "gpu-t4": runner(
+                kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1", imageSize="25Gi"
+            ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
         },
         **enablement,
@@ -748,10 +752,21 @@ _OKE = (
         machineCompartment="ocid1.compartment.oc1..examplevms",
         homeRegion="us-ashburn-1",
         system={"ocpus": 4, "memory": "32Gi", "nodes": 3, "disk": "100Gi"},
-        pools={"a10": oke_pool(disk="300Gi", labels={"example.com/team": "ml"}, cdi=False, image="oke-gpu", zones=[SAN_JOSE])},
+        pools={
+            "a10": oke_pool(
+                disk="300Gi", labels={"example.com/team": "ml"}, cdi=False, image="oke-gpu", zones=[SAN_JOSE], placeholders=1
+            )
+        },
         runners={
             "oci-a10": oke_runner(
-                kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["a10"], group="GPUs", image="example.com/runner:1"
+                kind="pod",
+                gpus=1,
+                shm="2Gi",
+                scratch="20Gi",
+                labels=["a10"],
+                group="GPUs",
+                image="example.com/runner:1",
+                imageSize="25Gi",
             ),
             "standing": vm(labels=["standing"], launcherImage="example:1", **_MACHINE),
             "per-job": vm_per_job(

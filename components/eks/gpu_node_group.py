@@ -61,6 +61,19 @@ class DiskPerformanceArgs(TypedDict, total=False):
     """IOPS, 3,000 to 80,000, and at most 500 per GiB of the disk. Default: 3,000."""
 
 
+class WarmPoolArgs(TypedDict):
+    """Machines that have booted once and wait outside of the cluster."""
+
+    min: NotRequired[int]
+    """Machines that always wait, however many nodes are in the cluster. Default: 0."""
+    max_prepared: int
+    """Nodes in the cluster and waiting machines together, at most."""
+    state: NotRequired[str]
+    """stopped or running. Default: stopped."""
+    reuse_on_scale_in: NotRequired[bool]
+    """Whether a node that the autoscaler removes waits again. Default: false."""
+
+
 class GpuNodeGroupArgs(TypedDict):
     """Arguments of GpuNodeGroup. The component's providers must have an AWS provider of the cluster's region.
 
@@ -115,6 +128,8 @@ class GpuNodeGroupArgs(TypedDict):
     """The cluster's certificate authority, in base64 as EKS returns it."""
     service_cidr: NotRequired[pulumi.Input[str]]
     """Address range of the cluster's services, such as 172.20.0.0/16."""
+    warm: NotRequired[WarmPoolArgs]
+    """The warm pool of the nodes, split over the zones as the nodes are. Default: none."""
     security_group_id: NotRequired[pulumi.Input[str]]
     """The cluster's own security group. Nodes with `efaInterfaces` need it."""
     cluster_label: NotRequired[str]
@@ -236,10 +251,15 @@ class GpuNodeGroup(PackagedComponent[Read]):
             idle_delay=go_duration(pool.idle_delay),
             ready=self._after,
             reserved=reservation is not None,
+            warm=pool.warm,
         )
+        zones = zone_groups(tuple(args.subnet_ids), pool.nodes)
+        shares = pool.warm.shares(zones) if pool.warm is not None else {}
         self._names: dict[str, pulumi.Output[str]] = {
-            zone: managed_nodes(f"{name}-{zone}", shared, [args.subnet_ids[zone]], nodes, parent=self).node_group_name
-            for zone, nodes in zone_groups(tuple(args.subnet_ids), pool.nodes).items()
+            zone: managed_nodes(
+                f"{name}-{zone}", shared, [args.subnet_ids[zone]], nodes, parent=self, share=shares.get(zone)
+            ).node_group_name
+            for zone, nodes in zones.items()
         }
         self.node_group_names = pulumi.Output.all(**self._names)
         self.node_labels = pulumi.Output.from_input(labels)

@@ -10,6 +10,7 @@ import pulumi_aws as aws
 
 from fleet.facts import versions
 from fleet.facts.scheduling import EKS_EFFECT, IDLE_DELAY_TAG, TEMPLATE, Taint
+from fleet.providers.eks.warm import WarmPool
 from fleet.settings.model import Scale
 
 CUSTOM = "CUSTOM"
@@ -22,7 +23,7 @@ class ManagedNodes:
 
     `template` is the pool's launch template. If it has an image id, `ami_type` is CUSTOM. `tags` are those of the node groups.
     `owner_tags` reach the instances. `idle_delay` is a Go duration, "" for the autoscaler's default. `reserved` says that a
-    capacity reservation holds the machines.
+    capacity reservation holds the machines. `warm` is the pool's warm pool, of which each group has a share.
     """
 
     cluster_name: pulumi.Input[str]
@@ -39,12 +40,22 @@ class ManagedNodes:
     tags: Mapping[str, str] = field(default_factory=dict)
     idle_delay: str = ""
     reserved: bool = False
+    warm: WarmPool | None = None
 
 
 def managed_nodes(
-    name: str, args: ManagedNodes, subnet_ids: Sequence[pulumi.Input[str]], nodes: Scale, *, parent: pulumi.Resource
+    name: str,
+    args: ManagedNodes,
+    subnet_ids: Sequence[pulumi.Input[str]],
+    nodes: Scale,
+    *,
+    parent: pulumi.Resource,
+    share: Scale | None = None,
 ) -> aws.eks.NodeGroup:
-    """The node group `<name>-nodes` of a pool, with a pinned node image, and the tags of its Auto Scaling group."""
+    """The node group `<name>-nodes` of a pool, with a pinned node image, and the tags of its Auto Scaling group.
+
+    `share` are the least and the most machines of its warm pool, None if it has no share.
+    """
     group = aws.eks.NodeGroup(
         f"{name}-nodes",
         cluster_name=args.cluster_name,
@@ -68,6 +79,7 @@ def managed_nodes(
             # By default the new node starts before the old one goes: a full reservation has no room for it.
             update_strategy="MINIMAL" if args.reserved else None,
         ),
+        warm_pool_config=_warm_pool(args.warm, share) if args.warm is not None and share is not None else None,
         tags=dict(args.tags) or None,
         # Replaces a node that stays unready, or whose GPU the monitoring agent reports broken.
         node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
@@ -89,6 +101,16 @@ def managed_nodes(
             opts=pulumi.ResourceOptions(parent=parent),
         )
     return group
+
+
+def _warm_pool(warm: WarmPool, share: Scale) -> aws.eks.NodeGroupWarmPoolConfigArgs:
+    """The block enables the warm pool, and without it EKS removes the pool. Without a maximum EC2 would fill it."""
+    return aws.eks.NodeGroupWarmPoolConfigArgs(
+        min_size=share.min,
+        max_group_prepared_capacity=share.max,
+        pool_state=warm.state.upper(),
+        reuse_on_scale_in=warm.reuse_on_scale_in,
+    )
 
 
 def _scaling_group(found: Sequence[aws.eks.outputs.NodeGroupResource] | None) -> str | None:

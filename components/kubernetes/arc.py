@@ -44,7 +44,7 @@ class Arc:
 
     def arguments(self, cluster: Cluster, name: str) -> Any:
         """The arguments of the set `name` of a cluster that do not depend on the kind of its runners."""
-        place = place_in(cluster)
+        place = place_in(cluster, cluster.runners[name])
         app = {"app_id": self.github.app_id, "installation_id": self.github.installation_id}
         args = given(
             github_url=self.github.url,

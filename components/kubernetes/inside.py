@@ -36,6 +36,7 @@ from fleet.providers.installed import kueue_chart, monitoring_charts, plain_char
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.render.manifest import Manifest
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
+from fleet.render.placeholders import placeholders
 from fleet.render.queues import QueueObjects, queue_objects
 from fleet.render.team_namespace import homes
 from fleet.render.workloads.catalogue import workload_objects
@@ -43,6 +44,7 @@ from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.gitops import ByProgram, GitOps
+from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import PoolWorkload, Workload
 
@@ -119,13 +121,13 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
         ArcControllerArgs(inside.ready, inside.deliver, selector, installs, inside.settings.monitoring is not None),
         opts=inside.opts,
     )
-    _teams(inside, fleet, controller.priority)
+    classes = _teams(inside, fleet, controller.priority)
     operator = {OPERATOR_NAMESPACE: enabled.home} if isinstance(enabled, GpuOperator) else {}
     _monitor(inside, fleet, operator | ({ARC_NAMESPACE: controller.home} if controller.home is not None else {}))
     return Arc(
         fleet.github,
         private_key,
-        after=(*inside.ready, controller.priority, *((controller.release,) if controller.release else ())),
+        after=(*inside.ready, controller.priority, *classes, *((controller.release,) if controller.release else ())),
         closed=inside.settings.closed_networks,
         git=inside.git,
         secrets=inside.settings.secrets_by,
@@ -189,23 +191,26 @@ def _monitor(inside: Inside, fleet: Fleet, spaces: Mapping[str, pulumi.Resource]
     GpuMonitoring(f"{inside.name}-monitoring", args, opts=inside.opts)
 
 
-def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
+def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> tuple[pulumi.Resource, ...]:
     """Declare the teams' objects: namespaces (each once, however many settings name it), queues, caches, workloads and jobs.
 
+    Also the placeholders of pools, which need a namespace with the same isolation. Returns the priority classes.
     Each is created after the objects that it refers to, and so deleted before them. `priority` is the runners' priority class,
     which some workloads and the jobs outside of queues use, too.
     """
     settings = inside.settings
     classes: tuple[pulumi.Resource, ...] = ()
-    if settings.has_job_priorities:
-        classes = Priorities(f"{inside.name}-priorities", PrioritiesArgs(inside.ready), opts=inside.opts).classes
+    if settings.priorities:
+        args = PrioritiesArgs(settings.priorities, inside.ready)
+        classes = Priorities(f"{inside.name}-priorities", args, opts=inside.opts).classes
     objects, kueue = None, None
     if settings.queues is not None:
         objects = queue_objects(inside.name, settings, settings.queues)
-        args = QueueControllerArgs(kueue_chart(settings, settings.queues), objects, (*inside.ready, *classes), inside.deliver)
-        kueue = QueueController(f"{inside.name}-queues", args, opts=inside.opts)
+        chart = kueue_chart(settings, settings.queues)
+        of_queues = QueueControllerArgs(chart, objects, (*inside.ready, *classes), inside.deliver)
+        kueue = QueueController(f"{inside.name}-queues", of_queues, opts=inside.opts)
     if not settings.team_namespaces:
-        return
+        return classes
     # Kueue's webhooks check new objects in the teams' namespaces.
     ready = (*inside.ready, kueue.release) if kueue is not None else inside.ready
     walls: dict[str, Sequence[pulumi.Resource]] = {}
@@ -217,11 +222,15 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
     stands = {name: (*walls.get(name, ()), *classes, priority) for name in settings.team_namespaces}
     # In a queue's namespace no workload is a Job, so workloads need no queue.
     _workloads(inside, caches, stands)
+    for pool, manifest in placeholders(settings).items():
+        held = GpuWorkloadArgs((manifest,), stands[PLACEHOLDER_NAMESPACE])
+        GpuWorkload(f"{inside.name}-{pool}-placeholders", held, opts=inside.opts)
     if objects is not None and kueue is not None:
         queues = _queues(inside, objects, kueue, walls)
         # The whole of Kueue, because a Job also names one of its priorities.
         stands = {name: (*held, kueue, *queues.of(name)) for name, held in stands.items()}
     _jobs(inside, fleet, caches, stands)
+    return classes
 
 
 def _namespaces(inside: Inside, ready: Sequence[pulumi.Resource]) -> Namespaces:

@@ -1,4 +1,4 @@
-"""The priority classes of GPU Jobs and workloads, with and without queues."""
+"""The priority classes of GPU Jobs, workloads and placeholders, with and without queues."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pulumi_kubernetes as kubernetes
 
 from components.component import Component
 from components.kubernetes.priority_class import priority_class
-from fleet.facts.scheduling import JOB_PRIORITIES
+from fleet.facts.scheduling import Priority
 
 
 @dataclass(frozen=True, slots=True)
 class PrioritiesArgs:
-    """`ready` must exist before: the control plane."""
+    """The classes. `ready` must exist before: the control plane."""
 
+    priorities: Sequence[Priority]
     ready: Sequence[pulumi.Resource]
 
 
@@ -28,5 +29,5 @@ class Priorities(Component[PrioritiesArgs]):
 
     def declare(self, name: str, args: PrioritiesArgs) -> None:
         self.classes = tuple(
-            priority_class(f"{name}-{each.name}", each, parent=self, depends_on=args.ready) for each in JOB_PRIORITIES
+            priority_class(f"{name}-{each.name}", each, parent=self, depends_on=args.ready) for each in args.priorities
         )

@@ -12,6 +12,7 @@ from fleet.facts.pricing import USD_PER_HOUR
 from fleet.facts.scheduling import (
     GPU_RESOURCE,
     GPU_TOLERATION,
+    PREEMPTING_PRIORITY,
     RUNNER_PRIORITY,
     SAFE_TO_EVICT,
     SYSTEM_SELECTOR,
@@ -84,9 +85,14 @@ class Place:
     controller_account: str = CONTROLLER
 
 
-def place_in(cluster: Cluster) -> Place:
-    """What the runner scale sets of a cluster find in it. An existing cluster may have its own controller."""
+def place_in(cluster: Cluster, runner: Runner | None = None) -> Place:
+    """What the runner scale sets of a cluster find in it, and of these the set of `runner`.
+
+    An existing cluster may have its own controller. Runners of a pool with placeholders may end those.
+    """
     place = Place(listener_selector=cluster.system_selector)
+    if isinstance(runner, PodRunner) and cluster.pools[runner.pool].placeholders:
+        place = replace(place, priority_class=PREEMPTING_PRIORITY.name)
     controller = cluster.found.controller if cluster.found is not None else None
     if controller is None:
         return place

@@ -227,6 +227,13 @@ MEDIUM_PRIORITY = Priority("medium-priority", 100_000, preempts=False, meaning="
 JOB_PRIORITIES = (HIGH_PRIORITY, MEDIUM_PRIORITY)
 """Classes of Jobs, with seed 004's names and values. Queues, not pods, decide whether a Job may end another one."""
 
+# The autoscaler starts no node for pods below -10 (Cluster Autoscaler, --expendable-pods-priority-cutoff).
+PLACEHOLDER_PRIORITY = Priority("gpu-ci-placeholder", -5, preempts=False, meaning="Placeholders, which any runner may end")
+# Below all classes of Jobs and workloads, so that it ends none of their pods. No class that preempts is above it.
+PREEMPTING_PRIORITY = Priority("gpu-ci-runner-preempts", 50_000, preempts=True, meaning="Runners that may end placeholders")
+PLACEHOLDER_PRIORITIES = (PLACEHOLDER_PRIORITY, PREEMPTING_PRIORITY)
+"""Classes of clusters that have placeholders, and of the runners in pools with placeholders."""
+
 
 # -- labels ------------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from pydantic import ValidationError
 
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import (
-    JOB_PRIORITIES,
     QUEUE_LABEL,
     RUNNER_PRIORITY,
     RUNTIME_CLASS,
@@ -177,7 +176,7 @@ def _classes(case: Case) -> Iterator[Reason]:
         return
     image = image_of(settings)
     handler = settings.enablement == GPU_OPERATOR or bool(image is not None and image.handler)
-    priorities = [RUNNER_PRIORITY.name, *(each.name for each in JOB_PRIORITIES if settings.has_job_priorities)]
+    priorities = [RUNNER_PRIORITY.name, *(each.name for each in settings.priorities)]
     ours = {"runtimeClassName": [RUNTIME_CLASS] if handler else [], "priorityClassName": priorities}
     for key, names in ours.items():
         if (name := case.pod.text(key)) and name not in (*names, *_SYSTEM_PRIORITIES):

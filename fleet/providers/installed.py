@@ -177,7 +177,7 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
         resource=target.resource,
         mounts_shm=target.mounts_shm,
         selector=target.selector,
-        place=place_in(cluster),
+        place=place_in(cluster, runner),
         usd_per_hour=runner_price(cluster, runner),
     )
 

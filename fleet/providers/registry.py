@@ -43,6 +43,7 @@ class Provider:
     describe them.
     `quota_remarks` returns the quotas that all clusters of the provider may lack. `existing` are the settings of a cluster that
     exists already; None if the provider has no such clusters.
+    `boots` is the row of `data/starts.csv` for the boot of a node.
     `components.build` has the builder of a cluster, `fleet.render.files` the files of its machines.
     """
 
@@ -56,6 +57,7 @@ class Provider:
     system_machines: Callable[[Any], SystemMachines] | None = None
     quota_remarks: Callable[[Iterable[Any]], Iterator[str]] = lambda _: iter(())
     existing: type[Cluster] | None = None
+    boots: str = "elsewhere"
 
 
 PROVIDERS: dict[str, Provider] = {
@@ -70,6 +72,7 @@ PROVIDERS: dict[str, Provider] = {
         system_machines=lambda cluster: (cluster.system.machines, cluster.system.disk, cluster.system.nodes),
         quota_remarks=quota_remarks,
         existing=ExistingEksCluster,
+        boots="ec2",
     ),
     "oke": Provider(
         OkeCluster,
@@ -81,6 +84,7 @@ PROVIDERS: dict[str, Provider] = {
         charts=oke_charts,
         system_machines=oke_system_machines,
         existing=ExistingOkeCluster,
+        boots="oci",
     ),
     "kubernetes": Provider(KubernetesCluster, KUBERNETES_PROFILE, kubernetes_bill, lambda *_: (), NO_TAGS, deployable=True),
     "talos": Provider(TalosCluster, TALOS_PROFILE, talos_bill, lambda *_: (), NO_TAGS, deployable=False),

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
-from fleet.facts.scheduling import SYSTEM_POOL, SYSTEM_SELECTOR
+from fleet.facts.scheduling import JOB_PRIORITIES, PLACEHOLDER_PRIORITIES, SYSTEM_POOL, SYSTEM_SELECTOR, Priority
 from fleet.settings.alerts import require_objectives
 from fleet.settings.budget import Budget
 from fleet.settings.caches import Cache, Volumes, class_name
@@ -21,7 +21,7 @@ from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.jobs import StackJob, require_jobs
 from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem
 from fleet.settings.monitoring import Monitoring
-from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, levels, reserved
+from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, PLACEHOLDER_NAMESPACE, levels, reserved
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
 from fleet.settings.queues import Queues, require_queues, units
@@ -164,22 +164,35 @@ class Cluster(Model):
         return ()
 
     @property
-    def has_job_priorities(self) -> bool:
-        """Whether the cluster has the priority classes of Jobs."""
-        return bool(self.queues is not None or self.workloads or self.jobs)
+    def runner_pools(self) -> frozenset[str]:
+        """Pools that a runner set of pods uses."""
+        return frozenset(runner.pool for runner in self.runners.values() if isinstance(runner, PodRunner))
+
+    @property
+    def has_placeholders(self) -> bool:
+        """Whether a pool has placeholder pods."""
+        return any(pool.placeholders for pool in self.pools.values())
+
+    @property
+    def priorities(self) -> tuple[Priority, ...]:
+        """The priority classes of the cluster beside that of runners: those of Jobs and those of placeholders."""
+        jobs = JOB_PRIORITIES if self.queues is not None or self.workloads or self.jobs else ()
+        return (*jobs, *(PLACEHOLDER_PRIORITIES if self.has_placeholders else ()))
 
     @property
     def team_namespaces(self) -> dict[str, Level]:
-        """Namespaces that the settings name, with the Pod Security Standard of each."""
+        """Namespaces that the settings need, with the Pod Security Standard of each."""
         confined: dict[str, Level] = dict.fromkeys(self._confined(), "restricted")
         return levels([*confined.items(), *((each.namespace, each.level) for each in self.workloads.values())])
 
     def _confined(self) -> Iterator[str]:
-        """Namespaces with the strictest Pod Security Standard: those of teams, caches and jobs."""
+        """Namespaces with the strictest Pod Security Standard: those of teams, caches, jobs and placeholders."""
         yield from self.queues.namespaces if self.queues is not None else ()
         for cache in self.caches.values():
             yield from cache.namespaces
         yield from (job.namespace for job in self.jobs.values())
+        if self.has_placeholders:
+            yield PLACEHOLDER_NAMESPACE
 
     def caches_by_name(self) -> Iterator[tuple[str, Cache]]:
         """Caches by name, in the order of the config."""
@@ -217,14 +230,18 @@ class Cluster(Model):
         if not (self.runners or queued or self.workloads or self.jobs):
             yield "runners: the cluster has none, so it runs no job; add one"
             return
-        named = {runner.pool for runner in self.runners.values() if isinstance(runner, PodRunner)}
-        named |= {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
-        named |= {job.pool for job in self.jobs.values() if job.pool is not None}
+        others = {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
+        others |= {job.pool for job in self.jobs.values() if job.pool is not None}
         chosen = {job.gpu_type for job in self.jobs.values()} - {None}
         for name in self.pools:
             # A job with gpuType may use any pool with that GPU.
-            if name not in named | queued and not chosen:
+            if name not in self.runner_pools | others | queued and not chosen:
                 yield f"pool {name}: no runner set uses it, so it gets no jobs; use it in one, or remove it"
+            if self.pools[name].placeholders and (name in others | queued or chosen):
+                yield (
+                    f"pool {name}: only runners end placeholders, so for GPU Jobs and workloads it has "
+                    f"{self.pools[name].nodes.max - self.pools[name].placeholders} nodes at most"
+                )
         yield from self._shared_with_queues()
         for name, workload in self.workloads.items():
             kept = workload.storage_asked if isinstance(workload, PoolWorkload) else None
@@ -285,6 +302,13 @@ class Cluster(Model):
         for name, runner in self.runners.items():
             if isinstance(runner, PodRunner):
                 require_pool("runner_pool", runner.pool, self.pools, at=("runners", name, "pool"))
+        for name, pool in self.pools.items():
+            if pool.placeholders and name not in self.runner_pools:
+                raise problem(
+                    "placeholder_runner",
+                    "no runner set uses the pool, and only runners end placeholders; remove it",
+                    at=("pools", name, "placeholders"),
+                )
         for index, cidr in enumerate(self.private_egress):
             if not may_open(cidr, self.closed_networks):
                 raise problem(

@@ -12,6 +12,8 @@ from fleet.settings.model import DnsLabel, problem
 
 SMOKE_NAMESPACE = "gpu-smoke"
 """Only smoke tests run there. It is deleted after them."""
+PLACEHOLDER_NAMESPACE = "gpu-placeholders"
+"""Only placeholder pods run there."""
 TAKEN = "this namespace belongs to the system, a chart or a runner set; use another for teams"
 """The error for a team's namespace that is already used. `fleet.prove.namespaces` checks the namespaces of charts."""
 ARGO_CD_TAKEN = "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd"
@@ -38,6 +40,8 @@ def reserved(namespace: str) -> bool:
 def _free(name: str) -> str:
     if name == SMOKE_NAMESPACE:
         raise problem("smoke_namespace", f"{SMOKE_NAMESPACE} is only for smoke tests; use another, such as ai")
+    if name == PLACEHOLDER_NAMESPACE:
+        raise problem("placeholder_namespace", f"{PLACEHOLDER_NAMESPACE} is only for placeholder pods; use another, such as ai")
     if reserved(name):
         raise problem("namespace_taken", TAKEN)
     return name

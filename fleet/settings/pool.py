@@ -87,6 +87,8 @@ class Pool(Model):
     """Whether containers get their GPUs through the Container Device Interface. docs/cdi.md explains when that is safe."""
     sharing: AnySharing | None = None
     """How several containers share a GPU (docs/sharing.md). Default: each container has whole GPUs."""
+    placeholders: Annotated[int, Field(ge=0)] = 0
+    """Nodes that placeholder pods keep free for runners, in addition to the nodes that work (docs/starts.md)."""
 
     @model_validator(mode="after")
     def _reservation_rules(self) -> Self:
@@ -104,6 +106,24 @@ class Pool(Model):
                 f"the reservation holds {self.reservation.count} machines, and nodes beyond them never start; lower max",
                 at=("nodes", "max"),
             )
+        return self
+
+    @model_validator(mode="after")
+    def _placeholder_rules(self) -> Self:
+        """Refuse placeholders that no node could have, and those of shared GPUs."""
+        at = ("placeholders",)
+        if self.placeholders and self.sharing is not None:
+            raise problem(
+                "placeholder_sharing",
+                "a placeholder takes all GPUs of a node, and the pool shares them; use nodes.min instead",
+                at=at,
+            )
+        if self.placeholders and self.nodes.min == self.nodes.max:
+            raise problem(
+                "placeholder_fixed", "all nodes of the pool always run, so placeholders would add none; remove it", at=at
+            )
+        if self.placeholders > self.nodes.max:
+            raise problem("placeholder_size", f"the pool has {self.nodes.max} nodes at most; lower it, or raise nodes.max", at=at)
         return self
 
     @model_validator(mode="after")
@@ -132,11 +152,16 @@ class Pool(Model):
         return tuple(hardware.machine(name) for name in self.instance_types)
 
     @property
+    def idle_nodes(self) -> int:
+        """The nodes that run while there is no job."""
+        return max(self.nodes.min, self.placeholders)
+
+    @property
     def paid_nodes(self) -> tuple[int, int]:
         """The minimum and maximum number of machines that are paid for. A reservation is always paid in full."""
         if self.reservation is not None:
             return self.reservation.count, self.reservation.count
-        return self.nodes.min, self.nodes.max
+        return self.idle_nodes, self.nodes.max
 
     @property
     def accelerator(self) -> str:

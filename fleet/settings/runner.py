@@ -132,3 +132,5 @@ class PodRunner(RunnerPod):
     """A runner scale set whose runners are pods of one pool."""
 
     pool: str
+    image_size: Memory | None = None
+    """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""

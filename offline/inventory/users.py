@@ -10,14 +10,17 @@ from fleet.charts.chart import Chart
 from fleet.facts.scheduling import QUEUE_LABEL
 from fleet.jobs.stack import place_stack_job
 from fleet.prove.placement import Ask
+from fleet.prove.pod import pod_of
 from fleet.prove.room import Asked
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
 from fleet.providers.oke.launcher_set import launcher_set
+from fleet.render.placeholders import placeholders
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import memory_text
+from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload, PoolWorkload
 from offline.gfm import code
@@ -67,6 +70,7 @@ def users(fleet: Fleet, cluster: str) -> Iterator[User]:
     settings: Cluster = fleet.clusters[cluster]
     yield from _runner_sets(settings, set_charts(fleet, cluster))
     yield from _workloads(settings)
+    yield from _placeholders(settings)
     yield from _jobs(fleet, cluster)
 
 
@@ -113,6 +117,16 @@ def _workloads(settings: Cluster) -> Iterator[User]:
             lasts="always" if made["kind"] == "Deployment" else "once",
             claims=claims,
         )
+
+
+def _placeholders(settings: Cluster) -> Iterator[User]:
+    level = settings.team_namespaces.get(PLACEHOLDER_NAMESPACE, "")
+    for name, made in placeholders(settings).items():
+        spec, count = made["spec"]["template"]["spec"], made["spec"]["replicas"]
+        pod = pod_of(name, made)
+        ask = pod.ask(settings.pools[name].resource) if pod is not None else None
+        where = (PLACEHOLDER_NAMESPACE, level, spec, count, count)
+        yield User(f"{name}-placeholders", "placeholders", *where, pool=name, ask=ask, lasts="always")
 
 
 def _claim(spec: Mapping[str, Any]) -> str:

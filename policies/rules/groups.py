@@ -154,12 +154,20 @@ def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
 
 
 def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
-    """An EKS node group or an Auto Scaling group. Only an EKS node group has a disk size, and can be reserved."""
+    """An EKS node group or an Auto Scaling group. Only an EKS node group has a disk size and a warm pool, and can be reserved."""
     found = _pool(resource, later)
     found["choices"], template = _templated(resource, found["choices"], later)
+    found["least"] += _waiting(walk(resource.props, "warmPoolConfig"), found["least"])
     volume = of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props)
     reserved = _reserved(found, resource, "tags")
     return Group(**found, cloud=AWS, regions=_region(resource), volume=volume, reserved=reserved)
+
+
+def _waiting(warm: Any, least: int) -> int:
+    """The machines of an EKS warm pool that run while the group has `least` nodes. Stopped ones cost only their disks."""
+    if text(walk(warm, "poolState")) != "RUNNING":
+        return 0
+    return max(_natural(walk(warm, "minSize")) or 0, (_natural(walk(warm, "maxGroupPreparedCapacity")) or 0) - least)
 
 
 def _oke(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:

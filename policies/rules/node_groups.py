@@ -21,7 +21,7 @@ from .read import Later, label, walk, whole
 
 _ALIKE = ("clusterName", "region", "amiType", "capacityType", "instanceTypes", "diskSize")
 """Properties of which size, price and GPUs depend. Groups of one pool have equal ones, so the first stands for all."""
-_SIZES = ("minSize", "maxSize", "desiredSize")
+_SIZES = ("minSize", "maxSize", "desiredSize", "maxGroupPreparedCapacity")
 _UNKNOWN = "\0unknown"
 
 
@@ -100,6 +100,8 @@ class _Props(Mapping[str, Any]):
         first = self._groups[0][key]
         if key == "scalingConfig" and isinstance(first, Mapping):
             return _Sizes([walk(each, key) for each in self._groups])
+        if key == "warmPoolConfig":
+            return _Sizes([held for each in self._groups if (held := walk(each, key)) is not None])
         if key == "subnetIds":
             return _Joined([walk(each, key) for each in self._groups])
         return first

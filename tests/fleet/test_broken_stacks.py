@@ -1263,6 +1263,61 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         ),
         '{"strategy": "cluster"}',
     ),
+    "placeholder-namespace": (
+        "gpu-ci:clusters.usw2.workloads.smi.namespace",
+        "gpu-placeholders is only for placeholder pods; use another, such as ai",
+        '"gpu-placeholders"',
+    ),
+    "placeholders-beyond-the-pool": (
+        "gpu-ci:clusters.usw2.pools.t4.placeholders",
+        "the pool has 2 nodes at most; lower it, or raise nodes.max",
+        "3",
+    ),
+    "placeholders-of-a-fixed-pool": (
+        "gpu-ci:clusters.usw2.pools.t4.placeholders",
+        "all nodes of the pool always run, so placeholders would add none; remove it",
+        "1",
+    ),
+    "placeholders-of-shares": (
+        "gpu-ci:clusters.usw2.pools.t4.placeholders",
+        "a placeholder takes all GPUs of a node, and the pool shares them; use nodes.min instead",
+        "1",
+    ),
+    "placeholders-without-runners": (
+        "gpu-ci:clusters.usw2.pools.l4.placeholders",
+        "no runner set uses the pool, and only runners end placeholders; remove it",
+        "1",
+    ),
+    "warm-beyond-the-pool": (
+        "gpu-ci:clusters.usw2.pools.t4.warm.maxPrepared",
+        "machines beyond nodes.max 2 never join the cluster; lower maxPrepared, or raise nodes.max",
+        "3",
+    ),
+    "warm-hibernated": (
+        "gpu-ci:clusters.usw2.pools.t4.warm.state",
+        "EC2 hibernates no GPU type; write stopped or running",
+        '"hibernated"',
+    ),
+    "warm-min-above-prepared": (
+        "gpu-ci:clusters.usw2.pools.t4.warm.min",
+        "min is above maxPrepared 1; lower min, or raise maxPrepared",
+        "2",
+    ),
+    "warm-of-a-reservation": (
+        "gpu-ci:clusters.usw2.pools.t4.warm",
+        "a reservation is paid whether its machines run or not, so nodes.min costs nothing more; raise it, and remove warm",
+        '{"maxPrepared": 1}',
+    ),
+    "warm-on-spot": (
+        "gpu-ci:clusters.usw2.pools.t4.warm",
+        "EC2 has no warm pools of spot machines; use capacity on-demand, or remove warm",
+        '{"maxPrepared": 1}',
+    ),
+    "warm-reuse-of-bottlerocket": (
+        "gpu-ci:clusters.usw2.pools.t4.warm.reuseOnScaleIn",
+        "EKS does not return Bottlerocket nodes to a warm pool; remove it",
+        "true",
+    ),
     "node-config-of-bottlerocket": (
         "gpu-ci:clusters.usw2.pools.t4.nodeConfig",
         "only al2023-nvidia has nodeadm; remove nodeConfig, or use that image",

@@ -155,9 +155,9 @@ def test_the_configs_that_are_to_be_broken_are_valid_and_use_every_key() -> None
     assert {name: fields for name, fields in unused.items() if fields} == {
         # The autoscaler of OKE has one delay for all pools, so a pool that has its own is refused.
         "OkePool": {"idle_delay"},
-        # Caches, quotas and the like are a cloud's, and no GPU of an own machine has a profile for jobs.
+        # Caches, quotas and the like are a cloud's, and no GPU of an own machine has a profile for jobs. Own machines always run.
         "TalosCluster": {"budget", "caches", "declare_quotas", "protect", "jobs"},
-        "TalosPool": {"idle_delay", "reservation"},
+        "TalosPool": {"idle_delay", "placeholders", "reservation"},
     }
 
 

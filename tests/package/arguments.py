@@ -163,6 +163,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "clusterCertificateAuthority": "Y2VydGlmaWNhdGU=",
             "serviceCidr": "172.20.0.0/16",
         },
+        {**NODES, "warm": {"min": 0.0, "maxPrepared": 1.0, "state": "running", "reuseOnScaleIn": True}},
     ],
     "GpuOperator": [
         {},
@@ -292,6 +293,7 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
         ),
         ({"serviceCidr": "172.20.0.0/16"}, "serviceCidr", "add amiId"),
         ({"amiId": "gpu"}, "amiId", "ami-"),
+        ({"warm": {"maxPrepared": 1.0, "state": "hibernated"}}, "warm.state", "stopped or running"),
     ],
     "OciGpuRunner": [
         ({"kind": "container"}, "kind", "vm-per-job"),

@@ -60,6 +60,15 @@ def test_groups_without_a_pool_and_pools_of_other_clouds_stay_apart() -> None:
     assert len(pooled([resource(name, V100, OKE) for name in "ab"])) == 2
 
 
+def test_warm_pools_of_the_groups_that_have_one_add_up() -> None:
+    warm = {"minSize": 1, "maxGroupPreparedCapacity": 2, "poolState": "RUNNING"}
+    (pool,) = pooled([zone("a", 0, 2, warmPoolConfig=warm), zone("b", 0, 2, warmPoolConfig=warm), zone("c", 0, 2)])
+    found = walk(pool.props, "warmPoolConfig")
+    assert (found["minSize"], found["maxGroupPreparedCapacity"], found["poolState"]) == (2, 4, "RUNNING")
+    (group,) = groups([pool], Later())
+    assert group.least == 4
+
+
 def test_what_is_unknown_of_one_group_is_unknown_of_the_pool() -> None:
     (pool,) = pooled([zone("a", 0, 2), zone("b", 0, 2, subnetIds=[UNKNOWN])])
     assert count(walk(pool.props, "subnetIds")) == 2

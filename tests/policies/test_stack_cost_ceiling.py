@@ -254,6 +254,15 @@ def test_a_reservation_counts_what_its_tag_says_idle_too_and_without_one_what_it
     assert said(but(RESERVED, "labels", None), idle=1) == (), "the tag alone reserves nothing"
 
 
+def test_running_machines_of_a_warm_pool_are_paid_idle_and_stopped_ones_are_not() -> None:
+    warm = {"minSize": 0.0, "maxGroupPreparedCapacity": 2.0, "poolState": "RUNNING"}
+    two = (idle(("usw2/t4", 2, T4_SPOT), disks(200)),)
+    closed = but(T4, "scalingConfig", "minSize", 0)
+    assert said(TEMPLATE, but(closed, "warmPoolConfig", warm), idle=0.01) == two
+    assert said(TEMPLATE, but(T4, "warmPoolConfig", warm), idle=0.01) == two, "the node in the cluster is one of the two"
+    assert said(TEMPLATE, but(closed, "warmPoolConfig", warm | {"poolState": "STOPPED"}), idle=0.01) == ()
+
+
 def test_a_disk_is_the_template_s_all_of_it_and_else_eks_s_own() -> None:
     two = but(TEMPLATE, "blockDeviceMappings", 1, {"deviceName": "/dev/xvdb", "ebs": {"volumeSize": "300"}})
     assert said(two, T4, worst=1) == (worst(("usw2/t4", 5, T4_SPOT), disks(2000), limit=1),)

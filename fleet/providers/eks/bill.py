@@ -20,10 +20,14 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
     Of a cluster that exists already the stack pays only the pools and their disks. A faster disk costs extra on each node.
     """
     region = cluster.region
-    groups = [(pool.nodes, pool.disk) for pool in cluster.pools.values()]
+    disks: list[tuple[int, int, int]] = []
     for pool_name, pool in cluster.pools.items():
         least_nodes, most_nodes = pool.paid_nodes
         yield nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, least_nodes, most_nodes)
+        waiting, most_waiting = cluster.warm_machines(pool)
+        if pool.warm is not None and pool.warm.state == "running":
+            yield nodes(name, f"warm pool {pool_name}", pool.instance_types, region, pool.capacity, waiting, most_waiting)
+        disks.append((pool.idle_nodes + waiting, pool.nodes.max + most_waiting, pool.disk))
     if isinstance(cluster, EksCluster):
         system = cluster.system
         yield nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max)
@@ -31,9 +35,9 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
         yield units(name, "control plane", support, item, region, 1, 1)
         if gateways := cluster.network.nat_count(len(cluster.network_zones)):
             yield units(name, "NAT gateways", "without traffic", "nat-gateway", region, gateways, gateways)
-        groups.append((system.nodes, system.disk))
-    least = sum(scale.min * disk for scale, disk in groups) / 1024
-    most = sum(scale.max * disk for scale, disk in groups) / 1024
+        disks.append((system.nodes.min, system.nodes.max, system.disk))
+    least = sum(least * disk for least, _, disk in disks) / 1024
+    most = sum(most * disk for _, most, disk in disks) / 1024
     yield units(name, "disks", "gp3, GiB", "gp3-gb", region, least, most)
     for pool_name, pool in cluster.pools.items():
         if extra := pool.root_disk.extra:

@@ -16,7 +16,7 @@ from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.ami import GpuAmi, image_id, require_amis
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
 from fleet.providers.eks.groups import zone_groups
-from fleet.providers.eks.nodes import AmiName, EksPool, ending
+from fleet.providers.eks.nodes import AmiName, EksPool, ending, warm_remarks
 from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.start_options import options
 from fleet.providers.eks.support import remark
@@ -161,6 +161,10 @@ class EksPools(Cluster):
         """The sizes of a pool's node groups by zone."""
         return zone_groups(self.zones_of(pool), pool.nodes)
 
+    def warm_machines(self, pool: EksPool) -> tuple[int, int]:
+        """The machines in the warm pool of a pool: while no job runs, and at most while all nodes are in the cluster."""
+        return (sum(pool.warm.machines(self.groups_of(pool)).values()), pool.warm.min) if pool.warm is not None else (0, 0)
+
     def zones_with_nodes(self, pool: EksPool) -> tuple[str, ...]:
         """As in the base class: the zones of its node groups."""
         return tuple(self.groups_of(pool))
@@ -225,6 +229,8 @@ class EksPools(Cluster):
                 )
             if said := "; ".join(options(pool, self.region)):
                 yield f"pool {name}: {said}"
+        for name, held in groups.items():
+            yield from (f"pool {name}: warm: {remark}" for remark in warm_remarks(self.pools[name], held))
         yield from self._tied_to_a_zone(groups)
         yield from self._ami_remarks()
         for name, pool in self.pools.items():

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts.disks import FAST_PULL_MIBPS, GP3_IOPS_PER_GIB, ebs_mibps, gp3_on
-from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, Machine, machines
+from fleet.facts.hardware import CAPACITY_BLOCK, PREPAID, RESERVED, SPOT, Machine, machines
 from fleet.providers.eks.node_config import NodeConfig
 from fleet.providers.eks.placement_group import PlacementGroup
 from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
+from fleet.providers.eks.warm import WarmPool
 from fleet.settings.local_disks import require_local_disks
-from fleet.settings.model import matching, problem, require_once
+from fleet.settings.model import Nodes, matching, problem, require_once
 from fleet.settings.pool import Pool, Reservation
 
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
@@ -76,6 +78,8 @@ class EksPool(Pool):
     efa_interfaces: Annotated[int, Field(ge=0)] = 0
     """Elastic Fabric Adapters of each machine. The device plugin that offers them to pods is not part of this program."""
     placement_group: PlacementGroup | None = None
+    warm: WarmPool | None = None
+    """Machines that have booted once and wait outside of the cluster (docs/starts.md)."""
 
     @property
     def ami_id(self) -> str | None:
@@ -120,6 +124,7 @@ class EksPool(Pool):
         _node_config(self)
         _root_disk(self)
         _fast_image_pull(self)
+        _warm(self)
         return self
 
     @property
@@ -148,6 +153,21 @@ def ending(capacity: str, end: str, day: date) -> str:
     # EKS user guide, managed node groups with Capacity Blocks.
     drained = "; EKS removes its nodes 40 minutes before" if capacity == CAPACITY_BLOCK else ""
     return f"its {what} ends on {end}{drained}, and afterwards no node starts"
+
+
+def warm_remarks(pool: EksPool, zones: Mapping[str, Nodes]) -> Iterator[str]:
+    """Warnings about a warm pool that saves less than it seems to. `zones` are the sizes of the pool's node groups."""
+    if pool.warm is None:
+        return
+    if pool.warm.state == "stopped" and pool.node_config is not None and pool.node_config.array:
+        yield "a stopped machine loses its local disks, so it keeps no image on the RAID0 array, and only its boot is shorter"
+    machines = pool.warm.machines(zones)
+    if bare := [zone for zone, nodes in zones.items() if nodes.min < nodes.max and not machines.get(zone)]:
+        every = min(pool.nodes.min + len(zones), pool.nodes.max)
+        yield (
+            f"no machine waits in {' and '.join(bare)}, and the autoscaler does not know where one waits; raise maxPrepared to "
+            f"{every}, or write one zone in zones"
+        )
 
 
 def _capacity_block(pool: EksPool) -> None:
@@ -262,4 +282,40 @@ def _fast_image_pull(pool: EksPool) -> None:
             f"parallel unpacking needs a disk of {FAST_PULL_MIBPS} MiB/s, and images of {machine.name} are on a root disk of "
             f"{reached or 'unknown'} (EBS limit {limit or 'unknown'}); {', or '.join(filter(None, ways))}",
             at=("nodeConfig", "featureGates", "FastImagePull"),
+        )
+
+
+def _warm(pool: EksPool) -> None:
+    """Refuse a warm pool that EC2 or EKS refuses for the pool. One condition for each reason. Raises a settings problem."""
+    warm, at = pool.warm, ("warm",)
+    if warm is None:
+        return
+    if pool.capacity == SPOT:
+        # kubernetes/kops#17799: EC2 Auto Scaling refuses the two together. The EKS user guide names no exception.
+        raise problem("warm_spot", "EC2 has no warm pools of spot machines; use capacity on-demand, or remove warm", at=at)
+    if pool.ami is not None:
+        # EKS user guide, warm pools for managed node groups.
+        raise problem("warm_ami", "EKS has no warm pools of an AMI of your own; remove ami, or remove warm", at=at)
+    if pool.capacity in PREPAID:
+        raise problem(
+            "warm_reserved",
+            "a reservation is paid whether its machines run or not, so nodes.min costs nothing more; raise it, and remove warm",
+            at=at,
+        )
+    if warm.state == "hibernated":
+        # DescribeInstanceTypes, HibernationSupported: false for every GPU type (as recorded by moto 5.2.5).
+        raise problem("warm_hibernated", "EC2 hibernates no GPU type; write stopped or running", at=(*at, "state"))
+    if warm.reuse_on_scale_in and pool.image == "bottlerocket-nvidia":
+        raise problem(
+            "warm_reuse", "EKS does not return Bottlerocket nodes to a warm pool; remove it", at=(*at, "reuseOnScaleIn")
+        )
+    if warm.max_prepared > pool.nodes.max:
+        raise problem(
+            "warm_size",
+            f"machines beyond nodes.max {pool.nodes.max} never join the cluster; lower maxPrepared, or raise nodes.max",
+            at=(*at, "maxPrepared"),
+        )
+    if warm.min > warm.max_prepared:
+        raise problem(
+            "warm_min", f"min is above maxPrepared {warm.max_prepared}; lower min, or raise maxPrepared", at=(*at, "min")
         )

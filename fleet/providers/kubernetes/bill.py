@@ -14,4 +14,4 @@ def kubernetes_bill(name: str, cluster: KubernetesCluster, _day: date) -> Iterat
     for pool_name, pool in cluster.pools.items():
         each = pool.price(pool.instance_types[0], cluster.region)
         what = f"{' or '.join(pool.instance_types)} of the cluster, price {'not stated' if each.unknown else 'as stated'}"
-        yield Line(name, f"pool {pool_name}", what, pool.nodes.min, pool.nodes.max, each, each, ("the stack file",))
+        yield Line(name, f"pool {pool_name}", what, pool.idle_nodes, pool.nodes.max, each, each, ("the stack file",))

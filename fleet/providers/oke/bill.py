@@ -21,7 +21,7 @@ def oke_bill(name: str, cluster: OkePools, _day: date) -> Iterator[Line]:
     for pool_name, pool in cluster.pools.items():
         least, most = pool.paid_nodes
         yield nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, least, most)
-        disks.append((pool.nodes.min, pool.nodes.max, pool.disk))
+        disks.append((pool.idle_nodes, pool.nodes.max, pool.disk))
     for set_name, runner in cluster.machine_runners():
         least, most = runner.span.min, runner.span.max
         item = f"machines {set_name}"

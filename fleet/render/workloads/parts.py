@@ -132,10 +132,10 @@ def job(meta: Meta, pod: Manifest, *, restart: str = "Never", retries: int = 1) 
     return meta.object("batch/v1", "Job", spec)
 
 
-def deployment(meta: Meta, pod: Manifest) -> Manifest:
-    """A Deployment of one pod. The old pod ends before the new one starts, because both need the same GPU and volume."""
+def deployment(meta: Meta, pod: Manifest, replicas: int = 1) -> Manifest:
+    """A Deployment. The old pod ends before the new one starts, because both need the same GPU and volume."""
     spec = {
-        "replicas": 1,
+        "replicas": replicas,
         "revisionHistoryLimit": 2,
         "progressDeadlineSeconds": _DEADLINE,
         "strategy": {"type": "Recreate"},

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fleet.render.monitoring.rules.rule import Rule, alert, one_of, record
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
-from fleet.settings.namespaces import runner_namespace
+from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
 
 _GPU = "kubernetes_node, gpu, exported_namespace, exported_pod"
 _WITH_POOL = "* on (kubernetes_node) group_left (pool) gpu_ci:node_pool"
@@ -52,7 +52,8 @@ def use_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
 
 
 def _expected_idle(cluster: Cluster) -> list[str]:
-    """Matchers that leave out what may hold an idle GPU: runners that a set keeps ready, and workloads that keep running."""
+    """Matchers that leave out what may hold an idle GPU: waiting runners, placeholders, and workloads that keep running."""
     kept = [runner_namespace(name) for name, runner in cluster.runners.items() if runner.span.min]
+    kept += [PLACEHOLDER_NAMESPACE] * cluster.has_placeholders
     standing = [name for name, workload in cluster.workloads.items() if workload.stands]
     return [f'exported_namespace!~"{one_of(kept)}"'] * bool(kept) + [f'exported_pod!~"({one_of(standing)})-.+"'] * bool(standing)

@@ -1,0 +1,35 @@
+"""The EC2 Auto Scaling warm pool of a GPU pool: machines that have booted once and wait outside of the cluster.
+
+EKS user guide, nodes/warm-pools-managed-node-groups.adoc@8cd63e68; EC2 Auto Scaling API, PutWarmPool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fleet.providers.eks.groups import zone_groups
+from fleet.settings.model import Model, Nodes, Scale
+
+
+class WarmPool(Model):
+    """A warm pool. A machine joins the cluster only when it leaves the pool, so it has pulled no image before."""
+
+    min: Annotated[int, Field(ge=0)] = 0
+    """Machines that the warm pool always has, however many nodes are in the cluster."""
+    max_prepared: Annotated[int, Field(ge=1)]
+    """Nodes in the cluster and machines of the warm pool together. Without it EC2 would fill the warm pool up to `nodes.max`."""
+    state: Literal["stopped", "running", "hibernated"] = "stopped"
+    """How the machines wait. A stopped one costs its disk alone. It holds no capacity: EC2 may have none when it starts."""
+    reuse_on_scale_in: bool = False
+    """Whether a node that the autoscaler removes returns to the warm pool."""
+
+    def shares(self, zones: Mapping[str, Nodes]) -> dict[str, Nodes]:
+        """`min` and `max_prepared` (as max) of each zone's node group, split as nodes are. Zones without a share are left out."""
+        return zone_groups(tuple(zones), Scale.model_construct(min=self.min, max=self.max_prepared))
+
+    def machines(self, zones: Mapping[str, Nodes]) -> dict[str, int]:
+        """The machines that wait in each zone while every node group has its least nodes."""
+        return {zone: max(share.min, share.max - zones[zone].min) for zone, share in self.shares(zones).items()}

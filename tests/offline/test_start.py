@@ -1,0 +1,83 @@
+"""`python -m offline start`: what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from fleet.facts.starts import PHASES
+from offline.cli import app
+from tests.builders import ROOT, read_stack
+
+
+def start(*words: str) -> Any:
+    return CliRunner().invoke(app, ["start", "staging", "--as-of", "2026-11-23", *words])
+
+
+def stack(tmp_path: Path, **changes: Any) -> Path:
+    """Staging with other settings of the pool t4-release."""
+    config = read_stack(ROOT / "Pulumi.staging.yaml")
+    config["clusters"]["usw2"]["pools"]["t4-release"] |= changes
+    path = tmp_path / "Pulumi.other.yaml"
+    path.write_text(json.dumps({"config": {f"gpu-ci:{key}": value for key, value in config.items()}}))
+    return path
+
+
+def test_without_a_limit_it_shows_cold_and_warm_by_phase_with_sources_and_gaps() -> None:
+    done = start()
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "usw2/gpu-t4, pool t4-spot, 0 USD an hour idle: the first job finds nothing" in lines
+    assert [line.split()[0] for line in lines[3:9]] == list(PHASES)
+    assert lines[4].split() == ["boot", "80-120", "s", "0", "s"]
+    assert lines[6].split() == ["plugin", "not", "measured", "0", "s"]
+    assert "100-820 s plus driver and plugin (not measured)" in done.stdout
+    assert (
+        "  boot, 80-120 s: EC2 GPU instance from request to node; not a series of measurements (stated) [tensorfuse docs]"
+        in lines
+    )
+    assert "USD/h more" not in done.stdout
+
+
+def test_within_120_seconds_it_names_the_cheapest_settings_and_refuses_impossible_ones() -> None:
+    done = start("--within", "120")
+    assert done.exit_code == 0, done.stderr
+    assert "cheapest within 120 s: pools.t4-release.nodes.min: 1: 0.774 USD an hour more" in done.stdout
+    assert "impossible: EC2 has no warm pools of spot" in done.stdout
+    assert "cannot be shown: capacity not measured" in done.stdout
+    assert "yes, after a first job on the node" in done.stdout
+
+
+def test_a_time_that_nothing_is_shown_to_keep_is_exit_status_1() -> None:
+    done = start("--within", "30")
+    assert done.exit_code == 1, done.stderr
+    assert (
+        "nothing is shown to start within 30 s; the closest is runners.gpu-t4-release.scale.min: 1 and "
+        "pools.t4-release.nodes.min: 1: 0.774 USD an hour more"
+    ) in done.stdout
+
+
+def test_a_class_that_has_it_already_pays_nothing_more(tmp_path: Path) -> None:
+    done = start("--within", "120", "--file", str(stack(tmp_path, nodes={"min": 1, "max": 2})))
+    assert "pool t4-release, 0.752 USD an hour idle: the first job finds a node that is ready" in done.stdout
+    assert "cheapest within 120 s: as it is: 0 USD an hour more" in done.stdout
+
+
+def test_the_json_has_every_phase_way_and_reason(tmp_path: Path) -> None:
+    done = start("--within", "120", "--json", "--file", str(stack(tmp_path, warm={"maxPrepared": 2})))
+    found = json.loads(done.stdout)
+    assert (found["stack"], found["within"]) == ("staging", 120)
+    spot, release = found["classes"]
+    assert [each["name"] for each in spot["cold"]["phases"]] == list(PHASES)
+    assert spot["cold"]["phases"][3]["high"] is None
+    assert spot["ways"][1]["misses"].startswith("impossible: EC2 has no warm pools of spot machines")
+    assert release["now"] == "a stopped machine of the warm pool"
+    assert release["best"]["settings"] == {"pools.t4-release.nodes.min": 1}
+
+
+def test_wrong_input_is_exit_status_2() -> None:
+    assert start("--within", "0").exit_code == 2
+    assert start("--file", "absent.yaml").exit_code == 2
