@@ -1308,6 +1308,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "a reservation is paid whether its machines run or not, so nodes.min costs nothing more; raise it, and remove warm",
         '{"maxPrepared": 1}',
     ),
+    "warm-of-an-ami": (
+        "gpu-ci:clusters.usw2.pools.t4.warm",
+        "EKS has no warm pools of an AMI of your own; remove ami, or remove warm",
+        '{"maxPrepared": 2}',
+    ),
     "warm-on-spot": (
         "gpu-ci:clusters.usw2.pools.t4.warm",
         "EC2 has no warm pools of spot machines; use capacity on-demand, or remove warm",
