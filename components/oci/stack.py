@@ -11,6 +11,7 @@ import pulumi_oci as oci
 from components.context import Context
 from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, MachineSet, install
+from components.kubernetes.mirror import from_registry
 from components.kubernetes.model_cache import Backing
 from components.oci.arguments import oke_gpu_cluster_args
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
@@ -20,6 +21,7 @@ from components.oci.oci_gpu_runner import OciGpuRunner
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
 from components.oci.runner_arguments import oci_gpu_runner_args
+from components.oci.runner_image import RunnerImage, RunnerImageArgs
 from components.outputs import Built, OkeOutputs
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.providers.fleet import Fleet
@@ -90,6 +92,7 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         )
 
     backings: Mapping[str, Backing] = {}
+    images: tuple[pulumi.Resource, ...] = ()
     machine_set: MachineSet | None = None
     kubeconfig: pulumi.Output[str] | None = None
     outputs: OkeOutputs = {
@@ -103,6 +106,9 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
     if isinstance(settings, OkeCluster) and isinstance(cluster, OkeGpuCluster):
         machine_set = partial(_machine_set, name, settings, context, cluster, cloud)
         kubeconfig, outputs["clusterName"], outputs["vcnId"] = cluster.kubeconfig, called, cluster.vcn_id
+        if settings.registry is not None and settings.tenancy is not None:
+            held = RunnerImageArgs(settings.registry, called, settings.tenancy, settings.compartment, context.tags, iam)
+            images = (RunnerImage(f"{name}-registry", held, opts=outside),)
         if settings.caches:
             args = OkeCachesArgs(
                 settings=settings,
@@ -118,8 +124,8 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
     inside = Inside(
         name,
         settings,
-        cluster.ready,
-        pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
+        (*cluster.ready, *images),
+        from_registry(settings.mirror, [cluster.kubernetes_provider]),
         backings,
         physical_name=called,
         disk_tags=fixed_tags(context.stack, name),
@@ -145,5 +151,7 @@ def _machine_set(
     if cluster.machine_security_group_id is not None:
         args["security_group_id"] = cluster.machine_security_group_id
     after = [*arc.after, *cluster.before_machines]
-    opts = pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider], depends_on=after)
+    opts = pulumi.ResourceOptions.merge(
+        from_registry(settings.mirror, [cloud, cluster.kubernetes_provider]), pulumi.ResourceOptions(depends_on=after)
+    )
     return OciGpuRunner(f"{name}-{set_name}", args, opts)
