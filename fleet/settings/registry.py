@@ -23,10 +23,10 @@ Prefix = Annotated[
     str,
     matching(
         "registry_prefix",
-        "a prefix has 2 to 13 lower-case letters, digits and single hyphens, because ECR allows 30 characters with the name of "
+        "a prefix has 2 to 10 lower-case letters, digits and single hyphens, because ECR allows 30 characters with the name of "
         "the cached registry; shorten it",
         r"[a-z0-9]+(-[a-z0-9]+)*",
-        most=13,
+        most=10,
     ),
 ]
 

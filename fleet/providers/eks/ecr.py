@@ -76,7 +76,7 @@ class EcrRegistry(Registry):
             if upstream.secret is not None and upstream.secret.split(":")[3:5] != [region, self.account]:
                 raise problem(
                     "secret_place",
-                    f"ECR reads secrets of its own account and region; create the secret in {region} of {self.account}",
+                    f"ECR reads secrets of its own account and region; use a secret in {region} of {self.account}",
                     at=("registry", "pullThrough", host, "secret"),
                 )
 
