@@ -27,12 +27,17 @@ _LEFT_OVERS = {
 
 @dataclass(frozen=True, slots=True)
 class RunnerImageArgs:
-    """`node_role_arn` is the role of every node. `tags` are those of the repositories that ECR creates for caches."""
+    """`node_role_arn` and `node_role_name` are the role of every node. `tags` are those of the repositories that ECR creates.
+
+    `protect`: whether Pulumi refuses to delete the key, without which no image can be read.
+    """
 
     registry: EcrRegistry
     region: str
     node_role_arn: pulumi.Input[str]
+    node_role_name: pulumi.Input[str]
     tags: Mapping[str, str]
+    protect: bool = False
 
 
 class RunnerImage(Component[RunnerImageArgs]):
@@ -42,9 +47,13 @@ class RunnerImage(Component[RunnerImageArgs]):
     """Address of the runner image's repository."""
 
     def declare(self, name: str, args: RunnerImageArgs) -> dict[str, Any]:
-        child, registry = pulumi.ResourceOptions(parent=self), args.registry
+        registry = args.registry
         self._key = aws.kms.Key(
-            f"{name}-key", description=f"Images of {name}", enable_key_rotation=True, deletion_window_in_days=30, opts=child
+            f"{name}-key",
+            description=f"Images of {name}",
+            enable_key_rotation=True,
+            deletion_window_in_days=30,
+            opts=pulumi.ResourceOptions(parent=self, protect=args.protect),
         )
         readers = [args.node_role_arn, *([registry.push_role] if registry.push_role else [])]
         self._readers = pulumi.Output.all(*readers).apply(pull_policy)
@@ -87,7 +96,7 @@ class RunnerImage(Component[RunnerImageArgs]):
         )
         aws.iam.RolePolicy(
             f"{name}-caches",
-            role=pulumi.Output.from_input(args.node_role_arn).apply(_role_name),
+            role=args.node_role_name,
             policy=allow(CACHE_ACTIONS, resources),
             opts=child,
         )
@@ -182,7 +191,3 @@ def _document(*statements: Mapping[str, Any]) -> str:
 
 
 _ECR_TRUST = _document({"Effect": "Allow", "Principal": {"Service": "ecr.amazonaws.com"}, "Action": "sts:AssumeRole"})
-
-
-def _role_name(arn: str) -> str:
-    return arn.rpartition("/")[2]

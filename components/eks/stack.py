@@ -29,6 +29,7 @@ from fleet.providers.tags import fixed_tags
 def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
     registry = settings.registry if isinstance(settings, EksCluster) else None
+    images: tuple[pulumi.Resource, ...] = ()
     cloud: list[pulumi.ProviderResource] = [
         aws.Provider(
             f"{name}-aws",
@@ -46,6 +47,16 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         cloud.append(eks.Provider(f"{name}-eks"))
         args = eks_gpu_cluster_args(name, settings, context, quotas)
         cluster = EksGpuCluster(name, args, opts=from_registry(settings.mirror, cloud))
+        if registry is not None:
+            held = RunnerImageArgs(
+                registry=registry,
+                region=settings.region,
+                node_role_arn=cluster.node_role_arn,
+                node_role_name=cluster.node_role_name,
+                tags=fixed_tags(context.stack, name),
+                protect=settings.protect,
+            )
+            images = (RunnerImage(f"{name}-registry", held, opts=pulumi.ResourceOptions(providers=cloud)),)
         if settings.drivers:
             backings = _backings(name, settings, context, cluster, cloud)
     elif isinstance(settings, settings_of_existing.ExistingEksCluster):
@@ -61,10 +72,6 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         )
         for pool_name in settings.pools
     }
-    images: tuple[pulumi.Resource, ...] = ()
-    if registry is not None:
-        held = RunnerImageArgs(registry, settings.region, cluster.node_role_arn, fixed_tags(context.stack, name))
-        images = (RunnerImage(f"{name}-registry", held, opts=pulumi.ResourceOptions(providers=cloud)),)
     inside = Inside(
         name=name,
         settings=settings,

@@ -15,7 +15,7 @@ from fleet.settings.registry import RUNNER_REPOSITORY
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerImageArgs:
+class OkeRunnerImageArgs:
     """`physical_name` is the cluster's name in OCI. `iam` is the provider of the tenancy's home region."""
 
     registry: OcirRegistry
@@ -26,18 +26,19 @@ class RunnerImageArgs:
     iam: pulumi.ProviderResource
 
 
-class RunnerImage(Component[RunnerImageArgs]):
+class OkeRunnerImage(Component[OkeRunnerImageArgs]):
     """Private repositories, a scan of the runner image, and the right to pull for machines of the cluster's compartment."""
 
-    def declare(self, name: str, args: RunnerImageArgs) -> dict[str, Any]:
+    namespace: pulumi.Output[str | None]
+    """The tenancy's Object Storage namespace, as OCI names it."""
+
+    def declare(self, name: str, args: OkeRunnerImageArgs) -> dict[str, Any]:
         registry = args.registry
-        found = oci.objectstorage.get_namespace(compartment_id=args.tenancy, opts=pulumi.InvokeOptions(parent=self)).namespace
-        # A simulated cloud names none.
-        if found and found != registry.namespace:
-            raise ValueError(
-                f"{name}: registry.namespace is {registry.namespace}, and the credentials belong to the tenancy of {found}; "
-                "use the other tenancy's credentials, or correct it"
-            )
+        group = self._readers(name, args)
+        # The request waits for the group, so a plan of a new registry makes no request.
+        asked = pulumi.InvokeOutputOptions(parent=self, depends_on=[group])
+        found = oci.objectstorage.get_namespace_output(compartment_id=args.tenancy, opts=asked).namespace
+        self.namespace = found.apply(lambda namespace: same_tenancy(name, registry.namespace, namespace))
         for repository in (RUNNER_REPOSITORY, *registry.repositories):
             oci.artifacts.ContainerRepository(
                 f"{name}-{repository}",
@@ -49,10 +50,9 @@ class RunnerImage(Component[RunnerImageArgs]):
                 opts=pulumi.ResourceOptions(parent=self),
             )
         self._scan(name, args)
-        self._readers(name, args)
-        return {"repository": f"{registry.prefix}/{RUNNER_REPOSITORY}"}
+        return {"namespace": self.namespace}
 
-    def _scan(self, name: str, args: RunnerImageArgs) -> None:
+    def _scan(self, name: str, args: OkeRunnerImageArgs) -> None:
         recipe = oci.vulnerabilityscanning.ContainerScanRecipe(
             f"{name}-scan",
             compartment_id=args.compartment,
@@ -75,7 +75,7 @@ class RunnerImage(Component[RunnerImageArgs]):
             opts=pulumi.ResourceOptions(parent=self),
         )
 
-    def _readers(self, name: str, args: RunnerImageArgs) -> None:
+    def _readers(self, name: str, args: OkeRunnerImageArgs) -> oci.identity.DynamicGroup:
         group = oci.identity.DynamicGroup(
             f"{name}-nodes",
             compartment_id=args.tenancy,
@@ -97,6 +97,17 @@ class RunnerImage(Component[RunnerImageArgs]):
             iam=args.iam,
             parent=self,
         )
+        return group
+
+
+def same_tenancy(name: str, wanted: str, found: str | None) -> str | None:
+    """Refuse credentials of another tenancy: images have the namespace in their address. A simulated cloud names none."""
+    if found and found != wanted:
+        raise ValueError(
+            f"{name}: registry.namespace is {wanted}, and the credentials belong to the tenancy of {found}; use the first's "
+            "credentials, or correct the setting"
+        )
+    return found
 
 
 def pull_right(group: str, compartment: str, prefix: str) -> str:

@@ -21,7 +21,7 @@ from components.oci.oci_gpu_runner import OciGpuRunner
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
 from components.oci.runner_arguments import oci_gpu_runner_args
-from components.oci.runner_image import RunnerImage, RunnerImageArgs
+from components.oci.runner_image import OkeRunnerImage, OkeRunnerImageArgs
 from components.outputs import Built, OkeOutputs
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.providers.fleet import Fleet
@@ -107,8 +107,8 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         machine_set = partial(_machine_set, name, settings, context, cluster, cloud)
         kubeconfig, outputs["clusterName"], outputs["vcnId"] = cluster.kubeconfig, called, cluster.vcn_id
         if settings.registry is not None and settings.tenancy is not None:
-            held = RunnerImageArgs(settings.registry, called, settings.tenancy, settings.compartment, context.tags, iam)
-            images = (RunnerImage(f"{name}-registry", held, opts=outside),)
+            held = OkeRunnerImageArgs(settings.registry, called, settings.tenancy, settings.compartment, context.tags, iam)
+            images = (OkeRunnerImage(f"{name}-registry", held, opts=outside),)
         if settings.caches:
             args = OkeCachesArgs(
                 settings=settings,
