@@ -361,6 +361,11 @@ class OkeCluster(OkePools):
         """Warnings about the endpoint."""
         for cidr in self.endpoint.reserved_cidrs:
             yield f"endpoint.publicCidrs: {cidr} is reserved; set your own networks before pulumi up"
+        if self.registry is not None:
+            yield (
+                "registry: OKE's nodes pull private images only with Oracle's image credential provider, which gpu-ci does not "
+                "install; see docs/images.md#oci"
+            )
 
     def _network_remarks(self) -> Iterator[str]:
         """Warnings about a budget that does not watch the machines, addresses, machines and caches."""
