@@ -224,6 +224,8 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         self._admins(name, settings)
         role, rights = self._node_role(name)
         self.node_role_arn = role.arn
+        self.node_role_name = role.name
+        """Name of the role of every node."""
         first = [self._addon(name, addon, settings, []) for addon in _BEFORE_NODES]
         self.before_nodes: tuple[pulumi.Resource, ...] = (*rights, *first)
         """What a node needs to join."""

@@ -16,7 +16,9 @@ from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
 from components.eks.gpu_ami import GpuAmi, GpuAmiArgs
 from components.eks.gpu_node_group import GpuNodeGroup
+from components.eks.runner_image import RunnerImage, RunnerImageArgs
 from components.kubernetes.inside import Inside, install
+from components.kubernetes.mirror import from_registry
 from components.kubernetes.model_cache import Backing
 from components.outputs import Built, EksOutputs
 from fleet.providers.eks import existing as settings_of_existing
@@ -28,8 +30,16 @@ from fleet.providers.tags import fixed_tags
 
 def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
+    registry = settings.registry if isinstance(settings, EksCluster) else None
+    images: tuple[pulumi.Resource, ...] = ()
     cloud: list[pulumi.ProviderResource] = [
-        aws.Provider(f"{name}-aws", region=settings.region, default_tags=aws.ProviderDefaultTagsArgs(tags=context.tags)),
+        aws.Provider(
+            f"{name}-aws",
+            region=settings.region,
+            default_tags=aws.ProviderDefaultTagsArgs(tags=context.tags),
+            # The account is in the address of each image, so the credentials must belong to it.
+            allowed_account_ids=[registry.account] if registry is not None else None,
+        ),
     ]
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
     cluster: EksGpuCluster | ExistingEksCluster
@@ -38,7 +48,17 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         # Remote components run in this provider; default ones are off.
         cloud.append(eks.Provider(f"{name}-eks"))
         args = eks_gpu_cluster_args(name, settings, context, quotas)
-        cluster = EksGpuCluster(name, args, opts=pulumi.ResourceOptions(providers=cloud))
+        cluster = EksGpuCluster(name, args, opts=from_registry(settings.mirror, cloud))
+        if registry is not None:
+            held = RunnerImageArgs(
+                registry=registry,
+                region=settings.region,
+                node_role_arn=cluster.node_role_arn,
+                node_role_name=cluster.node_role_name,
+                tags=fixed_tags(context.stack, name),
+                protect=settings.protect,
+            )
+            images = (RunnerImage(f"{name}-registry", held, opts=pulumi.ResourceOptions(providers=cloud)),)
         if settings.drivers:
             backings = _backings(name, settings, context, cluster, cloud)
         if settings.monitoring is not None and settings.monitoring.cloudwatch:
@@ -76,8 +96,8 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
     inside = Inside(
         name=name,
         settings=settings,
-        ready=cluster.ready,
-        opts=pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
+        ready=(*cluster.ready, *images),
+        opts=from_registry(settings.mirror, [cluster.kubernetes_provider]),
         backings=backings,
         cloud=(cluster.autoscaler,) if cluster.autoscaler is not None else (),
         physical_name=context.cluster_name(name),

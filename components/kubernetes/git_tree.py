@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.component import Component
@@ -12,6 +11,7 @@ from components.context import Context
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Delivery
 from components.kubernetes.inside import Inside, furnish, runner_sets
+from components.kubernetes.mirror import from_registry
 from fleet.charts.chart import Chart
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
@@ -71,7 +71,7 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
         name=name,
         settings=settings,
         ready=(),
-        opts=pulumi.ResourceOptions(providers=[kubernetes.Provider(f"{name}-git", cluster_identifier=physical_name)]),
+        opts=from_registry(settings.mirror, [kubernetes.Provider(f"{name}-git", cluster_identifier=physical_name)]),
         git=git,
         furnished=deployable,
         physical_name=physical_name,

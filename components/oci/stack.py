@@ -11,6 +11,7 @@ import pulumi_oci as oci
 from components.context import Context
 from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, MachineSet, install
+from components.kubernetes.mirror import from_registry
 from components.kubernetes.model_cache import Backing
 from components.oci.arguments import oke_gpu_cluster_args
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
@@ -21,6 +22,7 @@ from components.oci.oci_gpu_runner import OciGpuRunner
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
 from components.oci.runner_arguments import oci_gpu_runner_args
+from components.oci.runner_image import OkeRunnerImage, OkeRunnerImageArgs
 from components.outputs import Built, OkeOutputs
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.providers.fleet import Fleet
@@ -92,6 +94,7 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         )
 
     backings: Mapping[str, Backing] = {}
+    images: tuple[pulumi.Resource, ...] = ()
     machine_set: MachineSet | None = None
     kubeconfig: pulumi.Output[str] | None = None
     outputs: OkeOutputs = {
@@ -107,6 +110,9 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
             _machine_set, name, settings, context, cluster, cloud, _gateway(name, settings, context, cluster, cloud)
         )
         kubeconfig, outputs["clusterName"], outputs["vcnId"] = cluster.kubeconfig, called, cluster.vcn_id
+        if settings.registry is not None and settings.tenancy is not None:
+            held = OkeRunnerImageArgs(settings.registry, called, settings.tenancy, settings.compartment, context.tags, iam)
+            images = (OkeRunnerImage(f"{name}-registry", held, opts=outside),)
         if settings.caches:
             args = OkeCachesArgs(
                 settings=settings,
@@ -122,8 +128,8 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
     inside = Inside(
         name,
         settings,
-        cluster.ready,
-        pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
+        (*cluster.ready, *images),
+        from_registry(settings.mirror, [cluster.kubernetes_provider]),
         backings,
         physical_name=called,
         disk_tags=fixed_tags(context.stack, name),
@@ -173,5 +179,7 @@ def _machine_set(
     if metrics is not None and set_name in metrics.set_group_ids:
         args |= {"metrics_url": metrics.gateway.url(set_name), "metrics_security_group_id": metrics.set_group_ids[set_name]}
         after += metrics.rules
-    opts = pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider], depends_on=after)
+    opts = pulumi.ResourceOptions.merge(
+        from_registry(settings.mirror, [cloud, cluster.kubernetes_provider]), pulumi.ResourceOptions(depends_on=after)
+    )
     return OciGpuRunner(f"{name}-{set_name}", args, opts)

@@ -169,7 +169,7 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
     target = pool_target(cluster, runner.pool)
     return runner_set(
         name,
-        runner,
+        cluster.with_image(runner),
         github.url,
         runner.group or github.group,
         tolerations=target.tolerations,

@@ -25,6 +25,7 @@ from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, PLACEHOLD
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
 from fleet.settings.queues import Queues, require_queues, units
+from fleet.settings.registry import Mirror
 from fleet.settings.runner import PodRunner, SetName
 from fleet.settings.sharing import Mig
 from fleet.settings.workload_rules import require_storage, require_unqueued, require_workloads
@@ -105,6 +106,17 @@ class Cluster(Model):
     def system_selector(self) -> Mapping[str, str]:
         """Node labels of the nodes for controllers and listeners. Empty for any node whose taints they tolerate."""
         return SYSTEM_SELECTOR if self.found is None else self.found.system_selector
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """From where the nodes pull images; None for each image's own registry."""
+        return None
+
+    def with_image(self, runner: PodRunner) -> PodRunner:
+        """A runner class without an image gets that of the cluster's registry, if one is set."""
+        if runner.image is not None or self.mirror is None or not self.mirror.runner_image:
+            return runner
+        return runner.model_copy(update={"image": self.mirror.runner_image})
 
     @property
     def by_git(self) -> bool:

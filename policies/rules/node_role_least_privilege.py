@@ -34,6 +34,10 @@ ALLOWED = (
 """The policies that EKS requires on a node (EKS user guide, node IAM role), Session Manager instead of SSH, and what a machine
 needs that builds a node image (EC2 Image Builder user guide, prerequisites): it reads components and writes its log."""
 
+_CACHES = frozenset(("ecr:BatchImportUpstreamImage", "ecr:CreateRepository", "ecr:TagResource"))
+"""What a node needs for the first pull through a cache of ECR (ECR user guide, pull-through-cache-iam)."""
+_NAMED = re.compile(r":repository/[^*?]")
+"""A repository, or those below a prefix."""
 _EC2 = "ec2.amazonaws.com"
 _MANAGED = ":iam::aws:policy/"
 """Part of the ARN of AWS' own managed policies. An account may have its own policy with the same name."""
@@ -103,8 +107,21 @@ def _policy(policy: PolicyResource, _: Sequence[str], later: Later) -> Iterator[
 def _role_policy(policy: PolicyResource, allowed: Sequence[str], later: Later) -> Iterator[str]:
     yield from _policy(policy, allowed, later)
     for role in _roles(policy, "role"):
-        if _is_node(role, later):
+        if _is_node(role, later) and not _fills_caches(policy, later):
             yield f"policy adds permissions to a node's role, which needs no others; {_POD}"
+
+
+def _fills_caches(policy: PolicyResource, later: Later) -> bool:
+    """Whether a policy allows only what the first pull through a cache of ECR needs, in repositories that it names."""
+    with later:
+        found = [statement for _, statement in statements(walk(policy.props, "policy"), later)]
+        return bool(found) and all(_fills_cache(each, later) for each in found)
+    return True
+
+
+def _fills_cache(statement: Any, later: Later) -> bool:
+    actions, resources = listed(walk(statement, "Action"), later), listed(walk(statement, "Resource"), later)
+    return bool(actions and resources) and _CACHES.issuperset(actions) and all(map(_NAMED.search, resources))
 
 
 def _documents(path: str, document: Any, later: Later) -> Iterator[str]:

@@ -32,6 +32,7 @@ ANSWERS: Mapping[str, Answer] = {
         "services": [{"id": "ocid1.service.oc1.sjc.example", "cidrBlock": SERVICES_LABEL, "name": "All SJC Services"}]
     },
     "oci:ContainerEngine/getClusterKubeConfig:getClusterKubeConfig": lambda _: {"content": "{}"},
+    "oci:ObjectStorage/getNamespace:getNamespace": lambda _: {"namespace": "axexample"},
 }
 """OCI's answers after a cluster is created."""
 

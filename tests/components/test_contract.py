@@ -42,10 +42,12 @@ TOKENS = {
     "OkeGpuCluster": "gpu-ci:index:OkeGpuCluster",
     "OkeGpuPool": "gpu-ci:index:OkeGpuPool",
     "OkeNetwork": "gpu-ci:index:OkeNetwork",
+    "OkeRunnerImage": "gpu-ci:index:OkeRunnerImage",
     "OkeSecurity": "gpu-ci:index:OkeSecurity",
     "PlainChart": "gpu-ci:index:PlainChart",
     "Priorities": "gpu-ci:index:Priorities",
     "QueueController": "gpu-ci:index:QueueController",
+    "RunnerImage": "gpu-ci:index:RunnerImage",
     "ScaleSet": "gpu-ci:index:ArcRunnerSet",
     "TalosGpuNode": "gpu-ci:index:TalosGpuNode",
 }

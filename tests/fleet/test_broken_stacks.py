@@ -3064,6 +3064,90 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         ),
         '"595"',
     ),
+    "registry-account": (
+        "gpu-ci:clusters.usw2.registry.account",
+        "not an AWS account id; write its 12 digits in quotes",
+        '"123-456"',
+    ),
+    "registry-beside-machines": (
+        "gpu-ci:clusters.sjc.registry",
+        "the dynamic group has every machine of the compartment, and machines of jobs must have no rights; add "
+        "machineCompartment",
+        '{"namespace": "axexample"}',
+    ),
+    "registry-copy-of-cached": (
+        "gpu-ci:clusters.usw2.registry.copies.0",
+        "pullThrough caches quay.io already; remove the copy",
+        '"quay.io/org/image:v1"',
+    ),
+    "registry-copy-twice": (
+        "gpu-ci:clusters.usw2.registry.copies",
+        "an image is listed twice; remove one",
+        '["nvcr.io/nvidia/cuda:12.8.1", "nvcr.io/nvidia/cuda:12.8.1"]',
+    ),
+    "registry-credential-itself": (
+        "gpu-ci:clusters.usw2.registry.pullThrough.docker.io.secret",
+        "not the ARN of a secret ecr-pullthroughcache/…, the only ones that ECR reads; write "
+        "arn:aws:secretsmanager:<region>:<account>:secret:ecr-pullthroughcache/<name>, never the credential itself",
+        "",
+    ),
+    "registry-digest": (
+        "gpu-ci:clusters.usw2.registry.runnerImage.digest",
+        "not a digest; write sha256: and 64 hexadecimal digits",
+        '"latest"',
+    ),
+    "registry-namespace": (
+        "gpu-ci:clusters.sjc.registry.namespace",
+        "not the Object Storage namespace of a tenancy; write what `oci os ns get` prints",
+        '"Ax Example"',
+    ),
+    "registry-needless-credential": (
+        "gpu-ci:clusters.usw2.registry.pullThrough.quay.io.secret",
+        "ECR uses no credential for it; remove secret",
+        '"arn:aws:secretsmanager:us-west-2:123456789012:secret:ecr-p…',
+    ),
+    "registry-no-copies": (
+        "gpu-ci:clusters.usw2.registry.useCopies",
+        "there are no copies to use; list images in copies, or remove it",
+        "true",
+    ),
+    "registry-nvcr-cached": (
+        "gpu-ci:clusters.usw2.registry.pullThrough.nvcr.io",
+        "ECR has no pull-through cache for it, only for docker.io, ghcr.io, public.ecr.aws, quay.io, "
+        "registry.gitlab.com, registry.k8s.io; list its images in copies",
+        '"nvcr.io"',
+    ),
+    "registry-prefix-twice": (
+        "gpu-ci:clusters.usw2b.registry.prefix",
+        "cluster usw2 also has prefix gpu-ci of account 123456789012 in us-west-2; give each its own",
+        "",
+    ),
+    "registry-prefix": (
+        "gpu-ci:clusters.usw2.registry.prefix",
+        "a prefix has 2 to 10 lower-case letters, digits and single hyphens, because ECR allows 30 characters "
+        "with the name of the cached registry; shorten it",
+        '"ci-registry"',
+    ),
+    "registry-push-role": (
+        "gpu-ci:clusters.usw2.registry.pushRole",
+        "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>",
+        '"images"',
+    ),
+    "registry-secret-elsewhere": (
+        "gpu-ci:clusters.usw2.registry.pullThrough.docker.io.secret",
+        "ECR reads secrets of its own account and region; use a secret in us-west-2 of 123456789012",
+        '"arn:aws:secretsmanager:us-east-1:123456789012:secret:ecr-p…',
+    ),
+    "registry-without-credential": (
+        "gpu-ci:clusters.usw2.registry.pullThrough.ghcr.io",
+        "ECR needs a credential for it; add secret with the ARN of a secret ecr-pullthroughcache/…",
+        "{}",
+    ),
+    "registry-without-tenancy": (
+        "gpu-ci:clusters.sjc.registry",
+        "a dynamic group lets the nodes pull, and it belongs to the tenancy; add tenancy with its OCID",
+        '{"namespace": "axexample"}',
+    ),
 }
 
 

@@ -42,8 +42,13 @@ def several(policy: str, *roles: str) -> Member:
     return Member(SEVERAL, "attached", {"policyArn": f"{ARN}{policy}"}, property_depends={"roles": roles})
 
 
-def inline(role: str) -> Member:
-    return Member(ROLE_POLICY, "inline", {"policy": document("s3:GetObject", "*")}, property_depends={"role": (role,)})
+def inline(role: str, action: Any = "s3:GetObject", resource: str = "*") -> Member:
+    return Member(ROLE_POLICY, "inline", {"policy": document(action, resource)}, property_depends={"role": (role,)})
+
+
+IMPORT = ["ecr:BatchImportUpstreamImage", "ecr:CreateRepository"]
+REPOSITORIES = "arn:aws:ecr:us-west-2:123456789012:repository/"
+NEEDLESS = {f"policy adds permissions to a node's role, which needs no others; {POD_IDENTITY}": "inline"}
 
 
 def holds(token: str, text: str, message: str = "") -> StackCase:
@@ -58,6 +63,7 @@ SUITE = Suite(
         StackCase((NODE, attached("CloudWatchAgentServerPolicy", "node")), config={"allowed": ["CloudWatchAgentServerPolicy"]}),
         StackCase((NODE, POD, several("AmazonEKS_CNI_Policy", "node", "pod"))),
         StackCase((NODE, POD, inline("pod"))),
+        StackCase((NODE, inline("node", IMPORT, f"{REPOSITORIES}gpu-ci/quay.io/*"))),
         StackCase(
             (Member(IAM_ROLE, "pod", {"assumeRolePolicy": trust("pods.eks.amazonaws.com"), "managedPolicyArns": [f"{ARN}X"]}),)
         ),
@@ -73,9 +79,9 @@ SUITE = Suite(
             {f'policyArn is "{ARN}AmazonS3FullAccess": {NO_RIGHTS}': "attached"},
         ),
         StackCase((NODE, POD, several("X", "pod", "node")), {f'policyArn is "{ARN}X": {NO_RIGHTS}': "attached"}),
-        StackCase(
-            (NODE, inline("node")), {f"policy adds permissions to a node's role, which needs no others; {POD_IDENTITY}": "inline"}
-        ),
+        StackCase((NODE, inline("node")), NEEDLESS),
+        StackCase((NODE, inline("node", IMPORT, f"{REPOSITORIES}*")), NEEDLESS),
+        StackCase((NODE, inline("node", [*IMPORT, "ecr:PutImage"], f"{REPOSITORIES}gpu-ci/*")), NEEDLESS),
         StackCase(
             (
                 Member(

@@ -24,7 +24,13 @@ FOLDER = ROOT / ".github" / "workflows"
 FILES = sorted(FOLDER.glob("*.y*ml"))
 ON_GPUS = ("gpu-ddp.yml", "kubeflow-blueprints.yml", "test-gpu.yml")
 """Workflows that run on the fleet's own runners: docs/ci-workloads.md. They are called or started by hand."""
-TOKEN_WRITES = {"comment.yml": {"pull-requests"}, "preview.yml": {"id-token"}}
+BY_HAND = "runner-image.yml"
+"""Builds the runner image. A person starts it."""
+TOKEN_WRITES = {
+    "comment.yml": {"pull-requests"},
+    "preview.yml": {"id-token"},
+    BY_HAND: {"contents", "id-token", "pull-requests"},
+}
 """Rights to write that a job of each workflow may have; every other right is to read."""
 
 
@@ -45,7 +51,7 @@ def used(name: str, action: str) -> list[dict[str, Any]]:
 
 
 def test_there_are_the_workflows_of_a_pull_request_and_of_gpus():
-    assert {path.name for path in FILES} == {"comment.yml", "preview.yml", "pull-request.yml", *ON_GPUS}
+    assert {path.name for path in FILES} == {"comment.yml", "preview.yml", "pull-request.yml", BY_HAND, *ON_GPUS}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -105,7 +111,7 @@ def test_no_run_is_started_with_rights_for_code_of_others(path):
     assert "issue_comment" not in triggers
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.name not in ON_GPUS], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [path for path in FILES if path.name not in (BY_HAND, *ON_GPUS)], ids=lambda path: path.name)
 def test_two_runs_of_one_pull_request_do_not_meet(path):
     assert "pull_request.number" in (group := workflow(path.name)["concurrency"]["group"]) or "head_branch" in group
 

@@ -8,6 +8,7 @@ from datetime import date
 from fleet.facts.pricing import Line, bundle, nodes, units
 from fleet.providers.cache_bill import cache_lines
 from fleet.providers.eks.cluster import EksCluster, EksPools
+from fleet.providers.eks.ecr import KEPT_IMAGES
 from fleet.providers.eks.support import billed
 
 SNAPSHOT = "ebs-snapshot-gb"
@@ -36,6 +37,10 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
         if gateways := cluster.network.nat_count(len(cluster.network_zones)):
             yield units(name, "NAT gateways", "without traffic", "nat-gateway", region, gateways, gateways)
         disks.append((system.nodes.min, system.nodes.max, system.disk))
+        if (registry := cluster.registry) is not None:
+            yield units(name, "registry", "KMS key, with two rotations at worst", "kms-key", region, 1, 3)
+            if registry.runner_image is not None and (size := registry.runner_image.size_gb) is not None:
+                yield units(name, "registry", "runner images, GB", "ecr-gb", region, size, size * KEPT_IMAGES)
     least = sum(least * disk for least, _, disk in disks) / 1024
     most = sum(most * disk for _, most, disk in disks) / 1024
     yield units(name, "disks", "gp3, GiB", "gp3-gb", region, least, most)

@@ -15,6 +15,7 @@ from fleet.facts.hardware import machines, quota_code
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.ami import GpuAmi, image_id, require_amis
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
+from fleet.providers.eks.ecr import EcrRegistry, cold_start_nat
 from fleet.providers.eks.groups import zone_groups
 from fleet.providers.eks.nodes import AmiName, EksPool, ending, warm_remarks
 from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
@@ -27,6 +28,7 @@ from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, QuotedText, matching, problem, require_once
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
+from fleet.settings.registry import Mirror
 from fleet.settings.runner import PodRunner, SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
@@ -372,6 +374,22 @@ class EksCluster(EksPools):
     )
     system: SystemPool = SystemPool()
     caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
+    registry: EcrRegistry | None = None
+    """ECR for the runner image, caches of public registries and copies of images (docs/images.md)."""
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """As in the base class: ECR in the cluster's region."""
+        return self.registry.mirror(self.region) if self.registry is not None else None
+
+    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """As in the base class, and the prefix of the registry, because ECR has each cache rule once."""
+        yield from super().holdings()
+        if self.registry is not None:
+            yield (
+                ("registry", "prefix"),
+                f"prefix {self.registry.prefix} of account {self.registry.account} in {self.region}",
+            )
 
     @property
     def node_zones(self) -> tuple[str, ...]:
@@ -433,8 +451,23 @@ class EksCluster(EksPools):
                 f"monitoring: the volume of Prometheus is in one of {len(self.fixed_zones)} zones. Without a node of the system "
                 f"pool there Prometheus would wait; raise system.nodes.min to {len(self.fixed_zones)}"
             )
+        yield from self._registry_remarks()
         if self.endpoint.private and not self.private_sources:
             yield "endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs"
+
+    def _registry_remarks(self) -> Iterator[str]:
+        """What the registry saves at a cold start, and what it needs of an existing network."""
+        if self.registry is None:
+            return
+        if self.network.vpc_id is not None:
+            yield (
+                f"registry: ECR's layers come from S3; {self.network.vpc_id} needs a gateway endpoint for S3, which is free, or "
+                "they pass its NAT gateway"
+            )
+        elif self.registry.runner_image is not None:
+            yield cold_start_nat(self.registry.runner_image, self.region)
+        if self.registry.pull_through or self.registry.copies:
+            yield "registry: the size of cached images and copies is not known, so the bill lacks their storage"
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """The end of support for its Kubernetes minor, the cost of the control plane after that, and ends of reservations."""
@@ -451,6 +484,8 @@ class EksCluster(EksPools):
         if len(self.fixed_zones) < 2:
             key = "controlPlaneZones" if self.control_plane_zones else "zones"
             raise problem("zones", "an EKS control plane needs at least two different zones; add one", at=(key,))
+        if self.registry is not None:
+            self.registry.require_region(self.region)
         require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
         if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.network_zones):
             raise problem(

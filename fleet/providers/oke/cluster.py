@@ -28,6 +28,7 @@ from fleet.providers.oke.ocid import (
     require_domains,
     require_region,
 )
+from fleet.providers.oke.ocir import OcirRegistry
 from fleet.providers.oke.runners import AnyRunner, OkePodRunner
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner, require_own_network
 from fleet.settings import compatibility
@@ -38,6 +39,7 @@ from fleet.settings.endpoint import Endpoint
 from fleet.settings.local_disks import ARRAY_IN_USE, unused_disks
 from fleet.settings.model import DnsLabel, Duration, problem
 from fleet.settings.pool import idle_delay_range, require_in_zones
+from fleet.settings.registry import Mirror
 from fleet.settings.runner import SetName
 
 
@@ -299,7 +301,20 @@ class OkeCluster(OkePools):
     """Whether OKE's own device plugin is on. Default: as the enablement requires."""
     system: OkeSystemPool = OkeSystemPool()
     caches: dict[DnsLabel, OkeCache] = Field(default_factory=dict)
+    registry: OcirRegistry | None = None
+    """Container Registry for the runner image and copies of images (docs/images.md)."""
     runners: dict[SetName, AnyRunner]
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """As in the base class: Container Registry in the cluster's region."""
+        return self.registry.mirror(self.region) if self.registry is not None else None
+
+    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """As in the base class, and the prefix of the registry."""
+        yield from super().holdings()
+        if self.registry is not None:
+            yield ("registry", "prefix"), f"prefix {self.registry.prefix} of {self.registry.namespace} in {self.region}"
 
     @property
     def provided(self) -> frozenset[str]:
@@ -350,6 +365,11 @@ class OkeCluster(OkePools):
         """Warnings about the endpoint."""
         for cidr in self.endpoint.reserved_cidrs:
             yield f"endpoint.publicCidrs: {cidr} is reserved; set your own networks before pulumi up"
+        if self.registry is not None:
+            yield (
+                "registry: OKE's nodes pull private images only with Oracle's image credential provider, which gpu-ci does not "
+                "install; see docs/images.md#oci"
+            )
 
     def _network_remarks(self) -> Iterator[str]:
         """Warnings about a budget that does not watch the machines, addresses, machines and caches."""
@@ -434,6 +454,26 @@ class OkeCluster(OkePools):
             )
             if runner.image is not None and boots_here:
                 yield ("runners", name, "image", "id"), runner.image.id
+
+    @model_validator(mode="after")
+    def _oke_registry(self) -> Self:
+        """Refuse a registry without tenancy, where its dynamic group belongs, and one that machines of jobs could read."""
+        if self.registry is None:
+            return self
+        if self.tenancy is None:
+            raise problem(
+                "registry_tenancy",
+                "a dynamic group lets the nodes pull, and it belongs to the tenancy; add tenancy with its OCID",
+                at=("registry",),
+            )
+        if self.machines_in == self.compartment and any(self.machine_runners()):
+            raise problem(
+                "registry_machines",
+                "the dynamic group has every machine of the compartment, and machines of jobs must have no rights; "
+                "add machineCompartment",
+                at=("registry",),
+            )
+        return self
 
     @model_validator(mode="after")
     def _oke_plugin(self) -> Self:

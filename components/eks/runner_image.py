@@ -1,0 +1,193 @@
+"""ECR of an EKS cluster: the runner image, copies of images, and pull-through caches of public registries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from components.component import Component
+from fleet.providers.eks.ecr import KEPT_IMAGES, UPSTREAMS, EcrRegistry
+from fleet.settings.registry import RUNNER_REPOSITORY
+
+CACHE_ACTIONS = ("ecr:BatchImportUpstreamImage", "ecr:CreateRepository", "ecr:TagResource")
+"""What the first pull of a cached image needs besides the right to pull (ECR user guide, pull-through-cache-iam)."""
+_PULL = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+_DAYS = 14
+_LEFT_OVERS = {
+    "description": "untagged images",
+    "selection": {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUnit": "days", "countNumber": _DAYS},
+    "action": {"type": "expire"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerImageArgs:
+    """`node_role_arn` and `node_role_name` are the role of every node. `tags` are those of the repositories that ECR creates.
+
+    `protect`: whether Pulumi refuses to delete the key, without which no image can be read.
+    """
+
+    registry: EcrRegistry
+    region: str
+    node_role_arn: pulumi.Input[str]
+    node_role_name: pulumi.Input[str]
+    tags: Mapping[str, str]
+    protect: bool = False
+
+
+class RunnerImage(Component[RunnerImageArgs]):
+    """Private repositories with their own KMS key, which only the nodes and the workflow's role can pull from."""
+
+    repository_url: pulumi.Output[str]
+    """Address of the runner image's repository."""
+
+    def declare(self, name: str, args: RunnerImageArgs) -> dict[str, Any]:
+        registry = args.registry
+        self._key = aws.kms.Key(
+            f"{name}-key",
+            description=f"Images of {name}",
+            enable_key_rotation=True,
+            deletion_window_in_days=30,
+            opts=pulumi.ResourceOptions(parent=self, protect=args.protect),
+        )
+        readers = [args.node_role_arn, *([registry.push_role] if registry.push_role else [])]
+        self._readers = pulumi.Output.all(*readers).apply(pull_policy)
+        runner = self._repository(f"{name}-{RUNNER_REPOSITORY}", f"{registry.prefix}/{RUNNER_REPOSITORY}", runner_lifecycle())
+        for copied in registry.repositories:
+            self._repository(f"{name}-{copied}", f"{registry.prefix}/{copied}", lifecycle(_LEFT_OVERS))
+        if registry.pull_through:
+            self._caches(name, args)
+        self.repository_url = runner.repository_url
+        return {"repositoryUrl": self.repository_url}
+
+    def _repository(self, logical_name: str, name: str, expiry: str) -> aws.ecr.Repository:
+        child = pulumi.ResourceOptions(parent=self)
+        repository = aws.ecr.Repository(
+            logical_name,
+            name=name,
+            image_tag_mutability="IMMUTABLE",
+            image_scanning_configuration=aws.ecr.RepositoryImageScanningConfigurationArgs(scan_on_push=True),
+            encryption_configurations=[
+                aws.ecr.RepositoryEncryptionConfigurationArgs(encryption_type="KMS", kms_key=self._key.arn)
+            ],
+            opts=child,
+        )
+        aws.ecr.LifecyclePolicy(f"{logical_name}-lifecycle", repository=repository.name, policy=expiry, opts=child)
+        aws.ecr.RepositoryPolicy(f"{logical_name}-readers", repository=repository.name, policy=self._readers, opts=child)
+        return repository
+
+    def _caches(self, name: str, args: RunnerImageArgs) -> None:
+        """A rule for each registry, and the template of the repositories that ECR creates.
+
+        Their tags stay mutable, because ECR moves a tag that moves upstream.
+        """
+        child, registry = pulumi.ResourceOptions(parent=self), args.registry
+        # With its own key or tags ECR creates repositories by a role (ECR API, CreateRepositoryCreationTemplate).
+        role = aws.iam.Role(f"{name}-creates", assume_role_policy=_ECR_TRUST, opts=child)
+        below = f"arn:aws:ecr:{args.region}:{registry.account}:repository/{registry.prefix}"
+        resources = [f"{below}/{host}/*" for host in registry.pull_through]
+        rights = aws.iam.RolePolicy(
+            f"{name}-creates", role=role.id, policy=self._key.arn.apply(lambda key: creation_rights(resources, key)), opts=child
+        )
+        aws.iam.RolePolicy(
+            f"{name}-caches",
+            role=args.node_role_name,
+            policy=allow(CACHE_ACTIONS, resources),
+            opts=child,
+        )
+        for host, upstream in registry.pull_through.items():
+            prefix = f"{registry.prefix}/{host}"
+            template = aws.ecr.RepositoryCreationTemplate(
+                f"{name}-{host}",
+                prefix=prefix,
+                description=f"Images of {host}",
+                applied_fors=["PULL_THROUGH_CACHE"],
+                custom_role_arn=role.arn,
+                image_tag_mutability="MUTABLE",
+                encryption_configurations=[
+                    aws.ecr.RepositoryCreationTemplateEncryptionConfigurationArgs(encryption_type="KMS", kms_key=self._key.arn)
+                ],
+                lifecycle_policy=cache_lifecycle(),
+                repository_policy=self._readers,
+                resource_tags=dict(args.tags),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[rights]),
+            )
+            # A repository that exists before its template would never get its settings.
+            aws.ecr.PullThroughCacheRule(
+                f"{name}-{host}",
+                ecr_repository_prefix=prefix,
+                upstream_registry_url=UPSTREAMS[host],
+                credential_arn=upstream.secret,
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[template]),
+            )
+
+
+def allow(actions: Sequence[str], resources: Sequence[str]) -> str:
+    """A policy document that allows actions on resources."""
+    return _document({"Effect": "Allow", "Action": list(actions), "Resource": list(resources)})
+
+
+def creation_rights(repositories: Sequence[str], key: str) -> str:
+    """What ECR needs to create repositories by a template with tags, policies and a key (ECR user guide, creation templates)."""
+    return _document(
+        {
+            "Effect": "Allow",
+            "Action": ["ecr:CreateRepository", "ecr:PutLifecyclePolicy", "ecr:SetRepositoryPolicy", "ecr:TagResource"],
+            "Resource": list(repositories),
+        },
+        {"Effect": "Allow", "Action": ["kms:CreateGrant", "kms:DescribeKey", "kms:RetireGrant"], "Resource": key},
+    )
+
+
+def pull_policy(readers: Sequence[str]) -> str:
+    """Deny pulls to all principals but `readers`, role ARNs. Inside an account an allow alone would not limit anybody.
+
+    AWS's own services, such as image scanning, are no readers of the account and stay allowed.
+    """
+    return _document(
+        {
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": list(_PULL),
+            "Condition": {
+                "ArnNotLike": {"aws:PrincipalArn": [*readers, "arn:aws:iam::*:role/aws-service-role/*"]},
+                "Bool": {"aws:PrincipalIsAWSService": "false"},
+            },
+        }
+    )
+
+
+def runner_lifecycle() -> str:
+    """Keep the newest images. The workflow gives the image in use a tag `used-…`, which no later rule expires.
+
+    A rule never expires an image that a rule before it selects (ECR user guide, LifecyclePolicies).
+    """
+    return lifecycle(_newest(["used-*"], 50), _newest(["build-*"], KEPT_IMAGES), _LEFT_OVERS)
+
+
+def cache_lifecycle() -> str:
+    """Keep the newest images. ECR fetches an expired one again when a node needs it."""
+    selection = {"tagStatus": "any", "countType": "imageCountMoreThan", "countNumber": KEPT_IMAGES}
+    return lifecycle({"description": "newest images", "selection": selection, "action": {"type": "expire"}})
+
+
+def lifecycle(*rules: Mapping[str, Any]) -> str:
+    """A lifecycle policy with rules in this order."""
+    return json.dumps({"rules": [{"rulePriority": number, **rule} for number, rule in enumerate(rules, 1)]})
+
+
+def _newest(patterns: list[str], count: int) -> dict[str, Any]:
+    selection = {"tagStatus": "tagged", "tagPatternList": patterns, "countType": "imageCountMoreThan", "countNumber": count}
+    return {"description": f"newest of {patterns[0]}", "selection": selection, "action": {"type": "expire"}}
+
+
+def _document(*statements: Mapping[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
+
+
+_ECR_TRUST = _document({"Effect": "Allow", "Principal": {"Service": "ecr.amazonaws.com"}, "Action": "sts:AssumeRole"})

@@ -1,0 +1,123 @@
+"""OCI's Container Registry of an OKE cluster: the runner image and copies of images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_oci as oci
+
+from components.component import Component
+from components.oci.policy import policy
+from fleet.providers.oke.ocir import OcirRegistry
+from fleet.settings.registry import RUNNER_REPOSITORY
+
+
+@dataclass(frozen=True, slots=True)
+class OkeRunnerImageArgs:
+    """`physical_name` is the cluster's name in OCI. `iam` is the provider of the tenancy's home region."""
+
+    registry: OcirRegistry
+    physical_name: str
+    tenancy: str
+    compartment: str
+    tags: dict[str, str]
+    iam: pulumi.ProviderResource
+
+
+class OkeRunnerImage(Component[OkeRunnerImageArgs]):
+    """Private repositories, a scan of the runner image, and the right to pull for machines of the cluster's compartment."""
+
+    namespace: pulumi.Output[str | None]
+    """The tenancy's Object Storage namespace, as OCI names it."""
+
+    def declare(self, name: str, args: OkeRunnerImageArgs) -> dict[str, Any]:
+        registry = args.registry
+        group = self._readers(name, args)
+        # The request waits for the group, so a plan of a new registry makes no request.
+        asked = pulumi.InvokeOutputOptions(parent=self, depends_on=[group])
+        found = oci.objectstorage.get_namespace_output(compartment_id=args.tenancy, opts=asked).namespace
+        self.namespace = found.apply(lambda namespace: same_tenancy(name, registry.namespace, namespace))
+        for repository in (RUNNER_REPOSITORY, *registry.repositories):
+            oci.artifacts.ContainerRepository(
+                f"{name}-{repository}",
+                compartment_id=args.compartment,
+                display_name=f"{registry.prefix}/{repository}",
+                is_immutable=True,
+                is_public=False,
+                freeform_tags=args.tags,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+        self._scan(name, args)
+        return {"namespace": self.namespace}
+
+    def _scan(self, name: str, args: OkeRunnerImageArgs) -> None:
+        recipe = oci.vulnerabilityscanning.ContainerScanRecipe(
+            f"{name}-scan",
+            compartment_id=args.compartment,
+            display_name=f"{args.physical_name}-images",
+            scan_settings=oci.vulnerabilityscanning.ContainerScanRecipeScanSettingsArgs(scan_level="STANDARD"),
+            freeform_tags=args.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        oci.vulnerabilityscanning.ContainerScanTarget(
+            f"{name}-scan",
+            compartment_id=args.compartment,
+            container_scan_recipe_id=recipe.id,
+            display_name=f"{args.physical_name}-images",
+            target_registry=oci.vulnerabilityscanning.ContainerScanTargetTargetRegistryArgs(
+                type="OCIR",
+                compartment_id=args.compartment,
+                repositories=[f"{args.registry.prefix}/{RUNNER_REPOSITORY}"],
+            ),
+            freeform_tags=args.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _readers(self, name: str, args: OkeRunnerImageArgs) -> oci.identity.DynamicGroup:
+        group = oci.identity.DynamicGroup(
+            f"{name}-nodes",
+            compartment_id=args.tenancy,
+            name=f"{args.physical_name}-nodes",
+            description=f"Machines of the compartment of {args.physical_name}",
+            matching_rule=f"ALL {{instance.compartment.id = '{args.compartment}'}}",
+            freeform_tags=args.tags,
+            opts=pulumi.ResourceOptions(parent=self, provider=args.iam),
+        )
+        policy(
+            f"{name}-readers",
+            [
+                group.name.apply(lambda called: pull_right(called, args.compartment, args.registry.prefix)),
+                *scan_rights(args.compartment),
+            ],
+            compartment=args.compartment,
+            description=f"Nodes of {args.physical_name} pull images, and the scanner reads them",
+            tags=args.tags,
+            iam=args.iam,
+            parent=self,
+        )
+        return group
+
+
+def same_tenancy(name: str, wanted: str, found: str | None) -> str | None:
+    """Refuse credentials of another tenancy: images have the namespace in their address. A simulated cloud names none."""
+    if found and found != wanted:
+        raise ValueError(
+            f"{name}: registry.namespace is {wanted}, and the credentials belong to the tenancy of {found}; use the first's "
+            "credentials, or correct the setting"
+        )
+    return found
+
+
+def pull_right(group: str, compartment: str, prefix: str) -> str:
+    """The statement by which nodes pull from the cluster's repositories (docs.oracle.com, policies for Container Registry)."""
+    return f"Allow dynamic-group {group} to read repos in compartment id {compartment} where target.repo.name = /{prefix}*/"
+
+
+def scan_rights(compartment: str) -> list[str]:
+    """The statements by which Vulnerability Scanning reads images (docs.oracle.com, IAM policies of that service)."""
+    return [
+        f"Allow service vulnerability-scanning-service to read {what} in compartment id {compartment}"
+        for what in ("compartments", "repos")
+    ]

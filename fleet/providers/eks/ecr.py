@@ -1,0 +1,120 @@
+"""ECR as the registry of an EKS cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from fleet.facts.hardware import unit_price
+from fleet.facts.pricing import quoted
+from fleet.settings.model import Model, matching, problem
+from fleet.settings.registry import Mirror, Registry, RunnerImage, parts
+
+UPSTREAMS = {
+    "docker.io": "registry-1.docker.io",
+    "ghcr.io": "ghcr.io",
+    "public.ecr.aws": "public.ecr.aws",
+    "quay.io": "quay.io",
+    "registry.gitlab.com": "registry.gitlab.com",
+    "registry.k8s.io": "registry.k8s.io",
+}
+"""Registries that ECR can pull through, and their URL in a rule (ECR API, CreatePullThroughCacheRule), which lacks nvcr.io."""
+KEPT_IMAGES = 20
+"""Images that a repository keeps."""
+_NEED_SECRET = ("docker.io", "ghcr.io", "registry.gitlab.com")
+_SECRET = "ecr-pullthroughcache/"  # noqa: S105 - the start of a secret's name, which ECR requires
+
+AccountId = Annotated[str, matching("account", "not an AWS account id; write its 12 digits in quotes", r"[0-9]{12}")]
+SecretArn = Annotated[
+    str,
+    matching(
+        "cache_secret",
+        f"not the ARN of a secret {_SECRET}…, the only ones that ECR reads; write arn:aws:secretsmanager:<region>:<account>:"
+        f"secret:{_SECRET}<name>, never the credential itself",
+        rf"arn:aws:secretsmanager:[a-z0-9-]+:[0-9]{{12}}:secret:{_SECRET}[A-Za-z0-9/_+=.@-]+",
+        most=612,
+        private=True,
+    ),
+]
+PushRole = Annotated[
+    str,
+    matching(
+        "push_role",
+        "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>",
+        r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+",
+    ),
+]
+
+
+class Upstream(Model):
+    """A registry that ECR pulls through. `secret` is the ARN of the secret with its user name and access token."""
+
+    secret: SecretArn | None = None
+
+
+class EcrRegistry(Registry):
+    """ECR in the cluster's account and region."""
+
+    CACHED: ClassVar[Collection[str]] = UPSTREAMS
+
+    account: AccountId
+    """The account of the registry. `pulumi up` fails if the credentials belong to another one."""
+    push_role: PushRole | None = None
+    """The role of the workflow that builds and copies images. Besides nodes only it can pull, because it reads cached layers."""
+    pull_through: dict[str, Upstream] = Field(default_factory=dict)
+    """Registries to cache, by host."""
+
+    def mirror(self, region: str) -> Mirror:
+        """From where the cluster's nodes pull."""
+        return self.mirror_at(f"{self.account}.dkr.ecr.{region}.amazonaws.com", self.pull_through)
+
+    def require_region(self, region: str) -> None:
+        """Refuse a secret of another account or region than the registry's, which ECR could not read."""
+        for host, upstream in self.pull_through.items():
+            if upstream.secret is not None and upstream.secret.split(":")[3:5] != [region, self.account]:
+                raise problem(
+                    "secret_place",
+                    f"ECR reads secrets of its own account and region; use a secret in {region} of {self.account}",
+                    at=("registry", "pullThrough", host, "secret"),
+                )
+
+    @model_validator(mode="after")
+    def _cache_rules(self) -> Self:
+        """Refuse registries that ECR does not cache, missing and needless secrets, and copies of cached images."""
+        for host, upstream in self.pull_through.items():
+            at = ("pullThrough", host)
+            if host not in UPSTREAMS:
+                raise problem(
+                    "pull_through",
+                    f"ECR has no pull-through cache for it, only for {', '.join(UPSTREAMS)}; list its images in copies",
+                    at=at,
+                    value=host,
+                )
+            if host in _NEED_SECRET and upstream.secret is None:
+                raise problem(
+                    "cache_credential", f"ECR needs a credential for it; add secret with the ARN of a secret {_SECRET}…", at=at
+                )
+            if host not in _NEED_SECRET and upstream.secret is not None:
+                raise problem("cache_credential", "ECR uses no credential for it; remove secret", at=(*at, "secret"))
+        for index, copy in enumerate(self.copies):
+            if parts(copy).host in self.pull_through:
+                raise problem(
+                    "cached_copy",
+                    f"pullThrough caches {parts(copy).host} already; remove the copy",
+                    at=("copies", str(index)),
+                )
+        return self
+
+
+def cold_start_nat(image: RunnerImage, region: str) -> str:
+    """What a NAT gateway would charge for the pull of the runner image at a cold start, in words."""
+    if image.size_gb is None:
+        return "registry: what a cold start saves on NAT is not measured; add runnerImage.sizeGb, as ECR shows it"
+    price = unit_price("nat-gateway-gb", region)
+    cost, each = quoted(price).times(image.size_gb), quoted(price)
+    return (
+        f"registry: a cold start pulls {image.size_gb:g} GB of the runner image. Through NAT that costs {image.size_gb:g} GB x "
+        f"{each} USD/GB = {cost} USD; from ECR through the S3 endpoint it costs 0"
+    )

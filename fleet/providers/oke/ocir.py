@@ -1,0 +1,31 @@
+"""OCI's Container Registry as the registry of an OKE cluster. It has no pull-through caches."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fleet.settings.model import matching
+from fleet.settings.registry import Mirror, Registry
+
+Namespace = Annotated[
+    str,
+    matching(
+        "registry_namespace",
+        "not the Object Storage namespace of a tenancy; write what `oci os ns get` prints",
+        r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?",
+        most=255,
+    ),
+]
+
+
+class OcirRegistry(Registry):
+    """Container Registry in the cluster's region, with the repositories in the cluster's compartment."""
+
+    namespace: Namespace
+    """The tenancy's Object Storage namespace. `pulumi up` fails if the credentials belong to another tenancy."""
+
+    def mirror(self, region: str) -> Mirror:
+        """From where the cluster's nodes pull. The host is the region's endpoint (docs.oracle.com, preparing for Container
+        Registry).
+        """
+        return self.mirror_at(f"ocir.{region}.oci.oraclecloud.com/{self.namespace}")

@@ -1,0 +1,125 @@
+"""The registry in the cluster's own cloud: the runner image, pull-through caches of public registries, and copies of images.
+
+Nodes pull its layers without a NAT gateway. On EKS they come from S3, through the free gateway endpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from fleet.settings.model import Model, matching, problem, require_once
+from fleet.settings.runner import ImageReference
+
+RUNNER_REPOSITORY = "runner-gpu"
+"""Repository of the runner image, below the prefix. `images/runner-gpu` has its Dockerfile."""
+_DOCKER_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
+
+Digest = Annotated[str, matching("digest", "not a digest; write sha256: and 64 hexadecimal digits", r"sha256:[0-9a-f]{64}")]
+Prefix = Annotated[
+    str,
+    matching(
+        "registry_prefix",
+        "a prefix has 2 to 10 lower-case letters, digits and single hyphens, because ECR allows 30 characters with the name of "
+        "the cached registry; shorten it",
+        r"[a-z0-9]+(-[a-z0-9]+)*",
+        most=10,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The parts of an image reference. `version` is ":tag", "@digest" or both, as written; "" without a version."""
+
+    host: str
+    path: str
+    version: str
+
+    @property
+    def exact(self) -> str:
+        """The image with its tag, or with its digest if it has no tag."""
+        tag = self.version.partition("@")[0]
+        return f"{self.host}/{self.path}{tag or self.version}"
+
+
+def parts(reference: str) -> Reference:
+    """Split a reference. As in containerd, a name without a host is on docker.io, and one without a folder in `library`."""
+    name, at, digest = reference.partition("@")
+    folders, slash, last = name.rpartition("/")
+    last, colon, tag = last.partition(":")
+    host, _, path = f"{folders}{slash}{last}".partition("/")
+    if not path or not ("." in host or ":" in host or host == "localhost"):
+        host, path = _DOCKER_HUB[0], f"{folders}{slash}{last}"
+    if host in _DOCKER_HUB:
+        host, path = _DOCKER_HUB[0], path if "/" in path else f"library/{path}"
+    return Reference(host, path, f"{colon}{tag}{at}{digest}")
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """From where a cluster pulls images. `address` is the registry with its prefix; an image is below the host of its origin.
+
+    `caches` are the hosts that the registry pulls through. `copies` are single images, as `Reference.exact` writes them.
+    `runner_image` is the image of runner classes without one; empty: GitHub's.
+    """
+
+    address: str
+    caches: frozenset[str]
+    copies: frozenset[str]
+    runner_image: str
+
+    def through(self, reference: str) -> str:
+        """The reference of the same image in the registry; unchanged for an image that it neither caches nor has a copy of."""
+        image = parts(reference)
+        if image.host in self.caches or image.exact in self.copies:
+            return f"{self.address}/{image.host}/{image.path}{image.version}"
+        return reference
+
+
+class RunnerImage(Model):
+    """The image in the registry that runner classes without an image use."""
+
+    digest: Digest
+    size_gb: Annotated[float, Field(gt=0, le=200)] | None = None
+    """Compressed size in the registry, in 10^9 bytes. With it the plan prints what its pulls cost through a NAT gateway."""
+
+
+class Registry(Model):
+    """What registries of every cloud have."""
+
+    CACHED: ClassVar[Collection[str]] = ()
+    """Hosts that the cloud's registry can pull through."""
+
+    prefix: Prefix = "gpu-ci"
+    """Start of the repositories' names. Two clusters of one account and region need different ones."""
+    runner_image: RunnerImage | None = None
+    copies: tuple[ImageReference, ...] = ()
+    """Images to copy into the registry. Each gets a repository."""
+    use_copies: bool = False
+    """Whether nodes pull the copies. Set it after the workflow has copied the images."""
+
+    def mirror_at(self, host: str, caches: Collection[str] = ()) -> Mirror:
+        """The mirror of a registry at `host`."""
+        address, image = f"{host}/{self.prefix}", self.runner_image
+        copies = (parts(each).exact for each in self.copies) if self.use_copies else ()
+        runner = f"{address}/{RUNNER_REPOSITORY}@{image.digest}" if image is not None else ""
+        return Mirror(address, frozenset(caches), frozenset(copies), runner)
+
+    @property
+    def repositories(self) -> tuple[str, ...]:
+        """Names of the repositories of copies, each once, without the prefix."""
+        found = (parts(each) for each in self.copies)
+        return tuple(dict.fromkeys(f"{each.host}/{each.path}" for each in found))
+
+    @model_validator(mode="after")
+    def _copies_once(self) -> Self:
+        """Refuse an image that is listed twice, and copies that nodes shall pull but that nobody lists."""
+        exact = [parts(each).exact for each in self.copies]
+        require_once("copy_twice", "an image is listed twice; remove one", exact, at=("copies",))
+        if self.use_copies and not self.copies:
+            raise problem("no_copies", "there are no copies to use; list images in copies, or remove it", at=("useCopies",))
+        return self
