@@ -36,6 +36,9 @@ class EksOutputs(TypedDict):
     subnetIds: Annotated[dict[str, Text], "ids of the private subnets with the nodes, by zone"]
     nodeRoleArn: Annotated[Text, "ARN of the IAM role of every node"]
     nodeGroups: Annotated[dict[str, list[Text]], "names of the managed node groups, by GPU pool"]
+    buildCaches: NotRequired[
+        Annotated[dict[str, Text], "ARNs of the roles that write build caches, by bucket; only of a cluster with build caches"]
+    ]
     runnerSets: Annotated[dict[str, RunnerSetOutputs], _SETS]
 
 

@@ -10,13 +10,14 @@ import pulumi_eks as eks
 
 from components.context import Context
 from components.eks.arguments import eks_gpu_cluster_args, gpu_node_group_args
+from components.eks.build_cache import BuildCache, BuildCacheArgs
 from components.eks.caches import EksCaches, EksCachesArgs
 from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
 from components.eks.gpu_node_group import GpuNodeGroup
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
-from components.outputs import Built
+from components.outputs import Built, EksOutputs
 from fleet.providers.eks import existing as settings_of_existing
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.quotas import eks_quotas
@@ -26,8 +27,14 @@ from fleet.providers.tags import fixed_tags
 
 def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
+    caches = settings.build_caches
     cloud: list[pulumi.ProviderResource] = [
-        aws.Provider(f"{name}-aws", region=settings.region, default_tags=aws.ProviderDefaultTagsArgs(tags=context.tags)),
+        aws.Provider(
+            f"{name}-aws",
+            region=settings.region,
+            default_tags=aws.ProviderDefaultTagsArgs(tags=context.tags),
+            allowed_account_ids=[caches.account] if caches is not None else None,
+        ),
     ]
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
     cluster: EksGpuCluster | ExistingEksCluster
@@ -62,19 +69,21 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         physical_name=context.cluster_name(name),
         disk_tags=fixed_tags(context.stack, name),
     )
-    return Built(
-        {
-            "provider": "eks",
-            "clusterName": cluster.cluster_name,
-            "region": settings.region,
-            "vpcId": cluster.vpc_id,
-            "subnetIds": cluster.subnets,
-            "nodeRoleArn": cluster.node_role_arn,
-            "nodeGroups": {pool_name: list(group.names.values()) for pool_name, group in groups.items()},
-            "runnerSets": install(inside, fleet, private_key),
-        },
-        cluster.kubeconfig,
-    )
+    outputs: EksOutputs = {
+        "provider": "eks",
+        "clusterName": cluster.cluster_name,
+        "region": settings.region,
+        "vpcId": cluster.vpc_id,
+        "subnetIds": cluster.subnets,
+        "nodeRoleArn": cluster.node_role_arn,
+        "nodeGroups": {pool_name: list(group.names.values()) for pool_name, group in groups.items()},
+        "runnerSets": install(inside, fleet, private_key),
+    }
+    if caches is not None:
+        opts = pulumi.ResourceOptions(providers=cloud)
+        built = BuildCache(f"{name}-build-caches", BuildCacheArgs(caches, cluster.vpc_id), opts)
+        outputs["buildCaches"] = {**built.write_roles}
+    return Built(outputs, cluster.kubeconfig)
 
 
 def _backings(

@@ -162,9 +162,9 @@ def unit_price(item: str, region: str) -> Price | None:
 
     Items on AWS: "eks-control-plane" and "eks-control-plane-extended" (`fleet.facts.support` selects one by the day),
     "nat-gateway" (without traffic), "gp3-gb" (a GiB of volume: the monthly price / 730), "gp3-iops" and "gp3-mibps" (one beyond
-    those that every volume includes), "efs-gb" (a GB in EFS Standard). On OCI: "oke-enhanced-cluster", "oci-e5-ocpu" and
-    "oci-e5-gb" (VM.Standard.E5.Flex, an OCPU and a GB), "oci-volume-gb" (a GB of balanced block volume), "oci-vpu-gb" (one more
-    VPU for a GB of it), "oci-fss-gb" (a GB in File Storage).
+    those that every volume includes), "efs-gb" and "s3-gb" (a GB in EFS Standard and in S3 Standard). On OCI:
+    "oke-enhanced-cluster", "oci-e5-ocpu" and "oci-e5-gb" (VM.Standard.E5.Flex, an OCPU and a GB), "oci-volume-gb" (a GB of
+    balanced block volume), "oci-vpu-gb" (one more VPU for a GB of it), "oci-fss-gb" (a GB in File Storage).
     """
     return _price(item, region, _UNIT)
 

@@ -11,11 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleet.providers.eks.build_caches import AUDIENCE, ISSUER, Document, bucket_policy, permissions, provider_arn, role_arn, trust
+from fleet.providers.eks.build_caches import (
+    AUDIENCE,
+    ISSUER,
+    RIGHTS,
+    Document,
+    bucket_policy,
+    permissions,
+    provider_arn,
+    role_arn,
+    trust,
+)
 from fleet.settings.build_caches import BuildCache
 
 ACTIONS = {"read": "s3:GetObject", "list": "s3:ListBucket", "write": "s3:PutObject", "delete": "s3:DeleteObject"}
-RIGHTS = ("read", "write")
 _EVERYTHING: Document = {"Statement": [{"Effect": "Allow", "Action": ["s3:*"], "Resource": ["*"]}]}
 
 

@@ -15,7 +15,9 @@ from fleet.settings.model import Memory, Model, QuotedText, matching
 
 _ID = re.compile(r"@[0-9]+")
 
-AccountId = Annotated[QuotedText, matching("account_id", 'an AWS account is 12 quoted digits, for example "111122223333"', "[0-9]{12}")]
+AccountId = Annotated[
+    QuotedText, matching("account_id", 'an AWS account is 12 quoted digits, for example "111122223333"', "[0-9]{12}")
+]
 BucketName = Annotated[
     str,
     matching(

@@ -9,12 +9,13 @@ from fleet.facts.pricing import Line, nodes, units
 from fleet.providers.cache_bill import cache_lines
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.support import billed
+from fleet.settings.model import memory_text
 
 
 def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
-    """One line each for GPU pools, system pool, control plane, NAT gateways, disks and caches, at the prices of a day.
+    """One line each for GPU pools, system pool, control plane, NAT gateways, disks, caches and buckets, at the prices of a day.
 
-    Of a cluster that exists already the stack pays only the pools and their disks.
+    Of a cluster that exists already the stack pays only the pools, their disks and build caches.
     """
     region = cluster.region
     groups = [(pool.nodes, pool.disk) for pool in cluster.pools.values()]
@@ -33,3 +34,7 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
     most = sum(scale.max * disk for scale, disk in groups) / 1024
     yield units(name, "disks", "gp3, GiB", "gp3-gb", region, least, most)
     yield from cache_lines(name, cluster)
+    if cluster.build_caches is not None:
+        for bucket, cache in cluster.build_caches.buckets.items():
+            what = f"S3, {memory_text(cache.size)} at worst, without requests"
+            yield units(name, f"build cache {bucket}", what, "s3-gb", region, 0, cache.size / 1024)

@@ -11,6 +11,8 @@ Document = dict[str, Any]
 ISSUER = "token.actions.githubusercontent.com"
 AUDIENCE = "sts.amazonaws.com"
 """The audience that aws-actions/configure-aws-credentials asks for."""
+RIGHTS = ("read", "write")
+"""A cache has a role for each."""
 _READ = ["s3:GetObject", "s3:ListBucket"]
 """Without ListBucket S3 answers 403 for a missing object instead of 404 (S3 API, GetObject), and sccache does not start."""
 

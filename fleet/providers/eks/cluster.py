@@ -19,6 +19,7 @@ from fleet.providers.eks.nodes import EksPool, ending
 from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.support import remark
 from fleet.settings import compatibility
+from fleet.settings.build_caches import BuildCaches
 from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import Enablement
@@ -125,6 +126,8 @@ class EksPools(Cluster):
     """vCPUs that the account has in the region, by quota code. `declareQuotas` requests only quotas that are given here."""
     enablement: Enablement = "device-plugin"
     pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
+    build_caches: BuildCaches | None = None
+    """Buckets with compiled objects of CI jobs."""
     runners: dict[SetName, PodRunner]
 
     ZONES_AT: ClassVar[tuple[str, ...]] = ("zones",)
@@ -174,6 +177,12 @@ class EksPools(Cluster):
     def quota_scopes(self) -> tuple[str, ...]:
         """AWS has quotas per region of an account."""
         return (self.region,)
+
+    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """As in the base class, and the buckets of build caches."""
+        yield from super().holdings()
+        for bucket in self.build_caches.buckets if self.build_caches is not None else ():
+            yield ("buildCaches", "buckets", bucket), f"bucket {bucket}"
 
     def _remarks(self) -> Iterator[str]:
         """Problems that validation cannot reject: `pulumi up` would fail, or a version is unknown."""
