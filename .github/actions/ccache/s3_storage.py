@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """HTTP storage for ccache on S3: ccache itself has no TLS and no AWS signatures.
 
-Starts a server on 127.0.0.1, prints its port and leaves it running. The server passes GET, HEAD and PUT on to a prefix of a bucket.
-It signs requests if the environment has AWS credentials, and otherwise refuses PUT. Environment: BUCKET, REGION; ENDPOINT in tests.
+Starts a server on 127.0.0.1, prints its port and leaves it running. The server passes GET, HEAD and PUT on to a prefix of a
+bucket. It signs requests if the environment has AWS credentials, and otherwise refuses PUT. Environment: BUCKET, REGION; tests
+set ENDPOINT. It runs on Python 3.8 or newer.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Storage(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.forward()
 
-    do_HEAD = do_PUT = do_GET
+    do_HEAD = do_PUT = do_GET  # noqa: N815 - the names of the base class
 
     def forward(self) -> None:
         """Pass the request on. S3's status goes back as it is; 404 is a miss."""
@@ -80,7 +81,7 @@ class Storage(BaseHTTPRequestHandler):
         if not KEY.fullmatch(self.path) or (self.command == "PUT" and not self.keys):
             return self.answer(403, b"")
         path = PREFIX + self.path
-        now = datetime.now(timezone.utc)
+        now = datetime.now(timezone.utc)  # noqa: UP017 - datetime.UTC needs Python 3.11
         headers = signed(self.command, self.host, path, body, self.region, self.keys, now) if self.keys else {}
         try:
             self.upstream.request(self.command, path, body if self.command == "PUT" else None, headers)
@@ -97,7 +98,7 @@ class Storage(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the base class
         """Logs nothing."""
 
 
@@ -108,7 +109,8 @@ def main() -> None:
     Storage.region = region
     Storage.keys = {name: os.environ[name] for name in names} if os.environ.get(names[0]) else {}
     server = ThreadingHTTPServer(("127.0.0.1", 0), Storage)
-    print(server.server_port, flush=True)
+    sys.stdout.write(f"{server.server_port}\n")
+    sys.stdout.flush()
     # The socket listens already, so the step may end. The runner ends the server with the job.
     if os.fork():
         os._exit(0)

@@ -10,7 +10,7 @@ command -v sccache >/dev/null || fail 'sccache not found; use a runner image tha
 if [[ ${STATS:?} == true ]]; then
   figures="$(sccache --show-stats)"
   printf '%s\n' "$figures"
-  printf '### sccache\n\n```text\n%s\n```\n\n' "$figures" >>"${GITHUB_STEP_SUMMARY:?}"
+  printf '### sccache\n\n<pre>\n%s\n</pre>\n\n' "$figures" >>"${GITHUB_STEP_SUMMARY:?}"
   exit
 fi
 [[ ${BUCKET-} =~ ^[a-z0-9-]+$ && ${REGION-} =~ ^[a-z0-9-]+$ ]] || fail 'bucket and region are names, such as example-ccache and us-west-2'
