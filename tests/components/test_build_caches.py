@@ -53,7 +53,7 @@ def test_a_bucket_is_private_encrypted_and_forgets(created: Recording) -> None:
 
 def test_the_documents_are_those_that_the_matrix_evaluates(created: Recording) -> None:
     caches = fleet().clusters["usw2"].build_caches
-    proved = documents(caches.account, BUCKET, caches.buckets[BUCKET], "usw2-vpc-id")
+    proved = documents(caches.account, BUCKET, caches.buckets[BUCKET], "usw2-network-vpc-id")
     policy = bucket_part(created, f"{NAME}-policy", "BucketPolicy")["policy"]
     assert json.loads(policy) == proved.policy
     for right in ("read", "write"):

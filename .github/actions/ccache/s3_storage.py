@@ -20,8 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 PREFIX = "/ccache"
-KEY = re.compile(r"(/[0-9a-zA-Z._-]+){1,3}")
-"""Paths of ccache's layouts."""
+KEY = re.compile(r"(/[0-9a-z]+){1,3}")
+"""A path of ccache's. A dot could lead out of the prefix."""
 TIMEOUT = 30
 """Seconds. ccache gives up after 10 by itself."""
 
@@ -114,7 +114,6 @@ def main() -> None:
     # The socket listens already, so the step may end. The runner ends the server with the job.
     if os.fork():
         os._exit(0)
-    os.setsid()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())
