@@ -31,22 +31,17 @@ class BuildCache(Component[BuildCacheArgs]):
     Encryption is SSE-S3: a reader without credentials cannot use a KMS key (S3 user guide, default bucket encryption).
     """
 
-    write_roles: dict[str, pulumi.Output[str]]
-    """ARNs of the roles that write, by bucket."""
-
-    def declare(self, name: str, args: BuildCacheArgs) -> dict[str, Any]:
+    def declare(self, name: str, args: BuildCacheArgs) -> None:
         trusted: list[pulumi.Resource] = []
         if args.settings.oidc_provider == "create":
             url, child = f"https://{ISSUER}", pulumi.ResourceOptions(parent=self)
             trusted.append(aws.iam.OpenIdConnectProvider(f"{name}-github", url=url, client_id_lists=[AUDIENCE], opts=child))
-        self.write_roles = {}
         for bucket, cache in args.settings.buckets.items():
-            roles = {right: self._role(bucket, cache, right, trusted) for right in RIGHTS}
+            for right in RIGHTS:
+                self._role(bucket, cache, right, trusted)
             self._bucket(bucket, cache)
-            self.write_roles[bucket] = roles["write"].arn
-        return {"writeRoles": self.write_roles}
 
-    def _role(self, bucket: str, cache: Settings, right: str, trusted: list[pulumi.Resource]) -> aws.iam.Role:
+    def _role(self, bucket: str, cache: Settings, right: str, trusted: list[pulumi.Resource]) -> None:
         account, name = self._args.settings.account, f"{self._name}.{bucket}-{right}"
         role = aws.iam.Role(
             name,
@@ -57,7 +52,6 @@ class BuildCache(Component[BuildCacheArgs]):
         )
         rights = json.dumps(permissions(bucket, right))
         aws.iam.RolePolicy(name, role=role.id, policy=rights, opts=pulumi.ResourceOptions(parent=self))
-        return role
 
     def _bucket(self, bucket: str, cache: Settings) -> None:
         name, child = f"{self._name}.{bucket}", pulumi.ResourceOptions(parent=self)

@@ -19,6 +19,7 @@ from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
 from components.outputs import Built, EksOutputs
 from fleet.providers.eks import existing as settings_of_existing
+from fleet.providers.eks.build_caches import role_arn
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.quotas import eks_quotas
 from fleet.providers.fleet import Fleet
@@ -81,8 +82,8 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
     }
     if caches is not None:
         opts = pulumi.ResourceOptions(providers=cloud)
-        built = BuildCache(f"{name}-build-caches", BuildCacheArgs(caches, cluster.vpc_id), opts)
-        outputs["buildCaches"] = {**built.write_roles}
+        BuildCache(f"{name}-build-caches", BuildCacheArgs(caches, cluster.vpc_id), opts)
+        outputs["buildCaches"] = {bucket: role_arn(caches.account, bucket, "write") for bucket in caches.buckets}
     return Built(outputs, cluster.kubeconfig)
 
 

@@ -89,7 +89,8 @@ def test_up_runs_in_the_account_of_the_settings_alone(created: Recording) -> Non
 def test_the_outputs_name_the_role_that_writes() -> None:
     built: dict[str, Any] = {}
     build_alone(lambda: built.update(build(fleet(), "gpu-ci", "test", pulumi.Output.secret("a made-up key"))) and None)
-    assert set(built["clusters"]["usw2"]["buildCaches"]) == {BUCKET}
+    arn = "arn:aws:iam::111122223333:role/example-ccache-write"
+    assert built["clusters"]["usw2"]["buildCaches"] == {BUCKET: arn}
 
 
 def test_every_policy_accepts_them(created: Recording) -> None:

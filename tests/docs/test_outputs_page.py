@@ -17,9 +17,10 @@ STAGING: dict[str, Any] = dict(recorded("staging").outputs)
 PROD: dict[str, Any] = dict(recorded("prod").outputs)
 EXISTING: dict[str, Any] = dict(recorded("existing-context").outputs)
 USW2, SJC, LAB = STAGING["clusters"]["usw2"], PROD["clusters"]["sjc"], EXISTING["clusters"]["lab"]
+CACHING: dict[str, Any] = dict(recorded("right-size").outputs)["clusters"]["usw2"]
 TABLES: Mapping[str, Mapping[str, Any]] = {
     "StackOutputs": STAGING,
-    "EksOutputs": USW2,
+    "EksOutputs": CACHING | USW2,
     "OkeOutputs": SJC,
     "KubernetesOutputs": LAB,
     "RunnerSetOutputs": USW2["runnerSets"]["gpu-t4"],
