@@ -77,6 +77,7 @@ def jobs(cache: BuildCache) -> tuple[Job, ...]:
         Job("pull request from a fork", None, inside=False),
         Job("pull request from a fork of a private repository that gives forks tokens", proposed),
         Job("pull_request_target, another workflow", main | other_file),
+        Job("pull_request_target, a write workflow (never do this)", main),
         Job("another repository", at(f"ref:{ref}", "example/another")),
         Job("another repository, also a fork by itself", at(f"ref:{ref}", "example/another"), inside=False),
         Job("another repository that calls a write workflow", calling),

@@ -35,6 +35,7 @@ MATRIX = {
     ("pull request from a fork", False): NOTHING,
     ("pull request from a fork of a private repository that gives forks tokens", True): READS,
     ("pull_request_target, another workflow", True): READS,
+    ("pull_request_target, a write workflow (never do this)", True): FULL,
     ("another repository", True): READS,
     ("another repository, also a fork by itself", False): NOTHING,
     ("another repository that calls a write workflow", True): READS,
@@ -76,9 +77,9 @@ def test_a_pull_request_from_a_fork_reads_and_never_writes_what_main_reads(chang
     assert shown(matrix(settings, of(settings))) == MATRIX
 
 
-def test_only_a_write_workflow_on_a_write_ref_writes() -> None:
+def test_only_a_write_workflow_of_main_writes() -> None:
     writers = {kind for (kind, _), can in MATRIX.items() if "write" in can}
-    assert writers == {"push to a write ref, a write workflow"}
+    assert writers == {"push to a write ref, a write workflow", "pull_request_target, a write workflow (never do this)"}
 
 
 def mutants(documents: Documents) -> Iterator[tuple[str, Documents]]:
@@ -197,3 +198,17 @@ def test_a_bucket_costs_nothing_idle_and_its_size_at_worst(settings: Any) -> Non
     assert line.what == "S3, 200Gi at worst, without requests"
     assert line.idle.usd == 0
     assert line.worst.usd == pytest.approx(200 * 0.023 / 730, rel=1e-4)
+
+
+def test_an_existing_network_may_have_no_way_to_s3() -> None:
+    subnets = {"us-west-2a": "subnet-0aaaaaaaaaaaaaaa1", "us-west-2b": "subnet-0bbbbbbbbbbbbbbb2"}
+    given = {"vpcId": "vpc-0a1b2c3d", "privateSubnets": subnets}
+    start = "buildCaches: undeterminable: jobs read without credentials only through a VPC endpoint for S3"
+
+    def remarked(settings: dict[str, Any]) -> bool:
+        return any(each.startswith(start) for each in load(config(clusters={"usw2": settings})).clusters["usw2"].remarks)
+
+    assert remarked(cluster(buildCaches=build_caches(), network=given))
+    assert remarked(existing_eks(buildCaches=build_caches()))
+    assert not remarked(cluster(buildCaches=build_caches()))
+    assert not remarked(cluster(network=given))

@@ -208,6 +208,12 @@ class EksPools(Cluster):
                     f"pool {name}: no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA "
                     "device plugin; gpu-ci does not install it"
                 )
+        if self.build_caches is not None and self.own_cidr is None:
+            endpoint = f"Name=service-name,Values=com.amazonaws.{self.region}.s3"
+            yield (
+                "buildCaches: undeterminable: jobs read without credentials only through a VPC endpoint for S3; look for one with "
+                f"aws ec2 describe-vpc-endpoints --region {self.region} --filters {endpoint}"
+            )
         yield from self._tied_to_a_zone(groups)
         for name, pool in self.pools.items():
             if self.image_driver(name) is None:
