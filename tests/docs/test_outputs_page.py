@@ -15,12 +15,12 @@ from tests.docs.markdown import ROOT, assert_written
 PAGE = ROOT / "docs/outputs.md"
 STAGING: dict[str, Any] = dict(recorded("staging").outputs)
 PROD: dict[str, Any] = dict(recorded("prod").outputs)
+RIGHT_SIZE: dict[str, Any] = dict(recorded("right-size").outputs)
 EXISTING: dict[str, Any] = dict(recorded("existing-context").outputs)
 USW2, SJC, LAB = STAGING["clusters"]["usw2"], PROD["clusters"]["sjc"], EXISTING["clusters"]["lab"]
-CACHING: dict[str, Any] = dict(recorded("right-size").outputs)["clusters"]["usw2"]
 TABLES: Mapping[str, Mapping[str, Any]] = {
     "StackOutputs": STAGING,
-    "EksOutputs": CACHING | USW2,
+    "EksOutputs": RIGHT_SIZE["clusters"]["usw2"] | USW2,
     "OkeOutputs": SJC,
     "KubernetesOutputs": LAB,
     "RunnerSetOutputs": USW2["runnerSets"]["gpu-t4"],

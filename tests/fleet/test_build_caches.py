@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -87,12 +87,13 @@ def mutants(documents: Documents) -> Iterator[tuple[str, Documents]]:
     held = {"policy": documents.policy} | {f"trust {right}": each for right, each in documents.trusts.items()}
     held |= {f"permissions {right}": each for right, each in documents.permissions.items()}
 
-    def mutant(where: str, document: Mapping[str, Any]) -> Documents:
+    def mutant(where: str, document: dict[str, Any]) -> Documents:
         kind, _, right = where.partition(" ")
         if kind == "policy":
             return replace(documents, policy=document)
-        field = "trusts" if kind == "trust" else "permissions"
-        return replace(documents, **{field: {**getattr(documents, field), right: document}})
+        if kind == "trust":
+            return replace(documents, trusts={**documents.trusts, right: document})
+        return replace(documents, permissions={**documents.permissions, right: document})
 
     for where, document in held.items():
         for index, statement in enumerate(document["Statement"]):

@@ -211,8 +211,8 @@ class EksPools(Cluster):
         if self.build_caches is not None and self.own_cidr is None:
             endpoint = f"Name=service-name,Values=com.amazonaws.{self.region}.s3"
             yield (
-                "buildCaches: undeterminable: jobs read without credentials only through a VPC endpoint for S3; look for one with "
-                f"aws ec2 describe-vpc-endpoints --region {self.region} --filters {endpoint}"
+                "buildCaches: undeterminable: jobs read without credentials only through a VPC endpoint for S3; look for one "
+                f"with aws ec2 describe-vpc-endpoints --region {self.region} --filters {endpoint}"
             )
         yield from self._tied_to_a_zone(groups)
         for name, pool in self.pools.items():
