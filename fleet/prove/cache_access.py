@@ -1,7 +1,7 @@
 """Who can read and write a build cache: its policy documents, evaluated for every kind of job.
 
 The evaluation follows IAM's rules inside one account: an explicit deny wins, then any allow, else deny. A condition whose key
-the request lacks fails, but holds for an operator with Not. No maintained Python library evaluates conditions offline.
+the request lacks fails, but holds for an operator with Not. moto, the only Python library that evaluates policies offline, ignores conditions.
 """
 
 from __future__ import annotations

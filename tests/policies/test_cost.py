@@ -55,7 +55,7 @@ def sums(recording: Recording) -> tuple[Money, Money]:
 
 
 def rented(fleet: Fleet) -> tuple[Line, ...]:
-    """The lines of the plan's bill for machines that the stack creates. A bucket's resource has no size that a policy could read."""
+    """The lines of the plan's bill for machines that the stack creates. A bucket's resource has no size for a policy to read."""
     creators = {name for name, provider in PROVIDERS.items() if provider.deployable} - {"kubernetes"}
     lines = [line for line in billing.bill(fleet, AS_OF) if not line.item.startswith("build cache ")]
     return tuple(line for line in lines if fleet.clusters[line.cluster].provider in creators)
