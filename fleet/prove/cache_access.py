@@ -1,7 +1,8 @@
 """Who can read and write a build cache: its policy documents, evaluated for every kind of job.
 
 The evaluation follows IAM's rules inside one account: an explicit deny wins, then any allow, else deny. A condition whose key
-the request lacks fails, but holds for an operator with Not. moto, the only Python library that evaluates policies offline, ignores conditions.
+the request lacks fails, but holds for an operator with Not. moto 5 does not evaluate the conditions of such policies
+(moto/iam/access_control.py).
 """
 
 from __future__ import annotations
