@@ -37,6 +37,9 @@ class EksOutputs(TypedDict):
     nodeRoleArn: Annotated[Text, "ARN of the IAM role of every node"]
     nodeGroups: Annotated[dict[str, list[Text]], "names of the managed node groups, by GPU pool"]
     amiPipelines: NotRequired[Annotated[dict[str, Text], "ARNs of the pipelines that build node images, by entry of `amis`"]]
+    buildCaches: NotRequired[
+        Annotated[dict[str, Text], "ARNs of the roles that write build caches, by bucket; only of a cluster with build caches"]
+    ]
     runnerSets: Annotated[dict[str, RunnerSetOutputs], _SETS]
 
 

@@ -74,6 +74,12 @@ def cluster(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def build_caches(**changes: Any) -> dict[str, Any]:
+    """The build cache example-ccache of the repository example/app; `changes` replace keys of the bucket."""
+    bucket = {"repositories": ["example/app"], "writeWorkflows": [".github/workflows/build.yml"], "size": "200Gi"} | changes
+    return {"account": "111122223333", "oidcProvider": "existing", "buckets": {"example-ccache": bucket}}
+
+
 def existing_eks(**changes: Any) -> dict[str, Any]:
     """The EKS cluster platform, which exists already, with the pool t4 and the runner set gpu-t4.
 

@@ -10,6 +10,7 @@ import pulumi_eks as eks
 
 from components.context import Context
 from components.eks.arguments import eks_gpu_cluster_args, gpu_node_group_args
+from components.eks.build_cache import BuildCache, BuildCacheArgs
 from components.eks.caches import EksCaches, EksCachesArgs
 from components.eks.cloudwatch import CloudWatch, CloudWatchArgs
 from components.eks.eks_gpu_cluster import EksGpuCluster
@@ -22,6 +23,7 @@ from components.kubernetes.mirror import from_registry
 from components.kubernetes.model_cache import Backing
 from components.outputs import Built, EksOutputs
 from fleet.providers.eks import existing as settings_of_existing
+from fleet.providers.eks.build_caches import role_arn
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.quotas import eks_quotas
 from fleet.providers.fleet import Fleet
@@ -30,15 +32,15 @@ from fleet.providers.tags import fixed_tags
 
 def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
-    registry = settings.registry if isinstance(settings, EksCluster) else None
     images: tuple[pulumi.Resource, ...] = ()
+    caches = settings.build_caches
     cloud: list[pulumi.ProviderResource] = [
         aws.Provider(
             f"{name}-aws",
             region=settings.region,
             default_tags=aws.ProviderDefaultTagsArgs(tags=context.tags),
-            # The account is in the address of each image, so the credentials must belong to it.
-            allowed_account_ids=[registry.account] if registry is not None else None,
+            # The account is in addresses of images and in ARNs of roles, so the credentials must belong to it.
+            allowed_account_ids=[settings.account] if settings.account is not None else None,
         ),
     ]
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
@@ -115,6 +117,10 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
     }
     if pipelines:
         outputs["amiPipelines"] = pipelines
+    if caches is not None:
+        opts = pulumi.ResourceOptions(providers=cloud)
+        BuildCache(f"{name}-build-caches", BuildCacheArgs(caches, cluster.vpc_id), opts)
+        outputs["buildCaches"] = {bucket: role_arn(caches.account, bucket, "write") for bucket in caches.buckets}
     return Built(outputs, cluster.kubeconfig)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fleet.facts.errors import Problem, shown
+from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.reading import standing
@@ -178,6 +179,26 @@ def _holdings(fleet: Fleet) -> Iterator[Violation]:
         yield Violation("held_twice", f"cluster {other} also has {claim.key}; give each its own", claim.at)
 
 
+def _build_caches(fleet: Fleet) -> Iterator[Violation]:
+    """Build caches trust tokens of github.com, and an account has one OIDC provider for them."""
+    caching = [
+        (cluster, settings.build_caches)
+        for cluster, settings in fleet.clusters_by_name()
+        if isinstance(settings, EksPools) and settings.build_caches is not None
+    ]
+    if caching and not fleet.github.owner.startswith("github.com/"):
+        message = "build caches trust the tokens of github.com, and this server has others; remove buildCaches"
+        yield Violation("cache_issuer", message, ("github", "url"))
+    claims = (
+        _Claim(caches.account, cluster, ("clusters", cluster, "buildCaches", "oidcProvider"))
+        for cluster, caches in caching
+        if caches.oidc_provider == "create"
+    )
+    for claim, other in _conflicts(claims):
+        message = f"cluster {other} already creates GitHub's OIDC provider in account {claim.key}; write existing"
+        yield Violation("oidc_provider_twice", message, claim.at)
+
+
 def _reservations(fleet: Fleet) -> Iterator[Violation]:
     """Only one pool uses a capacity reservation, because a reservation is counted and paid once."""
     claims = (
@@ -265,6 +286,7 @@ _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _runner_sets,
     _tenancies,
     _holdings,
+    _build_caches,
     _reservations,
     _budgets,
     _quotas,

@@ -91,6 +91,11 @@ QuotedText = Annotated[str, BeforeValidator(_quoted)]
 """A string that YAML would read as a number if left unquoted (1.30 becomes 1.3)."""
 
 
+AccountId = Annotated[
+    QuotedText, matching("account_id", 'an AWS account is 12 quoted digits, for example "111122223333"', "[0-9]{12}")
+]
+
+
 def cpu_text(millicores: int) -> str:
     """Millicores as Kubernetes writes them: 4000 → "4", 500 → "500m"."""
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"

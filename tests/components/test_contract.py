@@ -15,6 +15,7 @@ TOKENS = {
     "ArgoCd": "gpu-ci:index:ArgoCd",
     "ArcController": "gpu-ci:index:ArcController",
     "ArcRunnerSet": "gpu-ci:index:ArcRunnerSet",
+    "BuildCache": "gpu-ci:index:BuildCache",
     "DevicePluginStack": "gpu-ci:index:DevicePluginStack",
     "EksAutoscaler": "gpu-ci:index:EksAutoscaler",
     "CloudWatch": "gpu-ci:index:CloudWatch",

@@ -15,13 +15,12 @@ from tests.docs.markdown import ROOT, assert_written
 PAGE = ROOT / "docs/outputs.md"
 STAGING: dict[str, Any] = dict(recorded("staging").outputs)
 PROD: dict[str, Any] = dict(recorded("prod").outputs)
+RIGHT_SIZE: dict[str, Any] = dict(recorded("right-size").outputs)
 EXISTING: dict[str, Any] = dict(recorded("existing-context").outputs)
-IMAGES: dict[str, Any] = dict(recorded("right-size").outputs)
-"""A stack with node images of its own."""
 USW2, SJC, LAB = STAGING["clusters"]["usw2"], PROD["clusters"]["sjc"], EXISTING["clusters"]["lab"]
 TABLES: Mapping[str, Mapping[str, Any]] = {
     "StackOutputs": STAGING,
-    "EksOutputs": USW2 | {"amiPipelines": IMAGES["clusters"]["usw2"]["amiPipelines"]},
+    "EksOutputs": RIGHT_SIZE["clusters"]["usw2"] | USW2,
     "OkeOutputs": SJC,
     "KubernetesOutputs": LAB,
     "RunnerSetOutputs": USW2["runnerSets"]["gpu-t4"],

@@ -2111,6 +2111,58 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "cluster usw2's budget already covers the stack's EKS clusters; keep one of them",
         '{"monthlyUsd": 500, "emails": ["ci@example.com"]}',
     ),
+    "build-cache-account": (
+        "gpu-ci:clusters.usw2.buildCaches.account",
+        'an AWS account is 12 quoted digits, for example "111122223333"',
+        '"1111-2222-3333"',
+    ),
+    "build-cache-bucket-twice": (
+        "gpu-ci:clusters.east.buildCaches.buckets.example-ccache",
+        "cluster usw2 also has bucket example-ccache; give each its own",
+        '{"repositories": ["example/app"], "writeWorkflows": [".gith…',
+    ),
+    "build-cache-bucket": (
+        "gpu-ci:clusters.usw2.buildCaches.buckets.Example_ccache",
+        "a bucket's name has 3 to 58 lower-case letters, digits and hyphens, a letter or digit at both ends; rename it",
+        '"Example_ccache"',
+    ),
+    "build-cache-on-enterprise-server": (
+        "gpu-ci:github.url",
+        "build caches trust the tokens of github.com, and this server has others; remove buildCaches",
+        '"https://github.example.com/example"',
+    ),
+    "build-cache-provider-twice": (
+        "gpu-ci:clusters.east.buildCaches.oidcProvider",
+        "cluster usw2 already creates GitHub's OIDC provider in account 111122223333; write existing",
+        '"create"',
+    ),
+    "build-cache-ref-of-a-pull-request": (
+        "gpu-ci:clusters.usw2.buildCaches.buckets.example-ccache.writeRefs.0",
+        "not a branch or tag in full; write refs/heads/main (no pattern, and no ref of a pull request)",
+        '"refs/pull/1/merge"',
+    ),
+    "build-cache-ref-pattern": (
+        "gpu-ci:clusters.usw2.buildCaches.buckets.example-ccache.writeRefs.0",
+        "not a branch or tag in full; write refs/heads/main (no pattern, and no ref of a pull request)",
+        '"refs/heads/*"',
+    ),
+    "build-cache-repository-half-an-id": (
+        "gpu-ci:clusters.usw2.buildCaches.buckets.example-ccache.repositories.0",
+        "not a repository as its OIDC subject names it; write owner/name, or owner@123/name@456 if the repository has immutable "
+        "subjects",
+        '"example@1234/app"',
+    ),
+    "build-cache-repository": (
+        "gpu-ci:clusters.usw2.buildCaches.buckets.example-ccache.repositories.0",
+        "not a repository as its OIDC subject names it; write owner/name, or owner@123/name@456 if the repository has immutable "
+        "subjects",
+        '"example/*"',
+    ),
+    "build-cache-workflow": (
+        "gpu-ci:clusters.usw2.buildCaches.buckets.example-ccache.writeWorkflows.0",
+        "not a workflow file; write its path in the repository, such as .github/workflows/build.yml",
+        '"build.yml"',
+    ),
     "budget-without-tenancy": (
         "gpu-ci:clusters.sjc.tenancy",
         "budgets and quotas are created in the tenancy's root compartment; add tenancy with its OCID",
@@ -3064,9 +3116,14 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         ),
         '"595"',
     ),
+    "two-accounts": (
+        "gpu-ci:clusters.usw2.registry.account",
+        "the cluster is in one AWS account, and buildCaches names 111122223333; correct one of them",
+        '"444455556666"',
+    ),
     "registry-account": (
         "gpu-ci:clusters.usw2.registry.account",
-        "not an AWS account id; write its 12 digits in quotes",
+        'an AWS account is 12 quoted digits, for example "111122223333"',
         '"123-456"',
     ),
     "registry-beside-machines": (

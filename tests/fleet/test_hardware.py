@@ -86,6 +86,7 @@ UNITS = {
     "gp3-mibps": 0.04 / 730,
     "ebs-snapshot-gb": 0.05 / 730,
     "efs-gb": 0.30 / 730,
+    "s3-gb": 0.023 / 730,
     "oke-enhanced-cluster": 0.10,
     "oci-e5-ocpu": 0.03,
     "oci-e5-gb": 0.002,

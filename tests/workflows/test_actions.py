@@ -40,7 +40,16 @@ def uses() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def test_there_are_the_actions_of_the_page():
-    assert NAMES == ["ccache", "ddp-check", "gpu-check", "job-cost", "kubeflow-blueprint", "kubeflow-gpu-cluster", "setup-torch"]
+    assert NAMES == [
+        "ccache",
+        "ddp-check",
+        "gpu-check",
+        "job-cost",
+        "kubeflow-blueprint",
+        "kubeflow-gpu-cluster",
+        "sccache",
+        "setup-torch",
+    ]
 
 
 @each_action
@@ -145,7 +154,7 @@ def test_the_sdk_is_of_the_trainer_that_is_installed():
 
 
 def test_workflows_use_every_action_but_what_is_for_builds():
-    assert {used for _, used, _ in uses()} == set(NAMES) - {"ccache"}
+    assert {used for _, used, _ in uses()} == set(NAMES) - {"ccache", "sccache"}
 
 
 @pytest.mark.parametrize(("workflow", "used", "step"), list(uses()))

@@ -10,15 +10,17 @@ from fleet.providers.cache_bill import cache_lines
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.ecr import KEPT_IMAGES
 from fleet.providers.eks.support import billed
+from fleet.settings.model import memory_text
 
 SNAPSHOT = "ebs-snapshot-gb"
 """Item of `data/prices.csv`: a GiB of an EBS snapshot. EC2 bills only blocks that have data, so a whole volume is the most."""
 
 
 def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
-    """One line each for GPU pools, system pool, control plane, NAT gateways, disks, caches and AMIs, at the prices of a day.
+    """One line each for GPU pools, system pool, control plane, NAT gateways, registry, disks, caches, AMIs and buckets.
 
-    Of a cluster that exists already the stack pays only the pools and their disks. A faster disk costs extra on each node.
+    Prices are those of a day. Of a cluster that exists already the stack pays only the pools, their disks and build caches. A
+    faster disk costs extra on each node.
     """
     region = cluster.region
     disks: list[tuple[int, int, int]] = []
@@ -53,3 +55,7 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
             copies, gib = 1 + len(ami.regions), ami.disk / 1024
             what = "snapshots of its images, GiB at most"
             yield units(name, f"AMI {ami_name}", what, SNAPSHOT, region, copies * gib, copies * gib * (ami.keep + 1))
+    if cluster.build_caches is not None:
+        for bucket, cache in cluster.build_caches.buckets.items():
+            what = f"S3, {memory_text(cache.size)} at worst, without requests"
+            yield units(name, f"build cache {bucket}", what, "s3-gb", region, 0, cache.size / 1024)

@@ -22,6 +22,7 @@ from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.start_options import options
 from fleet.providers.eks.support import remark
 from fleet.settings import compatibility
+from fleet.settings.build_caches import BuildCaches
 from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import Enablement
@@ -136,7 +137,14 @@ class EksPools(Cluster):
     amis: dict[AmiName, GpuAmi] = Field(default_factory=dict)
     """Node images that EC2 Image Builder makes. Pools name them in `ami`."""
     pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
+    build_caches: BuildCaches | None = None
+    """Buckets with compiled objects of CI jobs."""
     runners: dict[SetName, PodRunner]
+
+    @property
+    def account(self) -> str | None:
+        """The AWS account in which `pulumi up` may run, if a setting names it."""
+        return self.build_caches.account if self.build_caches is not None else None
 
     ZONES_AT: ClassVar[tuple[str, ...]] = ("zones",)
     """The path of the setting that has the zones."""
@@ -205,6 +213,12 @@ class EksPools(Cluster):
         """AWS has quotas per region of an account."""
         return (self.region,)
 
+    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """As in the base class, and the buckets of build caches."""
+        yield from super().holdings()
+        for bucket in self.build_caches.buckets if self.build_caches is not None else ():
+            yield ("buildCaches", "buckets", bucket), f"bucket {bucket}"
+
     def _remarks(self) -> Iterator[str]:
         """Problems that validation cannot reject: `pulumi up` would fail, or a version is unknown."""
         yield from super()._remarks()
@@ -233,6 +247,12 @@ class EksPools(Cluster):
                 yield f"pool {name}: {said}"
         for name, held in groups.items():
             yield from (f"pool {name}: warm: {remark}" for remark in warm_remarks(self.pools[name], held))
+        if self.build_caches is not None and self.own_cidr is None:
+            endpoint = f"Name=service-name,Values=com.amazonaws.{self.region}.s3"
+            yield (
+                "buildCaches: undeterminable: jobs read without credentials only through a VPC endpoint for S3; look for one "
+                f"with aws ec2 describe-vpc-endpoints --region {self.region} --filters {endpoint}"
+            )
         yield from self._tied_to_a_zone(groups)
         yield from self._ami_remarks()
         for name, pool in self.pools.items():
@@ -378,6 +398,11 @@ class EksCluster(EksPools):
     """ECR for the runner image, caches of public registries and copies of images (docs/images.md)."""
 
     @property
+    def account(self) -> str | None:
+        """As in the base class, or the account of the registry."""
+        return self.registry.account if self.registry is not None else super().account
+
+    @property
     def mirror(self) -> Mirror | None:
         """As in the base class: ECR in the cluster's region."""
         return self.registry.mirror(self.region) if self.registry is not None else None
@@ -486,6 +511,12 @@ class EksCluster(EksPools):
             raise problem("zones", "an EKS control plane needs at least two different zones; add one", at=(key,))
         if self.registry is not None:
             self.registry.require_region(self.region)
+            if self.build_caches is not None and self.build_caches.account != self.registry.account:
+                raise problem(
+                    "two_accounts",
+                    f"the cluster is in one AWS account, and buildCaches names {self.build_caches.account}; correct one of them",
+                    at=("registry", "account"),
+                )
         require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
         if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.network_zones):
             raise problem(

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import quoted
-from fleet.settings.model import Model, matching, problem
+from fleet.settings.model import AccountId, Model, matching, problem
 from fleet.settings.registry import Mirror, Registry, RunnerImage, parts
 
 UPSTREAMS = {
@@ -26,7 +26,6 @@ KEPT_IMAGES = 20
 _NEED_SECRET = ("docker.io", "ghcr.io", "registry.gitlab.com")
 _SECRET = "ecr-pullthroughcache/"  # noqa: S105 - the start of a secret's name, which ECR requires
 
-AccountId = Annotated[str, matching("account", "not an AWS account id; write its 12 digits in quotes", r"[0-9]{12}")]
 SecretArn = Annotated[
     str,
     matching(

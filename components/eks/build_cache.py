@@ -1,0 +1,86 @@
+"""The build caches of an EKS cluster: buckets, and the roles of the CI jobs that use them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from components.component import Component
+from fleet.providers.eks.build_caches import AUDIENCE, ISSUER, RIGHTS, bucket_policy, permissions, trust
+from fleet.settings.build_caches import BuildCache as Settings
+from fleet.settings.build_caches import BuildCaches
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCacheArgs:
+    """`vpc_id` is the network whose jobs read without credentials."""
+
+    settings: BuildCaches
+    vpc_id: pulumi.Input[str]
+
+
+class BuildCache(Component[BuildCacheArgs]):
+    """A private bucket per cache with its expiry, its policy, and a role to read and one to write.
+
+    Encryption is SSE-S3: a reader without credentials cannot use a KMS key (S3 user guide, default bucket encryption).
+    """
+
+    def declare(self, name: str, args: BuildCacheArgs) -> None:
+        trusted: list[pulumi.Resource] = []
+        if args.settings.oidc_provider == "create":
+            url, child = f"https://{ISSUER}", pulumi.ResourceOptions(parent=self)
+            trusted.append(aws.iam.OpenIdConnectProvider(f"{name}-github", url=url, client_id_lists=[AUDIENCE], opts=child))
+        for bucket, cache in args.settings.buckets.items():
+            for right in RIGHTS:
+                self._role(bucket, cache, right, trusted)
+            self._bucket(bucket, cache)
+
+    def _role(self, bucket: str, cache: Settings, right: str, trusted: list[pulumi.Resource]) -> None:
+        account, name = self._args.settings.account, f"{self._name}.{bucket}-{right}"
+        role = aws.iam.Role(
+            name,
+            # Workflow files and the bucket's policy name the role.
+            name=f"{bucket}-{right}",
+            assume_role_policy=json.dumps(trust(account, cache, right)),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=trusted, delete_before_replace=True),
+        )
+        rights = json.dumps(permissions(bucket, right))
+        aws.iam.RolePolicy(name, role=role.id, policy=rights, opts=pulumi.ResourceOptions(parent=self))
+
+    def _bucket(self, bucket: str, cache: Settings) -> None:
+        name, child = f"{self._name}.{bucket}", pulumi.ResourceOptions(parent=self)
+        # A cache can be built again, so its objects do not keep the bucket from being deleted.
+        made = aws.s3.Bucket(name, bucket=bucket, force_destroy=True, opts=child)
+        blocked = aws.s3.BucketPublicAccessBlock(
+            f"{name}-block",
+            bucket=made.id,
+            block_public_acls=True,
+            block_public_policy=True,
+            ignore_public_acls=True,
+            restrict_public_buckets=True,
+            opts=child,
+        )
+        aws.s3.BucketServerSideEncryptionConfiguration(
+            f"{name}-encryption",
+            bucket=made.id,
+            rules=[{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}],
+            opts=child,
+        )
+        expiry: Mapping[str, Any] = {"id": "expire", "status": "Enabled", "filter": {"prefix": ""}}
+        unfinished = {"days_after_initiation": 1}
+        aws.s3.BucketLifecycleConfiguration(
+            f"{name}-expiry",
+            bucket=made.id,
+            rules=[{**expiry, "expiration": {"days": cache.days}, "abort_incomplete_multipart_upload": unfinished}],
+            opts=child,
+        )
+        document = partial(bucket_policy, self._args.settings.account, bucket)
+        policy = pulumi.Output.from_input(self._args.vpc_id).apply(lambda vpc: json.dumps(document(vpc)))
+        opts = pulumi.ResourceOptions(parent=self, depends_on=[blocked])
+        aws.s3.BucketPolicy(f"{name}-policy", bucket=made.id, policy=policy, opts=opts)

@@ -1,0 +1,94 @@
+"""Build caches: S3 buckets that keep compiled objects for ccache and sccache in CI jobs.
+
+Jobs write through GitHub's OIDC provider. Every job of the cluster's network reads without credentials, so that pull requests
+from forks, which get no OIDC token, read too. `fleet.prove.cache_access` proves who can do what.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fleet.settings.model import AccountId, Memory, Model, matching
+
+_ID = re.compile(r"@[0-9]+")
+
+BucketName = Annotated[
+    str,
+    matching(
+        "bucket_name",
+        "a bucket's name has 3 to 58 lower-case letters, digits and hyphens, a letter or digit at both ends; rename it",
+        r"[a-z0-9][-a-z0-9]{1,56}[a-z0-9]",
+    ),
+]
+"""S3 allows 63 characters. The roles are named after the bucket with `-write`, and an IAM role has at most 64."""
+CacheRepository = Annotated[
+    str,
+    matching(
+        "cache_repository",
+        "not a repository as its OIDC subject names it; write owner/name, or owner@123/name@456 if the repository has "
+        "immutable subjects",
+        r"[A-Za-z0-9][A-Za-z0-9-]{0,38}(/[A-Za-z0-9_.-]{1,100}|@[0-9]+/[A-Za-z0-9_.-]{1,100}@[0-9]+)",
+    ),
+]
+"""GitHub gives repositories that were created or renamed after 2026-07-15 a subject with ids (github/docs#45221)."""
+WriteRef = Annotated[
+    str,
+    matching(
+        "write_ref",
+        "not a branch or tag in full; write refs/heads/main (no pattern, and no ref of a pull request)",
+        r"refs/(heads|tags)/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*",
+    ),
+]
+WorkflowPath = Annotated[
+    str,
+    matching(
+        "write_workflow",
+        "not a workflow file; write its path in the repository, such as .github/workflows/build.yml",
+        r"\.github/workflows/[A-Za-z0-9_.-]+\.ya?ml",
+    ),
+]
+
+
+class BuildCache(Model):
+    """Who uses a bucket, and how long it keeps an object."""
+
+    repositories: Annotated[tuple[CacheRepository, ...], Field(min_length=1)]
+    """Repositories whose jobs use the cache."""
+    write_workflows: Annotated[tuple[WorkflowPath, ...], Field(min_length=1)]
+    """Workflow files whose jobs write. A file that runs code of pull requests does not belong here."""
+    write_refs: Annotated[tuple[WriteRef, ...], Field(min_length=1)] = ("refs/heads/main",)
+    """Branches and tags whose jobs write."""
+    days: Annotated[int, Field(ge=1, le=365)] = 14
+    """S3 deletes an object this many days after it was written."""
+    size: Memory
+    """The worst case of the bill. S3 has no limit, so nothing enforces it."""
+
+    @property
+    def write_subjects(self) -> list[str]:
+        """The `sub` claims that write."""
+        return [f"repo:{repository}:ref:{ref}" for repository in self.repositories for ref in self.write_refs]
+
+    @property
+    def write_files(self) -> list[str]:
+        """The `job_workflow_ref` claims that write. This claim has no ids."""
+        names = [_ID.sub("", repository) for repository in self.repositories]
+        return [f"{name}/{path}@{ref}" for name in names for path in self.write_workflows for ref in self.write_refs]
+
+    @property
+    def read_subjects(self) -> list[str]:
+        """The `sub` claims that read from outside of the cluster's network: pull requests inside a repository, and writers."""
+        return [*(f"repo:{repository}:pull_request" for repository in self.repositories), *self.write_subjects]
+
+
+class BuildCaches(Model):
+    """The build caches of a cluster, and the AWS account that has them."""
+
+    account: AccountId
+    """`pulumi up` refuses to run in another account."""
+    oidc_provider: Literal["create", "existing"]
+    """GitHub's OIDC provider in IAM. An account has at most one, so `existing` if any other program created it."""
+    buckets: Annotated[dict[BucketName, BuildCache], Field(min_length=1)]
+    """By name of the bucket. A name is unique among all AWS accounts: begin it with your organisation's."""
