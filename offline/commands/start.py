@@ -52,7 +52,7 @@ def _report(found: tuple[Starts, ...], within: int | None, out: Console) -> None
     for each in found:
         head = f"{each.cluster}/{each.runner_set}, {each.where}, {each.idle} USD an hour idle: the first job finds {each.now}"
         out.print(Text(head, style="bold"))
-        table = plain_table("phase", f"cold: {each.cold.finds}", f"warm: {each.warm.finds}")
+        table = plain_table("phase", f"cold, finds {each.cold.finds}", f"warm, finds {each.warm.finds}")
         for cold, warm in zip(each.cold.phases, each.warm.phases, strict=True):
             table.add_row(cold.name, str(cold), str(warm))
         table.add_section()
