@@ -78,6 +78,15 @@ def test_every_pool_of_the_examples_holds_every_workload(held, kind):
             "its image has code for compute capability 7.0 and newer, the P100 of VM.GPU2.1 has 6.0; set another image, or use "
             "another pool",
         ),
+        (
+            oke_cluster(
+                nodeImages=oke_cluster()["nodeImages"] | {"oke-gpu": {"id": "ocid1.image.oc1..old", "driver": "535.183.01"}},
+                runners={},
+            ),
+            {"kind": "ollama", "pool": "a10"},
+            "its image needs driver branch R550 or newer, the nodes have 535.183.01; set an image with an older CUDA, or use "
+            "nodes with a newer driver",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_reason(held, changes, reason):
