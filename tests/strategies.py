@@ -649,8 +649,21 @@ def _installed(runner_set: str) -> dict[str, Any]:
 
 _OF_THE_OWNER = {"prometheus": "existing", "labels": {"release": "prometheus"}}
 _BUDGET = {"monthlyUsd": 500, "emails": ["ci-alerts@example.com"]}
+_AMI: dict[str, Any] = {
+    "release": "1.34.9-20260714",
+    "driverBranch": 580,
+    "toolkit": "1.19.1-1",
+    "prePull": [f"docker.io/library/busybox:1.37@sha256:{'a' * 64}"],
+    "buildType": "g4dn.xlarge",
+    "disk": "60Gi",
+    "regions": ["us-east-1"],
+    "keep": 2,
+    "schedule": "cron(0 4 1 * ? *)",
+    "built": {"id": "ami-0123456789abcdef0", "release": "1.34.8-20260610"},
+}
 _EKS = tuple(
     cluster(
+        amis={"gpu": _AMI},
         endpoint=endpoint,
         network=network,
         controlPlaneZones=["us-west-2a", "us-west-2b"],
@@ -690,6 +703,7 @@ _EKS = tuple(
                 efaInterfaces=1,
                 placementGroup={"name": "near"},
                 nodeConfig=NODE_CONFIG,
+                ami="gpu",
                 cdi=True,
             ),
             "apart": pool(
