@@ -51,7 +51,7 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         cloud.append(eks.Provider(f"{name}-eks"))
         args = eks_gpu_cluster_args(name, settings, context, quotas)
         cluster = EksGpuCluster(name, args, opts=from_registry(settings.mirror, cloud))
-        if registry is not None:
+        if (registry := settings.registry) is not None:
             held = RunnerImageArgs(
                 registry=registry,
                 region=settings.region,

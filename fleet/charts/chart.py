@@ -7,7 +7,7 @@ the chart's own values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -76,18 +76,17 @@ class Chart:
 def _with_images(chart: str, values: dict[str, Any]) -> dict[str, Any]:
     """The values with the chart's images by digest, except those of a part that the values turn off."""
     for path, image in versions.CHART_IMAGES.get(chart, {}).items():
-        part, *_ = steps = path.split(".")
-        if values.get(part, {}).get("enabled", True):
-            values = _merged(values, steps, image.values)
+        if image.pinned and values.get(path.partition(".")[0], {}).get("enabled", True):
+            values = merged(values, path.split("."), image.values)
     return values
 
 
-def _merged(values: dict[str, Any], steps: list[str], more: dict[str, str]) -> dict[str, Any]:
-    """A copy of the values in which the mapping at `steps` has the keys of `more` too. Keys that it has already stay."""
+def merged(values: Mapping[str, Any], steps: list[str], more: Mapping[str, str]) -> dict[str, Any]:
+    """A copy of the values in which the mapping at the path `steps` has the values of `more` too."""
     if not steps:
-        return more | values
+        return {**values, **more}
     step, *rest = steps
-    return values | {step: _merged(values.get(step, {}), rest, more)}
+    return {**values, step: merged(values.get(step, {}), rest, more)}
 
 
 def requests(pod: Requests) -> dict[str, Any]:

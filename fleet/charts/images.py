@@ -1,33 +1,17 @@
 """Images of charts and manifests, pulled from the cluster's registry.
 
-A chart runs images that its values do not name. `chart-images.csv` lists them for the pinned charts: the path of the value, which
-part of the reference it has, and the reference by default. Sources are the charts' own values.
+A chart runs images that its values need not name. `versions.CHART_IMAGES` has those of the pinned charts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
-from fleet.facts.tables import entry, rows
-from fleet.settings.registry import Mirror, parts
-
-
-@dataclass(frozen=True, slots=True)
-class ChartImage:
-    """An image that a chart runs. `path` is the value's path with dots.
-
-    `part`: the value has the reference without version (`name`), without its last part (`folder`), or its host (`registry`).
-    """
-
-    chart: str
-    path: str
-    part: Literal["name", "folder", "registry"]
-    reference: str
-
-
-CHART_IMAGES = tuple(entry(ChartImage, row) for row in rows("chart-images.csv"))
+from fleet.charts.chart import merged
+from fleet.facts import versions
+from fleet.settings.registry import Mirror
 
 
 def mirrored(mirror: Mirror, found: Any) -> Any:
@@ -54,22 +38,7 @@ def mirrored(mirror: Mirror, found: Any) -> Any:
 def chart_values(mirror: Mirror, chart: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a chart, with the values that move its own images to the registry."""
     made = dict(values)
-    for image in CHART_IMAGES:
-        if image.chart == chart and (target := mirror.through(image.reference)) != image.reference:
-            made = _put(made, image.path.split("."), _part(image, target))
+    for path, image in versions.CHART_IMAGES.get(chart, {}).items():
+        if (target := mirror.through(image.reference)) != image.reference:
+            made = merged(made, path.split("."), replace(image, reference=target).values)
     return made
-
-
-def _part(image: ChartImage, target: str) -> str:
-    """The part of the new reference that the value has."""
-    found = parts(image.reference)
-    name = target.removesuffix(found.version)
-    if image.part == "registry":
-        return name.removesuffix(f"/{found.path}")
-    return name.rpartition("/")[0] if image.part == "folder" else name
-
-
-def _put(values: Mapping[str, Any], path: list[str], value: str) -> dict[str, Any]:
-    """The values with a value at a path."""
-    first, *rest = path
-    return {**values, first: _put(values.get(first, {}), rest, value) if rest else value}

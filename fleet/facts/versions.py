@@ -19,7 +19,7 @@ class ChartVersion:
 
 @dataclass(frozen=True, slots=True)
 class ChartImage:
-    """An image that a chart runs, by digest: `registry/repository:tag@sha256:…`.
+    """An image that a chart runs: `registry/repository:tag@sha256:…`, without tag or digest if the row has none.
 
     `form` says how the chart's values spell an image: `tag` has the keys repository and tag, `version` has repository, image and
     version, `sha` has registry, repository, tag and sha.
@@ -29,21 +29,30 @@ class ChartImage:
     form: str = "tag"
 
     @property
+    def pinned(self) -> bool:
+        """Whether the reference has a digest."""
+        return "@" in self.reference
+
+    @property
     def values(self) -> dict[str, str]:
         """The values that name the image. A tag may end in a digest.
 
         A version is the digest alone: the GPU operator writes "@" before a version that starts with "sha256:", and ":" before any
         other (NVIDIA/gpu-operator v26.7.0 internal/image/image.go).
         """
-        named, _, digest = self.reference.partition("@")
-        path, _, tag = named.rpartition(":")
-        if self.form == "version":
-            repository, _, image = path.rpartition("/")
-            return {"repository": repository, "image": image, "version": digest}
-        if self.form == "sha":
-            registry, _, repository = path.partition("/")
-            return {"registry": registry, "repository": repository, "tag": tag, "sha": digest.removeprefix("sha256:")}
-        return {"repository": path, "tag": f"{tag}@{digest}"}
+        named, at, digest = self.reference.partition("@")
+        folders, slash, last = named.rpartition("/")
+        last, _, tag = last.partition(":")
+        path = f"{folders}{slash}{last}"
+        match self.form:
+            case "version":
+                found = {"repository": folders, "image": last, "version": digest or tag}
+            case "sha":
+                registry, _, repository = path.partition("/")
+                found = {"registry": registry, "repository": repository, "tag": tag, "sha": digest.removeprefix("sha256:")}
+            case _:
+                found = {"repository": path, "tag": f"{tag}{at}{digest}"}
+        return {key: value for key, value in found.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +198,7 @@ _DATA = toml("versions.toml")
 
 CHARTS = entries(ChartVersion, _DATA["charts"], "name")
 CHART_IMAGES = {chart: entries(ChartImage, images) for chart, images in _DATA["chart-images"].items()}
-"""Images of charts by digest: chart, then path in its values."""
+"""Images of charts: chart, then path in its values."""
 KUBERNETES = entries(KubernetesVersion, _DATA["kubernetes"], "minor")
 DAEMONSETS = entries(DaemonSet, _DATA["daemonsets"], "name")
 OKE_KUBERNETES = entries(OkeVersion, _DATA["oke"])

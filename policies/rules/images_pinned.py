@@ -39,6 +39,7 @@ REGISTRIES = (
     "ghcr.io/cncf",
     "ghcr.io/oracle",
     "nvcr.io/nvidia",
+    "public.ecr.aws/docker/library/redis",
     "quay.io/argoproj",
     "quay.io/prometheus",
     "quay.io/prometheus-operator",

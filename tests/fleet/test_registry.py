@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fleet.charts.images import CHART_IMAGES, ChartImage, chart_values, mirrored
+from fleet.charts.images import chart_values, mirrored
 from fleet.facts import versions
 from fleet.facts.pricing import total
 from fleet.loading.config import load
@@ -23,7 +23,8 @@ ADDRESS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/gpu-ci"
 A, B = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
 PLUGIN = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 MIRROR = Mirror(ADDRESS, frozenset(("docker.io", "ghcr.io", "quay.io")), frozenset((PLUGIN, f"nvcr.io/nvidia/cuda@{A}")), "")
-EVERYTHING = Mirror(ADDRESS, frozenset(UPSTREAMS), frozenset(parts(each.reference).exact for each in CHART_IMAGES), "")
+IMAGES = [(chart, path, image) for chart, images in versions.CHART_IMAGES.items() for path, image in images.items()]
+EVERYTHING = Mirror(ADDRESS, frozenset(UPSTREAMS), frozenset(parts(image.reference).exact for _, _, image in IMAGES), "")
 
 
 def described(**registry: Any) -> EksCluster:
@@ -97,12 +98,15 @@ def at(values: dict[str, Any], path: str) -> Any:
     return values
 
 
-@pytest.mark.parametrize("image", CHART_IMAGES, ids=lambda image: f"{image.chart}-{image.path}")
-def test_a_charts_image_comes_from_the_registry(image: ChartImage) -> None:
-    found = at(chart_values(EVERYTHING, image.chart, {"image": {"tag": "kept"}}), image.path)
+each_image = pytest.mark.parametrize(("chart", "path", "image"), IMAGES, ids=[f"{chart}-{path}" for chart, path, _ in IMAGES])
+
+
+@each_image
+def test_a_charts_image_comes_from_the_registry(chart: str, path: str, image: versions.ChartImage) -> None:
+    found = at(chart_values(EVERYTHING, chart, {"image": {"tag": "kept"}}), path)
     name = parts(image.reference)
-    address = {"name": f"{name.host}/{name.path}", "folder": f"{name.host}/{name.path}".rpartition("/")[0], "registry": name.host}
-    assert found == f"{ADDRESS}/{address[image.part]}"
+    joined = "/".join(found[key] for key in ("registry", "repository", "image") if key in found)
+    assert joined == f"{ADDRESS}/{name.host}/{name.path}"
 
 
 def test_values_that_the_program_sets_stay_beside_the_registry() -> None:
@@ -112,12 +116,7 @@ def test_values_that_the_program_sets_stay_beside_the_registry() -> None:
 
 
 def test_every_chart_but_the_runner_sets_has_its_images_in_the_table() -> None:
-    assert {image.chart for image in CHART_IMAGES} == versions.CHARTS.keys() - {"gha-runner-scale-set"}
-
-
-def test_the_table_and_the_pinned_metrics_server_name_one_image() -> None:
-    (image,) = [each for each in CHART_IMAGES if each.chart == "metrics-server"]
-    assert versions.CHARTS["metrics-server"].image.partition(":")[0] == image.reference
+    assert versions.CHART_IMAGES.keys() == versions.CHARTS.keys() - {"gha-runner-scale-set"}
 
 
 SUBCHARTS = ("kube-state-metrics.", "prometheus-node-exporter.", "node-feature-discovery.")
@@ -125,31 +124,23 @@ SUBCHARTS = ("kube-state-metrics.", "prometheus-node-exporter.", "node-feature-d
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize("image", CHART_IMAGES, ids=lambda image: f"{image.chart}-{image.path}")
-def test_the_chart_reads_the_value_and_runs_this_image(image: ChartImage) -> None:
-    folder = f"{image.chart}/{versions.CHARTS[image.chart].version}"
-    values = yaml.safe_load(reference(f"{folder}/values.yaml").read_text())
-    if image.path.startswith(SUBCHARTS):
-        chart, _, below = image.path.partition(".")
-        path = reference(folder) / "charts" / chart / "values.yaml"
-        if not path.exists():
-            pytest.skip(f"{folder} lacks the subchart {chart}")
-        assert at(yaml.safe_load(path.read_text()), below) == parts(image.reference).host + "/" + parts(image.reference).path
-        return
-    found, name = at(values, image.path), parts(image.reference)
-    assert (
-        found.replace("ecr-public.aws.com", "public.ecr.aws")
-        == {
-            "name": f"{name.host}/{name.path}",
-            "folder": f"{name.host}/{name.path}".rpartition("/")[0],
-            "registry": name.host,
-        }[image.part]
-    )
-    parent = at(values, image.path.rpartition(".")[0])
-    version = parent.get("tag", parent.get("version")) or versions.CHARTS[image.chart].version
+@each_image
+def test_the_chart_reads_the_value_and_runs_this_image(chart: str, path: str, image: versions.ChartImage) -> None:
+    folder = f"{chart}/{versions.CHARTS[chart].version}"
+    values, below = yaml.safe_load(reference(f"{folder}/values.yaml").read_text()), path
+    if path.startswith(SUBCHARTS):
+        subchart, _, below = path.partition(".")
+        inside = reference(folder) / "charts" / subchart / "values.yaml"
+        if not inside.exists():
+            pytest.skip(f"{folder} lacks the subchart {subchart}")
+        values = yaml.safe_load(inside.read_text())
+    found, wanted = at(values, below), image.values
+    for key in wanted.keys() & {"registry", "repository", "image"}:
+        assert found[key].replace("ecr-public.aws.com", "public.ecr.aws") == wanted[key]
+    name = parts(image.reference)
     if name.host == "nvcr.io":
-        assert name.version.removeprefix(":") in (version, f"v{version}"), "a copy is found by its tag"
-        assert parent.get("image", name.path.rpartition("/")[2]) == name.path.rpartition("/")[2]
+        version = found.get("tag", found.get("version")) or versions.CHARTS[chart].version
+        assert name.version.partition("@")[0].removeprefix(":") in (version, f"v{version}"), "a copy is found by its tag"
 
 
 # -- the runner image --------------------------------------------------------------------------------------------------

@@ -48,7 +48,16 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
     yield units(name, "disks", "gp3, GiB", "gp3-gb", region, least, most)
     for pool_name, pool in cluster.pools.items():
         if extra := pool.root_disk.extra:
-            yield bundle(name, f"disks of pool {pool_name}", str(pool.root_disk), extra, region, pool.nodes.min, pool.nodes.max)
+            waiting, most_waiting = cluster.warm_machines(pool)
+            yield bundle(
+                name,
+                f"disks of pool {pool_name}",
+                str(pool.root_disk),
+                extra,
+                region,
+                pool.idle_nodes + waiting,
+                pool.nodes.max + most_waiting,
+            )
     yield from cache_lines(name, cluster)
     for ami_name, ami in cluster.amis.items():
         if ami.built is not None:
