@@ -687,25 +687,14 @@ SPENDING = (
 
 _BOOT = "kubelet_node_startup_{}_duration_seconds"
 _PHASES = ("pod", "schedule", "capacity", "boot", "plugin", "pull", "register", "total")
-_STARTS = {
-    # The node a is younger than its pod, and so are d and e. Kubelet of d has started again.
-    "a": ("gpu-t4", 60, 62, 200, 290, 410, 425, (30, 8, 2)),
-    "b": ("gpu-t4", 100, 106, 0, 126, 130, 135, (30, 8, 2)),
-    "c": ("gpu-t4", 290, 300, 300, 340, 360, 385, (30, 8, 2)),
-    "d": ("gpu-t4", 400, 404, 504, 544, 604, 639, (0, 0, 0)),
-    "e": ("gpu-t4", 700, 708, 808, 858, 938, 983, (1, 0.25, 0.25)),
-    # A set with a minimum: its runner is ready before the job exists.
-    "f": ("gpu-keep", 3, 6, 0, 13, 22, 3600, (30, 8, 2)),
-}
-"""Runner set, then seconds: runner created, pod created, node created, scheduled, started, job started, parts of the boot."""
 
 
 def _start(
     pod: str, name: str, wanted: int, created: int, node: int, scheduled: int, started: int, job: int, boot: tuple[float, ...]
 ) -> dict[str, str]:
-    """A runner that exists for three minutes, on a node of its own."""
+    """A runner that exists for three minutes, on a node of its own. `boot` are the seconds of the parts of the boot."""
     of_pod = {"namespace": f"runners-{name}", "pod": pod}
-    times = {
+    times: dict[str, float] = {
         series("kube_customresource_ephemeralrunner_created", **of_pod): wanted,
         series("kube_customresource_ephemeralrunner_job_started", **of_pod): job,
         series("kube_pod_created", **of_pod, uid=pod): created,
@@ -720,6 +709,18 @@ def _start(
     return {each: f"{seconds}x3 stale" for each, seconds in times.items()}
 
 
+_STARTS = (
+    # The node a is younger than its pod, and so are d and e. Kubelet of d has started again.
+    _start("a", "gpu-t4", 60, 62, 200, 290, 410, 425, (30, 8, 2))
+    | _start("b", "gpu-t4", 100, 106, 0, 126, 130, 135, (30, 8, 2))
+    | _start("c", "gpu-t4", 290, 300, 300, 340, 360, 385, (30, 8, 2))
+    | _start("d", "gpu-t4", 400, 404, 504, 544, 604, 639, (0, 0, 0))
+    | _start("e", "gpu-t4", 700, 708, 808, 858, 938, 983, (1, 0.25, 0.25))
+    # A set with a minimum: its runner is ready before the job exists.
+    | _start("f", "gpu-keep", 3, 6, 0, 13, 22, 3600, (30, 8, 2))
+)
+
+
 def _phases(name: str, values: Mapping[str, tuple[float, ...]]) -> dict[str, float]:
     return {
         series("gpu_ci:start_phase_seconds:" + name, scale_set=scale_set, phase=phase): value
@@ -731,11 +732,7 @@ def _phases(name: str, values: Mapping[str, tuple[float, ...]]) -> dict[str, flo
 STARTS = (
     Case(
         "runners on new and on ready nodes, in the last hour and before",
-        {
-            key: samples
-            for pod, (name, *times, boot) in _STARTS.items()
-            for key, samples in _start(pod, name, *times, boot).items()
-        }
+        _STARTS
         # A pod that is no runner, on a new node.
         | {
             key: samples
