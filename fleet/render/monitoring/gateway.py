@@ -36,8 +36,8 @@ VALUES = {
     "xid": "[0-9]{0,3}",
     "err_code": "[0-9]{0,3}",
     "clock_event": "[a-z_]{0,24}",
-    "health_watch": "[A-Z_]{0,16}",
-    "health_error_code": "[A-Z0-9_]{0,48}",
+    "health_watch": "[A-Za-z_]{0,32}",
+    "health_error_code": "[A-Za-z0-9_]{0,64}",
     "GPU_I_ID": "[0-9]{0,2}",
     "GPU_I_PROFILE": "[0-9a-z.+]{0,12}",
 }
