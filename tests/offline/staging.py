@@ -24,7 +24,8 @@ POLICIES = {
     "spot-required-nonprod": {"enforcementLevel": "mandatory", "roles": ["burst"]},
 }
 """Policy config of these tests: the catalogue grows, and what else it says of the stack is not theirs to know."""
-TOO_SMALL = ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.xlarge]")
+TOO_SMALL = ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.xlarge]\n          disk: 100Gi")
+"""A type that is too small for the runner. Its local disk is smaller, too, and the plan refuses a larger `disk`."""
 
 
 def write(folder: Path, *replacements: tuple[str, str]) -> Path:

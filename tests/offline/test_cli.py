@@ -16,6 +16,7 @@ import offline.plan
 from offline.cli import ROOT, app
 from policies.rules import RULES
 from tests.day import AS_OF
+from tests.offline.staging import TOO_SMALL
 
 STAGING = (ROOT / "Pulumi.staging.yaml").read_text()
 
@@ -137,7 +138,7 @@ def test_a_broken_mandatory_policy_is_status_1(tmp_path):
 
 
 def test_a_runner_that_fits_nowhere_is_status_1_and_says_what_would_do(tmp_path):
-    path = changed(tmp_path, ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.xlarge]"))
+    path = changed(tmp_path, TOO_SMALL)
     result = run("plan", "staging", "--file", path)
     assert result.exit_code == 1
     assert "usw2/gpu-t4 cannot be placed: asks" in result.stdout
@@ -155,7 +156,7 @@ def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
     from fleet.loading import stackfile
     from offline.record import record
 
-    path = changed(tmp_path, ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.xlarge]"))
+    path = changed(tmp_path, TOO_SMALL)
     config = stackfile.with_placeholders(stackfile.load("staging", ROOT, stack_file=Path(path)), ["gpu-ci:githubPrivateKey"])
     with pytest.raises(pulumi.RunError, match="the smallest type that is large enough is g4dn"):
         record(ROOT / "__main__.py", config)

@@ -52,5 +52,6 @@ def groups(name: str, cluster: TalosCluster) -> Iterator[Group]:
             sysctls=_BPF_SYSCTL if has_container_cli(cluster.talos_version) else {},
             runtime=RUNTIME_CLASS,
             kubelet=pool.kubelet.model_dump(mode="json", by_alias=True, exclude_none=True) if pool.kubelet else {},
+            kubernetes=cluster.kubernetes,
         )
         yield Group(f"pools/{pool_name}", f"pool {pool_name} of {name}", pool.nodes.hosts, gpu_image(pool.driver), patch)

@@ -16,6 +16,8 @@ _CRI_PART = "/etc/cri/conf.d/20-customization.part"
 """The only file outside /var that Talos up to 1.13 allows a config to create (siderolabs/talos v1.13.9
 v1alpha1_sequencer_tasks.go)."""
 _CRI_NAME = "nvidia-default-runtime"
+_KUBELET = "ghcr.io/siderolabs/kubelet"
+"""Talos' image of kubelet (siderolabs/talos pkg/machinery/config/types/k8s/testdata/kubeletconfig.yaml)."""
 _DELETED = {"$patch": "delete"}
 """With it Talos' strategic merge removes a part. talhelper reads it as a variable, so no file for talhelper has it."""
 
@@ -24,8 +26,9 @@ _DELETED = {"$patch": "delete"}
 class Patch:
     """A machine's part of a config, independent of the Talos release.
 
-    `runtime` is containerd's default runtime. `kubelet` has fields of KubeletConfiguration. With `policies` Flannel enforces
-    NetworkPolicies. With `no_network` Talos installs no network plugin. With `takes_pods` a control plane has no taint.
+    `runtime` is containerd's default runtime. `kubelet` has fields of KubeletConfiguration; `kubernetes` is the release of its
+    kubelet, such as v1.36.3. With `policies` Flannel enforces NetworkPolicies. With `no_network` Talos installs no network
+    plugin. With `takes_pods` a control plane has no taint.
     """
 
     hostname: str = ""
@@ -35,6 +38,7 @@ class Patch:
     sysctls: Mapping[str, str] = field(default_factory=dict)
     runtime: str = ""
     kubelet: Mapping[str, Any] = field(default_factory=dict)
+    kubernetes: str = ""
     policies: bool = False
     no_network: bool = False
     takes_pods: bool = False
@@ -82,7 +86,8 @@ class Patch:
         if self.runtime:
             yield document("CRICustomizationConfig", name=_CRI_NAME, content=_default_runtime(self.runtime))
         if self.kubelet:
-            yield document("KubeletConfig", config=dict(self.kubelet))
+            # The document must have the image (Talos 1.14, config.schema.json).
+            yield document("KubeletConfig", image=f"{_KUBELET}:{self.kubernetes}", config=dict(self.kubelet))
         node: Document = {}
         if self.labels:
             node["labels"] = dict(self.labels)

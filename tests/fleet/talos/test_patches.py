@@ -62,7 +62,9 @@ def test_settings_of_kubelet_stand_beside_the_taint(minor: str) -> None:
     assert labels_and_taints(documents)[1] == [str(TALOS_PROFILE.gpu_taint)]
     if minor == "1.14":
         (kubelet,) = kinds(documents)["KubeletConfig"]
-        assert kubelet == {"apiVersion": "v1alpha1", "kind": "KubeletConfig", "config": settings}
+        image = f"ghcr.io/siderolabs/kubelet:{made.kubernetes}"
+        assert image.endswith(":v1.35.8")
+        assert kubelet == {"apiVersion": "v1alpha1", "kind": "KubeletConfig", "image": image, "config": settings}
         return
     (document,) = documents
     found = dict(document["machine"]["kubelet"]["extraConfig"])
