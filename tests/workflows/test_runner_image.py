@@ -122,7 +122,13 @@ def test_only_the_job_without_the_role_may_write_to_the_repository() -> None:
 def test_the_image_is_pushed_with_sbom_and_provenance_and_signed_by_digest() -> None:
     runs = {step.get("name"): step["run"] for step in WORKFLOW["jobs"]["build"]["steps"] if "run" in step}
     build = runs["Build and push with SBOM and provenance"]
-    for option in ("--target devel", "--sbom=true", "--provenance=mode=max", "--cache-to type=inline", "--push images/runner-gpu"):
+    for option in (
+        "--target devel",
+        "--sbom=true",
+        "--provenance=mode=max",
+        "--cache-to type=inline",
+        "--push images/runner-gpu",
+    ):
         assert option in build
     assert ":build-$GITHUB_RUN_NUMBER-" in build, "the lifecycle policy counts these tags"
     assert "used-${hash:0:12}" in runs["Tag the image in use"]
