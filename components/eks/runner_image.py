@@ -92,7 +92,7 @@ class RunnerImage(Component[RunnerImageArgs]):
         below = f"arn:aws:ecr:{args.region}:{registry.account}:repository/{registry.prefix}"
         resources = [f"{below}/{host}/*" for host in registry.pull_through]
         rights = aws.iam.RolePolicy(
-            f"{name}-creates", role=role.id, policy=self._key.arn.apply(lambda key: creation_rights(resources, key)), opts=child
+            f"{name}-creates", role=role.id, policy=creation_rights(resources, args.region, registry.account), opts=child
         )
         aws.iam.RolePolicy(
             f"{name}-caches",
@@ -132,15 +132,23 @@ def allow(actions: Sequence[str], resources: Sequence[str]) -> str:
     return _document({"Effect": "Allow", "Action": list(actions), "Resource": list(resources)})
 
 
-def creation_rights(repositories: Sequence[str], key: str) -> str:
-    """What ECR needs to create repositories by a template with tags, policies and a key (ECR user guide, creation templates)."""
+def creation_rights(repositories: Sequence[str], region: str, account: str) -> str:
+    """What ECR needs to create repositories by a template with tags, policies and a key (ECR user guide, creation templates).
+
+    The keys are those of the account that ECR itself uses: with the ARN of the key a preview could not show the policy.
+    """
     return _document(
         {
             "Effect": "Allow",
             "Action": ["ecr:CreateRepository", "ecr:PutLifecyclePolicy", "ecr:SetRepositoryPolicy", "ecr:TagResource"],
             "Resource": list(repositories),
         },
-        {"Effect": "Allow", "Action": ["kms:CreateGrant", "kms:DescribeKey", "kms:RetireGrant"], "Resource": key},
+        {
+            "Effect": "Allow",
+            "Action": ["kms:CreateGrant", "kms:DescribeKey", "kms:RetireGrant"],
+            "Resource": f"arn:aws:kms:{region}:{account}:key/*",
+            "Condition": {"StringEquals": {"kms:ViaService": f"ecr.{region}.amazonaws.com"}},
+        },
     )
 
 

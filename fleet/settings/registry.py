@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -90,9 +90,6 @@ class RunnerImage(Model):
 
 class Registry(Model):
     """What registries of every cloud have."""
-
-    CACHED: ClassVar[Collection[str]] = ()
-    """Hosts that the cloud's registry can pull through."""
 
     prefix: Prefix = "gpu-ci"
     """Start of the repositories' names. Two clusters of one account and region need different ones."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -55,8 +54,6 @@ class Upstream(Model):
 
 class EcrRegistry(Registry):
     """ECR in the cluster's account and region."""
-
-    CACHED: ClassVar[Collection[str]] = UPSTREAMS
 
     account: AccountId
     """The account of the registry. `pulumi up` fails if the credentials belong to another one."""
