@@ -171,22 +171,18 @@ def test_the_table_is_of_the_versions_that_the_project_pins() -> None:
             assert parsed(named.reference), named
 
 
-def test_the_pinned_images_of_charts_are_those_that_the_charts_run() -> None:
+def test_the_images_of_charts_in_both_tables_are_the_same() -> None:
     for chart, images in versions.CHART_IMAGES.items():
-        defaults = {
-            image.at: parsed(_reference(image.values))
-            for image in (charts.DEFAULTS[chart].images if chart in charts.DEFAULTS else ())
-        }
         for path, image in images.items():
-            pinned = parsed(image.reference)
-            assert pinned is not None
-            assert pinned.digest, path
-            if chart != METRICS_SERVER:
-                found = defaults[path]
-                assert found is not None
-                assert (found.repository, found.tag) == (pinned.repository, pinned.tag), (
-                    f"{chart} {path}: the chart's own version"
-                )
+            if chart == METRICS_SERVER:
+                continue
+            (values,) = [each.values for each in charts.DEFAULTS[chart].images if each.at == path]
+            # Another name of one registry, and a chart whose tag is that of the cluster's minor.
+            own = parsed(_reference(values).replace("ecr-public.aws.com", "public.ecr.aws"))
+            named = parsed(image.reference)
+            assert named is not None
+            assert own is not None
+            assert (named.repository, named.tag or own.tag) == (own.repository, own.tag), f"{chart} {path}"
 
 
 def _reference(values: Mapping[str, Any]) -> str:
