@@ -37,7 +37,7 @@ def _deployment(cluster: Cluster, name: str) -> Manifest:
     amounts = {"cpu": cpu_text(runners[0].cpu.request * count), "memory": memory_text(runners[0].memory.request * count)}
     disk = {"ephemeral-storage": memory_text(runners[0].scratch * count)}
     gpus = {pool.resource: min(map(pool.units, pool.machines))}
-    first, *others = dict.fromkeys(each.image or RUNNER_IMAGE for each in runners)
+    first, *others = dict.fromkeys(cluster.with_image(each).image or RUNNER_IMAGE for each in runners)
     resources = {"requests": amounts | disk | gpus, "limits": amounts | gpus}
     holder = _container("placeholder", first, ["sleep", "infinity"], resources)
     pod = parts.gpu_pod(pool_target(cluster, name), holder, (), PLACEHOLDER_PRIORITY) | {"terminationGracePeriodSeconds": 0}

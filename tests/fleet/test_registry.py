@@ -15,6 +15,7 @@ from fleet.loading.config import load
 from fleet.providers.eks.bill import eks_bill
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.ecr import KEPT_IMAGES, UPSTREAMS
+from fleet.render.placeholders import placeholders
 from fleet.settings.registry import Mirror, parts
 from tests.builders import cluster, config, reference
 from tests.day import AS_OF
@@ -152,6 +153,9 @@ def test_classes_without_an_image_use_the_registrys_by_digest() -> None:
     assert held.with_image(runner).image == f"{ADDRESS}/runner-gpu@{A}"
     own = runner.model_copy(update={"image": "ghcr.io/example/runner:1"})
     assert held.with_image(own) is own
+    placed = held.model_copy(update={"pools": {"t4": held.pools["t4"].model_copy(update={"placeholders": 1})}})
+    (holder,) = placeholders(placed)["t4"]["spec"]["template"]["spec"]["containers"]
+    assert holder["image"] == f"{ADDRESS}/runner-gpu@{A}", "a placeholder pulls what the runner runs"
     assert described().with_image(runner) is runner, "without a digest the classes use GitHub's image"
 
 
@@ -182,11 +186,11 @@ def test_an_existing_network_needs_its_own_endpoint() -> None:
 
 
 def test_the_bill_has_the_key_and_the_images() -> None:
-    lines = [
-        line for line in eks_bill("usw2", described(runnerImage={"digest": A, "sizeGb": 10}), AS_OF) if line.item == "registry"
-    ]
+    bill = list(eks_bill("usw2", described(runnerImage={"digest": A, "sizeGb": 10}), AS_OF))
+    assert len({line.item for line in bill}) == len(bill), "a start's price compares lines by their item"
+    lines = [line for line in bill if line.item.startswith("registry")]
     idle, worst = total(lines)
     month, key, image = 730, 1.0, 10 * 0.10
     assert idle.usd * month == pytest.approx(key + image, rel=1e-4)
     assert worst.usd * month == pytest.approx(3 * key + KEPT_IMAGES * image, rel=1e-4)
-    assert not [line for line in eks_bill("usw2", load(config()).clusters["usw2"], AS_OF) if line.item == "registry"]
+    assert not [line for line in eks_bill("usw2", load(config()).clusters["usw2"], AS_OF) if line.item.startswith("registry")]

@@ -40,9 +40,9 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
             yield units(name, "NAT gateways", "without traffic", "nat-gateway", region, gateways, gateways)
         disks.append((system.nodes.min, system.nodes.max, system.disk))
         if (registry := cluster.registry) is not None:
-            yield units(name, "registry", "KMS key, with two rotations at worst", "kms-key", region, 1, 3)
+            yield units(name, "registry key", "KMS, with two rotations at worst", "kms-key", region, 1, 3)
             if registry.runner_image is not None and (size := registry.runner_image.size_gb) is not None:
-                yield units(name, "registry", "runner images, GB", "ecr-gb", region, size, size * KEPT_IMAGES)
+                yield units(name, "registry images", "of runners, GB", "ecr-gb", region, size, size * KEPT_IMAGES)
     least = sum(least * disk for least, _, disk in disks) / 1024
     most = sum(most * disk for _, most, disk in disks) / 1024
     yield units(name, "disks", "gp3, GiB", "gp3-gb", region, least, most)
