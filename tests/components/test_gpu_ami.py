@@ -271,9 +271,8 @@ def test_a_node_has_all_that_it_needs_to_join() -> None:
 
 
 def test_settings_of_the_nodes_stand_beside_what_a_node_needs_to_join() -> None:
-    spec = nodes(instance_types=["g6.4xlarge"], node_config={key: NODE_CONFIG[key] for key in ("kubelet", "featureGates")})[
-        "spec"
-    ]
+    config = {key: NODE_CONFIG[key] for key in ("kubelet", "featureGates")}
+    spec = nodes(instance_types=["g6.4xlarge"], node_config=config, disk_performance={"throughput": 600})["spec"]
     assert spec["kubelet"]["config"]["podPidsLimit"] == 4096
     assert len(spec["kubelet"]["flags"]) == 2
     assert spec["featureGates"] == {"FastImagePull": True}
