@@ -45,6 +45,8 @@ class GpuAmi(Component[GpuAmiArgs]):
 
     pipeline_arn: pulumi.Output[str]
     """ARN of the pipeline, which `aws imagebuilder start-image-pipeline-execution` runs."""
+    reader_arns: list[pulumi.Output[str]]
+    """ARN of the build machine's role, if it pulls an image from ECR; else empty."""
 
     def declare(self, name: str, args: GpuAmiArgs) -> dict[str, Any]:
         settings, child = args.settings, pulumi.ResourceOptions(parent=self)
@@ -93,6 +95,7 @@ class GpuAmi(Component[GpuAmiArgs]):
         child = pulumi.ResourceOptions(parent=self)
         from_ecr = any(".dkr.ecr." in image for image in args.settings.pre_pull)
         role, _ = self._role(f"{name}-build", "ec2.amazonaws.com", (*_BUILD_POLICIES, *((_PULL_POLICY,) if from_ecr else ())))
+        self.reader_arns = [role.arn] if from_ecr else []
         profile = aws.iam.InstanceProfile(f"{name}-profile", role=role.name, opts=child)
         group = aws.ec2.SecurityGroup(
             f"{name}-group",

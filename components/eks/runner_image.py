@@ -29,6 +29,8 @@ _LEFT_OVERS = {
 class RunnerImageArgs:
     """`node_role_arn` and `node_role_name` are the role of every node. `tags` are those of the repositories that ECR creates.
 
+    `readers` are the ARNs of other roles that pull.
+
     `protect`: whether Pulumi refuses to delete the key, without which no image can be read.
     """
 
@@ -37,11 +39,12 @@ class RunnerImageArgs:
     node_role_arn: pulumi.Input[str]
     node_role_name: pulumi.Input[str]
     tags: Mapping[str, str]
+    readers: Sequence[pulumi.Input[str]] = ()
     protect: bool = False
 
 
 class RunnerImage(Component[RunnerImageArgs]):
-    """Private repositories with their own KMS key, which only the nodes and the workflow's role can pull from."""
+    """Private repositories with their own KMS key, which only the nodes, `readers` and the workflow's role can pull from."""
 
     repository_url: pulumi.Output[str]
     """Address of the runner image's repository."""
@@ -55,7 +58,7 @@ class RunnerImage(Component[RunnerImageArgs]):
             deletion_window_in_days=30,
             opts=pulumi.ResourceOptions(parent=self, protect=args.protect),
         )
-        readers = [args.node_role_arn, *([registry.push_role] if registry.push_role else [])]
+        readers = [args.node_role_arn, *args.readers, *([registry.push_role] if registry.push_role else [])]
         self._readers = pulumi.Output.all(*readers).apply(pull_policy)
         runner = self._repository(f"{name}-{RUNNER_REPOSITORY}", f"{registry.prefix}/{RUNNER_REPOSITORY}", runner_lifecycle())
         for copied in registry.repositories:

@@ -32,7 +32,6 @@ from fleet.providers.tags import fixed_tags
 
 def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
-    images: tuple[pulumi.Resource, ...] = ()
     caches = settings.build_caches
     cloud: list[pulumi.ProviderResource] = [
         aws.Provider(
@@ -51,16 +50,6 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         cloud.append(eks.Provider(f"{name}-eks"))
         args = eks_gpu_cluster_args(name, settings, context, quotas)
         cluster = EksGpuCluster(name, args, opts=from_registry(settings.mirror, cloud))
-        if (registry := settings.registry) is not None:
-            held = RunnerImageArgs(
-                registry=registry,
-                region=settings.region,
-                node_role_arn=cluster.node_role_arn,
-                node_role_name=cluster.node_role_name,
-                tags=fixed_tags(context.stack, name),
-                protect=settings.protect,
-            )
-            images = (RunnerImage(f"{name}-registry", held, opts=pulumi.ResourceOptions(providers=cloud)),)
         if settings.drivers:
             backings = _backings(name, settings, context, cluster, cloud)
         if settings.monitoring is not None and settings.monitoring.cloudwatch:
@@ -79,7 +68,7 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         )
         for pool_name in settings.pools
     }
-    pipelines: dict[str, pulumi.Input[str]] = {
+    amis = {
         ami: GpuAmi(
             f"{name}-{ami}-ami",
             GpuAmiArgs(
@@ -92,9 +81,21 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
                 tags=context.tags,
             ),
             opts=pulumi.ResourceOptions(providers=cloud),
-        ).pipeline_arn
+        )
         for ami, held in settings.amis.items()
     }
+    images: tuple[pulumi.Resource, ...] = ()
+    if isinstance(settings, EksCluster) and isinstance(cluster, EksGpuCluster) and settings.registry is not None:
+        registry = RunnerImageArgs(
+            registry=settings.registry,
+            region=settings.region,
+            node_role_arn=cluster.node_role_arn,
+            node_role_name=cluster.node_role_name,
+            tags=fixed_tags(context.stack, name),
+            readers=[arn for ami in amis.values() for arn in ami.reader_arns],
+            protect=settings.protect,
+        )
+        images = (RunnerImage(f"{name}-registry", registry, opts=pulumi.ResourceOptions(providers=cloud)),)
     inside = Inside(
         name=name,
         settings=settings,
@@ -115,8 +116,8 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         "nodeGroups": {pool_name: list(group.names.values()) for pool_name, group in groups.items()},
         "runnerSets": install(inside, fleet, private_key),
     }
-    if pipelines:
-        outputs["amiPipelines"] = pipelines
+    if amis:
+        outputs["amiPipelines"] = {ami: made.pipeline_arn for ami, made in amis.items()}
     if caches is not None:
         opts = pulumi.ResourceOptions(providers=cloud)
         BuildCache(f"{name}-build-caches", BuildCacheArgs(caches, cluster.vpc_id), opts)

@@ -10,13 +10,14 @@ import pytest
 
 from components.build import build
 from components.eks.runner_image import CACHE_ACTIONS, pull_policy
+from fleet.facts.versions import PROMETHEUS_IMAGE
 from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.eks.ecr import KEPT_IMAGES
 from offline.judge import configure, judge
 from offline.record import Recording, record
 from policies.rules import RULES
-from tests.builders import cluster, config, gitops, oke_cluster
+from tests.builders import cluster, config, gitops, oke_cluster, vm
 from tests.components import oke
 from tests.components.recorded import RELEASE, ROOT, before, build_alone, named, of_type
 from tests.day import AS_OF
@@ -139,6 +140,18 @@ def test_the_role_of_the_nodes_is_the_one_that_pulls(preview: Recording) -> None
     assert role in named(preview, "usw2-registry-caches", ROLE_POLICY).property_dependencies["role"]
 
 
+def test_a_machine_that_builds_an_ami_pulls_only_if_the_ami_has_an_image_of_ecr() -> None:
+    amis = {
+        "plain": {"buildType": "g4dn.xlarge"},
+        "full": {"buildType": "g4dn.xlarge", "prePull": [f"{ADDRESS}/runner-gpu@{DIGEST}"]},
+    }
+    recording = build_alone(program(usw2=cluster(registry=ECR, amis=amis)))
+    plain, full = (named(recording, f"usw2-{ami}-ami-build-role", "aws:iam/role:Role").urn for ami in amis)
+    for each in of_type(recording, READERS):
+        assert full in each.property_dependencies["policy"]
+        assert plain not in each.property_dependencies["policy"]
+
+
 def test_a_cache_has_its_template_before_and_the_secret_that_it_needs(ecr: Recording) -> None:
     rules = {each.inputs["ecrRepositoryPrefix"]: each for each in of_type(ecr, RULE)}
     assert {prefix: each.inputs["upstreamRegistryUrl"] for prefix, each in rules.items()} == {
@@ -237,6 +250,19 @@ def test_only_machines_of_the_clusters_compartment_read_its_repositories(ocir: R
 def test_runners_on_oke_use_the_image_of_the_regions_registry(ocir: Recording) -> None:
     text = json.dumps([each.inputs for each in of_type(ocir, RELEASE)])
     assert f"ocir.us-sanjose-1.oci.oraclecloud.com/axexample/gpu-ci/runner-gpu@{DIGEST}" in text
+
+
+def test_the_gateway_of_machines_pulls_from_the_registry() -> None:
+    registry = OCIR | {"copies": [PROMETHEUS_IMAGE], "useCopies": True}
+    changes = {
+        "monitoring": {"prometheus": "install"},
+        "runners": {"vm": vm()},
+        "machineCompartment": "ocid1.compartment.oc1..jobs",
+    }
+    recording = build_alone(program(sjc=oke_cluster(registry=registry, **changes, **TENANCY)))
+    (pod,) = (each.inputs["spec"]["template"]["spec"] for each in of_type(recording, "kubernetes:apps/v1:Deployment"))
+    (agent,) = pod["containers"]
+    assert agent["image"] == f"ocir.us-sanjose-1.oci.oraclecloud.com/axexample/gpu-ci/{PROMETHEUS_IMAGE}"
 
 
 def test_up_refuses_the_credentials_of_another_tenancy() -> None:
