@@ -1,8 +1,8 @@
-"""The registry of a cluster, for the workflow runner-image: `registry.py show|copies|set STACK CLUSTER [DIGEST]`.
+"""The registry of a cluster, for the workflow runner-image: `registry.py show|copies|set STACK CLUSTER [VERSION]`.
 
 `show` prints the outputs of a step: region, registry host, name and address of the runner image's repository, its digest in use.
-`copies` prints a line "source target" for each image to copy. `set` writes the digest into the stack file and changes nothing
-else of it. Exit status 2 is wrong input.
+`copies` prints a line "source target" for each image to copy. `set` writes the version, tag@digest, into the stack file and
+changes nothing else of it. Exit status 2 is wrong input.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from fleet.facts.errors import InputError
+from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig, load
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.ecr import EcrRegistry
-from fleet.settings.registry import RUNNER_REPOSITORY, parts
+from fleet.settings.registry import parts
 
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_VERSION = re.compile(r"([\w.-]+@)?sha256:[0-9a-f]{64}")
 _KEY = "gpu-ci:clusters"
 
 
@@ -35,13 +36,13 @@ def _registry(config: StackConfig, name: str) -> tuple[EcrRegistry, str]:
 def show(registry: EcrRegistry, region: str) -> list[str]:
     """The outputs of a step."""
     mirror = registry.mirror(region)
-    digest = registry.runner_image.digest if registry.runner_image is not None else ""
-    repository = f"{mirror.address}/{RUNNER_REPOSITORY}"
+    digest = registry.runner_image.version.rpartition("@")[2] if registry.runner_image is not None else ""
+    repository = f"{mirror.address}/{RUNNER_GPU_REPOSITORY}"
     host = mirror.address.partition("/")[0]
     return [
         f"region={region}",
         f"host={host}",
-        f"name={registry.prefix}/{RUNNER_REPOSITORY}",
+        f"name={registry.prefix}/{RUNNER_GPU_REPOSITORY}",
         f"repository={repository}",
         f"digest={digest}",
     ]
@@ -59,18 +60,18 @@ def copies(registry: EcrRegistry, region: str) -> list[str]:
     return found
 
 
-def changed(config: StackConfig, name: str, text: str, digest: str) -> str:
-    """The text of the stack file with the digest of the runner image. Raises InputError."""
+def changed(config: StackConfig, name: str, text: str, version: str) -> str:
+    """The text of the stack file with the version of the runner image. Raises InputError."""
     lines = text.splitlines(keepends=True)
-    place = (_KEY, name, "registry", "runnerImage", "digest")
+    place = (_KEY, name, "registry", "runnerImage", "version")
     if place in config.positions:
         number = config.positions[place] - 1
-        lines[number], count = _DIGEST.subn(digest, lines[number])
+        lines[number], count = _VERSION.subn(version, lines[number])
         if count != 1:
-            raise InputError(f"{config.path}:{number + 1}: write the digest on a line of its own")
+            raise InputError(f"{config.path}:{number + 1}: write the version on a line of its own")
         return "".join(lines)
     number = config.positions[place[:3]] - 1
-    new = f"runnerImage: {{digest: {digest}}}"
+    new = f"runnerImage: {{version: {version}}}"
     if "{" in lines[number]:
         lines[number] = re.sub(r"(registry:\s*\{)", rf"\g<1>{new}, ", lines[number], count=1)
     else:

@@ -11,8 +11,8 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
+from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.providers.eks.ecr import KEPT_IMAGES, UPSTREAMS, EcrRegistry
-from fleet.settings.registry import RUNNER_REPOSITORY
 
 CACHE_ACTIONS = ("ecr:BatchImportUpstreamImage", "ecr:CreateRepository", "ecr:TagResource")
 """What the first pull of a cached image needs besides the right to pull (ECR user guide, pull-through-cache-iam)."""
@@ -60,7 +60,8 @@ class RunnerImage(Component[RunnerImageArgs]):
         )
         readers = [args.node_role_arn, *args.readers, *([registry.push_role] if registry.push_role else [])]
         self._readers = pulumi.Output.all(*readers).apply(pull_policy)
-        runner = self._repository(f"{name}-{RUNNER_REPOSITORY}", f"{registry.prefix}/{RUNNER_REPOSITORY}", runner_lifecycle())
+        image = RUNNER_GPU_REPOSITORY
+        runner = self._repository(f"{name}-{image}", f"{registry.prefix}/{image}", runner_lifecycle())
         for copied in registry.repositories:
             self._repository(f"{name}-{copied}", f"{registry.prefix}/{copied}", lifecycle(_LEFT_OVERS))
         if registry.pull_through:

@@ -10,8 +10,8 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.policy import policy
+from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.providers.oke.ocir import OcirRegistry
-from fleet.settings.registry import RUNNER_REPOSITORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class OkeRunnerImage(Component[OkeRunnerImageArgs]):
         asked = pulumi.InvokeOutputOptions(parent=self, depends_on=[group])
         found = oci.objectstorage.get_namespace_output(compartment_id=args.tenancy, opts=asked).namespace
         self.namespace = found.apply(lambda namespace: same_tenancy(name, registry.namespace, namespace))
-        for repository in (RUNNER_REPOSITORY, *registry.repositories):
+        for repository in (RUNNER_GPU_REPOSITORY, *registry.repositories):
             oci.artifacts.ContainerRepository(
                 f"{name}-{repository}",
                 compartment_id=args.compartment,
@@ -69,7 +69,7 @@ class OkeRunnerImage(Component[OkeRunnerImageArgs]):
             target_registry=oci.vulnerabilityscanning.ContainerScanTargetTargetRegistryArgs(
                 type="OCIR",
                 compartment_id=args.compartment,
-                repositories=[f"{args.registry.prefix}/{RUNNER_REPOSITORY}"],
+                repositories=[f"{args.registry.prefix}/{RUNNER_GPU_REPOSITORY}"],
             ),
             freeform_tags=args.tags,
             opts=pulumi.ResourceOptions(parent=self),

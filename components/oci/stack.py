@@ -154,7 +154,7 @@ def _gateway(
         ready=cluster.ready,
         tags=context.tags,
     )
-    opts = pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider])
+    opts = from_registry(settings.mirror, [cloud, cluster.kubernetes_provider])
     return MetricsGateway(f"{name}-metrics-gateway", args, opts=opts)
 
 

@@ -23,9 +23,12 @@ def node_driver(cluster: Cluster, pool: str) -> str | None:
 
 
 def runner_gpu(reference: str | None) -> RunnerGpu | None:
-    """The row of images/runner-gpu that an image was built from, by its tag; None for any other image."""
+    """The row of images/runner-gpu that an image was built from, by its tag; None for any other image.
+
+    The workflow runner-image writes "build-" before the row.
+    """
     found = _OF_OURS.fullmatch(reference or "")
-    rows = (row for row in RUNNER_GPU.values() if found and found["tag"].startswith(f"{row.name}-"))
+    rows = (row for row in RUNNER_GPU.values() if found and found["tag"].removeprefix("build-").startswith(f"{row.name}-"))
     return next(rows, None)
 
 

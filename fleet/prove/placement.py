@@ -187,7 +187,7 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
         elif isinstance(runner, PodRunner):
             host = hosts[runner.pool]
             fits = tuple(fit(runner, machine, host) for machine in host.machines)
-            row = runner_gpu(runner.image)
+            row = runner_gpu(settings.with_image(runner).image)
             wrong = unrunnable(row.image, host.machines, node_driver(settings, runner.pool)) if row else ""
             yield Placement(cluster, name, runner, host, fits, image_error=wrong)
         else:

@@ -11,14 +11,20 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.settings.model import Model, matching, problem, require_once
 from fleet.settings.runner import ImageReference
 
-RUNNER_REPOSITORY = "runner-gpu"
-"""Repository of the runner image, below the prefix. `images/runner-gpu` has its Dockerfile."""
 _DOCKER_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
 
-Digest = Annotated[str, matching("digest", "not a digest; write sha256: and 64 hexadecimal digits", r"sha256:[0-9a-f]{64}")]
+Version = Annotated[
+    str,
+    matching(
+        "image_version",
+        "not a version by digest; write sha256: and 64 hexadecimal digits, or tag@sha256:…",
+        r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?sha256:[0-9a-f]{64}",
+    ),
+]
 Prefix = Annotated[
     str,
     matching(
@@ -83,9 +89,16 @@ class Mirror:
 class RunnerImage(Model):
     """The image in the registry that runner classes without an image use."""
 
-    digest: Digest
+    version: Version
+    """Its digest, or its tag and its digest. The tag names the row of images/runner-gpu, by which the plan knows its CUDA."""
     size_gb: Annotated[float, Field(gt=0, le=200)] | None = None
     """Compressed size in the registry, in 10^9 bytes. With it the plan prints what its pulls cost through a NAT gateway."""
+
+    @property
+    def suffix(self) -> str:
+        """The version as an image reference has it after the repository."""
+        tag, at, digest = self.version.rpartition("@")
+        return f":{tag}{at}{digest}" if tag else f"@{digest}"
 
 
 class Registry(Model):
@@ -103,7 +116,7 @@ class Registry(Model):
         """The mirror of a registry at `host`."""
         address, image = f"{host}/{self.prefix}", self.runner_image
         copies = (parts(each).exact for each in self.copies) if self.use_copies else ()
-        runner = f"{address}/{RUNNER_REPOSITORY}@{image.digest}" if image is not None else ""
+        runner = f"{address}/{RUNNER_GPU_REPOSITORY}{image.suffix}" if image is not None else ""
         return Mirror(address, frozenset(caches), frozenset(copies), runner)
 
     @property

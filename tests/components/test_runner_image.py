@@ -37,7 +37,7 @@ SECRET = "arn:aws:secretsmanager:us-west-2:123456789012:secret:ecr-pullthroughca
 ECR: dict[str, Any] = {
     "account": "123456789012",
     "pushRole": PUSH_ROLE,
-    "runnerImage": {"digest": DIGEST, "sizeGb": 12},
+    "runnerImage": {"version": DIGEST, "sizeGb": 12},
     "pullThrough": {
         "docker.io": {"secret": f"{SECRET}hub-AbCdEf"},
         "ghcr.io": {"secret": f"{SECRET}github-AbCdEf"},
@@ -47,7 +47,7 @@ ECR: dict[str, Any] = {
     "copies": [PLUGIN],
     "useCopies": True,
 }
-OCIR: dict[str, Any] = {"namespace": "axexample", "runnerImage": {"digest": DIGEST}, "copies": [PLUGIN]}
+OCIR: dict[str, Any] = {"namespace": "axexample", "runnerImage": {"version": DIGEST}, "copies": [PLUGIN]}
 TENANCY = {"tenancy": "ocid1.tenancy.oc1..example"}
 TAGS = {"owner": "ci", "cost-center": "ci", "stack": "test", "ttl": "permanent"}
 NAMESPACE = "oci:ObjectStorage/getNamespace:getNamespace"

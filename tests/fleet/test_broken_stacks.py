@@ -3149,8 +3149,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "",
     ),
     "registry-digest": (
-        "gpu-ci:clusters.usw2.registry.runnerImage.digest",
-        "not a digest; write sha256: and 64 hexadecimal digits",
+        "gpu-ci:clusters.usw2.registry.runnerImage.version",
+        "not a version by digest; write sha256: and 64 hexadecimal digits, or tag@sha256:…",
         '"latest"',
     ),
     "registry-namespace": (

@@ -56,6 +56,7 @@ def test_the_driver_is_that_of_the_node_image_or_of_the_operator():
         (TAG, "cuda12.1-ubuntu22.04"),
         (f"{TAG}@sha256:{'0' * 64}", "cuda12.1-ubuntu22.04"),
         ("runner-gpu:cuda12.8-ubuntu24.04-base", "cuda12.8-ubuntu24.04"),
+        (TAG.replace("cuda12.1", "build-cuda12.1"), "cuda12.1-ubuntu22.04"),
         (TAG.replace("cuda12.1", "cuda11.8"), None),
         (TAG.replace("/runner-gpu:", "/runner:"), None),
         (TAG.replace("/runner-gpu:", "/my-runner-gpu:"), None),
@@ -80,3 +81,13 @@ def test_a_runner_class_whose_image_cannot_run_on_its_pool_is_refused():
         require(runners(TAG))
     assert [each.error for each in runners(TAG.replace("12.1", "12.8"))] == [""]
     assert [each.error for each in runners("registry.example.com/own:1")] == [""], "nothing is known of other images"
+
+
+def test_the_image_of_the_registry_is_checked_for_classes_without_one():
+    version = f"build-cuda12.1-ubuntu22.04-devel-7@sha256:{'0' * 64}"
+    registry = {"account": "123456789012", "runnerImage": {"version": version}}
+    held = cluster(
+        pools={"b200": pool(instanceTypes=["p6-b200.48xlarge"])}, runners={"b": runner(pool="b200")}, registry=registry
+    )
+    (placement,) = place(load(config(clusters={"usw2": held})))
+    assert "builds code for compute capability 9.0 and older" in placement.error

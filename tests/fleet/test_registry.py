@@ -148,7 +148,7 @@ def test_the_chart_reads_the_value_and_runs_this_image(chart: str, path: str, im
 
 
 def test_classes_without_an_image_use_the_registrys_by_digest() -> None:
-    held = described(runnerImage={"digest": A})
+    held = described(runnerImage={"version": A})
     runner = held.runners["gpu-t4"]
     assert held.with_image(runner).image == f"{ADDRESS}/runner-gpu@{A}"
     own = runner.model_copy(update={"image": "ghcr.io/example/runner:1"})
@@ -163,7 +163,7 @@ def test_classes_without_an_image_use_the_registrys_by_digest() -> None:
 
 
 def test_a_cold_start_is_priced_by_the_size_that_is_given() -> None:
-    (line,) = remarks(described(runnerImage={"digest": A, "sizeGb": 12.5}))
+    (line,) = remarks(described(runnerImage={"version": A, "sizeGb": 12.5}))
     assert line == (
         "registry: a cold start pulls 12.5 GB of the runner image. Through NAT that costs 12.5 GB x 0.045 USD/GB = 0.562 USD; "
         "from ECR through the S3 endpoint it costs 0"
@@ -171,7 +171,7 @@ def test_a_cold_start_is_priced_by_the_size_that_is_given() -> None:
 
 
 def test_without_a_size_a_cold_start_is_not_measured() -> None:
-    (line,) = remarks(described(runnerImage={"digest": A}))
+    (line,) = remarks(described(runnerImage={"version": A}))
     assert line == "registry: what a cold start saves on NAT is not measured; add runnerImage.sizeGb, as ECR shows it"
 
 
@@ -186,7 +186,7 @@ def test_an_existing_network_needs_its_own_endpoint() -> None:
 
 
 def test_the_bill_has_the_key_and_the_images() -> None:
-    bill = list(eks_bill("usw2", described(runnerImage={"digest": A, "sizeGb": 10}), AS_OF))
+    bill = list(eks_bill("usw2", described(runnerImage={"version": A, "sizeGb": 10}), AS_OF))
     assert len({line.item for line in bill}) == len(bill), "a start's price compares lines by their item"
     lines = [line for line in bill if line.item.startswith("registry")]
     idle, worst = total(lines)

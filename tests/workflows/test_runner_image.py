@@ -50,9 +50,9 @@ def stack(folder: Path, registry: str) -> StackConfig:
 @pytest.mark.parametrize(
     "registry",
     [
-        BLOCK + f"        runnerImage: {{digest: '{OLD}', sizeGb: 12}} # as ECR shows it\n",
-        BLOCK + f"        runnerImage:\n          sizeGb: 12\n          digest: {OLD}\n",
-        f'      registry: {{account: "123456789012", runnerImage: {{digest: {OLD}}}}}\n',
+        BLOCK + f"        runnerImage: {{version: '{OLD}', sizeGb: 12}} # as ECR shows it\n",
+        BLOCK + f"        runnerImage:\n          sizeGb: 12\n          version: {OLD}\n",
+        f'      registry: {{account: "123456789012", runnerImage: {{version: {OLD}}}}}\n',
     ],
 )
 def test_a_new_digest_replaces_the_old_one_and_nothing_else(script: ModuleType, tmp_path: Path, registry: str) -> None:
@@ -64,10 +64,10 @@ def test_a_new_digest_replaces_the_old_one_and_nothing_else(script: ModuleType, 
 @pytest.mark.parametrize(
     ("registry", "expected"),
     [
-        (BLOCK, BLOCK.replace("        account", f"        runnerImage: {{digest: {NEW}}}\n        account")),
+        (BLOCK, BLOCK.replace("        account", f"        runnerImage: {{version: {NEW}}}\n        account")),
         (
             '      registry: {account: "123456789012"}\n',
-            f'      registry: {{runnerImage: {{digest: {NEW}}}, account: "123456789012"}}\n',
+            f'      registry: {{runnerImage: {{version: {NEW}}}, account: "123456789012"}}\n',
         ),
     ],
 )
@@ -130,6 +130,6 @@ def test_the_image_is_pushed_with_sbom_and_provenance_and_signed_by_digest() -> 
         "--push images/runner-gpu",
     ):
         assert option in build
-    assert ":build-$GITHUB_RUN_NUMBER-" in build, "the lifecycle policy counts these tags"
+    assert 'tag="build-cuda$CUDA-ubuntu$UBUNTU-devel-' in build, "the lifecycle policy counts these tags, the plan reads the row"
     assert "used-${hash:0:12}" in runs["Tag the image in use"]
     assert runs["Sign with the identity of this workflow"] == 'cosign sign --yes "$IMAGE"'
