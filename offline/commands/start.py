@@ -50,7 +50,7 @@ def start(
 
 def _report(found: tuple[Starts, ...], within: int | None, out: Console) -> None:
     for each in found:
-        head = f"{each.cluster}/{each.runner_set}, {each.where}, {each.idle} USD an hour idle: the first job finds {each.now}"
+        head = f"{each.cluster}/{each.runner_set}, {each.where}, {each.idle} USD an hour idle: the first job finds {each.finds}"
         out.print(Text(head, style="bold"))
         table = plain_table("phase", f"cold, finds {each.cold.finds}", f"warm, finds {each.warm.finds}")
         for cold, warm in zip(each.cold.phases, each.warm.phases, strict=True):
