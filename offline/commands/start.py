@@ -105,7 +105,7 @@ def _json(found: Starts, within: int | None) -> dict[str, Any]:
     best = found.best(within) if within is not None else None
     idle = fields_of(found.idle, "usd", "at_most", "unknown")
     starts = {"idleUsdPerHour": idle, "cold": _start(found.cold), "warm": _start(found.warm), "ways": ways}
-    return fields_of(found, "cluster", "runner_set", "where", "now") | starts | {"best": _way(best) if best else None}
+    return fields_of(found, "cluster", "runner_set", "where", "finds") | starts | {"best": _way(best) if best else None}
 
 
 def _way(way: Way) -> dict[str, Any]:
