@@ -18,6 +18,7 @@ from tests.builders import (
     NODE_CONFIG,
     SAN_JOSE,
     SEALED,
+    build_caches,
     cluster,
     config,
     gitops,
@@ -647,7 +648,23 @@ def _installed(runner_set: str) -> dict[str, Any]:
     }
 
 
-_OF_THE_OWNER = {"prometheus": "existing", "labels": {"release": "prometheus"}}
+_OF_THE_OWNER = {
+    "prometheus": "existing",
+    "labels": {"release": "prometheus"},
+    "remoteWriteUrl": "http://prometheus.metrics.svc:9090/api/v1/write",
+}
+_REGISTRY: dict[str, Any] = {
+    "prefix": "ci",
+    "runnerImage": {"version": f"sha256:{'a' * 64}", "sizeGb": 12},
+    "copies": ["nvcr.io/nvidia/k8s-device-plugin:v0.20.0"],
+    "useCopies": True,
+}
+_HUB = "arn:aws:secretsmanager:us-west-2:111122223333:secret:ecr-pullthroughcache/hub-AbCdEf"
+_ECR = _REGISTRY | {
+    "account": "111122223333",
+    "pushRole": "arn:aws:iam::111122223333:role/images",
+    "pullThrough": {"docker.io": {"secret": _HUB}},
+}
 _BUDGET = {"monthlyUsd": 500, "emails": ["ci-alerts@example.com"]}
 _AMI: dict[str, Any] = {
     "release": "1.34.9-20260714",
@@ -677,7 +694,9 @@ _EKS = tuple(
         jobs=_jobs("t4"),
         workloads=_workloads("t4"),
         declareQuotas=True,
-        monitoring=_installed("gpu-t4"),
+        monitoring=_installed("gpu-t4") | {"cloudwatch": True},
+        buildCaches=build_caches(writeRefs=["refs/heads/main"], days=7),
+        registry=_ECR,
         accountQuotas={"L-DB2E81BA": 64},
         system={"instanceTypes": ["m6i.large"], "nodes": _NODES, "disk": "60Gi"},
         pools={
@@ -755,6 +774,7 @@ _OKE = (
         workloads=_workloads("a10"),
         protect=True,
         monitoring=_OF_THE_OWNER,
+        registry=_REGISTRY | {"namespace": "axexample"},
         declareQuotas=True,
         tenancy="ocid1.tenancy.oc1..example",
         compartmentPath="ci:clusters",

@@ -10,11 +10,16 @@ from fleet.facts.tables import entries, entry, toml
 
 @dataclass(frozen=True, slots=True)
 class ChartVersion:
-    """A Helm chart as published. `repository` is an https index, or an oci:// registry path without the chart's name."""
+    """A Helm chart as published. `repository` is an https index, or an oci:// registry path without the chart's name.
+
+    `sha256` is the digest of the chart's archive, as the index has it; for an OCI chart the digest of its manifest. It is empty
+    if no source gives it. `offline.helm` compares it with what the repository has.
+    """
 
     name: str
     repository: str
     version: str
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)

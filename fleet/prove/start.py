@@ -99,14 +99,14 @@ class Way:
 class Starts:
     """The starts of one runner class: cold, and warm by what it has now, or else by a node of an earlier job.
 
-    `now` is what the first job finds, and `idle` is USD an hour of the pool or machines while no job runs. `ways` are what the
+    `finds` is what the first job finds, and `idle` is USD an hour of the pool or machines while no job runs. `ways` are what the
     class has now and what it could have in addition.
     """
 
     cluster: str
     runner_set: str
     where: str
-    now: str
+    finds: str
     idle: Money
     cold: Start
     warm: Start

@@ -50,7 +50,7 @@ def start(
 
 def _report(found: tuple[Starts, ...], within: int | None, out: Console) -> None:
     for each in found:
-        head = f"{each.cluster}/{each.runner_set}, {each.where}, {each.idle} USD an hour idle: the first job finds {each.now}"
+        head = f"{each.cluster}/{each.runner_set}, {each.where}, {each.idle} USD an hour idle: the first job finds {each.finds}"
         out.print(Text(head, style="bold"))
         table = plain_table("phase", f"cold, finds {each.cold.finds}", f"warm, finds {each.warm.finds}")
         for cold, warm in zip(each.cold.phases, each.warm.phases, strict=True):
@@ -105,7 +105,7 @@ def _json(found: Starts, within: int | None) -> dict[str, Any]:
     best = found.best(within) if within is not None else None
     idle = fields_of(found.idle, "usd", "at_most", "unknown")
     starts = {"idleUsdPerHour": idle, "cold": _start(found.cold), "warm": _start(found.warm), "ways": ways}
-    return fields_of(found, "cluster", "runner_set", "where", "now") | starts | {"best": _way(best) if best else None}
+    return fields_of(found, "cluster", "runner_set", "where", "finds") | starts | {"best": _way(best) if best else None}
 
 
 def _way(way: Way) -> dict[str, Any]:

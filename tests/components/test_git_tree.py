@@ -13,6 +13,7 @@ import pytest
 
 from components.build import build
 from components.config import read_fleet
+from fleet.charts.images import mirrored
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
@@ -128,12 +129,14 @@ def test_components_install_the_charts_of_the_one_list_and_no_others(stack):
             "chart": chart.chart,
             "repository": chart.repository,
             "version": chart.version,
-            "values": chart.values,
+            "values": pulled["values"],
         }
         for name, cluster in fleet.clusters_by_name()
         for made in [physical_name(config.project, config.stack, name)]
         for physical in [made if cluster.found is None else cluster.found.identity]
         for chart in installed(cluster, made, fleet.github)
+        for named in [{"chart": chart.chart, "values": chart.values}]
+        for pulled in [named if cluster.mirror is None else mirrored(cluster.mirror, named)]
     }
     found = {(cluster.removesuffix("-kubernetes"), *where): held for (cluster, *where), held in releases(whole(config)).items()}
     assert found == listed

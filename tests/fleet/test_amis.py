@@ -40,7 +40,7 @@ def held(*, minor: str = "1.34", of_pool: dict[str, Any] | None = None, **change
 
 
 def remarks(found: EksCluster) -> list[str]:
-    return [remark for remark in found.remarks if remark.startswith(("ami gpu", "pool t4"))]
+    return [remark for remark in found.remarks if remark.startswith(("ami gpu", "pool t4")) and "local NVMe" not in remark]
 
 
 # -- the release -------------------------------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from fleet.charts.argo_cd import ARGO_CD
+from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER
+from fleet.charts.images import mirrored
 from fleet.facts.scheduling import (
     EKS_EFFECT,
     GPU_PRESENT_LABEL,
@@ -35,6 +37,7 @@ from fleet.loading.config import load
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
+from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload
@@ -523,8 +526,16 @@ def test_the_program_installs_the_charts_that_are_held_here(built: tuple[Fleet, 
             held.pop(AUTOSCALER, None)
         for name, chart in held.items():
             by = APPLICATION if settings.by_git and name != ARGO_CD else RELEASE
-            assert releases.pop(name) == (by, chart.namespace, chart.version, _plain(chart.values)), name
+            assert releases.pop(name) == (by, chart.namespace, chart.version, _plain(_pulled(settings, chart))), name
         assert releases == {}, "a chart whose pods nobody holds to the contract"
+
+
+def _pulled(settings: Cluster, chart: Chart) -> Mapping[str, Any]:
+    """The values of a chart, whose images come from the cluster's registry if it has one."""
+    if settings.mirror is None:
+        return chart.values
+    found: Mapping[str, Any] = mirrored(settings.mirror, {"chart": chart.chart, "values": chart.values})["values"]
+    return found
 
 
 def _releases(recording: Recording, cluster_name: str) -> Iterator[tuple[str, tuple[str, str, str, Any]]]:
@@ -574,7 +585,9 @@ def test_jobs_and_workloads_land_on_their_pool_and_nowhere_else(built: tuple[Fle
         held, by_pool = contract(fleet, cluster_name), POOL_LABEL in spec["nodeSelector"]
         where = spec["nodeSelector"][POOL_LABEL] if by_pool else _stick(fleet, cluster_name, resource)
         pods = pods_of(resource.name, frozenset({where}), spec)
-        assert bool(pods.resources) is by_pool, f"{resource.name} asks for a GPU, unless it wants another thing of the node"
+        assert bool(pods.resources) is (by_pool and where != SYSTEM_POOL), (
+            f"{resource.name} asks for a GPU, or for another part of the node"
+        )
         assert faults(replace(held, pods=(*held.pods, pods))) == []
 
 

@@ -23,7 +23,14 @@ def refused(**changes: Any) -> list[str]:
 
 
 def test_each_chart_that_has_a_namespace_alone_is_known() -> None:
-    assert {"arc-systems", "dcgm-exporter", "gpu-operator", "kueue-system", "nvidia-device-plugin"} == NAMESPACES
+    assert {
+        "amazon-cloudwatch",
+        "arc-systems",
+        "dcgm-exporter",
+        "gpu-operator",
+        "kueue-system",
+        "nvidia-device-plugin",
+    } == NAMESPACES
 
 
 @pytest.mark.parametrize("name", sorted(NAMESPACES))

@@ -91,21 +91,21 @@ def test_every_class_of_every_stack_has_all_phases_in_their_order(stack: str) ->
 )
 def test_a_job_finds_what_is_certain_to_be_there(changes: dict[str, Any], found: str) -> None:
     """One machine in one of two zones helps only if the autoscaler picks that zone."""
-    assert in_pool(**changes).now == found
+    assert in_pool(**changes).finds == found
 
 
 def test_a_node_that_a_waiting_runner_of_another_class_holds_is_not_free() -> None:
     sets = {"gpu-t4": runner(), "other": runner(labels=["other"], scale={"min": 1, "max": 2})}
     held = of(cluster(pools={"t4": pool(nodes={"min": 1, "max": 2})}, runners=sets))
-    assert held.now == NEW
+    assert held.finds == NEW
     assert way(held, READY).settings == {"pools.t4.nodes.min": 2}
     sets["gpu-t4"]["scale"] = {"min": 1, "max": 2}
-    assert of(cluster(pools={"t4": pool(nodes={"min": 2, "max": 2})}, runners=sets)).now == WAITING
+    assert of(cluster(pools={"t4": pool(nodes={"min": 2, "max": 2})}, runners=sets)).finds == WAITING
 
 
 def test_machines_of_oci_wait_if_they_are_booted_in_advance() -> None:
     standing, for_a_job = of(oke_cluster(runners={"a": vm()})), of(oke_cluster(runners={"a": vm_per_job()}))
-    assert (standing.now, for_a_job.now) == (WAITING, NEW)
+    assert (standing.finds, for_a_job.finds) == (WAITING, NEW)
     assert 0 < standing.idle.usd < way(for_a_job, WAITING).more.usd, "a machine, and then its disk too"
     assert [each.settings for each in standing.ways] == [{}]
     assert for_a_job.cold.gaps == ("capacity", "boot", "driver", "pull")
@@ -113,7 +113,7 @@ def test_machines_of_oci_wait_if_they_are_booted_in_advance() -> None:
 
 def test_machines_of_your_own_are_always_ready_and_no_node_can_be_added() -> None:
     found = of(talos_cluster())
-    assert (found.now, found.cold.finds) == (READY, READY)
+    assert (found.finds, found.cold.finds) == (READY, READY)
     assert found.cold.phases[4].high == 600, "the first job on a node pulls the image"
     assert [each.settings for each in found.ways] == [{}, {"runners.gpu-3090.scale.min": 1}]
 
@@ -206,7 +206,7 @@ def test_every_valid_fleet_has_starts(document: dict[str, Any]) -> None:
     found = list(starts(fleet, DAY))
     assert len(found) == len(list(fleet.runner_sets()))
     for each in found:
-        assert each.ways[0].start.finds == each.now
+        assert each.ways[0].start.finds == each.finds
         assert each.ways[0].more == Money()
         assert not [way.settings for way in each.ways if way.more.usd < 0], "more readiness is never cheaper"
 

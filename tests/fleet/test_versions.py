@@ -236,6 +236,12 @@ def test_a_chart_version_is_exact_and_spelled_as_its_publisher_does(name: str) -
     assert re.fullmatch(rf"{sign}\d+\.\d+\.\d+", CHARTS[name].version)
 
 
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_chart_has_the_digest_of_its_archive_or_manifest(name: str) -> None:
+    assert re.fullmatch(r"[0-9a-f]{64}", CHARTS[name].sha256), "`python -m offline charts` prints it"
+    assert "sha256: " in DATA["charts"][name]["source"], "the source of the digest"
+
+
 @pytest.mark.parametrize("name", DAEMONSETS)
 def test_a_daemonset_requests_whole_units_that_are_not_negative(name: str) -> None:
     row = DAEMONSETS[name]
@@ -320,7 +326,10 @@ def test_the_stacks_have_the_newest_minor_whose_row_is_complete() -> None:
 
 def test_no_other_module_spells_a_version() -> None:
     """A version outside versions.toml is one that an update forgets."""
-    pinned = [chart.version for chart in CHARTS.values()] + [*IMAGES.values(), *(row.version for row in OKE_KUBERNETES.values())]
+    pinned = [text for chart in CHARTS.values() for text in (chart.version, chart.sha256)] + [
+        *IMAGES.values(),
+        *(row.version for row in OKE_KUBERNETES.values()),
+    ]
     pinned += [text for row in TALOS.values() for text in (row.release, *row.drivers.values(), row.toolkit)]
     pinned += TALOS_KUBERNETES.values()
     pinned += [versions.OPERATOR_DRIVER, versions.VM_TOOLKIT, NVKIND.version, NVKIND.go]

@@ -34,7 +34,7 @@ def test_without_a_limit_it_shows_cold_and_warm_by_phase_with_sources_and_gaps()
     assert [line.split()[0] for line in lines[3:9]] == list(PHASES)
     assert lines[4].split() == ["boot", "80-120", "s", "0", "s"]
     assert lines[6].split() == ["plugin", "not", "measured", "0", "s"]
-    assert "100-820 s plus driver and plugin (not measured)" in done.stdout
+    assert "100-220 s plus driver and plugin and pull (not measured)" in done.stdout
     assert (
         "  boot, 80-120 s: EC2 GPU instance from request to node; not a series of measurements (stated) [tensorfuse docs]"
         in lines
@@ -68,13 +68,14 @@ def test_a_class_that_has_it_already_pays_nothing_more(tmp_path: Path) -> None:
 
 def test_the_json_has_every_phase_way_and_reason(tmp_path: Path) -> None:
     done = start("--within", "120", "--json", "--file", str(stack(tmp_path, warm={"maxPrepared": 2})))
+    assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["stack"], found["within"]) == ("staging", 120)
     spot, release = found["classes"]
     assert [each["name"] for each in spot["cold"]["phases"]] == list(PHASES)
     assert spot["cold"]["phases"][3]["high"] is None
     assert spot["ways"][1]["misses"].startswith("impossible: EC2 has no warm pools of spot machines")
-    assert release["now"] == "a stopped machine of the warm pool"
+    assert release["finds"] == "a stopped machine of the warm pool"
     assert release["best"]["settings"] == {"pools.t4-release.nodes.min": 1}
 
 

@@ -55,9 +55,12 @@ def sums(recording: Recording) -> tuple[Money, Money]:
 
 
 def rented(fleet: Fleet) -> tuple[Line, ...]:
-    """The lines of the plan's bill for machines that the stack creates. A bucket's resource has no size for a policy to read."""
+    """The lines of the plan's bill for machines that the stack creates.
+
+    No policy can count the others: a bucket has no size, and an AWS key has its price by its age.
+    """
     creators = {name for name, provider in PROVIDERS.items() if provider.deployable} - {"kubernetes"}
-    lines = [line for line in billing.bill(fleet, AS_OF) if not line.item.startswith("build cache ")]
+    lines = [line for line in billing.bill(fleet, AS_OF) if not line.item.startswith(("build cache ", "registry"))]
     return tuple(line for line in lines if fleet.clusters[line.cluster].provider in creators)
 
 

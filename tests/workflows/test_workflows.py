@@ -144,6 +144,11 @@ def test_the_base_is_the_parent_of_the_merge_that_is_checked_out():
     assert ".ci/plans build/base build/comment" in runs
 
 
+def test_charts_are_compared_with_their_digests_after_the_tests_have_installed_the_program():
+    runs = [step["run"] for _, step in steps("pull-request.yml") if "run" in step]
+    assert runs.index(".venv/bin/python -m offline charts") > runs.index("make test")
+
+
 def test_the_artifact_is_what_the_comment_reads():
     (upload,) = used("pull-request.yml", "actions/upload-artifact")
     script = (ROOT / ".github" / "scripts" / "comment.py").read_text()
