@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fleet.facts.errors import Problem, shown
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.reading import standing
 from fleet.settings.runner import GENERIC_LABELS
@@ -199,6 +200,19 @@ def _build_caches(fleet: Fleet) -> Iterator[Violation]:
         yield Violation("oidc_provider_twice", message, claim.at)
 
 
+def _readers(fleet: Fleet) -> Iterator[Violation]:
+    """The dynamic group of a registry on OCI has every machine of its compartment, and machines of jobs must have no rights."""
+    clusters = [(name, held) for name, held in fleet.clusters_by_name() if isinstance(held, OkeCluster)]
+    for name, held in clusters:
+        for other, beside in clusters:
+            if held.registry and other != name and beside.machines_in == held.compartment and any(beside.machine_runners()):
+                message = (
+                    f"the dynamic group has every machine of the compartment, and machines of jobs of cluster {other} are there; "
+                    f"give {other} another machineCompartment"
+                )
+                yield Violation("registry_readers", message, ("clusters", name, "registry"))
+
+
 def _reservations(fleet: Fleet) -> Iterator[Violation]:
     """Only one pool uses a capacity reservation, because a reservation is counted and paid once."""
     claims = (
@@ -287,6 +301,7 @@ _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _tenancies,
     _holdings,
     _build_caches,
+    _readers,
     _reservations,
     _budgets,
     _quotas,

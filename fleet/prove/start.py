@@ -272,7 +272,10 @@ def _ways(name: str, cluster: Cluster, set_name: str, runner: Runner, day: date)
             yield way(WAITING, waiting)
         return
     at = f"pools.{runner.pool}"
+    # A runner that waits takes a node, and the placeholders keep theirs.
     least = _least_nodes(cluster, runner)
+    if pool.placeholders:
+        least = min(least + pool.placeholders, pool.nodes.max)
     kept = {f"{at}.nodes.min": least} if least > pool.nodes.min and not _fixed(pool) else {}
     if now == NEW and isinstance(cluster, EksPools):
         # With a machine in each zone it does not matter in which one the autoscaler starts the node.

@@ -127,7 +127,14 @@ class Registry(Model):
 
     @model_validator(mode="after")
     def _copies_once(self) -> Self:
-        """Refuse an image that is listed twice, and copies that nodes shall pull but that nobody lists."""
+        """Refuse an image without a tag or that is listed twice, and copies that nodes shall pull but that nobody lists."""
+        for index, each in enumerate(self.copies):
+            if not parts(each).version.startswith(":"):
+                raise problem(
+                    "copy_tag",
+                    "the registry deletes images without a tag after some days; write name:tag, or name:tag@sha256:…",
+                    at=("copies", str(index)),
+                )
         exact = [parts(each).exact for each in self.copies]
         require_once("copy_twice", "an image is listed twice; remove one", exact, at=("copies",))
         if self.use_copies and not self.copies:

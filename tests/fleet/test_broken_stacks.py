@@ -3132,6 +3132,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "machineCompartment",
         '{"namespace": "axexample"}',
     ),
+    "registry-beside-machines-of-another-cluster": (
+        "gpu-ci:clusters.sjc.registry",
+        "the dynamic group has every machine of the compartment, and machines of jobs of cluster sjc2 are there; give sjc2 "
+        "another machineCompartment",
+        '{"namespace": "axexample"}',
+    ),
     "registry-copy-of-cached": (
         "gpu-ci:clusters.usw2.registry.copies.0",
         "pullThrough caches quay.io already; remove the copy",
@@ -3141,6 +3147,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.registry.copies",
         "an image is listed twice; remove one",
         '["nvcr.io/nvidia/cuda:12.8.1", "nvcr.io/nvidia/cuda:12.8.1"]',
+    ),
+    "registry-copy-without-tag": (
+        "gpu-ci:clusters.usw2.registry.copies.0",
+        "the registry deletes images without a tag after some days; write name:tag, or name:tag@sha256:…",
+        f'"nvcr.io/nvidia/cuda@sha256:{"a" * 31}…',
     ),
     "registry-credential-itself": (
         "gpu-ci:clusters.usw2.registry.pullThrough.docker.io.secret",

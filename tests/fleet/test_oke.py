@@ -360,6 +360,9 @@ def test_what_always_stands_must_have_addresses() -> None:
         "network.cidr: permanent nodes and standing machines take 2046 addresses of the node subnet, 10.0.0.0/21 has 2045; "
         "set a larger cidr, or lower nodes.min"
     ]
+    kept = {"a10": oke_pool(nodes={"min": 0, "max": 20}, placeholders=18)}
+    (found,) = told(network={"cidr": "10.0.0.0/20"}, pools=kept)
+    assert "take 2136 addresses" in found, "a placeholder keeps a node"
 
 
 def test_what_may_come_and_finds_no_address_is_told() -> None:

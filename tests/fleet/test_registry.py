@@ -175,6 +175,15 @@ def test_without_a_size_a_cold_start_is_not_measured() -> None:
     assert line == "registry: what a cold start saves on NAT is not measured; add runnerImage.sizeGb, as ECR shows it"
 
 
+def test_an_image_that_pods_name_otherwise_is_of_no_use_in_an_ami() -> None:
+    through, kept = f"quay.io/org/tool@{A}", f"{ADDRESS}/quay.io/org/tool@{A}"
+    changes = {"amis": {"gpu": {"buildType": "g4dn.xlarge", "prePull": [through, kept]}}}
+    registry = {"account": "123456789012", "pullThrough": {"quay.io": {}}}
+    held = load(config(clusters={"usw2": cluster(registry=registry, **changes)})).clusters["usw2"]
+    (found,) = (each for each in held.remarks if "prePull" in each)
+    assert found.startswith(f"ami gpu: pods name quay.io/org/tool as {ADDRESS}/quay.io/org/tool, so they do not find")
+
+
 def test_an_existing_network_needs_its_own_endpoint() -> None:
     subnets = {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"}
     network = {"vpcId": "vpc-0123456789abcdef0", "privateSubnets": subnets}

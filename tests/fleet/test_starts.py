@@ -187,6 +187,12 @@ def test_a_ready_node_is_the_cheapest_that_is_shown_within_120_seconds() -> None
     assert way(found, STOPPED).misses(10_000) == "cannot be shown: driver and plugin not measured", "cheaper, but never shown"
 
 
+def test_a_waiting_runner_beside_a_placeholder_costs_a_node_of_its_own() -> None:
+    found = in_pool(placeholders=1, nodes={"min": 0, "max": 3})
+    assert way(found, WAITING).settings == {"runners.gpu-t4.scale.min": 1, "pools.t4.nodes.min": 2}
+    assert way(found, WAITING).more == way(in_pool(nodes={"min": 0, "max": 3}), WAITING).more
+
+
 def test_what_is_there_already_costs_nothing_more() -> None:
     best = in_pool(nodes={"min": 1, "max": 2}).best(120)
     assert best is not None

@@ -481,9 +481,17 @@ class EksCluster(EksPools):
             yield "endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs"
 
     def _registry_remarks(self) -> Iterator[str]:
-        """What the registry saves at a cold start, and what it needs of an existing network."""
+        """What the registry saves at a cold start, what it needs of an existing network, and images that it has elsewhere."""
         if self.registry is None:
             return
+        mirror = self.registry.mirror(self.region)
+        for name, ami in self.amis.items():
+            for image in ami.pre_pull:
+                if (target := mirror.through(image)) != image:
+                    yield (
+                        f"ami {name}: pods name {image.partition('@')[0]} as {target.partition('@')[0]}, so they do not find the "
+                        "image that prePull has; write the second name in prePull"
+                    )
         if self.network.vpc_id is not None:
             yield (
                 f"registry: ECR's layers come from S3; {self.network.vpc_id} needs a gateway endpoint for S3, which is free, or "

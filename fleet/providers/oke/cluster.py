@@ -417,7 +417,7 @@ class OkeCluster(OkePools):
         least = most = self.system.nodes * of_node(allocatable(system, self.system.disk).pods)
         for pool in self.pools.values():
             each = of_node(allocatable(pool.machines[0], pool.disk).pods)
-            least, most = least + pool.nodes.min * each, most + pool.nodes.max * each
+            least, most = least + pool.idle_nodes * each, most + pool.nodes.max * each
         if self.shares_files:
             least, most = least + OF_MOUNT_TARGET, most + OF_MOUNT_TARGET
         for _, runner in self.machine_runners():
