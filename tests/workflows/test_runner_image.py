@@ -24,7 +24,6 @@ COPIES = f"""\
         copies:
           - nvcr.io/nvidia/k8s-device-plugin:v0.20.0
           - nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3@{OLD}
-          - nvcr.io/nvidia/cuda@{OLD}
 """
 WORKFLOW = YAML(typ="safe", pure=True).load(ROOT / ".github" / "workflows" / "runner-image.yml")
 
@@ -89,15 +88,10 @@ def test_the_first_digest_is_added_and_valid(script: ModuleType, tmp_path: Path,
 
 def test_a_copy_keeps_host_path_and_tag_and_comes_by_its_digest(script: ModuleType, tmp_path: Path) -> None:
     held, region = script._registry(stack(tmp_path, BLOCK + COPIES), "usw2")
-    plugin, exporter, cuda = (
-        "nvcr.io/nvidia/k8s-device-plugin:v0.20.0",
-        "nvcr.io/nvidia/k8s/dcgm-exporter",
-        f"nvcr.io/nvidia/cuda@{OLD}",
-    )
+    plugin, exporter = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0", "nvcr.io/nvidia/k8s/dcgm-exporter"
     assert script.copies(held, region) == [
         f"{plugin} {ADDRESS}/{plugin}",
         f"{exporter}@{OLD} {ADDRESS}/{exporter}:4.5.3",
-        f"{cuda} {ADDRESS}/{cuda}",
     ]
 
 
