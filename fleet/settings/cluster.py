@@ -242,14 +242,15 @@ class Cluster(Model):
         if not (self.runners or queued or self.workloads or self.jobs):
             yield "runners: the cluster has none, so it runs no job; add one"
             return
-        others = {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
+        others = queued | {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
         others |= {job.pool for job in self.jobs.values() if job.pool is not None}
+        used = self.runner_pools | others
         chosen = {job.gpu_type for job in self.jobs.values()} - {None}
         for name in self.pools:
             # A job with gpuType may use any pool with that GPU.
-            if name not in self.runner_pools | others | queued and not chosen:
+            if name not in used and not chosen:
                 yield f"pool {name}: no runner set uses it, so it gets no jobs; use it in one, or remove it"
-            if self.pools[name].placeholders and (name in others | queued or chosen):
+            if self.pools[name].placeholders and (name in others or chosen):
                 yield (
                     f"pool {name}: only runners end placeholders, so for GPU Jobs and workloads it has "
                     f"{self.pools[name].nodes.max - self.pools[name].placeholders} nodes at most"
@@ -314,8 +315,9 @@ class Cluster(Model):
         for name, runner in self.runners.items():
             if isinstance(runner, PodRunner):
                 require_pool("runner_pool", runner.pool, self.pools, at=("runners", name, "pool"))
+        of_runners = self.runner_pools
         for name, pool in self.pools.items():
-            if pool.placeholders and name not in self.runner_pools:
+            if pool.placeholders and name not in of_runners:
                 raise problem(
                     "placeholder_runner",
                     "no runner set uses the pool, and only runners end placeholders; remove it",
