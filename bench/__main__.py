@@ -30,8 +30,10 @@ from policies.rules import RULES
 ROOT = Path(__file__).resolve().parent.parent
 _JUDGING = 1.25
 """Limit of the time with policies, as a multiple of the time without. It was 1.15 when recording took twice the time."""
-_PLAN = {1000: (0.6, 0.8)}
-"""What a plan may take of the bare mocks' time and memory, by the number of pools. In smaller fleets start-up dominates."""
+_PLAN = {1000: (0.65, 0.8)}
+"""What a plan may take of the bare mocks' time and memory, by the number of pools. In smaller fleets start-up dominates.
+
+On one machine the same code takes 0.57 to 0.62 of the time, because the mocks' speed changes more than the plan's."""
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
@@ -109,7 +111,7 @@ def main(
             table.add_column(column, justify="left" if column in ("fleet", "process") else "right")
         small = measure((nothing, staging), 3 * rounds)
         _row(table, "-", "empty program", small[nothing])
-        over += _row(table, "staging", "plan", small[staging], small[nothing], 1.35, None)
+        over += _row(table, "staging", "plan", small[staging], small[nothing], 1.4, None)
         plans: dict[int, Figure] = {}
         for count in counts:
             path = write_fleet(count, Path(folder))
