@@ -9,7 +9,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
-from components.eks.autoscaler import POD_IDENTITY_TRUST
+from components.eks.pod_identity import pod_identity
 from components.kubernetes.model_cache import Backing
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.facts import versions
@@ -77,27 +77,17 @@ class EksCaches(Component[EksCachesArgs]):
 
     def _driver(self, addon: str) -> aws.eks.Addon:
         """The add-on. Its controller has its own role instead of the nodes' rights."""
-        driver, child = DRIVERS[addon], pulumi.ResourceOptions(parent=self)
+        driver, cluster_name = DRIVERS[addon], self._args.cluster_name
         name = f"{self._name}-{driver.short}"
-        role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
-        rights = aws.iam.RolePolicyAttachment(f"{name}-rights", role=role.name, policy_arn=driver.policy, opts=child)
-        association = aws.eks.PodIdentityAssociation(
-            f"{name}-identity",
-            cluster_name=self._args.cluster_name,
-            namespace=KUBE_SYSTEM,
-            service_account=driver.service_account,
-            role_arn=role.arn,
-            opts=child,
-        )
+        identity = pod_identity(name, cluster_name, KUBE_SYSTEM, driver.service_account, driver.policy, parent=self)
         return aws.eks.Addon(
             f"{name}-addon",
-            cluster_name=self._args.cluster_name,
+            cluster_name=cluster_name,
             addon_name=addon,
             addon_version=versions.KUBERNETES[self._args.settings.kubernetes_version].drivers[addon],
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="PRESERVE",
-            # A pod gets its credentials when it starts, so the association must exist before.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[rights, association, *self._args.ready]),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[*identity, *self._args.ready]),
         )
 
     def _doors(self) -> aws.vpc.SecurityGroupIngressRule:

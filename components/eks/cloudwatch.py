@@ -10,7 +10,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
-from components.eks.autoscaler import POD_IDENTITY_TRUST
+from components.eks.pod_identity import pod_identity
 from fleet.charts.cloudwatch import AGENT, CLOUDWATCH, NAMESPACE, cloudwatch_values
 from fleet.facts import versions
 from fleet.providers.eks.cluster import EksCluster
@@ -31,17 +31,7 @@ class CloudWatch(Component[CloudWatchArgs]):
     """The add-on `amazon-cloudwatch-observability`, whose agents have their own role instead of the nodes' rights."""
 
     def declare(self, name: str, args: CloudWatchArgs) -> None:
-        child = pulumi.ResourceOptions(parent=self)
-        role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
-        rights = aws.iam.RolePolicyAttachment(f"{name}-rights", role=role.name, policy_arn=_POLICY, opts=child)
-        association = aws.eks.PodIdentityAssociation(
-            f"{name}-identity",
-            cluster_name=args.cluster_name,
-            namespace=NAMESPACE,
-            service_account=AGENT,
-            role_arn=role.arn,
-            opts=child,
-        )
+        identity = pod_identity(name, args.cluster_name, NAMESPACE, AGENT, _POLICY, parent=self)
         aws.eks.Addon(
             f"{name}-addon",
             cluster_name=args.cluster_name,
@@ -51,6 +41,5 @@ class CloudWatch(Component[CloudWatchArgs]):
             resolve_conflicts_on_create="OVERWRITE",
             # Another value could start a second exporter on each GPU node.
             resolve_conflicts_on_update="OVERWRITE",
-            # A pod gets its credentials when it starts, so the association must exist before.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[rights, association, *args.ready]),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[*identity, *args.ready]),
         )
