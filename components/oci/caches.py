@@ -13,7 +13,7 @@ from components.component import Component
 from components.kubernetes.model_cache import Backing
 from components.oci.policy import policy
 from components.oci.rights import file_system_network_rights, file_system_rights
-from components.oci.security import GROUP, TCP
+from components.oci.security import GROUP, TCP, security_group
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.settings.egress import INTERNET
 
@@ -63,14 +63,7 @@ class OkeCaches(Component[OkeCachesArgs]):
     def _file_storage(self) -> tuple[oci.filestorage.MountTarget, tuple[pulumi.Resource, ...]]:
         """The mount target, and all that must exist before a job can mount a file system."""
         args, settings = self._args, self._args.settings
-        group = oci.core.NetworkSecurityGroup(
-            f"{self._name}-nfs",
-            compartment_id=settings.compartment,
-            vcn_id=args.vcn_id,
-            display_name=f"{self._name}-nfs",
-            freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        group = security_group(f"{self._name}-nfs", settings.compartment, args.vcn_id, args.tags, parent=self)
         target = oci.filestorage.MountTarget(
             f"{self._name}-files",
             availability_domain=settings.zones[0],

@@ -11,7 +11,7 @@ import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
 from components.component import Component
-from components.oci.security import GROUP, TCP, ports
+from components.oci.security import GROUP, TCP, ports, security_group
 from fleet.providers.oke.push import Gateway
 from fleet.render.monitoring.gateway import GatewayObjects, gateway_annotations, gateway_objects
 
@@ -124,11 +124,5 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         ]
 
     def _group(self, role: str) -> oci.core.NetworkSecurityGroup:
-        return oci.core.NetworkSecurityGroup(
-            f"{self._name}-{role}",
-            compartment_id=self._args.compartment,
-            vcn_id=self._args.vcn_id,
-            display_name=f"{self._name}-{role}",
-            freeform_tags=self._args.tags,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(self._args.ready)),
-        )
+        args = self._args
+        return security_group(f"{self._name}-{role}", args.compartment, args.vcn_id, args.tags, args.ready, parent=self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,26 @@ ALL, ICMP, TCP = "all", "1", "6"
 GROUP, CIDR, SERVICE = "NETWORK_SECURITY_GROUP", "CIDR_BLOCK", "SERVICE_CIDR_BLOCK"
 _API, _PROXYMUX = 6443, 12250
 """Ports of the Kubernetes API and of OKE's own channel, which also serves workload identity."""
+
+
+def security_group(
+    name: str,
+    compartment: pulumi.Input[str],
+    vcn_id: pulumi.Input[str],
+    tags: Mapping[str, str],
+    after: Sequence[pulumi.Resource] = (),
+    *,
+    parent: pulumi.Resource,
+) -> oci.core.NetworkSecurityGroup:
+    """A network security group without rules, so nothing is allowed yet."""
+    return oci.core.NetworkSecurityGroup(
+        name,
+        compartment_id=compartment,
+        vcn_id=vcn_id,
+        display_name=name,
+        freeform_tags=dict(tags),
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=list(after)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +114,8 @@ class OkeSecurity(Component[OkeSecurityArgs]):
         return group.id, tuple(rules)
 
     def _group(self, role: str) -> oci.core.NetworkSecurityGroup:
-        return oci.core.NetworkSecurityGroup(
-            f"{self._name}-{role}",
-            compartment_id=self._args.compartment,
-            vcn_id=self._args.vcn_id,
-            display_name=f"{self._name}-{role}",
-            freeform_tags=self._args.tags,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
-        )
+        args = self._args
+        return security_group(f"{self._name}-{role}", args.compartment, args.vcn_id, args.tags, self._after, parent=self)
 
     def _in(
         self,

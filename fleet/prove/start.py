@@ -7,7 +7,7 @@ lower bound, and no start with such a phase counts as fast enough.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -129,17 +129,21 @@ def _price(way: Way) -> tuple[int, float]:
 def starts(fleet: Fleet, day: date) -> Iterator[Starts]:
     """The starts of every runner class, at the prices of a day, in the order of the config."""
     for name, cluster in fleet.clusters_by_name():
+        bill = tuple(PROVIDERS[cluster.provider].bill(name, cluster, day))
         for set_name, runner in cluster.runners.items():
-            yield _starts(name, cluster, set_name, runner, day)
+            yield _starts(name, cluster, set_name, runner, bill, day)
 
 
-def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, day: date) -> Starts:
+def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, bill: tuple[Line, ...], day: date) -> Starts:
     pool = _pool(cluster, runner)
     now = _found(cluster, runner)
     first = READY if pool is not None and _fixed(pool) else NEW
     later = READY if pool is not None else WAITING
     where = f"pool {runner.pool}" if isinstance(runner, PodRunner) else f"machines {set_name}"
-    bill = PROVIDERS[cluster.provider].bill(name, cluster, day)
+
+    def price(changed: Cluster) -> Money:
+        return _more(bill, PROVIDERS[cluster.provider].bill(name, changed, day))
+
     return Starts(
         name,
         set_name,
@@ -148,7 +152,7 @@ def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, day: dat
         sum((line.idle for line in bill if line.item in (where, f"warm {where}")), Money()),
         _start(cluster, runner, first, fresh=True),
         _start(cluster, runner, later if now == NEW else now),
-        tuple(_ways(name, cluster, set_name, runner, day)),
+        tuple(_ways(cluster, set_name, runner, now, price)),
     )
 
 
@@ -236,7 +240,7 @@ def _runner_phases(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool)
 
 def _pull(pool: Pool, runner: PodRunner) -> Phase:
     """The pull of the image. With its size, the disk gives the least time: bytes over throughput of the fastest machine."""
-    if isinstance(pool, EksPool) and pool.node_config is not None and pool.node_config.images_on_array:
+    if isinstance(pool, EksPool) and pool.images_on_array:
         return phase("pull", "local-disk")
     found = phase("pull", "image")
     if runner.image_size is None:
@@ -251,11 +255,9 @@ def _pull(pool: Pool, runner: PodRunner) -> Phase:
 # -- ways --------------------------------------------------------------------------------------------------------------
 
 
-def _ways(name: str, cluster: Cluster, set_name: str, runner: Runner, day: date) -> Iterator[Way]:
-    """What the class has now, then each means that it could have in addition, with its price."""
-    now = _found(cluster, runner)
+def _ways(cluster: Cluster, set_name: str, runner: Runner, now: str, price: Callable[[Cluster], Money]) -> Iterator[Way]:
+    """What the class has now, then each means that it could have in addition. `price` is what a changed cluster costs more."""
     yield Way({}, _start(cluster, runner, now), Money())
-    before = tuple(PROVIDERS[cluster.provider].bill(name, cluster, day))
 
     def way(finds: str, settings: dict[str, Any]) -> Way:
         start = _start(cluster, runner, finds)
@@ -263,7 +265,7 @@ def _ways(name: str, cluster: Cluster, set_name: str, runner: Runner, day: date)
             changed = _changed(cluster, settings)
         except ValidationError as error:
             return Way(settings, start, Money(unknown=1), error.errors()[0]["msg"])
-        return Way(settings, start, _more(before, PROVIDERS[cluster.provider].bill(name, changed, day)))
+        return Way(settings, start, price(changed))
 
     waiting = {f"runners.{set_name}.scale.min": 1}
     pool = _pool(cluster, runner)

@@ -114,9 +114,10 @@ class Cluster(Model):
 
     def with_image(self, runner: PodRunner) -> PodRunner:
         """A runner class without an image gets that of the cluster's registry, if one is set."""
-        if runner.image is not None or self.mirror is None or not self.mirror.runner_image:
+        mirror = self.mirror if runner.image is None else None
+        if mirror is None or not mirror.runner_image:
             return runner
-        return runner.model_copy(update={"image": self.mirror.runner_image})
+        return runner.model_copy(update={"image": mirror.runner_image})
 
     @property
     def by_git(self) -> bool:
