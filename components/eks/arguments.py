@@ -53,6 +53,7 @@ def gpu_node_group_args(
         **({"ami_id": image, **cluster.joining} if (image := settings.image_id(pool_name)) else {}),
         cluster_label=name,
         pool_name=pool_name,
+        flavor=settings.flavor_of(pool_name) or None,
         stack_tag=context.stack,
         tags=context.owner_tags,
     )

@@ -136,6 +136,8 @@ class GpuNodeGroupArgs(TypedDict):
     """Value of the node label and tag gpu-ci/cluster. Default: `clusterName`, which must then be known."""
     pool_name: NotRequired[str]
     """Value of the node label and tag gpu-ci/pool. Default: the component's name."""
+    flavor: NotRequired[str]
+    """Value of the node label gpu-ci/flavor: the flavor of Kueue that has this pool and others. Default: no label."""
     stack_tag: NotRequired[str]
     """Value of the tag gpu-ci/stack of instances, volumes and interfaces. A change replaces the nodes. Default: the name of the
     stack."""
@@ -147,6 +149,7 @@ class _Settings(EksPool):
     kubernetes_version: EksVersion
     cluster_label: LabelValue
     pool_name: LabelValue
+    flavor: LabelValue | None = None
     stack_tag: TagValue | None = None
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=AWS_TAGS.most)] = Field(default_factory=dict)
     image_id: Annotated[AmiId | None, Field(alias="amiId")] = None
@@ -221,7 +224,8 @@ class GpuNodeGroup(PackagedComponent[Read]):
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         pool, reservation = args.settings, args.settings.reservation
         block = pool.capacity == CAPACITY_BLOCK
-        labels, taints = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE), (EKS_PROFILE.gpu_taint,)
+        labels = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE, pool.flavor or "")
+        taints = (EKS_PROFILE.gpu_taint,)
         options = NodeOptions(
             image_id=pool.image_id,
             user_data=_user_data(args, labels, taints),

@@ -31,6 +31,7 @@ class OkeGpuPoolArgs:
     compartment: str
     kubernetes_version: str
     pool_name: str
+    flavor: str
     pool: OkePool
     image: str
     zones: Sequence[str]
@@ -55,7 +56,7 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
     def declare(self, name: str, args: OkeGpuPoolArgs) -> dict[str, Any]:
         pool = args.pool
         (machine,) = pool.machines
-        labels = pool.node_labels(args.cluster, args.pool_name, OKE_PROFILE)
+        labels = pool.node_labels(args.cluster, args.pool_name, OKE_PROFILE, args.flavor)
         # Stated both ways: what OKE does without the label has changed over time.
         labels[OKE_NO_PLUGIN_LABEL] = "false" if args.oke_plugin else "true"
         offer = allocatable(machine, pool.disk)

@@ -61,6 +61,7 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
                 compartment=settings.compartment,
                 kubernetes_version=settings.kubernetes,
                 pool_name=pool_name,
+                flavor=settings.flavor_of(pool_name),
                 pool=pool,
                 image=settings.node_images[pool.image].id,
                 zones=pool.zones or settings.zones,

@@ -20,6 +20,7 @@ class TalosGpuNodeArgs:
     pool: TalosPool
     hostname: str
     host: Host
+    flavor: str = ""
 
 
 class TalosGpuNode(pulumi.ComponentResource):
@@ -36,7 +37,7 @@ class TalosGpuNode(pulumi.ComponentResource):
             "hostname": args.hostname,
             "address": args.host.address,
             "instanceType": args.pool.instance_types[0],
-            "nodeLabels": args.pool.node_labels(args.cluster, args.pool_name, TALOS_PROFILE),
+            "nodeLabels": args.pool.node_labels(args.cluster, args.pool_name, TALOS_PROFILE, args.flavor),
             "nodeTaints": {taint.key: f"{taint.value}:{taint.effect}"},
         }
         super().__init__("gpu-ci:index:TalosGpuNode", name, props, opts)

@@ -55,6 +55,8 @@ POOL_LABEL = "gpu-ci/pool"
 ROLE_LABEL = "gpu-ci/role"
 CAPACITY_LABEL = "gpu-ci/capacity"
 CLUSTER_LABEL = "gpu-ci/cluster"
+FLAVOR_LABEL = "gpu-ci/flavor"
+"""Label of the nodes of several pools that one ResourceFlavor of Kueue has."""
 ACCELERATOR_LABEL = "accelerator"
 """Seed 001's label for the model of a node's GPUs, in Cluster Autoscaler's spelling. Pods without a pool select nodes by it."""
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
@@ -267,6 +269,7 @@ VOCABULARY: tuple[Term, ...] = (
     Term("label", f"{POOL_LABEL}=<pool>", Standing.OURS, "", "gpu-ci"),
     Term("label", f"{ROLE_LABEL}=<role>", Standing.OURS, "", "gpu-ci"),
     Term("label", f"{CAPACITY_LABEL}=<capacity type>", Standing.OURS, "", "gpu-ci"),
+    Term("label", f"{FLAVOR_LABEL}=<queue flavor>", Standing.OURS, "", "gpu-ci"),
     Term("label", f"{CLUSTER_LABEL}=<cluster>", Standing.OURS, "", "gpu-ci"),
     Term("label", "nvidia.com/gpu=true", Standing.OURS, "", "seed 000"),
     # The device plugin's required node affinity matches this label, not seed 000's.
@@ -319,11 +322,12 @@ def pool_labels(
     plugin_config: str = "",
     mig_config: str = "",
     mps: bool = False,
+    flavor: str = "",
 ) -> dict[str, str]:
     """Node labels of a GPU pool: our own, then the aliases by which the seeds' manifests select nodes.
 
     `resource` is the resource that the nodes advertise. `plugin_config` and `mig_config` are the configs of the device plugin and
-    of the MIG manager, if they are not the default.
+    of the MIG manager, if they are not the default. `flavor` is the queue flavor that the pool shares with others.
     """
     labels = {
         CLUSTER_LABEL: cluster,
@@ -340,7 +344,12 @@ def pool_labels(
     # Without whole GPUs the label is wrong: the autoscaler would wait forever for the GPUs of that node.
     if profile.accelerator_label and resource == GPU_RESOURCE:
         labels[profile.accelerator_label] = accelerator
-    optional = {PLUGIN_CONFIG_LABEL: plugin_config, MIG_CONFIG_LABEL: mig_config, MPS_LABEL: "true" if mps else ""}
+    optional = {
+        PLUGIN_CONFIG_LABEL: plugin_config,
+        MIG_CONFIG_LABEL: mig_config,
+        MPS_LABEL: "true" if mps else "",
+        FLAVOR_LABEL: flavor,
+    }
     return labels | {key: value for key, value in optional.items() if value}
 
 
@@ -399,7 +408,7 @@ def flavor_labels(labels: Mapping[str, str], profile: SchedulingProfile) -> dict
 
     Kueue compares a Job's node selector with these labels only. A flavor can have at most eight.
     """
-    telling = (POOL_LABEL, ROLE_LABEL, CAPACITY_LABEL, "accelerator", profile.accelerator_label)
+    telling = (POOL_LABEL, FLAVOR_LABEL, ROLE_LABEL, CAPACITY_LABEL, "accelerator", profile.accelerator_label)
     return {key: labels[key] for key in telling if key in labels}
 
 

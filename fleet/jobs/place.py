@@ -165,7 +165,7 @@ def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, waits: 
     gpu = options_of(pool)["gpu_type"]
     weight = ask.gpu_types.get(gpu, 0)
     if gpu in ask.gpu_types:
-        reasons = (*_reasons(ask, pool, host, fits), *filter(None, (barred(ask, *waits, settings.queues, host),)))
+        reasons = (*_reasons(ask, pool, host, fits), *filter(None, (barred(ask, *waits, settings, host),)))
     else:
         reasons = (_other_gpu(ask, pool),)
     return Candidate(cluster, host.name, pool, host, fits, node_price(settings, host), weight, reasons)

@@ -87,7 +87,7 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
         pool = settings.pools[name]
         bought = SPOT if host.capacity == SPOT else "on-demand"
         theirs = dict(text.split("=") for text in facts.get(f"{bought}-labels", ()) if host.capacity != CAPACITY_BLOCK)
-        own = theirs | pool.node_labels(cluster, name, provider.profile)
+        own = theirs | pool.node_labels(cluster, name, provider.profile, settings.flavor_of(name))
         labels = tuple(
             _labels(machine, facts["labels"], settings.zones_with_nodes(pool)) | _exactly(own) for machine in host.machines
         )

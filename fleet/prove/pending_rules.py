@@ -31,7 +31,7 @@ from fleet.prove.placement import disk_for, fit, shortage, smallest
 from fleet.prove.pod import PLAIN, Pod, PodAsk, resources
 from fleet.prove.quota import barred
 from fleet.prove.room import standing
-from fleet.prove.shares import share
+from fleet.prove.shares import flavor_share
 from fleet.providers.installed import image_of, installed
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_OPERATOR
@@ -231,20 +231,22 @@ def _queue(case: Case) -> Iterator[Reason]:
         yield Reason("its queue has no quota of this pool")
         return
     whole = _ask(case).times(pod.count)
-    if not (lacking := barred(whole, pod.queue or None, pod.namespace or None, queues, case.nodes.host)):
+    if not (lacking := barred(whole, pod.queue or None, pod.namespace or None, case.settings, case.nodes.host)):
         return
     names = [team] if team else list(queues.teams)
     edits = [_object_edit(f"set label {QUEUE_LABEL}: {name}", queue=name) for name in names]
-    part = share(case.nodes.host)
+    kind = "flavor" if (flavor := queues.flavor_of(case.nodes.host.name)) else "pool"
+    flavor = flavor or case.nodes.host.name
+    part = flavor_share(case.settings, queues, flavor)
     need = max(whole.gpus, math.ceil(whole.cpu.request / part.cpu), math.ceil(whole.memory.request / part.memory))
     for name in names:
-        quotas = [quota.pool for quota in queues.teams[name].quotas]
+        quotas = [quota.name for quota in queues.teams[name].quotas]
         at = ("queues", "teams", name, "quotas")
-        if case.nodes.host.name in quotas:
-            edits.append(_stack_edit(case, (*at, quotas.index(case.nodes.host.name), "nominal"), need))
+        if flavor in quotas:
+            edits.append(_stack_edit(case, (*at, quotas.index(flavor), "nominal"), need))
         else:
             given = [quota.model_dump(mode="json", by_alias=True, exclude_unset=True) for quota in queues.teams[name].quotas]
-            edits.append(_stack_edit(case, at, [*given, {"pool": case.nodes.host.name, "nominal": need}]))
+            edits.append(_stack_edit(case, at, [*given, {kind: flavor, "nominal": need}]))
     yield Reason(f"its queue never admits it: {lacking.partition('; ')[0]}", tuple(edits))
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from fleet.facts.scheduling import DEFAULT_QUEUE
 from fleet.prove.placement import Ask, Host
-from fleet.prove.shares import share
+from fleet.prove.shares import Share, flavor_share
+from fleet.settings.cluster import Cluster
 from fleet.settings.jobs import team_of
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.queues import Queues, Quota
@@ -20,8 +21,9 @@ def queue_of(queue: str | None, namespace: str | None, queues: Queues | None) ->
     return queue or team_of(namespace or "", queues) or None
 
 
-def barred(ask: Ask, queue: str | None, namespace: str | None, queues: Queues | None, host: Host) -> str:
-    """Why a job would wait forever for a pool, and how to fix that. Empty if its queue can admit it."""
+def barred(ask: Ask, queue: str | None, namespace: str | None, cluster: Cluster, host: Host) -> str:
+    """Why a job would wait forever for a pool of a cluster, and how to fix that. Empty if its queue can admit it."""
+    queues = cluster.queues
     waits = queue_of(queue, namespace, queues)
     if waits is None:
         return ""
@@ -30,21 +32,24 @@ def barred(ask: Ask, queue: str | None, namespace: str | None, queues: Queues | 
     team, lacking = _team(waits, namespace, queues)
     if lacking:
         return lacking
-    quota = next((each for each in queues.teams[team].quotas if each.pool == host.name), None)
-    return _short(ask, team, quota, queues, host) if quota else f"team {team} has no quota of it; add one, or name another pool"
+    flavor = queues.flavor_of(host.name) or host.name
+    quota = next((each for each in queues.teams[team].quotas if each.name == flavor), None)
+    if quota is None:
+        return f"team {team} has no quota of it; add one, or name another pool"
+    return _short(ask, team, quota, queues, host, flavor_share(cluster, queues, flavor))
 
 
 def most(team: str, quota: Quota, queues: Queues) -> int:
-    """The most units of a pool that one job of the team can get while no other job uses any."""
+    """The most units of a pool or flavor that one job of the team can get while no other job uses any."""
     if queues.cohort is None:
         return quota.nominal
-    everything = quota.nominal + _lent(team, quota.pool, queues)
+    everything = quota.nominal + _lent(team, quota.name, queues)
     return everything if quota.borrow is None else min(everything, quota.nominal + quota.borrow)
 
 
-def _lent(team: str, pool: str, queues: Queues) -> int:
-    """The most units of a pool that the other teams lend."""
-    others = (quota for name, _, quota in queues.quotas() if name != team and quota.pool == pool)
+def _lent(team: str, flavor: str, queues: Queues) -> int:
+    """The most units of a pool or flavor that the other teams lend."""
+    others = (quota for name, _, quota in queues.quotas() if name != team and quota.name == flavor)
     return sum(quota.nominal if quota.lend is None else quota.lend for quota in others)
 
 
@@ -61,25 +66,24 @@ def _team(queue: str, namespace: str | None, queues: Queues) -> tuple[str, str]:
     return team, f"namespace {namespace} has the queue of team {team}, not {queue}; name that one" if wrong else ""
 
 
-def _short(ask: Ask, team: str, quota: Quota, queues: Queues, host: Host) -> str:
+def _short(ask: Ask, team: str, quota: Quota, queues: Queues, host: Host, part: Share) -> str:
     """The resources of which a job asks for more than its team can get in a pool. Empty if it gets enough."""
     units = most(team, quota, queues)
-    rows = tuple(_rows(ask, units, host))
+    rows = tuple(_rows(ask, units, host, part))
     if not (lacking := [(asked, has) for wanted, left, asked, has in rows if wanted > left]):
         return ""
     wants, gets = (" and ".join(each) for each in zip(*lacking, strict=True))
     if queues.cohort is None:
         how, fix = "and nobody to borrow from", "raise nominal"
-    elif units < quota.nominal + _lent(team, quota.pool, queues):
+    elif units < quota.nominal + _lent(team, quota.name, queues):
         how, fix = "with what it may borrow", "raise borrow"
     else:
         how, fix = "with all that others lend", "raise nominal, or what they lend"
     return f"team {team} has {gets} of it {how}, the job asks for {wants}; {fix}, or ask for less"
 
 
-def _rows(ask: Ask, units: int, host: Host) -> Iterator[tuple[int, int, str, str]]:
+def _rows(ask: Ask, units: int, host: Host, part: Share) -> Iterator[tuple[int, int, str, str]]:
     """(asked, available, both in words) of each resource. A unit includes its share of CPU and memory."""
-    part = share(host)
     cpu, memory = units * part.cpu, units * part.memory
     yield ask.gpus, units, f"{ask.gpus} {host.counted}", f"{units} {host.counted}"
     yield ask.cpu.request, cpu, f"{cpu_text(ask.cpu.request)} CPU", f"{cpu_text(cpu)} CPU"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleet.facts.offer import for_runners
-from fleet.prove.placement import Host
+from fleet.prove.placement import Host, pool_host
+from fleet.settings.cluster import Cluster
+from fleet.settings.queues import Queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +24,9 @@ def share(host: Host) -> Share:
     return Share(
         min(max(offer.cpu, 0) // units for offer, units in offers), min(max(offer.memory, 0) // units for offer, units in offers)
     )
+
+
+def flavor_share(cluster: Cluster, queues: Queues, flavor: str) -> Share:
+    """The share of a ResourceFlavor: the least that any of its pools leaves for one unit."""
+    shares = [share(pool_host(cluster, pool)) for pool in queues.pools_of(flavor)]
+    return Share(min(each.cpu for each in shares), min(each.memory for each in shares))

@@ -1,4 +1,4 @@
-"""Kueue's objects for a cluster: a flavor for each pool, a ClusterQueue for each team, its LocalQueues, and priorities.
+"""Kueue's objects for a cluster: flavors of pools, a ClusterQueue for each team, its LocalQueues, and priorities.
 
 Pure functions from the settings to plain manifests (kueue.x-k8s.io/v1beta2). A team's quota of CPU and memory follows its quota
 of GPUs: a team with half of a pool's units also gets half of the CPU and memory that the pool's nodes leave to pods. So neither
@@ -21,8 +21,7 @@ from fleet.facts.scheduling import (
     SchedulingProfile,
     flavor_labels,
 )
-from fleet.prove.placement import pool_hosts
-from fleet.prove.shares import Share, share
+from fleet.prove.shares import Share, flavor_share
 from fleet.providers.registry import PROVIDERS
 from fleet.render.manifest import Manifest, manifest
 from fleet.settings.cluster import Cluster
@@ -48,7 +47,7 @@ class TeamQueue:
 
 @dataclass(frozen=True, slots=True)
 class QueueObjects:
-    """Kueue's objects for a cluster: priorities, a flavor for each pool that has a quota, and each team's objects by its name."""
+    """Kueue's objects for a cluster: priorities, the flavors that have a quota, and each team's objects by its name."""
 
     priorities: tuple[Manifest, ...]
     flavors: tuple[Manifest, ...]
@@ -63,14 +62,14 @@ class QueueObjects:
 
 
 def queue_objects(name: str, cluster: Cluster, queues: Queues) -> QueueObjects:
-    """All of Kueue's objects for the queues of the cluster `name`. A pool gets a flavor only if a team has a quota of it."""
+    """All of Kueue's objects for the queues of the cluster `name`. A flavor exists only if a team has a quota of it."""
     profile = PROVIDERS[cluster.provider].profile
-    pools: dict[str, Pool] = {pool: cluster.pools[pool] for pool in cluster.pools if pool in queues.pools}
-    hosts = pool_hosts(cluster)
-    shares = {pool: share(hosts[pool]) for pool in pools}
+    names = queues.flavor_names(cluster.pools)
+    pools: dict[str, dict[str, Pool]] = {each: {pool: cluster.pools[pool] for pool in queues.pools_of(each)} for each in names}
+    shares = {each: flavor_share(cluster, queues, each) for each in names}
     return QueueObjects(
         priorities=tuple(map(workload_priority, JOB_PRIORITIES)),
-        flavors=tuple(flavor(pool, settings, name, profile) for pool, settings in pools.items()),
+        flavors=tuple(flavor(each, held, name, profile) for each, held in pools.items()),
         teams={
             team: TeamQueue(
                 cluster_queue(team, settings, queues, pools, shares),
@@ -81,30 +80,36 @@ def queue_objects(name: str, cluster: Cluster, queues: Queues) -> QueueObjects:
     )
 
 
-def flavor(name: str, pool: Pool, cluster: str, profile: SchedulingProfile) -> Manifest:
-    """ResourceFlavor of a pool: the labels and taints of its nodes, and the tolerations that its Jobs get.
+def flavor(name: str, pools: Mapping[str, Pool], cluster: str, profile: SchedulingProfile) -> Manifest:
+    """ResourceFlavor of one pool or of several: the labels and taints of their nodes, and the tolerations that its Jobs get.
 
-    Kueue does not admit a Job here whose selector names another pool. A Job without a selector gets the selector of this pool.
+    Kueue does not admit a Job here whose selector names another pool. A Job without a selector gets the labels that the pools
+    have in common as its selector, and among them is a label that no other pool has.
     """
-    taints = [{"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in pool.node_taints(profile)]
+    own = "" if name in pools else name
+    labels = [flavor_labels(pool.node_labels(cluster, each, profile, own), profile).items() for each, pool in pools.items()]
+    taints = dict.fromkeys(taint for pool in pools.values() for taint in pool.node_taints(profile))
+    tolerations = dict.fromkeys(each for pool in pools.values() for each in profile.pod_tolerations(pool.capacity))
     spec = {
-        "nodeLabels": flavor_labels(pool.node_labels(cluster, name, profile), profile),
-        "nodeTaints": taints,
-        "tolerations": manifests(profile.pod_tolerations(pool.capacity)),
+        "nodeLabels": {key: value for key, value in labels[0] if all((key, value) in other for other in labels)},
+        "nodeTaints": [{"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in taints],
+        "tolerations": manifests(tuple(tolerations)),
     }
     return manifest(API, "ResourceFlavor", name, spec=spec)
 
 
-def cluster_queue(name: str, team: Team, queues: Queues, pools: Mapping[str, Pool], shares: Mapping[str, Share]) -> Manifest:
+def cluster_queue(
+    name: str, team: Team, queues: Queues, pools: Mapping[str, Mapping[str, Pool]], shares: Mapping[str, Share]
+) -> Manifest:
     """ClusterQueue of a team, in one resource group. Every pool has CPU and memory, and Kueue allows each in one group only.
 
     Kueue's webhook requires that each flavor lists all resources in the same order, with 0 of those that its pool lacks. The
     provider waits until the queue is active. It is inactive while a flavor is missing.
     """
-    resources = sorted({pools[quota.pool].resource for quota in team.quotas})
+    of = {quota.name: next(iter(pools[quota.name].values())).resource for quota in team.quotas}
+    resources = sorted(set(of.values()))
     flavors = [
-        {"name": quota.pool, "resources": _quotas(quota, pools[quota.pool], shares[quota.pool], resources)}
-        for quota in team.quotas
+        {"name": quota.name, "resources": _quotas(quota, of[quota.name], shares[quota.name], resources)} for quota in team.quotas
     ]
     namespaces = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": sorted(team.namespaces)}
     spec: dict[str, Any] = {
@@ -140,7 +145,7 @@ def workload_priority(priority: Priority) -> Manifest:
     return made | {"value": priority.value, "description": priority.meaning}
 
 
-def _quotas(quota: Quota, pool: Pool, each: Share, resources: list[str]) -> list[Manifest]:
+def _quotas(quota: Quota, own: str, each: Share, resources: list[str]) -> list[Manifest]:
     def amounts(name: str, of: Mapping[str, int | None], text: Any = str) -> Manifest:
         return {"name": name} | {limit: text(units) for limit, units in of.items() if units is not None}
 
@@ -148,5 +153,5 @@ def _quotas(quota: Quota, pool: Pool, each: Share, resources: list[str]) -> list
     return [
         amounts("cpu", limits, lambda units: cpu_text(units * each.cpu)),
         amounts("memory", limits, lambda units: memory_text(units * each.memory)),
-        *(amounts(name, limits if name == pool.resource else {"nominalQuota": 0}) for name in resources),
+        *(amounts(name, limits if name == own else {"nominalQuota": 0}) for name in resources),
     ]

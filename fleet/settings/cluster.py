@@ -186,6 +186,10 @@ class Cluster(Model):
         sets = self.runners.items()
         return {name: runner for name, runner in sets if isinstance(runner, PodRunner) and pool in runner.ordered}
 
+    def flavor_of(self, pool: str) -> str:
+        """The queue flavor of several pools that has this one; empty if none has it."""
+        return self.queues.flavor_of(pool) if self.queues is not None else ""
+
     @property
     def has_placeholders(self) -> bool:
         """Whether a pool has placeholder pods."""
@@ -279,19 +283,24 @@ class Cluster(Model):
 
     def _shared_with_queues(self) -> Iterator[str]:
         """Warnings about pools that are too small for runner sets and queues together. Runners are not in any queue."""
-        for name in self.pools:
-            handed = self.queues.nominal(name) if self.queues is not None else 0
-            asked = sum(runner.gpus * runner.span.max for runner in self.pod_sets(name).values())
+        queues = self.queues
+        if queues is None:
+            return
+        for name in queues.flavor_names(self.pools):
+            held, handed = queues.pools_of(name), queues.nominal(name)
+            sets = {each: runner for pool in held for each, runner in self.pod_sets(pool).items()}
+            asked = sum(runner.gpus * runner.span.max for runner in sets.values())
             kept = sum(
                 each.units
                 for each in self.workloads.values()
-                if isinstance(each, PoolWorkload) and each.stands and each.pool == name
+                if isinstance(each, PoolWorkload) and each.stands and each.pool in held
             )
-            most, resource = units(self.pools[name]), self.pools[name].resource
+            most, resource = sum(units(self.pools[pool]) for pool in held), self.pools[held[0]].resource
+            called = f"{'pool' if name in self.pools else 'flavor'} {name}"
             if handed and asked + kept and handed + asked + kept > most:
                 users = [f"runner sets may ask for {asked}"] * bool(asked) + [f"workloads keep {kept}"] * bool(kept)
                 yield (
-                    f"pool {name}: of its {most} {resource} {' and '.join(users)}, and queues hand out {handed}; "
+                    f"{called}: of its {most} {resource} {' and '.join(users)}, and queues hand out {handed}; "
                     "later jobs wait for a node, even Jobs that their queue has admitted"
                 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -70,6 +70,9 @@ class Reservation(Model):
 
 class Pool(Model):
     """A GPU pool. All its types have the same GPU model and count, so that the same pods fit all of them."""
+
+    LABELED: ClassVar[bool] = True
+    """Whether the program sets the labels of the pool's nodes."""
 
     instance_types: Annotated[tuple[GpuType, ...], Field(min_length=1)]
     capacity: Capacity
@@ -210,8 +213,11 @@ class Pool(Model):
         spot = profile.spot_taint if self.capacity == hardware.SPOT else None
         return (profile.gpu_taint, *((spot,) if spot is not None else ()))
 
-    def node_labels(self, cluster: str, name: str, profile: SchedulingProfile) -> dict[str, str]:
-        """Every label of the pool's nodes: those of the stack file first, then those of the program."""
+    def node_labels(self, cluster: str, name: str, profile: SchedulingProfile, flavor: str = "") -> dict[str, str]:
+        """Every label of the pool's nodes: those of the stack file first, then those of the program.
+
+        `flavor` is the queue flavor that has the pool and others, if there is one.
+        """
         return self.labels | pool_labels(
             cluster=cluster,
             pool=name,
@@ -223,6 +229,7 @@ class Pool(Model):
             plugin_config=config_name(self),
             mig_config=f"all-{self.sharing.profile}" if isinstance(self.sharing, Mig) else "",
             mps=isinstance(self.sharing, Mps),
+            flavor=flavor,
         )
 
 

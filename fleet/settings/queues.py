@@ -7,12 +7,12 @@ pkg/webhooks).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fleet.settings.model import DnsLabel, Model, problem
+from fleet.settings.model import DnsLabel, Model, problem, require_once
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import Pool, require_pool
 
@@ -24,16 +24,42 @@ Amount = Annotated[int, Field(ge=0)]
 """Units of the pool's resource: GPUs, or shares of them."""
 
 
-class Quota(Model):
-    """A team's quota of one pool, in units of the pool's resource."""
+class Flavor(Model):
+    """Several pools that a team's quota counts as one, so that a Job runs in the first of them that has a node for it."""
 
-    pool: str
+    pools: Annotated[tuple[str, ...], Field(min_length=2)]
+    """The first choice first (docs/fallback.md)."""
+
+    @model_validator(mode="after")
+    def _each_pool_once(self) -> Self:
+        """Refuse a pool given twice."""
+        require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+        return self
+
+
+class Quota(Model):
+    """A team's quota of one pool or of one flavor, in units of the resource of its nodes."""
+
+    pool: str | None = None
+    flavor: str | None = None
     nominal: Amount
     """The team's own quota. It is available again once other teams have returned what they borrowed."""
     borrow: Amount | None = None
     """Maximum units that the team borrows from others. Default: all unused units."""
     lend: Amount | None = None
     """Maximum units that other teams may borrow. Default: all unused units."""
+
+    @property
+    def name(self) -> str:
+        """The name of its ResourceFlavor in Kueue: that of the pool or the flavor."""
+        return self.pool or self.flavor or ""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        """Refuse a quota of no pool and no flavor, or of both."""
+        if (self.pool is None) is (self.flavor is None):
+            raise problem("queue_quota", "a quota is of one pool or of one flavor; give one of the two", at=("pool",))
+        return self
 
     @model_validator(mode="after")
     def _lends_its_own(self) -> Self:
@@ -63,7 +89,7 @@ class Team(Model):
 
     namespaces: Annotated[tuple[TeamNamespace, ...], Field(min_length=1)]
     quotas: Annotated[tuple[Quota, ...], Field(min_length=1, max_length=_FLAVORS)]
-    """Kueue tries the pools in this order. A team cannot use a pool that is not listed."""
+    """Kueue tries the pools and flavors in this order. A team cannot use a pool that is not listed."""
     strategy: Literal["BestEffortFIFO", "StrictFIFO"] = "BestEffortFIFO"
     """BestEffortFIFO lets a Job that fits overtake an older one that does not."""
     weight: Annotated[int, Field(ge=0)] = 1
@@ -72,12 +98,15 @@ class Team(Model):
 
     @model_validator(mode="after")
     def _one_quota_a_pool(self) -> Self:
-        """Refuse a pool given twice: a ClusterQueue has each flavor once."""
-        pools = [quota.pool for quota in self.quotas]
-        for index, pool in enumerate(pools):
-            if pool in pools[:index]:
+        """Refuse a pool or flavor given twice: a ClusterQueue has each flavor once."""
+        names = [quota.name for quota in self.quotas]
+        for index, quota in enumerate(self.quotas):
+            if quota.name in names[:index]:
+                kind = "pool" if quota.pool is not None else "flavor"
                 raise problem(
-                    "queue_pool_twice", "the team has a quota of this pool already; remove one", at=("quotas", str(index), "pool")
+                    "queue_pool_twice",
+                    f"the team has a quota of this {kind} already; remove one",
+                    at=("quotas", str(index), kind),
                 )
         return self
 
@@ -88,6 +117,7 @@ class Queues(Model):
     cohort: DnsLabel | None = None
     fair_sharing: bool = False
     """Whether the team that borrows least for its weight borrows next. Otherwise the oldest Job borrows next."""
+    flavors: dict[DnsLabel, Flavor] = Field(default_factory=dict)
     teams: Annotated[dict[DnsLabel, Team], Field(min_length=1)]
 
     @property
@@ -98,11 +128,23 @@ class Queues(Model):
     @property
     def pools(self) -> frozenset[str]:
         """Pools that have a quota of any team."""
-        return frozenset(quota.pool for _, _, quota in self.quotas())
+        return frozenset(pool for _, _, quota in self.quotas() for pool in self.pools_of(quota.name))
 
-    def nominal(self, pool: str) -> int:
-        """The sum of all teams' quotas of a pool. Borrowing does not exceed it."""
-        return sum(quota.nominal for _, _, quota in self.quotas() if quota.pool == pool)
+    def flavor_names(self, pools: Iterable[str]) -> tuple[str, ...]:
+        """The names of the ResourceFlavors that have a quota, in the order of the cluster's `pools`."""
+        return tuple(dict.fromkeys(self.flavor_of(pool) or pool for pool in pools if pool in self.pools))
+
+    def pools_of(self, flavor: str) -> tuple[str, ...]:
+        """The pools of a ResourceFlavor, the first choice first: a flavor has several, and each other pool is its own."""
+        return self.flavors[flavor].pools if flavor in self.flavors else (flavor,)
+
+    def flavor_of(self, pool: str) -> str:
+        """The flavor of several pools that has this one; empty if none has it."""
+        return next((name for name, flavor in self.flavors.items() if pool in flavor.pools), "")
+
+    def nominal(self, flavor: str) -> int:
+        """The sum of all teams' quotas of a ResourceFlavor. Borrowing does not exceed it."""
+        return sum(quota.nominal for _, _, quota in self.quotas() if quota.name == flavor)
 
     def quotas(self) -> Iterator[tuple[str, int, Quota]]:
         """(team, index, quota) of every team's quotas."""
@@ -177,23 +219,70 @@ class Queues(Model):
 
 
 def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
-    """Refuse quotas of unknown pools, and quotas whose sum is larger than a pool. Raises a settings problem.
+    """Refuse quotas of unknown pools and flavors, and quotas whose sum is larger than their pools. Raises a settings problem.
 
     A pool has its maximum number of nodes, each of the type with the fewest units.
     """
+    _require_flavors(queues, pools)
     handed: Counter[str] = Counter()
     for team, index, quota in queues.quotas():
         at = ("queues", "teams", team, "quotas", str(index))
-        require_pool("queue_pool", quota.pool, pools, at=(*at, "pool"))
-        handed[quota.pool] += quota.nominal
-        most = units(pools[quota.pool])
-        if handed[quota.pool] > most:
+        if quota.pool is not None:
+            require_pool("queue_pool", quota.pool, pools, at=(*at, "pool"))
+            if flavor := queues.flavor_of(quota.pool):
+                raise problem(
+                    "queue_pool_in_flavor",
+                    f"the pool belongs to flavor {flavor}, whose quotas count its units; write flavor: {flavor}",
+                    at=(*at, "pool"),
+                )
+        elif quota.flavor not in queues.flavors:
+            known = ", ".join(queues.flavors)
+            fix = f"name one of: {known}" if known else "there is none; add one to queues.flavors"
+            raise problem("queue_flavor", f"no flavor has that name; {fix}", at=(*at, "flavor"))
+        held = queues.pools_of(quota.name)
+        handed[quota.name] += quota.nominal
+        most = sum(units(pools[pool]) for pool in held)
+        if handed[quota.name] > most:
+            what = f"pool {quota.name}" if quota.pool is not None else f"flavor {quota.name}"
             raise problem(
                 "queue_nominal",
-                f"teams have {handed[quota.pool]} of pool {quota.pool} together, which has {most} {pools[quota.pool].resource} "
-                "at most; lower nominal, or raise the pool's nodes.max",
+                f"teams have {handed[quota.name]} of {what} together, which has {most} {pools[held[0]].resource} "
+                f"at most; lower nominal, or raise nodes.max of {'the pool' if quota.pool is not None else 'its pools'}",
                 at=(*at, "nominal"),
             )
+
+
+def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
+    """Refuse flavors of unknown or different pools, pools of two flavors, and flavors that Kueue or nobody could use."""
+    used = {quota.flavor for _, _, quota in queues.quotas()}
+    taken: dict[str, str] = {}
+    for name, flavor in queues.flavors.items():
+        at = ("queues", "flavors", name)
+        if name in pools:
+            raise problem(
+                "flavor_name", "a pool has that name, and Kueue names its flavor after it; rename the flavor", at=at, value=name
+            )
+        if name not in used:
+            raise problem("flavor_unused", "no team has a quota of it; add one with this flavor, or remove the flavor", at=at)
+        first = pools.get(flavor.pools[0])
+        for index, pool in enumerate(flavor.pools):
+            here = (*at, "pools", str(index))
+            require_pool("flavor_pool", pool, pools, at=here)
+            if (other := taken.setdefault(pool, name)) != name:
+                raise problem("flavor_pool_twice", f"flavor {other} has the pool already; remove one", at=here)
+            if first is not None and (pools[pool].accelerator, pools[pool].sharing) != (first.accelerator, first.sharing):
+                raise problem(
+                    "flavor_mixed",
+                    f"its GPUs, or how it shares them, differ from those of pool {flavor.pools[0]}, and a quota counts one "
+                    "kind of units; give each kind its own flavor",
+                    at=here,
+                )
+            if not pools[pool].LABELED:
+                raise problem(
+                    "flavor_labels",
+                    "the program does not label the nodes of this pool, so Kueue cannot tell them by flavor; use quotas of pools",
+                    at=here,
+                )
 
 
 def units(pool: Pool) -> int:

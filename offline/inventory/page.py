@@ -94,7 +94,8 @@ def _pool(settings: Cluster, name: str, found: Iterable[User]) -> Row:
     pool: Any = settings.pools[name]
     here = [user for user in found if user.pool == name]
     most = sum(user.most * user.gpus for user in here if not user.queue)
-    most += settings.queues.nominal(name) if settings.queues is not None else 0
+    if settings.queues is not None:
+        most += settings.queues.nominal(settings.queues.flavor_of(name) or name)
     held = units(pool)
     return (
         code(name),
@@ -195,9 +196,10 @@ def _teams(settings: Cluster) -> Iterator[Row]:
     if settings.queues is None:
         return
     for team, _, quota in settings.queues.quotas():
-        takes = f"{_units(quota.nominal, settings.pools[quota.pool].resource)} of its own"
+        pools = settings.queues.pools_of(quota.name)
+        takes = f"{_units(quota.nominal, settings.pools[pools[0]].resource)} of its own"
         namespaces = _codes(settings.queues.teams[team].namespaces)
-        yield code(team), "team queue", namespaces, code(quota.pool), takes, "Jobs of the team", _NONE, _NONE, _NONE, _NONE
+        yield code(team), "team queue", namespaces, _codes(pools), takes, "Jobs of the team", _NONE, _NONE, _NONE, _NONE
 
 
 _SET = ("set", "runs-on", "runner group", ">runners", "runners are")

@@ -198,7 +198,7 @@ def node_labels(cluster: str, settings: Cluster, name: str, pool: Pool) -> dict[
     if isinstance(pool, DescribedPool):
         return dict(pool.selector)
     profile = PROVIDERS[settings.provider].profile
-    labels = pool.node_labels(cluster, name, profile)
+    labels = pool.node_labels(cluster, name, profile, settings.flavor_of(name))
     if "plugin" in provided()[settings.provider]:
         labels[OKE_NO_PLUGIN_LABEL] = "false" if settings.enablement == GPU_PLUGIN_ADDON else "true"
     return labels

@@ -2044,8 +2044,64 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "queue-nominal-beyond-pool": (
         "gpu-ci:clusters.usw2.queues.teams.vision.quotas.0.nominal",
-        "teams have 3 of pool t4 together, which has 2 nvidia.com/gpu at most; lower nominal, or raise the pool's nodes.max",
+        "teams have 3 of pool t4 together, which has 2 nvidia.com/gpu at most; lower nominal, or raise nodes.max of the pool",
         "2",
+    ),
+    "queue-quota-of-nothing": (
+        "gpu-ci:clusters.usw2.queues.teams.research.quotas.1.pool",
+        "a quota is of one pool or of one flavor; give one of the two",
+        "",
+    ),
+    "queue-flavor-unknown": (
+        "gpu-ci:clusters.usw2.queues.teams.research.quotas.1.flavor",
+        "no flavor has that name; name one of: t4",
+        '"a10g"',
+    ),
+    "queue-pool-of-a-flavor": (
+        "gpu-ci:clusters.usw2.queues.teams.research.quotas.1.pool",
+        "the pool belongs to flavor t4, whose quotas count its units; write flavor: t4",
+        '"t4-more"',
+    ),
+    "queue-nominal-beyond-flavor": (
+        "gpu-ci:clusters.usw2.queues.teams.research.quotas.0.nominal",
+        "teams have 5 of flavor t4 together, which has 4 nvidia.com/gpu at most; lower nominal, or raise nodes.max of its pools",
+        "5",
+    ),
+    "flavor-name-of-a-pool": (
+        "gpu-ci:clusters.usw2.queues.flavors.a10g",
+        "a pool has that name, and Kueue names its flavor after it; rename the flavor",
+        '"a10g"',
+    ),
+    "flavor-unused": (
+        "gpu-ci:clusters.usw2.queues.flavors.t4",
+        "no team has a quota of it; add one with this flavor, or remove the flavor",
+        '{"pools": ["t4-spot", "t4-more"]}',
+    ),
+    "flavor-pool-unknown": (
+        "gpu-ci:clusters.usw2.queues.flavors.t4.pools.1",
+        "no pool of that name in this cluster; name one of: t4-spot, t4-more, a10g",
+        '"t4-ondemand"',
+    ),
+    "flavor-pool-repeated": (
+        "gpu-ci:clusters.usw2.queues.flavors.t4.pools",
+        "a pool is given twice; remove one",
+        '["t4-spot", "t4-spot"]',
+    ),
+    "flavor-pool-twice": (
+        "gpu-ci:clusters.usw2.queues.flavors.more.pools.0",
+        "flavor t4 has the pool already; remove one",
+        '"t4-more"',
+    ),
+    "flavor-mixed": (
+        "gpu-ci:clusters.usw2.queues.flavors.t4.pools.1",
+        "its GPUs, or how it shares them, differ from those of pool t4-spot, and a quota counts one kind of "
+        "units; give each kind its own flavor",
+        '"a10g"',
+    ),
+    "flavor-without-labels": (
+        "gpu-ci:clusters.lab.queues.flavors.t4.pools.0",
+        "the program does not label the nodes of this pool, so Kueue cannot tell them by flavor; use quotas of pools",
+        '"old"',
     ),
     "queue-pool-twice": (
         "gpu-ci:clusters.usw2.queues.teams.research.quotas.1.pool",

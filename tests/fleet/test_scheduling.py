@@ -19,6 +19,7 @@ from fleet.facts.offer import allocatable, least
 from fleet.facts.scheduling import (
     EKS_EFFECT,
     EKS_PROFILE,
+    FLAVOR_LABEL,
     GPU_RESOURCE,
     GPU_TOLERATION,
     IDLE_DELAY_TAG,
@@ -230,8 +231,15 @@ LABELS = pool_labels(
 
 
 PROMISED = {entry.key for entry in VOCABULARY if entry.kind == "label" and entry.standing in (Standing.OURS, Standing.ALIAS)}
-# Not on every pool: a config of the plugin's chart, what the autoscaler on AWS looks for, and OKE's switch for its own plugin.
-SOMETIMES = {PLUGIN_CONFIG_LABEL, EKS_PROFILE.accelerator_label, OKE_NO_PLUGIN_LABEL, MIG_CONFIG_LABEL, MPS_LABEL}
+# Not on every pool: configs of charts, what the autoscaler on AWS looks for, OKE's switch for its own plugin, a queue flavor.
+SOMETIMES = {
+    PLUGIN_CONFIG_LABEL,
+    EKS_PROFILE.accelerator_label,
+    OKE_NO_PLUGIN_LABEL,
+    MIG_CONFIG_LABEL,
+    MPS_LABEL,
+    FLAVOR_LABEL,
+}
 
 
 @pytest.mark.parametrize(

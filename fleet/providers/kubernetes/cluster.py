@@ -28,6 +28,8 @@ class NodeTaint(Model):
 class DescribedPool(Pool):
     """GPU nodes that exist already. The settings describe them for the proofs; the program changes nothing of them."""
 
+    LABELED: ClassVar[bool] = False
+
     capacity: Literal["on-demand", "spot"] = "on-demand"
     image: Literal["al2023-nvidia", "bottlerocket-nvidia", "oke-gpu", "ubuntu", "talos", "passthrough"]
     """Kind of node image: which of driver and container toolkit the nodes have (docs/layers.md)."""
@@ -55,7 +57,7 @@ class DescribedPool(Pool):
         """As in the base class: the taints that the settings name."""
         return tuple(Taint(taint.key, taint.value, Effect(taint.effect)) for taint in self.taints)
 
-    def node_labels(self, cluster: str, name: str, profile: SchedulingProfile) -> dict[str, str]:
+    def node_labels(self, cluster: str, name: str, profile: SchedulingProfile, flavor: str = "") -> dict[str, str]:
         """As in the base class: the labels that the settings name."""
         return dict(self.selector)
 

@@ -46,7 +46,7 @@ def groups(name: str, cluster: TalosCluster) -> Iterator[Group]:
         yield Group("system", f"system hosts of {name}", cluster.system.hosts, PLAIN, Patch(labels=labels))
     for pool_name, pool in cluster.pools.items():
         patch = Patch(
-            labels=pool.node_labels(name, pool_name, TALOS_PROFILE),
+            labels=pool.node_labels(name, pool_name, TALOS_PROFILE, cluster.flavor_of(pool_name)),
             taint=TALOS_PROFILE.gpu_taint,
             kernel_modules=KERNEL_MODULES,
             sysctls=_BPF_SYSCTL if has_container_cli(cluster.talos_version) else {},

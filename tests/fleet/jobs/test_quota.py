@@ -209,7 +209,7 @@ def test_a_job_is_barred_if_and_only_if_an_idle_kueue_keeps_it_out(drawn: tuple[
     let_in = kueue.submit(team, Job(asks, of)) is not None
     event(f"let in: {let_in}")
     namespace = cluster.queues.teams[team].namespaces[0]
-    told = barred(job.ask, team, namespace, cluster.queues, pool_host(cluster, of))
+    told = barred(job.ask, team, namespace, cluster, pool_host(cluster, of))
     assert (told == "") is let_in, told
 
 
