@@ -13,7 +13,7 @@ from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
 from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES, QUEUE_LABEL, QUEUE_PRIORITY_LABEL
 from fleet.render.queues import queue_objects
 from fleet.settings.cluster import Cluster
-from fleet.settings.queues import Preemption, Quota, Team
+from fleet.settings.queues import Flavor, Preemption, Quota, Team
 from tests.builders import pool
 from tests.docs.inside import stack
 from tests.docs.markdown import ROOT, fences
@@ -23,7 +23,7 @@ from tests.fleet.test_pod_security import violations
 
 PAGE = ROOT / "docs" / "queues.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-SETTINGS, MANIFEST = (
+SETTINGS, FLAVORS, MANIFEST = (
     YAML(typ="safe", pure=True).load(fence.text) for fence in fences() if fence.page == PAGE and fence.language == "yaml"
 )
 JOB = Job({"cpu": Fraction(4), "memory": Fraction(16 * 2**30), "nvidia.com/gpu": Fraction(1)})
@@ -57,6 +57,13 @@ def owns(made: Kueue) -> dict[str, int]:
     return {name: int(queue.limits["a10g", "nvidia.com/gpu"].nominal) for name, queue in made.queues.items()}
 
 
+def test_the_flavor_of_several_pools_loads_and_has_the_units_of_both() -> None:
+    held = of(FLAVORS["queues"], {"t4-spot": pool(nodes={"max": 3}, capacity="spot"), "t4-ondemand": pool(nodes={"max": 1})})
+    queues = held.clusters["usw2"].queues
+    assert queues is not None
+    assert (queues.pools_of("t4"), queues.nominal("t4")) == (("t4-spot", "t4-ondemand"), 4)
+
+
 def test_one_team_with_work_gets_what_the_others_lend():
     made = kueue()
     for _ in range(12):
@@ -88,7 +95,7 @@ def test_without_fair_sharing_the_numbers_would_be_others():
 
 
 def test_the_page_names_every_key_of_the_settings():
-    keys = {field.alias for model in (Team, Quota, Preemption) for field in model.model_fields.values()}
+    keys = {field.alias for model in (Team, Quota, Preemption, Flavor) for field in model.model_fields.values()}
     assert [key for key in keys if f"`{key}`" not in TEXT and f".{key}`" not in TEXT] == []
 
 
