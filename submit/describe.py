@@ -41,7 +41,12 @@ class Described:
     requirements: Annotated[str | None, typer.Option(help="What the task is, in words: chooses GPUs and memory.")] = None
     stack: Annotated[str | None, typer.Option(help="Bind it to the best pool of this stack, or refuse it if none fits.")] = None
     cluster: Annotated[str | None, typer.Option(help="In this cluster of the stack.")] = None
-    pool: Annotated[str | None, typer.Option(help="In this pool of the stack, with its GPU type, spot and shares.")] = None
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="In this pool of the stack, with its GPU type, spot and shares; repeat the option for the next choices."
+        ),
+    ] = None
     spot: Annotated[bool, typer.Option("--spot", help="Allow spot machines.")] = False
     shared: Annotated[bool, typer.Option("--shared", help="A share of a GPU instead of a whole one.")] = False
     queue: Annotated[str | None, typer.Option(help="Kueue's LocalQueue in which it waits.")] = None
@@ -71,7 +76,7 @@ class Described:
             placed = place_job(fleet, job, cluster=self.cluster, pool=self.pool)
         except JobError as error:
             raise InputError("\n".join(_lines(error))) from error
-        return placed.manifest(), [*said, f"placed in {placed.chosen.name}, {placed.chosen.price} USD/h a node", *placed.remarks]
+        return placed.manifest(), [*said, f"placed in {placed.place}", *placed.remarks]
 
     def _read(self, file: Path) -> tuple[Object, list[str]]:
         """The Job of a file. Raises InputError if another option describes a Job too."""

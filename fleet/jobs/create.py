@@ -26,14 +26,15 @@ def create_gpu_job(
     *,
     fleet: Fleet | None = None,
     cluster: str | None = None,
-    pool: str | None = None,
+    pool: str | Sequence[str] | None = None,
     **options: Unpack[JobOptions],
 ) -> Manifest:
     """A valid `batch/v1` Job as plain data. This function sends nothing to a cluster.
 
-    With a `fleet` the job is bound to the fleet's cheapest pool that holds it. `cluster` and `pool` limit the choice. Without a
-    fleet the job selects nodes by the label of their GPU. A `pool` implies `gpu_type`, `spot` and `shared`; without one, the GPU
-    type is v100. `memory` and `cpu` are limits of the whole job ("16Gi", "8000m"). docs/jobs.md explains the other arguments.
+    With a `fleet` the job is bound to the fleet's cheapest pool that holds it. `cluster` and `pool` limit the choice. Of
+    several pools it runs in the first that has a node for it, and each must hold it. Without a fleet the job
+    selects nodes by the label of their GPU. A `pool` implies `gpu_type`, `spot` and `shared`; without one, the GPU type is v100.
+    `memory` and `cpu` are limits of the whole job ("16Gi", "8000m"). docs/jobs.md explains the other arguments.
     Raises JobError with every wrong argument, and JobRefusedError with a reason for each pool if none holds the job.
     """
     implied = {} if fleet is None else pool_options(fleet, cluster, pool)

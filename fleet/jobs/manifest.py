@@ -16,6 +16,7 @@ from fleet.facts.scheduling import (
     QUEUE_LABEL,
     SAFE_TO_EVICT,
     TASK,
+    node_choice,
 )
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem
@@ -27,6 +28,7 @@ from fleet.providers.target import Target
 from fleet.settings.model import cpu_text, is_label_value, memory_text
 
 Manifest = dict[str, Any]
+REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
@@ -90,7 +92,7 @@ def _anywhere(ask: GpuAsk) -> Target:
         raise JobError((JobProblem("gpu_count", "several_shares", why, str(ask.gpus)),))
     capacity = "spot" if ask.spot else "on-demand"
     held = dict.fromkeys(each for row in PROVIDERS.values() for each in row.profile.pod_tolerations(capacity))
-    return Target({}, tuple(held), "", ask.unplaced_resource, mounts_shm=True)
+    return Target([], tuple(held), "", ask.unplaced_resource, mounts_shm=True)
 
 
 def _pod(job: GpuJobSpec, target: Target) -> Manifest:
@@ -102,8 +104,7 @@ def _pod(job: GpuJobSpec, target: Target) -> Manifest:
         "enableServiceLinks": False,
         "imagePullSecrets": [{"name": name} for name in given.pull_secrets],
         "runtimeClassName": target.runtime_class,
-        "nodeSelector": _selector(job.ask, target),
-        "affinity": _affinity(job.ask, bound=bool(target.selector)),
+        **_nodes(job.ask, target),
         "tolerations": manifests(target.tolerations),
         "securityContext": CONFINED_POD
         | {
@@ -149,31 +150,37 @@ def _variables(job: GpuJobSpec) -> Iterator[Manifest]:
         yield {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
 
 
-def _selector(ask: GpuAsk, target: Target) -> dict[str, str]:
-    """Labels that a node must have: the pool's or the GPU's, and the machine's if the job names one machine."""
-    gpu = dict(target.selector) or ({ACCELERATOR_LABEL: PROFILES[ask.gpu_type].accelerator} if len(ask.gpu_types) == 1 else {})
-    return gpu | ({INSTANCE_TYPE_LABEL: ask.instance_types[0]} if len(ask.instance_types) == 1 else {})
-
-
-def _affinity(ask: GpuAsk, *, bound: bool) -> Manifest:
-    """The requirements that a node selector cannot express: one of several values, values to avoid, and preferences."""
-    required = []
-    if len(ask.instance_types) > 1:
-        required.append(_one_of(INSTANCE_TYPE_LABEL, list(ask.instance_types)))
-    if not bound and len(ask.gpu_types) > 1:
-        required.append(_one_of(ACCELERATOR_LABEL, [PROFILES[name].accelerator for name in ask.gpu_types]))
-    if not bound and not ask.spot:
-        # A node without the label is not in one of our pools, so its capacity type is not known.
-        required.append({"key": CAPACITY_LABEL, "operator": "NotIn", "values": ["spot"]})
-    found: Manifest = {}
-    if required:
-        found["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [{"matchExpressions": required}]}
+def _nodes(ask: GpuAsk, target: Target) -> Manifest:
+    """The node selector and the affinity: the labels of the pools or of the GPU, and of the machine types that the job names."""
+    bound = bool(target.selectors)
+    found = node_choice(target.selectors)
+    gpu = {ACCELERATOR_LABEL: PROFILES[ask.gpu_type].accelerator} if not bound and len(ask.gpu_types) == 1 else {}
+    machine = {INSTANCE_TYPE_LABEL: ask.instance_types[0]} if len(ask.instance_types) == 1 else {}
+    affinity: Manifest = found.get("affinity", {}).get("nodeAffinity", {})
+    if required := list(_required(ask, bound=bound)):
+        # A node must fit one whole term, so each term has what the job requires of every node.
+        for term in affinity.setdefault(REQUIRED, {"nodeSelectorTerms": [{"matchExpressions": []}]})["nodeSelectorTerms"]:
+            term["matchExpressions"] += required
     if not bound and ask.prefer:
-        found["preferredDuringSchedulingIgnoredDuringExecution"] = [
+        affinity[PREFERRED] = [
             {"weight": weight, "preference": {"matchExpressions": [_one_of(ACCELERATOR_LABEL, [PROFILES[name].accelerator])]}}
             for name, weight in ask.gpu_types.items()
         ]
-    return {"nodeAffinity": found} if found else {}
+    return {
+        "nodeSelector": found.get("nodeSelector", {}) | gpu | machine,
+        "affinity": {"nodeAffinity": affinity} if affinity else {},
+    }
+
+
+def _required(ask: GpuAsk, *, bound: bool) -> Iterator[Manifest]:
+    """The requirements that a node selector cannot express: one of several values, and values to avoid."""
+    if len(ask.instance_types) > 1:
+        yield _one_of(INSTANCE_TYPE_LABEL, list(ask.instance_types))
+    if not bound and len(ask.gpu_types) > 1:
+        yield _one_of(ACCELERATOR_LABEL, [PROFILES[name].accelerator for name in ask.gpu_types])
+    if not bound and not ask.spot:
+        # A node without the label is not in one of our pools, so its capacity type is not known.
+        yield {"key": CAPACITY_LABEL, "operator": "NotIn", "values": ["spot"]}
 
 
 def _one_of(label: str, values: list[str]) -> Manifest:

@@ -6,19 +6,20 @@ queued job also needs enough quota: its team's own, or quota that the team may b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fleet.facts import hardware
 from fleet.facts.errors import shown
 from fleet.facts.pricing import Money
+from fleet.facts.scheduling import flavor_selector
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
 from fleet.jobs.manifest import Manifest, manifest
 from fleet.jobs.profiles import PROFILES, gpu_type
 from fleet.jobs.spec import GpuJobSpec
-from fleet.prove.placement import Fit, Host, fit, node_price, pool_hosts, unfit
+from fleet.prove.placement import Fit, Host, fit, node_price, pool_host, pool_hosts, unfit
 from fleet.prove.quota import barred, queue_of
 from fleet.providers.fleet import Fleet
 from fleet.providers.target import Target, pool_target
@@ -75,6 +76,7 @@ class Candidate:
 class JobPlacement:
     """A job and the pool that runs it. `others` are the other pools, the best first, those that cannot hold the job last.
 
+    `behind` are pools that run it too, in their order: those that the job names after the first, or those of its queue's flavor.
     In a team's namespace the job is in the team's queue, even if it names none.
     """
 
@@ -82,29 +84,75 @@ class JobPlacement:
     chosen: Candidate
     target: Target
     others: tuple[Candidate, ...]
+    behind: tuple[Candidate, ...] = ()
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Warnings to the job's owner."""
-        return tuple(remarks(self.job.ask, self.chosen))
+        return tuple(dict.fromkeys(each for pool in (self.chosen, *self.behind) for each in remarks(self.job.ask, pool)))
+
+    @property
+    def place(self) -> str:
+        """Its pools in words, with the price of a node of each."""
+        return ", then ".join(f"{each.name}, {each.price} USD/h a node" for each in (self.chosen, *self.behind))
 
     def manifest(self) -> Manifest:
         """The Job, bound to the pool."""
         return manifest(self.job, self.target)
 
 
-def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool: str | None = None) -> JobPlacement:
+Pools = str | Sequence[str] | None
+"""The pool of a job, or several in order. None or no pool for any."""
+
+
+def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool: Pools = None) -> JobPlacement:
     """Place a job in the best pool of the stack that holds it, or of one `cluster` or `pool`.
 
-    Raises JobRefusedError with a reason for each pool if none holds the job, and JobError for a cluster or pool that does not
-    exist.
+    With several pools the job runs in the first of them that has a node for it, and each must hold it. Raises JobRefusedError
+    with a reason for each pool that cannot hold the job, and JobError for a cluster or pool that does not exist.
     """
     queue, namespace = job.given.queue, job.given.namespace
     asked = candidates(fleet, job.ask, cluster=cluster, pool=pool, queue=queue, namespace=namespace)
-    chosen = choose(asked, f"{job.name} ({job.ask})")
-    settings: Cluster = fleet.clusters[chosen.cluster]
-    others = tuple(each for each in asked if each is not chosen)
-    return JobPlacement(_queued(job, settings.queues), chosen, pool_target(settings, chosen.pool), others)
+    what = f"{job.name} ({job.ask})"
+    named = tuple(_together(asked, names, what)) if len(names := _names(pool)) > 1 else (choose(asked, what),)
+    settings: Cluster = fleet.clusters[named[0].cluster]
+    queued = _queued(job, settings.queues)
+    flavor = settings.flavor_of(named[0].pool) if queued.given.queue else ""
+    held = settings.queues.pools_of(flavor) if settings.queues is not None and flavor else ()
+    if queued.given.queue and len(named) > 1 and {*names} != {*held}:
+        raise JobError((JobProblem("pool", "queue_pools", _ONE_FLAVOR, ", ".join(names)),))
+    behind = named[1:]
+    if held:
+        target = replace(pool_target(settings, *held), selectors=[flavor_selector(flavor)])
+        of = {each.pool: each for each in candidates(fleet, job.ask, cluster=named[0].cluster, pool=held)}
+        behind = tuple(of[name] for name in held if name != named[0].pool)
+    else:
+        target = pool_target(settings, *(each.pool for each in named))
+    others = tuple(each for each in asked if each not in (named[0], *behind))
+    return JobPlacement(queued, named[0], target, others, behind)
+
+
+_ONE_FLAVOR = (
+    "Kueue binds a Job to one pool or to one flavor of several pools; name all pools of one flavor (queues.flavors), or one pool"
+)
+
+
+def _names(pool: Pools) -> tuple[str, ...]:
+    return (pool,) if isinstance(pool, str) else tuple(pool or ())
+
+
+def _together(asked: tuple[Candidate, ...], names: Sequence[str], what: str) -> Iterator[Candidate]:
+    """The candidates of these pools in one cluster, in this order. Raises JobRefusedError if no cluster has all for the job."""
+    problems = []
+    for cluster in dict.fromkeys(each.cluster for each in asked):
+        here = {each.pool: each for each in asked if each.cluster == cluster}
+        wrong = [JobProblem(each.name, "placement", "; ".join(each.reasons)) for each in here.values() if each.reasons]
+        wrong += [JobProblem(cluster, "placement", f"has no pool {name}; name another") for name in names if name not in here]
+        if not wrong:
+            yield from (here[name] for name in names)
+            return
+        problems += wrong
+    raise JobRefusedError(tuple(problems), f"not every pool of the list can hold {what}:")
 
 
 def _queued(job: GpuJobSpec, queues: Queues | None) -> GpuJobSpec:
@@ -127,34 +175,37 @@ def candidates(
     ask: GpuAsk,
     *,
     cluster: str | None = None,
-    pool: str | None = None,
+    pool: Pools = None,
     queue: str | None = None,
     namespace: str | None = None,
 ) -> tuple[Candidate, ...]:
-    """Every pool of the stack, or of one `cluster` or `pool`: the best first, those that cannot hold the job last.
+    """Every pool of the stack, of one `cluster`, or named in `pool`: the best first, those that cannot hold the job last.
 
     A job of a `queue` or of a team's `namespace` needs a pool for which that team has enough quota. Raises JobError for a cluster
     or pool that does not exist.
     """
-    _require(fleet, cluster, pool)
+    names = _names(pool)
+    _require(fleet, cluster, names)
     found = [
         _candidate(ask, name, settings, host, (queue, namespace))
         for name, settings in fleet.clusters_by_name()
         if cluster in (None, name)
         for pool_name, host in pool_hosts(settings).items()
-        if pool in (None, pool_name)
+        if not names or pool_name in names
     ]
     able = sorted((each for each in found if not each.reasons), key=lambda each: each.rank)
     return (*able, *(each for each in found if each.reasons))
 
 
-def _require(fleet: Fleet, cluster: str | None, pool: str | None) -> None:
+def _require(fleet: Fleet, cluster: str | None, names: Iterable[str]) -> None:
     if cluster is not None and cluster not in fleet.clusters:
         message = f"the stack has no cluster of that name; name one of: {', '.join(fleet.clusters)}"
         raise JobError((JobProblem("cluster", "cluster", message, shown(cluster)),))
     meant = [settings for name, settings in fleet.clusters_by_name() if cluster in (None, name)]
     known = dict.fromkeys(name for settings in meant for name in settings.pools)
-    if pool is not None and pool not in known:
+    for pool in names:
+        if pool in known:
+            continue
         message = f"no pool has that name; name one of: {', '.join(known)}" if known else "there is no pool; add one to the stack"
         raise JobError((JobProblem("pool", "pool", message, shown(pool)),))
 
@@ -165,24 +216,54 @@ def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, waits: 
     gpu = options_of(pool)["gpu_type"]
     weight = ask.gpu_types.get(gpu, 0)
     if gpu in ask.gpu_types:
-        reasons = (*_reasons(ask, pool, host, fits), *filter(None, (barred(ask, *waits, settings, host),)))
+        reasons = (
+            *_reasons(ask, pool, host, fits),
+            *filter(None, (barred(ask, *waits, settings, host),)),
+            *_of_flavor(ask, settings, host.name, queue_of(*waits, settings.queues)),
+        )
     else:
         reasons = (_other_gpu(ask, pool),)
     return Candidate(cluster, host.name, pool, host, fits, node_price(settings, host), weight, reasons)
 
 
-def pool_options(fleet: Fleet, cluster: str | None, pool: str | None) -> dict[str, Any]:
-    """The options that a job gets from the `pool` that it names: `gpu_type`, `spot` and `shared`.
+def _of_flavor(ask: GpuAsk, settings: Cluster, pool: str, queue: str | None) -> Iterator[str]:
+    """Why the other pools of a pool's flavor cannot hold a queued job: Kueue may admit it to any of them."""
+    if queue is None or settings.queues is None or not (flavor := settings.flavor_of(pool)):
+        return
+    for name in settings.queues.pools_of(flavor):
+        if name != pool:
+            host = pool_host(settings, name)
+            fits = tuple(fit(ask, machine, host) for machine in host.machines)
+            yield from (
+                f"pool {name} of the same flavor {flavor}: {each}" for each in _reasons(ask, settings.pools[name], host, fits)
+            )
 
-    Without `cluster` these are the options on which all pools of that name agree. Empty if no pool has that name.
+
+def pool_options(fleet: Fleet, cluster: str | None, pool: Pools) -> dict[str, Any]:
+    """The options that a job gets from the `pool` or pools that it names: `gpu_type`, `spot` and `shared`.
+
+    Without `cluster` these are the options on which all pools of that name agree. Empty if no pool has such a name.
     """
-    asked = [
-        options_of(settings)
-        for name, held in fleet.clusters_by_name()
-        for pool_name, settings in held.pools.items()
-        if cluster in (None, name) and pool_name == pool
-    ]
-    return {name: value for name, value in asked[0].items() if all(each[name] == value for each in asked)} if asked else {}
+    options = []
+    for wanted in _names(pool):
+        asked = [
+            options_of(settings)
+            for name, held in fleet.clusters_by_name()
+            for pool_name, settings in held.pools.items()
+            if cluster in (None, name) and pool_name == wanted
+        ]
+        options.append(
+            {name: value for name, value in asked[0].items() if all(each[name] == value for each in asked)} if asked else {}
+        )
+    return agreed(options)
+
+
+def agreed(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The options of a job over several pools, from those of each: what they agree on, and spot if one pool is spot."""
+    if not options:
+        return {}
+    found = {name: value for name, value in options[0].items() if all(each.get(name) == value for each in options)}
+    return found | ({"spot": True} if any(each.get("spot") for each in options) else {})
 
 
 def options_of(pool: Pool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet.facts.errors import Problem
 from fleet.jobs import GpuJobSpec, JobError, JobPlacement, JobProblem, gpu_job, place_job
-from fleet.jobs.place import options_of
+from fleet.jobs.place import agreed, options_of
 from fleet.jobs.rules import IN_PYTHON
 from fleet.prove.placement import PlacementError
 from fleet.prove.room import Refusal
@@ -36,10 +36,10 @@ _IN_YAML = "write secretEnv: {NAME: [secret, key]}"
 
 
 def place_stack_job(fleet: Fleet, cluster: str, name: str) -> JobPlacement:
-    """Place a job in the pool that it names, or in the best pool with its GPU. Raises JobRefusedError if no pool holds it."""
+    """Place a job in the pools that it names, or in the best pool with its GPU. Raises JobRefusedError if no pool holds it."""
     settings: Cluster = fleet.clusters[cluster]
     wanted = settings.jobs[name]
-    return place_job(fleet, specification(name, wanted, settings.pools), cluster=cluster, pool=wanted.pool)
+    return place_job(fleet, specification(name, wanted, settings.pools), cluster=cluster, pool=wanted.ordered)
 
 
 def specification(name: str, wanted: StackJob, pools: Mapping[str, Any]) -> GpuJobSpec:
@@ -51,8 +51,9 @@ def specification(name: str, wanted: StackJob, pools: Mapping[str, Any]) -> GpuJ
     given |= {key: memory_text(given[key]) for key in ("memory", "scratch", "shm") if key in given}
     if wanted.cpu is not None:
         given["cpu"] = cpu_text(wanted.cpu)
-    if (pool := given.pop("pool", None)) is not None:
-        given |= options_of(pools[pool])
+    for key in ("pool", "pools"):
+        given.pop(key, None)
+    given |= agreed([options_of(pools[pool]) for pool in wanted.ordered])
     try:
         return gpu_job(name, **given)
     except JobError as error:

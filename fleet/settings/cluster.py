@@ -253,7 +253,7 @@ class Cluster(Model):
             yield "runners: the cluster has none, so it runs no job; add one"
             return
         others = queued | {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
-        others |= {job.pool for job in self.jobs.values() if job.pool is not None}
+        others |= {pool for job in self.jobs.values() for pool in job.ordered}
         used = self.runner_pools | others
         chosen = {job.gpu_type for job in self.jobs.values()} - {None}
         for name in self.pools:

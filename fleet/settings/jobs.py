@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES
 from fleet.settings.caches import Cache
-from fleet.settings.model import Cpu, DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, problem
+from fleet.settings.model import Cpu, DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, problem, require_once
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_pool
 from fleet.settings.queues import Queues
@@ -37,8 +37,10 @@ class StackJob(Model):
     secret_env: dict[str, tuple[str, str]] = Field(default_factory=dict)
     """Variables by name: a Secret of the namespace and a key in it. The values are never in the stack's settings or state."""
     pool: str | None = None
+    pools: tuple[str, ...] = ()
+    """Instead of a pool: several, the first choice first. Each must hold the job (docs/fallback.md)."""
     gpu_type: str | None = None
-    """Instead of a pool: the job runs in the cheapest pool of the cluster with this GPU that holds it."""
+    """Instead of pools: the job runs in the cheapest pool of the cluster with this GPU that holds it."""
     gpus: Annotated[int, Field(ge=1)] = 1
     """GPUs, or shares if the pool shares its GPUs."""
     cpu: Cpu | None = None
@@ -63,17 +65,23 @@ class StackJob(Model):
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
 
     @property
+    def ordered(self) -> tuple[str, ...]:
+        """The pools that it names, the first choice first. None with gpuType."""
+        return self.pools if self.pool is None else (self.pool,)
+
+    @property
     def claims(self) -> tuple[str, ...]:
         """The claims that the job mounts, each once."""
         return tuple(dict.fromkeys(filter(None, (self.cache, self.workspace))))
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
-        """Refuse a job that names no pool and no gpuType, or both."""
-        if (self.pool is None) is (self.gpu_type is None):
+        """Refuse a job that does not name exactly one of pool, pools and gpuType, and a pool given twice."""
+        if sum((self.pool is not None, bool(self.pools), self.gpu_type is not None)) != 1:
             # The error does not show the job, because its variables may be secrets.
-            raise problem("job_place", "a job needs either pool or gpuType; set one of them", private=True)
-        if self.pool is not None:
+            raise problem("job_place", "a job needs pool, pools or gpuType; set one of them", private=True)
+        require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+        if self.ordered:
             for key, given in (("spot", self.spot), ("shared", self.shared)):
                 if given:
                     raise problem(
@@ -97,8 +105,8 @@ def require_jobs(
         at = ("jobs", name)
         if name in workloads and workloads[name].namespace == job.namespace:
             raise problem("job_name", f"a workload has that name in namespace {job.namespace}; rename one", at=at, value=name)
-        if job.pool is not None:
-            require_pool("job_pool", job.pool, pools, at=(*at, "pool"))
+        for index, pool in enumerate(job.ordered):
+            require_pool("job_pool", pool, pools, at=(*at, *(("pool",) if job.pool is not None else ("pools", str(index)))))
         here = [cache for cache, settings in caches.items() if job.namespace in settings.namespaces]
         if job.cache is not None and job.cache not in here:
             raise problem(

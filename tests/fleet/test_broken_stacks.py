@@ -2500,12 +2500,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "job-without-place": (
         "gpu-ci:clusters.usw2.jobs.train",
-        "a job needs either pool or gpuType; set one of them",
+        "a job needs pool, pools or gpuType; set one of them",
         "",
+    ),
+    "job-pools-repeated": (
+        "gpu-ci:clusters.usw2.jobs.train.pools",
+        "a pool is given twice; remove one",
+        '["t4", "t4"]',
     ),
     "job-in-two-places": (
         "gpu-ci:clusters.usw2.jobs.train",
-        "a job needs either pool or gpuType; set one of them",
+        "a job needs pool, pools or gpuType; set one of them",
         "",
     ),
     "job-spot-of-a-pool": (
