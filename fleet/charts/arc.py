@@ -154,8 +154,8 @@ def runner_set(
 
     The default is the labels of the runner's pools. `tolerations` are those that the nodes need. `runtime_class` is the
     RuntimeClass that the pod must name to get GPUs, or empty. `resource` is the extended resource that the nodes advertise.
-    `mounts_shm` says whether the pod may mount its own /dev/shm. `usd_per_hour` is the price of the runner's part of a node, empty
-    if it is unknown.
+    `mounts_shm` says whether the pod may mount its own /dev/shm. `usd_per_hour` is the price of the runner's part of a node,
+    empty if it is unknown.
     """
     pod = _runner_pod(runner, tolerations, resource, mounts_shm, usd_per_hour) | (
         {"runtimeClassName": runtime_class} if runtime_class else {}

@@ -316,7 +316,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-role": (
         "gpu-ci:clusters.usw2.pools.t4.role",
-        "must be 'burst' or 'release'; correct it",
+        "must be 'burst', 'release' or 'fallback'; correct it",
         '"ci"',
     ),
     "unknown-nat": (
