@@ -737,6 +737,7 @@ _EKS = tuple(
                 kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1", imageSize="25Gi"
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
+            "gpu-any": runner(pools=["t4", "apart"]),
         },
         **enablement,
         **delivery,
@@ -850,7 +851,7 @@ _OKE = (
             )
         },
         runners={
-            "oci-a100": oke_runner(pool="a100"),
+            "oci-a100": oke_runner(pools=["a100"]),
             "cncf": {key: value for key, value in vm_per_job(launcher="cncf").items() if key != "image"}
             | {"places": [{"region": "us-sanjose-1", "availabilityDomains": [SAN_JOSE], "subnet": "ocid1.subnet.oc1..example"}]},
         },

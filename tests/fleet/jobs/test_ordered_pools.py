@@ -45,7 +45,6 @@ def test_its_pods_run_in_all_its_pools_and_prefer_the_first() -> None:
     found = placed(stack(), "spot", "steady", instance_type=["g4dn.2xlarge", "g4dn.4xlarge"])
     assert (found.chosen.pool, [each.pool for each in found.behind]) == ("spot", ["steady"])
     assert found.place == f"usw2/spot, {found.chosen.price} USD/h a node, then usw2/steady, {found.behind[0].price} USD/h a node"
-    assert found.chosen.price.usd < found.behind[0].price.usd
     affinity = spec(found)["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term["matchExpressions"] == [
