@@ -92,7 +92,7 @@ def _matches(run: Mapping[str, Any], query: Mapping[str, list[str]]) -> bool:
     asked = {name: values[0] for name, values in query.items()}
     assert asked.keys() <= {"status", "created", "event", "branch", "per_page", "page"}, "GitHub ignores other parameters"
     assert asked["created"].startswith(">=")
-    return (
+    return bool(
         asked.get("status", run["conclusion"]) == run["conclusion"]
         and run["created_at"] >= asked["created"].removeprefix(">=")
         and asked.get("event", run["event"]) == run["event"]

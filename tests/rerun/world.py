@@ -86,6 +86,11 @@ class World(NamedTuple):
     """Events that were delivered and stay in the channel."""
 
 
+@cache
+def _step(worker: Any, reply: Any) -> Any:
+    return ACTION.step(worker, reply, SPOT)
+
+
 @dataclass(frozen=True)
 class Rules:
     """What is checked: our machine, and what the model assumes. The defaults are what the action does."""
@@ -95,18 +100,13 @@ class Rules:
     """The state in which a worker starts, for an event about this attempt, 0 for a sweep."""
     sweep: bool = True
     prompt: bool = True
-    """Between the last look and the call, a request apart, no whole attempt runs and no newer run appears."""
+    """Between the last look and the call, a moment apart, no whole attempt runs and no newer run appears."""
     workers: int = 2
     """How many workers run at a time. The workflow's concurrency group allows one; the proof does not rest on it."""
 
 
 MOST = {"reruns": 2, "crashes": 2, "copies": 1}
 """How often people rerun, workers crash and events come again in one search."""
-
-
-@cache
-def _step(worker: Any, reply: Any) -> Any:
-    return ACTION.step(worker, reply, SPOT)
 
 
 def owed(world: World) -> bool:
@@ -179,12 +179,15 @@ def _worker(world: World, rules: Rules, at: At) -> Iterator[tuple[str, World]]:
         done = world._replace(attempt=world.attempt + 1, running=True, ours=world.ours + 1)
         yield "a worker asks: rerun; GitHub starts it", _advanced(done, rules, at, Answer.ACCEPTED)
         if world.crashes < MOST["crashes"]:
-            failed = {"crashes": world.crashes + 1}
+            crashes = world.crashes + 1
             yield (
                 "a worker asks: rerun; GitHub starts it, its answer is lost",
-                _advanced(done._replace(**failed), rules, at, Answer.UNCLEAR),
+                _advanced(done._replace(crashes=crashes), rules, at, Answer.UNCLEAR),
             )
-            yield "a worker asks: rerun; GitHub never gets it", _advanced(world._replace(**failed), rules, at, Answer.UNCLEAR)
+            yield (
+                "a worker asks: rerun; GitHub never gets it",
+                _advanced(world._replace(crashes=crashes), rules, at, Answer.UNCLEAR),
+            )
 
 
 def _advanced(world: World, rules: Rules, at: At, reply: Any) -> World:
