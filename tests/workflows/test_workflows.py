@@ -114,7 +114,9 @@ def test_no_run_is_started_with_rights_for_code_of_others(path):
     assert "issue_comment" not in triggers
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.name not in (BY_HAND, RERUN, *ON_GPUS)], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.name not in (BY_HAND, RERUN, *ON_GPUS)], ids=lambda path: path.name
+)
 def test_two_runs_of_one_pull_request_do_not_meet(path):
     assert "pull_request.number" in (group := workflow(path.name)["concurrency"]["group"]) or "head_branch" in group
 
