@@ -731,8 +731,10 @@ _EKS = tuple(
                 cdi=True,
             ),
             "shared": pool(cdi=True, sharing=sharing, instanceTypes=types),
+            "spot": pool(cdi=True, capacity="spot"),
         },
         runners={
+            "gpu-spot": runner(pool="spot", rerunOn="gpu-t4"),
             "gpu-t4": runner(
                 kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1", imageSize="25Gi"
             ),
@@ -790,9 +792,13 @@ _OKE = (
         pools={
             "a10": oke_pool(
                 disk="300Gi", labels={"example.com/team": "ml"}, cdi=False, image="oke-gpu", zones=[SAN_JOSE], placeholders=1
-            )
+            ),
+            "spot": oke_pool(capacity="spot", instanceTypes=["VM.GPU3.1"]),
+            "v100": oke_pool(instanceTypes=["VM.GPU3.1"]),
         },
         runners={
+            "oci-spot": oke_runner(pool="spot", rerunOn="oci-v100"),
+            "oci-v100": oke_runner(pool="v100"),
             "oci-a10": oke_runner(
                 kind="pod",
                 gpus=1,

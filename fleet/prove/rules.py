@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fleet.facts.errors import Problem, shown
+from fleet.facts.hardware import SPOT
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.registry import PROVIDERS
+from fleet.settings.pool import Pool
 from fleet.settings.reading import standing
-from fleet.settings.runner import GENERIC_LABELS
+from fleet.settings.runner import GENERIC_LABELS, PodRunner
 
 _MAX_CLUSTER = 28
 """An IAM role name has at most 64 characters. The longest is <cluster>-control-plane-eksRole-role and eight that Pulumi adds."""
@@ -152,6 +154,50 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
             elif folded not in GENERIC_LABELS and (owner := owners.setdefault(folded, this)) != this:
                 message = f"label '{label}' already selects set {owner}, so a runs-on would be ambiguous; remove it or rename it"
                 yield Violation("label_unique", message, at, labels)
+
+
+def _reruns(fleet: Fleet) -> Iterator[Violation]:
+    """Jobs that spot interrupted run again on a set of pods in the same group: no spot, the same GPU, and as many of them."""
+    for cluster, name, runner in fleet.runner_sets():
+        if not isinstance(runner, PodRunner) or runner.rerun_on is None:
+            continue
+        at, pools = ("clusters", cluster, "runners", name, "rerunOn"), _pools_of(fleet, cluster, runner)
+        if all(pool.capacity != SPOT for pool in pools.values()):
+            yield Violation(
+                "rerun_without_spot", "no pool of this class is spot, so no interruption ends its jobs; remove it", at
+            )
+        group = fleet.group_of(runner)
+        sets = [
+            (found, there, other)
+            for there, found, other in fleet.runner_sets()
+            if isinstance(other, PodRunner) and fleet.group_of(other) == group
+        ]
+        if runner.rerun_on not in (known := dict.fromkeys(found for found, _, _ in sets if found != name)):
+            names = f"name one of: {', '.join(known)}" if known else "add one, or remove this"
+            yield Violation("rerun_set", f"group {group} has no other set of pods with this name; {names}", at)
+            continue
+        own = next(iter(pools.values()))
+        for _, there, other in (each for each in sets if each[0] == runner.rerun_on):
+            for pool_name, pool in _pools_of(fleet, there, other).items():
+                if pool.capacity == SPOT:
+                    message = f"its pool {pool_name} is spot, and a rerun happens only once; name a set without spot pools"
+                    yield Violation("rerun_on_spot", message, at)
+                if (_gpu(pool), pool.sharing) != (_gpu(own), own.sharing) or other.gpus < runner.gpus:
+                    message = (
+                        f"its runners have {other.gpus}x {_gpu(pool)}, and jobs of this class need {runner.gpus}x {_gpu(own)}; "
+                        "name a set with the same GPUs and at least as many"
+                    )
+                    yield Violation("rerun_gpus", message, at)
+
+
+def _pools_of(fleet: Fleet, cluster: str, runner: PodRunner) -> dict[str, Pool]:
+    return {name: fleet.clusters[cluster].pools[name] for name in runner.ordered}
+
+
+def _gpu(pool: Pool) -> str:
+    machine = pool.machines[0]
+    shared = f" by {pool.sharing.strategy}" if pool.sharing is not None else ""
+    return f"{machine.gpu.name if machine.gpu else 'GPU'} {machine.gpu_memory_mib / 1024:.0f}Gi{shared}"
 
 
 def _tenancies(fleet: Fleet) -> Iterator[Violation]:
@@ -298,6 +344,7 @@ _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _deployment,
     _generic_labels,
     _runner_sets,
+    _reruns,
     _tenancies,
     _holdings,
     _build_caches,

@@ -149,6 +149,8 @@ class PodRunner(RunnerPod):
     """Several pools, the first choice first (docs/fallback.md)."""
     image_size: Memory | None = None
     """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""
+    rerun_on: str | None = None
+    """The runner set without spot pools on which interrupted jobs of this class run again (docs/rerun.md)."""
 
     @property
     def ordered(self) -> tuple[str, ...]:

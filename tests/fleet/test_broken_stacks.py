@@ -85,7 +85,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-runner": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.runnerGroup",
-        "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool, pools, imageSize",
+        "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool, pools, imageSize, "
+        "rerunOn",
         '"gpu"',
     ),
     "unknown-key-cpu": (
@@ -168,6 +169,32 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "pool t4-spot shares its GPUs in another way, and a runner requests one resource; give both pools the same "
         "sharing, or write a class for each",
         '"t4-shared"',
+    ),
+    "rerun-unknown": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.rerunOn",
+        "group default has no other set of pods with this name; name one of: gpu-t4-ondemand",
+        '"gpu-t4-again"',
+    ),
+    "rerun-alone": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.rerunOn",
+        "group default has no other set of pods with this name; add one, or remove this",
+        '"gpu-t4"',
+    ),
+    "rerun-on-spot": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.rerunOn",
+        "its pool t4-other is spot, and a rerun happens only once; name a set without spot pools",
+        '"gpu-t4-other"',
+    ),
+    "rerun-without-spot": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.rerunOn",
+        "no pool of this class is spot, so no interruption ends its jobs; remove it",
+        '"gpu-t4-again"',
+    ),
+    "rerun-gpus": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.rerunOn",
+        "its runners have 1x A10G 22Gi, and jobs of this class need 1x T4 16Gi; name a set with the same GPUs and at least as "
+        "many",
+        '"gpu-a10g"',
     ),
     "fallback-spot": (
         "gpu-ci:clusters.usw2.pools.t4-ondemand.capacity",

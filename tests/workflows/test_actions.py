@@ -47,6 +47,7 @@ def test_there_are_the_actions_of_the_page():
         "job-cost",
         "kubeflow-blueprint",
         "kubeflow-gpu-cluster",
+        "rerun-once",
         "sccache",
         "setup-torch",
     ]

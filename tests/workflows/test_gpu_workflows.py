@@ -14,11 +14,12 @@ from ruamel.yaml import YAML
 from fleet.facts import versions
 from fleet.loading.config import load
 from fleet.prove.ci_workloads import CI_WORKLOADS, CiWorkload, RunsOn, proof
+from fleet.prove.reruns import BY_US
 from tests.builders import ROOT, read_stack
 from tests.workflows.load import program
 
 FOLDER = ROOT / ".github" / "workflows"
-INPUT = "${{ fromJSON(inputs.runs-on) }}"
+INPUT = f"${{{{ fromJSON({BY_US} && inputs.rerun-on || inputs.runs-on) }}}}"
 HOSTED = ("ubuntu-", "${{ vars.GPU_CI_PREVIEW_RUNNER || 'ubuntu-24.04' }}")
 """Runners that GitHub has, or that a repository's owner chooses."""
 

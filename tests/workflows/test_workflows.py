@@ -26,10 +26,13 @@ ON_GPUS = ("gpu-ddp.yml", "kubeflow-blueprints.yml", "test-gpu.yml")
 """Workflows that run on the fleet's own runners: docs/ci-workloads.md. They are called or started by hand."""
 BY_HAND = "runner-image.yml"
 """Builds the runner image. A person starts it."""
+RERUN = "rerun.yml"
+"""Reruns interrupted runs: docs/rerun.md."""
 TOKEN_WRITES = {
     "comment.yml": {"pull-requests"},
     "preview.yml": {"id-token"},
     BY_HAND: {"contents", "id-token", "pull-requests"},
+    RERUN: {"actions"},
 }
 """Rights to write that a job of each workflow may have; every other right is to read."""
 
@@ -51,7 +54,7 @@ def used(name: str, action: str) -> list[dict[str, Any]]:
 
 
 def test_there_are_the_workflows_of_a_pull_request_and_of_gpus():
-    assert {path.name for path in FILES} == {"comment.yml", "preview.yml", "pull-request.yml", BY_HAND, *ON_GPUS}
+    assert {path.name for path in FILES} == {"comment.yml", "preview.yml", "pull-request.yml", BY_HAND, RERUN, *ON_GPUS}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -111,7 +114,9 @@ def test_no_run_is_started_with_rights_for_code_of_others(path):
     assert "issue_comment" not in triggers
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.name not in (BY_HAND, *ON_GPUS)], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.name not in (BY_HAND, RERUN, *ON_GPUS)], ids=lambda path: path.name
+)
 def test_two_runs_of_one_pull_request_do_not_meet(path):
     assert "pull_request.number" in (group := workflow(path.name)["concurrency"]["group"]) or "head_branch" in group
 
@@ -220,6 +225,30 @@ def test_the_comment_follows_the_check_and_has_no_more_rights_than_it_needs():
     (job,) = held["jobs"].values()
     assert job["permissions"] == {"actions": "read", "contents": "read", "pull-requests": "write"}
     assert job["if"] == "github.event.workflow_run.event == 'pull_request'"
+
+
+# -- the rerun ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_rerun_runs_nothing_but_its_action_and_one_at_a_time():
+    held = workflow(RERUN)
+    (job,) = held["jobs"].values()
+    (step,) = job["steps"]
+    assert step["uses"] == "$/.github/actions/rerun-once"
+    assert job["permissions"] == {"actions": "write", "checks": "read"}
+    assert job["concurrency"] == {"group": "rerun", "cancel-in-progress": False}
+    assert "concurrency" not in held, "a run that is skipped must not take the place of one that waits"
+
+
+def test_the_rerun_follows_workflows_by_name_and_judges_their_files():
+    held = workflow(RERUN)
+    (job,) = held["jobs"].values()
+    (step,) = job["steps"]
+    followed = held["on"]["workflow_run"]
+    assert followed["types"] == ["completed"]
+    assert followed["workflows"] == [workflow(file)["name"] for file in step["with"]["workflows"].split()]
+    assert held["name"] not in followed["workflows"], "it would wake itself"
+    assert [each.keys() for each in held["on"]["schedule"]] == [{"cron"}], "the sweep finds what no event told"
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------

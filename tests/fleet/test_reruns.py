@@ -1,0 +1,77 @@
+"""`rerunOn`: which set takes the jobs that spot interrupted, and the `runs-on` that sends them there."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from fleet.loading.config import load
+from fleet.prove.reruns import BY_US, remarks, runs_on
+from tests.builders import ROOT, cluster, config, pool, runner
+
+SPOT = pool(capacity="spot")
+
+
+def fleet(again="gpu-t4-again", **target):
+    """A fleet whose set gpu-t4 prefers spot and reruns on another set."""
+    runners = {"gpu-t4": runner(pool=None, pools=["spot", "t4"], rerunOn=again), "gpu-t4-again": runner(**target)}
+    return load(config(clusters={"usw2": cluster(pools={"spot": SPOT, "t4": pool()}, runners=runners)}))
+
+
+def test_the_plan_prints_what_a_workflow_writes():
+    assert list(remarks(fleet())) == [
+        "usw2/gpu-t4: interrupted jobs run again on gpu-t4-again with runs-on: ${{ github.run_attempt > 1 && "
+        "github.triggering_actor == 'github-actions[bot]' && 'gpu-t4-again' || 'gpu-t4' }}"
+    ]
+
+
+def test_a_set_that_gives_more_gpus_takes_the_jobs_of_one():
+    large = config(
+        clusters={
+            "usw2": cluster(
+                pools={"spot": SPOT, "big": pool(instanceTypes=["g4dn.12xlarge"])},
+                runners={"gpu-t4": runner(pool="spot", rerunOn="gpu-t4-x4"), "gpu-t4-x4": runner(pool="big", gpus=4)},
+            )
+        }
+    )
+    assert len(list(remarks(load(large)))) == 1
+
+
+def test_a_set_with_fewer_gpus_is_refused():
+    small = config(
+        clusters={
+            "usw2": cluster(
+                pools={"spot": pool(instanceTypes=["g4dn.12xlarge"], capacity="spot"), "t4": pool()},
+                runners={"gpu-t4-x4": runner(pool="spot", gpus=4, rerunOn="gpu-t4"), "gpu-t4": runner()},
+            )
+        }
+    )
+    with pytest.raises(Exception, match="its runners have 1x T4 16Gi, and jobs of this class need 4x T4 16Gi"):
+        load(small)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "actor", "label"),
+    [
+        ("1", "ann", "gpu-t4"),
+        ("1", "github-actions[bot]", "gpu-t4"),
+        ("2", "github-actions[bot]", "gpu-t4-again"),
+        ("2", "ann", "gpu-t4"),
+        ("10", "ann", "gpu-t4"),
+    ],
+)
+def test_only_our_rerun_goes_to_the_other_set(attempt, actor, label):
+    """Evaluated as GitHub does: `>` with a number makes the text a number, `==` of texts ignores case, && and || give a side."""
+    text = runs_on("gpu-t4", "gpu-t4-again")
+    found = re.fullmatch(
+        r"\$\{\{ github\.run_attempt > (\d+) && github\.triggering_actor == '(.+?)' && '(.+?)' \|\| '(.+?)' \}\}", text
+    )
+    assert found is not None
+    more, who, again, first = found.groups()
+    assert ((json.loads(attempt) > int(more) and actor.lower() == who.lower() and again) or first) == label
+
+
+def test_the_page_shows_the_expression():
+    assert f"${{{{ {BY_US} &&" in (ROOT / "docs" / "rerun.md").read_text()

@@ -1,0 +1,35 @@
+"""`python -m tests.rerun`: search every order of events, print the counts, and what it finds in machines with a mistake."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.rerun.checker import PROPERTIES, check
+from tests.rerun.mutants import ALONE, MUTANTS
+from tests.rerun.world import MATRICES, MOST, Rules
+
+
+def main() -> int:
+    """0: every property holds, and each mistake is found. 1: not so."""
+    right = check(Rules())
+    say = sys.stdout.write
+    say(f"{right.states} states, {right.transitions} transitions, {right.seconds:.1f} s\n")
+    say(f"{len(MATRICES)} ends of a matrix of two jobs, 2 workers at a time; at most {MOST['reruns']} reruns by a person, ")
+    say(f"{MOST['crashes']} crashes, {MOST['copies']} repeated event; any number of lost and late events and of sweeps\n")
+    for name, meaning in PROPERTIES.items():
+        many = f" ({right.owed} states owe a rerun)" if name == "never lost" else ""
+        say(f"{'BROKEN' if name == right.broken else 'holds'}  {name}: {meaning}{many}\n")
+    alone = check(ALONE, ["never twice"])
+    holds = alone.broken or "holds"
+    say(f"{holds}  never twice, without the assumption about time, one worker at a time ({alone.states} states)\n")
+    missed = 0
+    for name, (rules, broken) in MUTANTS.items():
+        result = check(rules, [broken])
+        missed += not result.broken
+        say(f"\nmistake: {name}\n  breaks: {result.broken or 'nothing'}, found after {result.states} states\n")
+        say("".join(f"  {number}. {step}\n" for number, step in enumerate(result.trace, 1)))
+    return int(bool(right.broken or alone.broken or missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

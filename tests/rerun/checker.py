@@ -1,0 +1,112 @@
+"""Searches every reachable world breadth first and checks the properties in each. A violation has the shortest trace to it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from tests.rerun.world import KILLED, VETOES, Rules, World, moves, owed
+
+PROPERTIES = {
+    "never twice": "GitHub accepts at most one rerun from us",
+    "first attempt only": "we rerun no attempt that a person or we started",
+    "never superseded": "we rerun nothing while a newer run exists",
+    "never cancelled": "we rerun nothing that a person or a newer run cancelled",
+    "never needless": "we rerun only if a job was interrupted or without a runner",
+    "bounded": "a run has at most two attempts and those of people, and a worker asks at most four times",
+    "never lost": "from every world, one sweep without a crash reruns what is owed",
+}
+
+
+@dataclass
+class Result:
+    """What a search found."""
+
+    states: int = 0
+    transitions: int = 0
+    seconds: float = 0
+    broken: str = ""
+    """The property that does not hold, empty if all do."""
+    trace: list[str] = field(default_factory=list)
+    steps: set[str] = field(default_factory=set)
+    """Every kind of step that was taken."""
+    owed: int = 0
+    """Worlds in which a rerun was owed, for each of which "never lost" was checked."""
+
+
+def check(rules: Rules, properties: Collection[str] = PROPERTIES) -> Result:
+    """Search until one of the properties is violated, or through every world."""
+    begun = perf_counter()
+    result = Result()
+    first = World()
+    before: dict[World, tuple[World, str] | None] = {first: None}
+    waiting = deque([first])
+    while waiting and not result.broken:
+        world = waiting.popleft()
+        if owed(world):
+            result.owed += 1
+            if "never lost" in properties and owed(drained(world, rules)):
+                result.broken, result.trace = (
+                    "never lost",
+                    [*path(before, world), "all that is under way ends, and nothing was rerun"],
+                )
+                break
+        for name, after in moves(world, rules):
+            result.transitions += 1
+            result.steps.add(name)
+            if after not in before:
+                before[after] = (world, name)
+                waiting.append(after)
+            if (broken := violated(world, after)) & set(properties):
+                result.broken, result.trace = min(broken & set(properties)), [*path(before, world), name]
+                break
+    result.states = len(before)
+    result.seconds = perf_counter() - begun
+    return result
+
+
+def violated(world: World, after: World) -> set[str]:
+    """The properties that this step breaks."""
+    found = {"bounded"} if after.attempt > 2 + after.reruns or any(at.asked > 4 for at in after.workers) else set()
+    if after.ours > world.ours:
+        found |= {
+            name
+            for name, broken in {
+                "never twice": after.ours > 1,
+                "first attempt only": world.attempt > 1,
+                "never superseded": world.newer,
+                "never cancelled": VETOES & set(world.jobs),
+                "never needless": not KILLED & set(world.jobs),
+            }.items()
+            if broken
+        }
+    return found
+
+
+def drained(world: World, rules: Rules) -> World:
+    """The world after every worker, every waiting event and then one sweep ran to the end, with nobody else about."""
+    world = finished(world, rules)
+    while begun := [after for name, after in moves(world, rules) if "starts a worker" in name]:
+        world = finished(begun[0], rules)
+    for name, after in moves(world, rules):
+        if name == "a sweep starts":
+            return finished(after, rules)
+    return world
+
+
+def finished(world: World, rules: Rules) -> World:
+    """The world after its workers ran to their ends without a crash."""
+    while asked := [after for name, after in moves(world, rules) if name.startswith("a worker asks")]:
+        world = asked[0]
+    return world
+
+
+def path(before: dict[World, tuple[World, str] | None], world: World) -> list[str]:
+    """The steps from the first world to this one."""
+    names = []
+    while (link := before[world]) is not None:
+        world, name = link
+        names.append(name)
+    return names[::-1]

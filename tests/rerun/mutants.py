@@ -1,0 +1,79 @@
+"""Our machine with one mistake each, and the property by which the checker finds it. Each mistake was made by somebody before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tests.rerun.world import ACTION, ENDS, KILLED, SPOT, Answer, Rules, Run, State, Worker, World
+
+
+def _sees(change: Callable[[Any], Any]) -> Rules:
+    """A machine that sees each reply changed."""
+    return Rules(step=lambda world, worker, reply: ACTION.step(worker, change(reply), SPOT))
+
+
+def _run(**changes: Any) -> Rules:
+    """A machine that believes this of every run."""
+    return _sees(lambda reply: replace(reply, **changes) if isinstance(reply, Run) else reply)
+
+
+def _job(change: Callable[[Any], Any]) -> Rules:
+    """A machine that believes this of every job."""
+    return _sees(lambda reply: tuple(map(change, reply)) if isinstance(reply, tuple) else reply)
+
+
+def _once_only_looked(world: World, worker: Any, reply: Any) -> Any:
+    after = ACTION.step(worker, reply, SPOT)
+    return Worker(State.CALL, after.reason) if after.state is State.AGAIN else after
+
+
+def _by_the_payload(world: World, attempt: int) -> Any:
+    killed = attempt == 1 and KILLED & set(world.jobs)
+    return Worker(State.CALL) if killed else Worker(State.RUN if attempt == 0 else State.END)
+
+
+def _calls_again(world: World, worker: Any, reply: Any) -> Any:
+    return worker if reply is Answer.UNCLEAR else ACTION.step(worker, reply, SPOT)
+
+
+def _leaves_what_is_marked(world: World, worker: Any, reply: Any) -> Any:
+    return Worker(State.END) if world.marked and worker.state is State.RUN else ACTION.step(worker, reply, SPOT)
+
+
+def _leaves_what_failed_too(world: World, worker: Any, reply: Any) -> Any:
+    failed = isinstance(reply, tuple) and ENDS["failed"] in reply
+    return Worker(State.END) if failed else ACTION.step(worker, reply, SPOT)
+
+
+def _reclaimed(job: Any) -> Any:
+    return ENDS["reclaimed"] if "The operation was canceled." in job.annotations else job
+
+
+MUTANTS: dict[str, tuple[Rules, str]] = {
+    "counts no attempts": (_run(attempt=1), "never twice"),
+    "reruns a rerun that is interrupted too": (
+        _sees(lambda reply: replace(reply, attempt=1) if isinstance(reply, Run) and reply.attempt == 2 else reply),
+        "bounded",
+    ),
+    "does not look for a newer run": (_run(newer=False), "never superseded"),
+    "trusts the event's payload": (Rules(start=_by_the_payload), "first attempt only"),
+    "does not look again before the call": (Rules(step=_once_only_looked), "first attempt only"),
+    "calls again after a lost answer": (Rules(step=_calls_again), "never twice"),
+    "marks the run before the call": (Rules(step=_leaves_what_is_marked), "never lost"),
+    "has no sweep": (Rules(sweep=False), "never lost"),
+    "leaves a run with a real failure in it": (Rules(step=_leaves_what_failed_too), "never lost"),
+    "takes every cancellation for a reclaim": (_job(_reclaimed), "never cancelled"),
+    "reruns every failure": (
+        _job(lambda job: ENDS["lost"] if job.conclusion == "failure" else job),
+        "never needless",
+    ),
+    "reads conclusions and no annotations": (_job(lambda job: replace(job, annotations=())), "never lost"),
+}
+"""By what each does wrong: the machine, and the property that the checker must find broken."""
+
+ALONE = Rules(prompt=False, workers=1)
+"""No assumption about time, and one worker at a time, as the workflow's concurrency group has it."""
+EVERYBODY = Rules(prompt=False)
+"""No assumption about time, and two workers."""

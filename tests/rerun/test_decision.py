@@ -1,0 +1,64 @@
+"""What the rerun decides for one run: from what GitHub shows of the run and of its jobs."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+
+import pytest
+
+from tests.rerun.world import ACTION, CANCELED, ENDS, KILLED, LOST, SHUTDOWN, SPOT, VETOES, Answer, Job, Run, State, Worker
+
+Cause = ACTION.Cause
+
+FIRST = Run(1, True, False)
+
+
+@pytest.mark.parametrize("pair", list(combinations_with_replacement(ENDS, 2)))
+def test_a_run_is_rerun_if_a_job_of_it_was_killed_and_nobody_ended_it(pair):
+    killed, _ = ACTION.judged(tuple(ENDS[end] for end in pair), SPOT)
+    assert killed is (bool(KILLED & set(pair)) and not VETOES & set(pair))
+
+
+@pytest.mark.parametrize(
+    ("run", "reason"),
+    [
+        (FIRST, ""),
+        (Run(2, True, False), "it was rerun already: attempt 2"),
+        (Run(1, False, False), "it has not ended"),
+        (Run(1, True, True), "a newer run exists, which a rerun could cancel"),
+        (Run(1, True, False, "merge_group"), "the merge queue has removed it already"),
+    ],
+)
+def test_what_speaks_against_a_rerun_is_named(run, reason):
+    assert ACTION.barred(run) == reason
+    for state, onward in ((State.RUN, State.JOBS), (State.AGAIN, State.CALL)):
+        assert ACTION.step(Worker(state), run, SPOT).state is (State.END if reason else onward)
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "cause"),
+    [
+        (("gpu-t4",), (LOST,), Cause.INTERRUPTED),
+        (("gpu-t4",), ("The self-hosted runner lost communication with the server. Verify …",), Cause.INTERRUPTED),
+        (("self-hosted", "GPU-T4"), (CANCELED, SHUTDOWN), Cause.INTERRUPTED),
+        (
+            ("gpu-t4",),
+            ("The job was not acquired by Runner of type self-hosted even after multiple attempts",),
+            Cause.NO_CAPACITY,
+        ),
+        (("gpu-a10",), (LOST,), Cause.FAILED),
+        (("gpu-t4",), (SHUTDOWN, "The run was canceled by @ann."), Cause.CANCELLED),
+        (("gpu-t4",), (CANCELED,), Cause.FAILED),
+        (("gpu-t4",), (), Cause.FAILED),
+        (("gpu-t4",), ("test_x: The runner has received a shutdown signal",), Cause.FAILED),
+        (("gpu-t4",), ("The job has exceeded the maximum execution time of 60m0s",), Cause.FAILED),
+    ],
+)
+def test_githubs_own_annotations_say_why_a_job_ended(labels, annotations, cause):
+    assert ACTION.cause(Job("train", "failure", labels, annotations), SPOT) is cause
+
+
+def test_the_reason_names_the_job_and_its_cause():
+    jobs = (Job("train (a)", "failure", ("gpu-t4",), (LOST,)), Job("train (b)", "cancelled", ("gpu-t4",), (CANCELED,)))
+    assert ACTION.judged(jobs, SPOT) == (True, "train (a): the runner was lost or shut down")
+    assert ACTION.step(Worker(State.CALL), Answer.ACCEPTED, SPOT) == Worker(State.END, "reran the failed jobs")

@@ -1,0 +1,57 @@
+"""The rerun in every order of events: each property holds for the action's machine, and each mistake breaks one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rerun.checker import PROPERTIES, check
+from tests.rerun.mutants import ALONE, EVERYBODY, MUTANTS
+from tests.rerun.world import Rules
+
+
+def test_no_order_of_events_breaks_a_property():
+    result = check(Rules())
+    assert (result.broken, result.trace) == ("", [])
+    assert result.states > 30_000
+    assert result.owed > 1_000, "a search in which nothing is owed shows nothing"
+    for step in (
+        "the event of attempt 1 is lost",
+        "the event of attempt 1 starts a worker and comes again",
+        "the event of attempt 3 starts a worker",
+        "a worker crashes before it asks: rerun",
+        "a worker asks: rerun; GitHub refuses: already running",
+        "a worker asks: rerun; GitHub starts it, its answer is lost",
+        "a worker asks: rerun; GitHub never gets it",
+        "a push starts a newer run",
+        "attempt 4 ends (lost, passed)",
+    ):
+        assert step in result.steps, "the search must reach what it is to judge"
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_checker_finds_each_mistake(name):
+    rules, broken = MUTANTS[name]
+    result = check(rules, [broken])
+    assert result.broken == broken, f"the mistake went unseen in {result.states} states"
+    assert result.trace[0].startswith("attempt 1 ends"), "the trace starts where the run does"
+
+
+def test_every_property_is_broken_by_some_mistake():
+    assert {broken for _, broken in MUTANTS.values()} == set(PROPERTIES)
+
+
+def test_one_worker_at_a_time_never_reruns_twice_however_slow_it_is():
+    assert check(ALONE, ["never twice"]).broken == ""
+
+
+@pytest.mark.parametrize("broken", ["never twice", "first attempt only", "never superseded"])
+def test_the_assumption_about_time_is_needed(broken):
+    """Else a search that is too weak would pass unseen: GitHub has no call that reruns one named attempt."""
+    result = check(EVERYBODY, [broken])
+    assert result.broken == broken
+    assert result.trace[-1] == "a worker asks: rerun; GitHub starts it"
+
+
+def test_the_search_of_no_mistake_is_weaker_than_the_model():
+    """Each mistake is in the machine or takes something from the model, and never changes what GitHub does."""
+    assert {rules.prompt for rules, _ in MUTANTS.values()} == {True}
