@@ -10,7 +10,6 @@ from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, history, spread
 from fleet.prove.placement import fit, pool_host
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
-from fleet.settings.cluster import Cluster
 from fleet.settings.pool import Pool
 
 
@@ -45,7 +44,7 @@ def _figures(pool: Pool, region: str) -> str:
     return "; ".join(filter(None, (f"spot so far: {said} ({sources})" if known else "", rest)))
 
 
-def _types(cluster: Cluster, pool: str) -> Iterator[str]:
+def _types(cluster: EksPools, pool: str) -> Iterator[str]:
     """What a pool of one type could also buy. Every type named holds each runner class of the pool."""
     held = cluster.pools[pool]
     if len(set(held.instance_types)) >= MIN_TYPES:
@@ -63,24 +62,24 @@ def _types(cluster: Cluster, pool: str) -> Iterator[str]:
         )
 
 
-def similar(cluster: Cluster, pool: str) -> tuple[Machine, ...]:
+def similar(cluster: EksPools, pool: str) -> tuple[Machine, ...]:
     """The types that a pool could buy besides its own, in the order of the table.
 
-    They have the same GPUs, similar vCPUs and memory, at least the local disks and adapters of the pool's types, and hold each
-    of its runner classes.
+    They have the same GPUs, similar vCPUs and memory, the local disks and adapters that the pool uses, and hold each of
+    its runner classes.
     """
     held, host = cluster.pools[pool], pool_host(cluster, pool)
     first = held.machines[0]
-    alike = (first.gpu, first.gpus, first.arch, first.bare_metal)
-    least = min(each.nvme_gb for each in held.machines), min(each.efa_interfaces for each in held.machines)
+    alike = (first.gpu, first.gpus, first.gpu_memory_mib, first.arch, first.bare_metal)
+    disks = min(each.nvme_gb for each in held.machines) if held.node_config and held.node_config.instance else 0
     return tuple(
         each
         for each in hardware.machines(first.cloud)
         if each not in held.machines
-        and (each.gpu, each.gpus, each.arch, each.bare_metal) == alike
+        and (each.gpu, each.gpus, each.gpu_memory_mib, each.arch, each.bare_metal) == alike
         and spread(first, each) <= MAX_SPREAD
-        and each.nvme_gb >= least[0]
-        and each.efa_interfaces >= least[1]
+        and each.nvme_gb >= disks
+        and each.efa_interfaces >= held.efa_interfaces
         and all(fit(runner, each, host).count for runner in cluster.pod_sets(pool).values())
     )
 
