@@ -15,7 +15,6 @@ from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVers
 from fleet.providers.oke.addresses import OF_MOUNT_TARGET, node_subnet, of_node
 from fleet.providers.oke.budget import OciBudget
 from fleet.providers.oke.caches import Attachment, OkeCache, block_class
-from fleet.providers.oke.capacity import capacity_reports
 from fleet.providers.oke.network import OkeNetwork
 from fleet.providers.oke.nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
 from fleet.providers.oke.ocid import (
@@ -134,8 +133,6 @@ class OkePools(Cluster):
                 f"test it, or use {GPU_PLUGIN_ADDON}"
             )
         yield from self._network_remarks()
-        machines = (runner for _, runner in self.machine_runners())
-        yield from capacity_reports(self.region, self.zones, self.tenancy, self.pools.values(), machines)
         for name, pool in self.pools.items():
             said = unused_disks(pool, "localStorage") if pool.local_storage is None else (ARRAY_IN_USE,)
             yield from (f"pool {name}: {each}" for each in said)
