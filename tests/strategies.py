@@ -720,6 +720,7 @@ _EKS = tuple(
                     "count": 3,
                     "startDate": "2027-06-01",
                     "endDate": "2027-06-30",
+                    "owner": "210987654321",
                 },
             ),
             "near": pool(

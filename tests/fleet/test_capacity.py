@@ -7,13 +7,13 @@ import shlex
 from typing import Any
 
 from fleet.loading.config import load
+from fleet.prove.capacity import remarks
 from tests.builders import ASHBURN, SAN_JOSE, config, oke_cluster, oke_pool, place, vm, vm_per_job
 
 
 def reports(**changes: Any) -> list[str]:
-    """The remarks on capacity of an OKE cluster."""
-    found = load(config(clusters={"sjc": oke_cluster(**changes)})).clusters["sjc"]
-    return [remark for remark in found.remarks if remark.startswith("capacity: ")]
+    """What a plan says of the capacity of an OKE cluster."""
+    return list(remarks(load(config(clusters={"sjc": oke_cluster(**changes)}))))
 
 
 def command(remark: str) -> dict[str, str]:
@@ -38,7 +38,9 @@ def test_each_domain_has_one_command_for_all_its_gpu_shapes() -> None:
     }
     assert (ashburn["--region"], ashburn["--availability-domain"]) == ("us-ashburn-1", ASHBURN)
     assert ashburn["--shape-availabilities"] == json.dumps([{"instanceShape": "VM.GPU.A10.2"}])
-    assert here[0].startswith(f"capacity: undeterminable: whether OCI has VM.GPU.A10.1 and VM.GPU.A10.2 in {SAN_JOSE}; ask with ")
+    assert here[0].startswith(
+        f"sjc: capacity: undeterminable: whether OCI has VM.GPU.A10.1 and VM.GPU.A10.2 in {SAN_JOSE}; ask with "
+    )
 
 
 def test_the_compartment_is_the_root_and_a_reservation_needs_no_report() -> None:
