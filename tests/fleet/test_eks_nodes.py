@@ -42,13 +42,24 @@ def said_on(day: str, held: Fleet) -> list[str]:
 
 def test_the_end_of_a_capacity_block_is_a_remark_before_and_after() -> None:
     held = block(endDate="2026-12-19")
-    assert said_on("2026-12-19", held) == [
+    assert said_on("2026-12-14", held) == [
         "pool t4: its capacity block ends on 2026-12-19; EKS removes its nodes 40 minutes before, also those that run a job, and "
         "afterwards no node starts"
     ]
     assert said_on("2026-12-20", held) == [
         "pool t4: its capacity block ended on 2026-12-19, and no node starts; change capacity and reservation"
     ]
+
+
+def test_the_last_days_of_a_capacity_block_are_shorter_than_the_longest_job() -> None:
+    held = block(endDate="2026-12-19")
+    assert said_on("2026-12-15", held)[1:] == [
+        "pool t4: GitHub lets a job run for 5 days, and its capacity block has 4 left; set timeout-minutes of its jobs to less than "
+        "the rest, or they are killed"
+    ]
+    assert len(said_on("2026-12-19", held)) == 2
+    reserved = fleet(capacity="reserved", reservation=BLOCK | {"endDate": "2026-12-19"})
+    assert len(said_on("2026-12-19", reserved)) == 1, "its nodes go on as on-demand machines"
 
 
 def test_the_end_of_a_reservation_is_a_remark_and_one_without_end_has_none() -> None:

@@ -13,6 +13,8 @@ _IN_BLOCKS = ("p5", "p5e", "p5en", "p6-b200", "p6-b300")
 "highly sought-after GPU instances". PyTorch's CI buys its P5 and P6 as blocks and P4d on demand (pytorch/ci-infra#534, #693)."""
 _REFUSED_ZONES = {"us-east-1": "use1-az3", "us-west-1": "usw1-az2", "ca-central-1": "cac1-az3"}
 """Zone ids in which EKS refuses the subnets of a control plane, by region (EKS user guide, network requirements)."""
+_LONGEST_JOB = 5
+"""Days after which GitHub ends a job of a self-hosted runner (docs.github.com, usage limits)."""
 
 
 def window(pool: EksPool, day: date) -> Iterator[str]:
@@ -33,6 +35,11 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
     # EKS user guide, managed node groups with Capacity Blocks.
     drained = "; EKS removes its nodes 40 minutes before, also those that run a job" if block else ""
     yield f"its {what} ends on {held.end_date}{drained}, and afterwards no node starts"
+    if block and (left := (date.fromisoformat(held.end_date) - day).days) < _LONGEST_JOB:
+        yield (
+            f"GitHub lets a job run for {_LONGEST_JOB} days, and its capacity block has {left} left; set timeout-minutes of its jobs "
+            "to less than the rest, or they are killed"
+        )
 
 
 def buying(pool: EksPool) -> Iterator[str]:
