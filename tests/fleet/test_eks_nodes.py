@@ -54,8 +54,8 @@ def test_the_end_of_a_capacity_block_is_a_remark_before_and_after() -> None:
 def test_the_last_days_of_a_capacity_block_are_shorter_than_the_longest_job() -> None:
     held = block(endDate="2026-12-19")
     assert said_on("2026-12-15", held)[1:] == [
-        "pool t4: GitHub lets a job run for 5 days, and its capacity block has 4 left; set timeout-minutes of its jobs to less than "
-        "the rest, or they are killed"
+        "pool t4: GitHub lets a job run for 5 days, and its capacity block has 4 left; set timeout-minutes of its jobs to less "
+        "than the rest, or they are killed"
     ]
     assert len(said_on("2026-12-19", held)) == 2
     reserved = fleet(capacity="reserved", reservation=BLOCK | {"endDate": "2026-12-19"})

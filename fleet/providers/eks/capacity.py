@@ -37,8 +37,8 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
     yield f"its {what} ends on {held.end_date}{drained}, and afterwards no node starts"
     if block and (left := (date.fromisoformat(held.end_date) - day).days) < _LONGEST_JOB:
         yield (
-            f"GitHub lets a job run for {_LONGEST_JOB} days, and its capacity block has {left} left; set timeout-minutes of its jobs "
-            "to less than the rest, or they are killed"
+            f"GitHub lets a job run for {_LONGEST_JOB} days, and its capacity block has {left} left; set timeout-minutes of its "
+            "jobs to less than the rest, or they are killed"
         )
 
 
