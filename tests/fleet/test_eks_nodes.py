@@ -79,6 +79,7 @@ def test_the_start_of_a_reservation_is_a_remark_until_that_day() -> None:
         ends,
     ]
     assert said_on("2027-03-13", held) == [ends]
+    assert said_on("2027-03-14", block(startDate="2027-03-13", endDate="2027-03-13")), "a block may start and end on one day"
     kept = fleet(capacity="reserved", reservation=BLOCK | {"startDate": "2027-03-13"}, nodes={"min": 1, "max": 2})
     assert said_on("2027-03-12", kept) == [
         "pool t4: its reservation starts on 2027-03-13; until then no node starts and jobs wait, and EC2 refuses the 1 of "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from datetime import date
 from typing import Any
 
@@ -23,7 +24,7 @@ ZONES = ["us-west-2a", "us-west-2b"]
 
 def fleet(*types: str, asks: dict[str, Any] | None = None, **changes: Any) -> Fleet:
     """A fleet with one spot pool in two zones, and a runner class on it."""
-    held = pool(instanceTypes=list(types), capacity="spot", nodes={"min": 0, "max": 4}, **changes)
+    held = pool(**({"instanceTypes": list(types), "capacity": "spot", "nodes": {"min": 0, "max": 4}} | changes))
     return load(config(clusters={"usw2": cluster(zones=ZONES, pools={"t4": held}, runners={"gpu-t4": runner(**asks or {})})}))
 
 
@@ -34,6 +35,10 @@ def named(*types: str, **changes: Any) -> list[str]:
 
 def said(text: str, found: Fleet) -> list[str]:
     return [remark for remark in remarks(found) if text in remark]
+
+
+def _fields(row: Sighting) -> dict[str, Any]:
+    return {field.name: getattr(row, field.name) for field in fields(row)}
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -65,6 +70,10 @@ def test_a_history_is_a_range_one_price_or_unknown() -> None:
     assert found.sources == {"Spot Instance Advisor, 2025-06-28", "EC2 Spot price list, 2026-08-06"}
     assert str(history("g7e.2xlarge", "us-east-1")) == "1.482 USD/h (one price, no history), interruptions unknown"
     assert history("g4dn.2xlarge", "eu-west-1").sightings == ()
+    older, newer = (
+        Sighting(**{**_fields(ROWS[0]), "interruption": band, "date": day}) for band, day in (("<5%", "1"), (">20%", "2"))
+    )
+    assert History((older, newer)).interruption == ">20%", "the latest counts"
     # No source has an on-demand price of the type, so the saving gives none.
     (saved,) = (row for row in ROWS if row.machine == "p3dn.24xlarge" and row.region == "us-west-2" and row.saving)
     assert str(History((saved,))) == "price unknown, >20% interrupted in a month"
@@ -105,10 +114,8 @@ def test_a_type_without_the_pool_s_local_disks_or_adapters_is_not_named() -> Non
     array = {"instance": {"localStorage": {"strategy": "RAID0"}}}
     assert named("g6.2xlarge", asks=small) == ["g6.xlarge", "g6.4xlarge"]
     assert named("g6.2xlarge", asks=small, nodeConfig=array) == ["g6.4xlarge"], "g6.xlarge has a smaller local disk"
-    assert named("g6.16xlarge", asks=small) == ["g6.8xlarge"]
-    assert named("g6.16xlarge", asks=small, efaInterfaces=1) == (
-        ["g6.8xlarge"] if machine("g6.8xlarge").efa_interfaces else []
-    ), "it takes no adapter"
+    assert named("g4dn.8xlarge") == ["g4dn.4xlarge", "g4dn.16xlarge"]
+    assert named("g4dn.8xlarge", efaInterfaces=1) == ["g4dn.16xlarge"], "g4dn.4xlarge takes no adapter"
 
 
 @pytest.mark.parametrize("name", ["g4dn.2xlarge", "g5.2xlarge", "g5.8xlarge", "g6.4xlarge", "g6e.4xlarge", "g7e.4xlarge"])
@@ -136,11 +143,19 @@ def test_a_pool_in_one_zone_gets_the_others() -> None:
         "usw2: pool t4: its nodes are in us-west-2a alone, and its jobs wait if EC2 has none there; add us-west-2b to its zones, "
         "or remove zones"
     ]
+    (fix,) = said("its nodes are in", fleet(*types, zones=["us-west-2a"], nodes={"min": 0, "max": 2}))
+    assert fix.endswith("or remove zones"), "two nodes can be in two zones"
     held = pool(instanceTypes=list(types), capacity="spot", nodes={"min": 0, "max": 1})
     one = load(config(clusters={"usw2": cluster(zones=ZONES, pools={"t4": held}, runners={"gpu-t4": runner()})}))
     (fix,) = said("its nodes are in", one)
     assert fix.endswith("raise nodes.max")
     assert said("its nodes are in", fleet(*types)) == []
+    three = cluster(
+        zones=[*ZONES, "us-west-2c"],
+        pools={"t4": pool(instanceTypes=list(types), capacity="spot", zones=ZONES)},
+        runners={"gpu-t4": runner()},
+    )
+    assert said("its nodes are in", load(config(clusters={"usw2": three}))) == [], "two zones are enough"
 
 
 # -- Capacity Rebalancing ----------------------------------------------------------------------------------------------
