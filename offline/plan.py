@@ -14,7 +14,7 @@ from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import monitoring, quotas, reruns, room
+from fleet.prove import capacity, monitoring, quotas, reruns, room, spot
 from fleet.prove import placement as placing
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
@@ -113,6 +113,8 @@ class Plan:
         yield from self.reach
         yield from billing.remarks(self.fleet, self.as_of)
         yield from quotas.remarks(self.fleet)
+        yield from capacity.remarks(self.fleet)
+        yield from spot.remarks(self.fleet)
         for name in self.fleet.shared_names:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for found in self.placements:

@@ -87,7 +87,7 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
         yield f"billed whether used or not: {', '.join(always)}."
     bounded = [line for line in lines if line.dear.at_most]
     if any(SPOT in line.what for line in bounded):
-        yield "≤: no spot price with a date is known; a spot price is at most the on-demand price."
+        yield "≤: spot prices of EC2 change, and a spot price is at most the on-demand price, which counts here."
     if any(RESERVED in line.what for line in bounded):
         yield "≤: OCI charges less than the on-demand price for reserved machines that are not in use."
     if any(CAPACITY_BLOCK in line.what for line in lines):

@@ -714,7 +714,14 @@ _EKS = tuple(
                 capacity="reserved",
                 nodes=_NODES,
                 cdi=True,
-                reservation={"id": "cr-01234567", "zone": "us-west-2a", "count": 3, "endDate": "2027-06-30"},
+                reservation={
+                    "id": "cr-01234567",
+                    "zone": "us-west-2a",
+                    "count": 3,
+                    "startDate": "2027-06-01",
+                    "endDate": "2027-06-30",
+                    "owner": "210987654321",
+                },
             ),
             "near": pool(
                 instanceTypes=["g4dn.8xlarge"],

@@ -37,6 +37,10 @@ class ReservationArgs(TypedDict):
     """Its availability zone."""
     count: int
     """The number of its machines."""
+    start_date: NotRequired[str]
+    """The day on which it starts, such as 2027-03-13."""
+    owner: NotRequired[str]
+    """The AWS account that shares it, if that is another one."""
     end_date: NotRequired[str]
     """The day on which it ends, such as 2027-03-20."""
 

@@ -18,6 +18,8 @@ from typing import Any
 
 from fleet.facts.hardware import SPOT
 from fleet.facts.quantities import quantity
+from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES
+from fleet.facts.spot import spread as how_many_times
 
 from . import schema
 from .capacity import bought
@@ -27,10 +29,6 @@ from .machine_types import Choice, choices, known
 from .pools import of_gpu_pool, requirements, sold_as_spot
 from .read import Later, count, entries, keys, provided, shown, text, walk, whole
 from .rule import Args, Section, Severity, StackRule, each
-
-MIN_TYPES = 2
-MIN_ZONES = 2
-MAX_SPREAD = 2
 
 _ADD = "add one"
 _EKS_ADD = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
@@ -80,15 +78,11 @@ def _alike(found: list[Choice], spread: Any) -> Iterator[str]:
                 f"{choice.path}: {shown(choice.name)} has other GPUs than {shown(first.name)}: all types of a pool have the "
                 "same; move it to another pool"
             )
-        elif max(_ratio(one.vcpus, other.vcpus), _ratio(one.memory_mib, other.memory_mib)) > spread:
+        elif how_many_times(one, other) > spread:
             yield (
                 f"{choice.path}: {shown(choice.name)} has more than {float(spread):g} times the CPUs or memory of "
                 f"{shown(first.name)}, or the reverse: the autoscaler treats them as one size; use more similar types"
             )
-
-
-def _ratio(one: int, other: int) -> float:
-    return max(one, other) / max(min(one, other), 1)
 
 
 def _by_attributes(props: Any, later: Later) -> bool:

@@ -40,6 +40,7 @@ OCI = {
     "ce node-pool list": {"--compartment-id", "--cluster-id"},
     "ce node-pool-options get": {"--node-pool-option-id"},
     "compute capacity-reservation get": {"--capacity-reservation-id"},
+    "compute compute-capacity-report create": {"--compartment-id", "--availability-domain", "--shape-availabilities"},
     "compute console-history capture": {"--instance-id", "--wait-for-state"},
     "compute console-history get-content": {"--instance-console-history-id", "--length", "--file"},
     "compute image list": {"--compartment-id", "--all"},

@@ -1264,7 +1264,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-reservation": (
         "gpu-ci:clusters.usw2.pools.t4.reservation.size",
-        "unknown key; known keys: id, zone, count, endDate",
+        "unknown key; known keys: id, zone, count, startDate, endDate, owner",
         "2",
     ),
     "capacity-block-without-reservation": (
@@ -1289,6 +1289,21 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.pools.t4.reservation.endDate",
         "not a day; write year, month and day such as 2026-12-19",
         '"2027-03-32"',
+    ),
+    "reservation-dates": (
+        "gpu-ci:clusters.usw2.pools.t4.reservation.endDate",
+        "it starts after that day, on 2027-03-20; correct one of them",
+        '"2027-03-13"',
+    ),
+    "reservation-owner": (
+        "gpu-ci:clusters.usw2.pools.t4.reservation.owner",
+        "not an AWS account; write its 12 digits in quotes",
+        '"gpu-team"',
+    ),
+    "reservation-owner-is-the-account": (
+        "gpu-ci:clusters.usw2.pools.t4.reservation.owner",
+        "that is the cluster's own account, which needs no share; remove owner",
+        '"123456789012"',
     ),
     "capacity-block-in-a-placement-group": (
         "gpu-ci:clusters.usw2.pools.t4.placementGroup",

@@ -42,18 +42,90 @@ def said_on(day: str, held: Fleet) -> list[str]:
 
 def test_the_end_of_a_capacity_block_is_a_remark_before_and_after() -> None:
     held = block(endDate="2026-12-19")
-    assert said_on("2026-12-19", held) == [
-        "pool t4: its capacity block ends on 2026-12-19; EKS removes its nodes 40 minutes before, and afterwards no node starts"
+    assert said_on("2026-12-14", held) == [
+        "pool t4: its capacity block ends on 2026-12-19; EKS removes its nodes 40 minutes before, also those that run a job, and "
+        "afterwards no node starts"
     ]
     assert said_on("2026-12-20", held) == [
         "pool t4: its capacity block ended on 2026-12-19, and no node starts; change capacity and reservation"
     ]
 
 
+def test_the_last_days_of_a_capacity_block_are_shorter_than_the_longest_job() -> None:
+    held = block(endDate="2026-12-19")
+    assert said_on("2026-12-15", held)[1:] == [
+        "pool t4: GitHub lets a job run for 5 days, and its capacity block has 4 left; set timeout-minutes of its jobs to less "
+        "than the rest, or they are killed"
+    ]
+    assert len(said_on("2026-12-19", held)) == 2
+    reserved = fleet(capacity="reserved", reservation=BLOCK | {"endDate": "2026-12-19"})
+    assert len(said_on("2026-12-19", reserved)) == 1, "its nodes go on as on-demand machines"
+
+
 def test_the_end_of_a_reservation_is_a_remark_and_one_without_end_has_none() -> None:
     reserved = fleet(capacity="reserved", reservation=BLOCK | {"endDate": "2026-12-19"})
     assert said_on("2026-11-22", reserved) == ["pool t4: its reservation ends on 2026-12-19, and afterwards no node starts"]
     assert said_on("2026-11-22", block()) == []
+
+
+def test_the_start_of_a_reservation_is_a_remark_until_that_day() -> None:
+    ends = (
+        "pool t4: its capacity block ends on 2027-03-20; EKS removes its nodes 40 minutes before, also those that run a job, and "
+        "afterwards no node starts"
+    )
+    held = block(startDate="2027-03-13", endDate="2027-03-20")
+    assert said_on("2027-03-12", held) == [
+        "pool t4: its capacity block starts on 2027-03-13; until then no node starts and jobs wait",
+        ends,
+    ]
+    assert said_on("2027-03-13", held) == [ends]
+    assert said_on("2027-03-14", block(startDate="2027-03-13", endDate="2027-03-13")), "a block may start and end on one day"
+    kept = fleet(capacity="reserved", reservation=BLOCK | {"startDate": "2027-03-13"}, nodes={"min": 1, "max": 2})
+    assert said_on("2027-03-12", kept) == [
+        "pool t4: its reservation starts on 2027-03-13; until then no node starts and jobs wait, and EC2 refuses the 1 of "
+        "nodes.min"
+    ]
+    assert said_on("2027-03-13", kept) == []
+
+
+def remarks_with(text: str, held: Fleet) -> list[str]:
+    return [remark for remark in held.clusters["usw2"].remarks if text in remark]
+
+
+def test_a_pool_of_p5_or_p6_on_demand_has_a_remark_and_other_ways_to_buy_have_none() -> None:
+    assert remarks_with("hardly sells", fleet(capacity="on-demand")) == [
+        "pool t4: AWS hardly sells p5en.48xlarge on demand, so its jobs may wait without end; buy a capacity block, or use a "
+        "reservation (docs/capacity.md)"
+    ]
+    for other in (block(), fleet(capacity="reserved", reservation=BLOCK), fleet(capacity="spot")):
+        assert remarks_with("hardly sells", other) == []
+    a100 = load(config(clusters={"usw2": cluster(pools={"t4": pool(instanceTypes=["p4d.24xlarge"])}, runners={})}))
+    assert remarks_with("hardly sells", a100) == [], "AWS sells P4d on demand"
+
+
+def test_a_shared_reservation_says_who_pays_and_how_its_zone_is_called_here() -> None:
+    (reserved,) = remarks_with("shares", fleet(capacity="reserved", reservation=BLOCK | {"owner": "210987654321"}))
+    assert reserved.startswith(
+        "pool t4: account 210987654321 shares cr-01234567 and pays for machines that do not run, and the bill here counts all "
+        "machines; zone names differ per account"
+    )
+    (shared,) = remarks_with("shares", block(owner="210987654321"))
+    assert "has paid for the block" in shared
+    assert remarks_with("shares", block()) == []
+
+
+@pytest.mark.parametrize(
+    ("region", "zone_id"),
+    [("us-east-1", "use1-az3"), ("us-west-1", "usw1-az2"), ("ca-central-1", "cac1-az3"), ("us-west-2", None)],
+)
+def test_a_plan_names_the_zone_id_in_which_eks_creates_no_control_plane(region: str, zone_id: str | None) -> None:
+    settings = cluster(region=region, zones=[f"{region}a", f"{region}b"], pools={}, runners={})
+    said = remarks_with("EKS refuses a control plane", load(config(clusters={"usw2": settings})))
+    expected = (
+        f"zones: EKS refuses a control plane in zone id {zone_id}, and its name differs per account; leave out the zone that has "
+        f"this id: aws ec2 describe-availability-zones --region {region} --query 'AvailabilityZones[].[ZoneName,ZoneId]'"
+    )
+    assert said == ([expected] if zone_id else [])
 
 
 def test_a_plan_says_that_no_pod_gets_an_adapter_without_its_device_plugin() -> None:

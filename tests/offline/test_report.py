@@ -50,7 +50,7 @@ def test_prod_plans_both_clouds_in_one_run(prod):
         "oci.ContainerEngine.NodePool sjc-a10-nodes  VM.GPU.A10.1, starts with 0 nodes",
         "oci.ContainerEngine.NodePool sjc-system-nodes  VM.Standard.E5.Flex 4 OCPU 32 GB, starts with 2 nodes",
         "oci.ContainerEngine.Addon sjc-gpu-plugin  NvidiaGpuPlugin",
-        "≤: no spot price with a date is known; a spot price is at most the on-demand price.",
+        "≤: spot prices of EC2 change, and a spot price is at most the on-demand price, which counts here.",
     ):
         assert text in prod, text
     assert "billed whether used or not" not in prod, "every pool scales to zero"
@@ -82,7 +82,7 @@ def test_no_runner_set_is_folded(prod):
 def test_what_stands_is_told_and_an_upper_bound_says_why(machines):
     assert "billed whether used or not: iad/pool a100-reserved, iad/machines a10-standing." in machines
     assert "≤: OCI charges less than the on-demand price for reserved machines that are not in use." in machines
-    assert "no spot price with a date" not in machines, "OCI's preemptible price is listed"
+    assert "spot prices of EC2 change" not in machines, "OCI's preemptible price is listed"
     assert row(machines, "iad", "machines a10-standing")[2:] == ["VM.GPU.A10.1 on-demand", "2", "2", "4.000", "4.000"]
 
 

@@ -15,9 +15,10 @@ from fleet.facts.hardware import machines, quota_code
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.ami import GpuAmi, image_id, require_amis
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
+from fleet.providers.eks.capacity import buying, refused_zone, window
 from fleet.providers.eks.ecr import EcrRegistry, cold_start_nat
 from fleet.providers.eks.groups import zone_groups
-from fleet.providers.eks.nodes import AmiName, EksPool, ending, warm_remarks
+from fleet.providers.eks.nodes import AmiName, EksPool, warm_remarks
 from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.start_options import options
 from fleet.providers.eks.support import remark
@@ -238,6 +239,7 @@ class EksPools(Cluster):
                 "per cluster; ask AWS for more, or give pools fewer zones"
             )
         for name, pool in self.pools.items():
+            yield from (f"pool {name}: {said}" for said in buying(pool))
             if pool.efa_interfaces:
                 yield (
                     f"pool {name}: no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA "
@@ -267,10 +269,9 @@ class EksPools(Cluster):
                 )
 
     def remarks_on(self, day: date) -> Iterator[str]:
-        """Ends of reservations."""
+        """Starts and ends of reservations."""
         for name, pool in self.pools.items():
-            if pool.reservation is not None and pool.reservation.end_date is not None:
-                yield f"pool {name}: {ending(pool.capacity, pool.reservation.end_date, day)}"
+            yield from (f"pool {name}: {said}" for said in window(pool, day))
 
     def _ami_remarks(self) -> Iterator[str]:
         """Images that nobody has built yet, and images whose driver only their test shows."""
@@ -342,6 +343,12 @@ class EksPools(Cluster):
     def _eks_pool_rules(self) -> Self:
         """Refuse types of another cloud, zones outside of the cluster, and labels of domains that EKS reserves."""
         for name, pool in self.pools.items():
+            if pool.reservation is not None and pool.reservation.owner is not None and pool.reservation.owner == self.account:
+                raise problem(
+                    "reservation_owner",
+                    "that is the cluster's own account, which needs no share; remove owner",
+                    at=("pools", name, "reservation", "owner"),
+                )
             if pool.reservation is not None and pool.reservation.zone not in self.node_zones:
                 raise problem(
                     "reservation_zone",
@@ -468,7 +475,7 @@ class EksCluster(EksPools):
         return frozenset(self.kubernetes.addons)
 
     def _cluster_remarks(self) -> Iterator[str]:
-        """Warnings about the endpoint."""
+        """Warnings about the endpoint and the control plane's zones."""
         for cidr in self.endpoint.reserved_cidrs:
             yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
         if self.makes_class and len(self.fixed_zones) > self.system.nodes.min:
@@ -477,6 +484,8 @@ class EksCluster(EksPools):
                 f"pool there Prometheus would wait; raise system.nodes.min to {len(self.fixed_zones)}"
             )
         yield from self._registry_remarks()
+        key = "controlPlaneZones" if self.control_plane_zones else "zones"
+        yield from (f"{key}: {said}" for said in refused_zone(self.region))
         if self.endpoint.private and not self.private_sources:
             yield "endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs"
 
@@ -503,7 +512,7 @@ class EksCluster(EksPools):
             yield "registry: the size of cached images and copies is not known, so the bill lacks their storage"
 
     def remarks_on(self, day: date) -> Iterator[str]:
-        """The end of support for its Kubernetes minor, the cost of the control plane after that, and ends of reservations."""
+        """The end of support for its Kubernetes minor, the cost of the control plane after that, and reservations."""
         yield remark(self.kubernetes_version, self.region, day)
         yield from super().remarks_on(day)
 

@@ -47,8 +47,21 @@ def _day(text: str) -> str:
 class EksReservation(Reservation):
     """An EC2 capacity reservation or capacity block."""
 
+    start_date: Annotated[str, AfterValidator(_day)] | None = None
+    """The day on which it starts, as AWS shows it. Default: it has started."""
     end_date: Annotated[str, AfterValidator(_day)] | None = None
     """The day on which it ends, as AWS shows it."""
+    owner: Annotated[str, matching("owner", "not an AWS account; write its 12 digits in quotes", r"[0-9]{12}")] | None = None
+    """The account that shares it through AWS RAM. Default: the account of the cluster."""
+
+    @model_validator(mode="after")
+    def _dates(self) -> Self:
+        """Refuse an end before the start."""
+        if self.start_date is not None and self.end_date is not None and self.end_date < self.start_date:
+            raise problem(
+                "reservation_dates", f"it starts after that day, on {self.start_date}; correct one of them", at=("endDate",)
+            )
+        return self
 
 
 class EksPool(Pool):
@@ -143,16 +156,6 @@ class EksPool(Pool):
     def images_on_array(self) -> bool:
         """Whether images are unpacked on an array of local disks."""
         return self.node_config is not None and self.node_config.images_on_array
-
-
-def ending(capacity: str, end: str, day: date) -> str:
-    """What the end of a reservation means for its pool, in words."""
-    what = "capacity block" if capacity == CAPACITY_BLOCK else "reservation"
-    if date.fromisoformat(end) < day:
-        return f"its {what} ended on {end}, and no node starts; change capacity and reservation"
-    # EKS user guide, managed node groups with Capacity Blocks.
-    drained = "; EKS removes its nodes 40 minutes before" if capacity == CAPACITY_BLOCK else ""
-    return f"its {what} ends on {end}{drained}, and afterwards no node starts"
 
 
 def warm_remarks(pool: EksPool, zones: Mapping[str, Nodes]) -> Iterator[str]:

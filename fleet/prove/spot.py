@@ -1,0 +1,94 @@
+"""What a plan says of spot pools: their price and interruptions so far, what else they could buy, and how EKS replaces nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet.facts import hardware
+from fleet.facts.hardware import SPOT, Machine
+from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, history, spread
+from fleet.prove.placement import fit, pool_host
+from fleet.providers.eks.cluster import EksPools
+from fleet.providers.fleet import Fleet
+from fleet.settings.pool import Pool
+
+
+def remarks(fleet: Fleet) -> Iterator[str]:
+    """Lines about the spot pools of all EKS clusters, and one about Capacity Rebalancing.
+
+    OKE pools have one shape, and OCI sells few GPU shapes as preemptible capacity, at half of their price.
+    """
+    rebalanced = []
+    for name, cluster in fleet.clusters_by_name():
+        for pool in (pool for pool, held in cluster.pools.items() if held.capacity == SPOT):
+            if isinstance(cluster, EksPools):
+                rebalanced.append(f"{name}/{pool}")
+                said = (_figures(cluster.pools[pool], cluster.region), *_types(cluster, pool), *_zones(cluster, pool))
+                yield from (f"{name}: pool {pool}: {each}" for each in said)
+    if rebalanced:
+        # EKS user guide, managed node groups: Spot. The API has no setting for it.
+        yield (
+            f"spot pools {', '.join(rebalanced)}: EKS has no switch for Capacity Rebalancing: when EC2 expects an interruption, "
+            "EKS starts another node and drains the old one, also while a job runs on it (docs/capacity.md#capacity-rebalancing)"
+        )
+
+
+def _figures(pool: Pool, region: str) -> str:
+    """Price and interruptions of each type of a pool, with sources."""
+    found = {name: history(name, region) for name in pool.instance_types}
+    known = {name: each for name, each in found.items() if each.sightings}
+    said = "; ".join(f"{name} {each}" for name, each in known.items())
+    unknown = [name for name in found if name not in known]
+    sources = "; ".join(sorted(frozenset().union(*(each.sources for each in known.values()))))
+    rest = f"spot price and interruptions of {' and '.join(unknown)} in {region}: unknown" if unknown else ""
+    return "; ".join(filter(None, (f"spot so far: {said} ({sources})" if known else "", rest)))
+
+
+def _types(cluster: EksPools, pool: str) -> Iterator[str]:
+    """What a pool of one type could also buy. Every type named holds each runner class of the pool."""
+    held = cluster.pools[pool]
+    if len(set(held.instance_types)) >= MIN_TYPES:
+        return
+    only, more = held.machines[0], similar(cluster, pool)
+    if more:
+        yield (
+            f"it buys {only.name} alone, and its jobs wait if EC2 has none; add {' or '.join(each.name for each in more)} to "
+            "instanceTypes: the same GPUs, and its runner classes fit (the autoscaler counts every node as the first type)"
+        )
+    else:
+        yield (
+            f"it buys {only.name} alone, and its jobs wait if EC2 has none; no similar type has the same GPUs and holds its "
+            "runner classes, so put an on-demand pool after it in pools"
+        )
+
+
+def similar(cluster: EksPools, pool: str) -> tuple[Machine, ...]:
+    """The types that a pool could buy besides its own, in the order of the table.
+
+    They have the same GPUs, similar vCPUs and memory, the local disks and adapters that the pool uses, and hold each of
+    its runner classes.
+    """
+    held, host = cluster.pools[pool], pool_host(cluster, pool)
+    first = held.machines[0]
+    alike = (first.gpu, first.gpus, first.gpu_memory_mib, first.arch, first.bare_metal)
+    disks = min(each.nvme_gb for each in held.machines) if held.node_config and held.node_config.instance else 0
+    return tuple(
+        each
+        for each in hardware.machines(first.cloud)
+        if each not in held.machines
+        and (each.gpu, each.gpus, each.gpu_memory_mib, each.arch, each.bare_metal) == alike
+        and spread(first, each) <= MAX_SPREAD
+        and each.nvme_gb >= disks
+        and each.efa_interfaces >= held.efa_interfaces
+        and all(fit(runner, each, host).count for runner in cluster.pod_sets(pool).values())
+    )
+
+
+def _zones(cluster: EksPools, pool: str) -> Iterator[str]:
+    """Which zones of the cluster a pool in too few of them could use."""
+    held = cluster.pools[pool]
+    used = cluster.zones_with_nodes(held)
+    others = [zone for zone in cluster.node_zones if zone not in used]
+    if len(used) < MIN_ZONES and others:
+        fix = "raise nodes.max" if held.nodes.max < MIN_ZONES else f"add {' or '.join(others)} to its zones, or remove zones"
+        yield f"its nodes are in {' and '.join(used)} alone, and its jobs wait if EC2 has none there; {fix}"

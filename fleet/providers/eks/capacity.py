@@ -1,0 +1,71 @@
+"""What a plan says of ways to buy EC2 machines: reservations by the day, P5 and P6 on demand, zones without a control plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND
+from fleet.providers.eks.nodes import EksPool
+
+_IN_BLOCKS = ("p5", "p5e", "p5en", "p6-b200", "p6-b300")
+"""Families that AWS sells as Capacity Blocks rather than on demand. EC2 Auto Scaling user guide, Capacity Blocks: they reserve
+"highly sought-after GPU instances". PyTorch's CI buys its P5 and P6 as blocks and P4d on demand (pytorch/ci-infra#534, #693)."""
+_REFUSED_ZONES = {"us-east-1": "use1-az3", "us-west-1": "usw1-az2", "ca-central-1": "cac1-az3"}
+"""Zone ids in which EKS refuses the subnets of a control plane, by region (EKS user guide, network requirements)."""
+_LONGEST_JOB = 5
+"""Days after which GitHub ends a job of a self-hosted runner (docs.github.com, usage limits)."""
+
+
+def window(pool: EksPool, day: date) -> Iterator[str]:
+    """What the start and the end of a reservation mean for its pool, in words."""
+    held = pool.reservation
+    if held is None:
+        return
+    block = pool.capacity == CAPACITY_BLOCK
+    what = "capacity block" if block else "reservation"
+    if held.start_date is not None and day < date.fromisoformat(held.start_date):
+        fails = f", and EC2 refuses the {pool.nodes.min} of nodes.min" if pool.nodes.min else ""
+        yield f"its {what} starts on {held.start_date}; until then no node starts and jobs wait{fails}"
+    if held.end_date is None:
+        return
+    if date.fromisoformat(held.end_date) < day:
+        yield f"its {what} ended on {held.end_date}, and no node starts; change capacity and reservation"
+        return
+    # EKS user guide, managed node groups with Capacity Blocks.
+    drained = "; EKS removes its nodes 40 minutes before, also those that run a job" if block else ""
+    yield f"its {what} ends on {held.end_date}{drained}, and afterwards no node starts"
+    if block and (left := (date.fromisoformat(held.end_date) - day).days) < _LONGEST_JOB:
+        yield (
+            f"GitHub lets a job run for {_LONGEST_JOB} days, and its capacity block has {left} left; set timeout-minutes of its "
+            "jobs to less than the rest, or they are killed"
+        )
+
+
+def buying(pool: EksPool) -> Iterator[str]:
+    """Warnings about on-demand machines that AWS hardly sells, and what a shared reservation needs."""
+    scarce = [name for name in pool.instance_types if name.partition(".")[0] in _IN_BLOCKS]
+    if scarce and pool.capacity == ON_DEMAND:
+        yield (
+            f"AWS hardly sells {' and '.join(scarce)} on demand, so its jobs may wait without end; buy a capacity block, or use "
+            "a reservation (docs/capacity.md)"
+        )
+    held = pool.reservation
+    if held is not None and held.owner is not None:
+        # EC2 user guide, shared Capacity Reservations and share Capacity Blocks.
+        unused = "has paid for the block" if pool.capacity == CAPACITY_BLOCK else "pays for machines that do not run"
+        yield (
+            f"account {held.owner} shares {held.id} and {unused}, and the bill here counts all machines; zone names differ per "
+            f"account, so zone must be what this account sees: aws ec2 describe-capacity-reservations --capacity-reservation-ids "
+            f"{held.id} --query 'CapacityReservations[].AvailabilityZone'"
+        )
+
+
+def refused_zone(region: str) -> Iterator[str]:
+    """A warning for regions with a zone in which EKS creates no control plane. Its name differs per account."""
+    if region in _REFUSED_ZONES:
+        yield (
+            f"EKS refuses a control plane in zone id {_REFUSED_ZONES[region]}, and its name differs per account; leave out the "
+            f"zone that has this id: aws ec2 describe-availability-zones --region {region} --query "
+            "'AvailabilityZones[].[ZoneName,ZoneId]'"
+        )
