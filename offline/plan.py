@@ -14,7 +14,7 @@ from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import monitoring, quotas, room
+from fleet.prove import fragments, monitoring, quotas, room
 from fleet.prove import placement as placing
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
@@ -118,6 +118,7 @@ class Plan:
         for found in self.placements:
             yield from (f"{found.cluster}/{found.runner_set}: {remark}" for remark in found.remarks)
         yield from self.overbooked
+        yield from fragments.fragmented(self.placements)
         yield from room.remarks(self.fleet)
         yield from monitoring.remarks(self.fleet)
         yield from stack_jobs.remarks(self.fleet)

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from fleet.facts.pods import CONFINED
 from fleet.facts.scheduling import PLACEHOLDER_PRIORITY
 from fleet.facts.versions import RUNNER_IMAGE
-from fleet.prove.placement import fit, pool_host
+from fleet.prove.placeholders import placeholder, runners
 from fleet.providers.target import pool_target
 from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE
-from fleet.settings.runner import PodRunner
 
 
 def placeholders(cluster: Cluster) -> dict[str, Manifest]:
@@ -26,18 +25,15 @@ def placeholders(cluster: Cluster) -> dict[str, Manifest]:
 
 
 def _deployment(cluster: Cluster, name: str) -> Manifest:
-    """As many pods as placeholders. Each takes all GPUs of a node, so none shares a node with a runner or another placeholder.
+    """As many pods as placeholders, each with the requests of `fleet.prove.placeholders`.
 
-    A placeholder requests what the runners of the first set request that a node holds. Its containers have the images of the
+    Its containers have the images of the
     pool's sets, so that a node has them before the first job.
     """
-    pool, host = cluster.pools[name], pool_host(cluster, name)
-    runners = [each for each in cluster.runners.values() if isinstance(each, PodRunner) and each.pool == name]
-    count = max(1, min(fit(runners[0], machine, host).count for machine in host.machines))
-    amounts = {"cpu": cpu_text(runners[0].cpu.request * count), "memory": memory_text(runners[0].memory.request * count)}
-    disk = {"ephemeral-storage": memory_text(runners[0].scratch * count)}
-    gpus = {pool.resource: min(map(pool.units, pool.machines))}
-    first, *others = dict.fromkeys(cluster.with_image(each).image or RUNNER_IMAGE for each in runners)
+    pool, ask = cluster.pools[name], placeholder(cluster, name)
+    amounts = {"cpu": cpu_text(ask.cpu.request), "memory": memory_text(ask.memory.request)}
+    disk, gpus = {"ephemeral-storage": memory_text(ask.scratch)}, {pool.resource: ask.gpus}
+    first, *others = dict.fromkeys(cluster.with_image(each).image or RUNNER_IMAGE for each in runners(cluster, name))
     resources = {"requests": amounts | disk | gpus, "limits": amounts | gpus}
     holder = _container("placeholder", first, ["sleep", "infinity"], resources)
     pod = parts.gpu_pod(pool_target(cluster, name), holder, (), PLACEHOLDER_PRIORITY) | {"terminationGracePeriodSeconds": 0}

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from fleet.facts import hardware
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
+from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -150,6 +151,11 @@ class Pool(Model):
     def machines(self) -> tuple[hardware.Machine, ...]:
         """The pool's instance types as hardware."""
         return tuple(hardware.machine(name) for name in self.instance_types)
+
+    @property
+    def resource_managers(self) -> ResourceManagers | None:
+        """Kubelet's policies for CPUs and NUMA nodes. None: kubelet's defaults, which align nothing."""
+        return None
 
     @property
     def idle_nodes(self) -> int:
