@@ -353,11 +353,11 @@ def smallest(runner: Ask, host: Host) -> hardware.Machine | None:
 def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
     worst = placement.worst
     if worst.stranded:
-        why = (
-            f"{worst.limited_by} runs out first"
-            if worst.limited_by != placement.host.counted
-            else f"runners of {runner.gpus} do not divide them"
-        )
+        reasons = {
+            placement.host.counted: f"runners of {runner.gpus} do not divide them",
+            _NUMA: "no NUMA node has room for one more",
+        }
+        why = reasons.get(worst.limited_by, f"{worst.limited_by} runs out first")
         yield f"{worst.stranded} of {worst.offer.gpus} {placement.host.counted} of a full {worst.machine.name} stay idle: {why}"
     yield from doubts(runner, placement.host, placement.fits)
     if runner.memory.limit > worst.offer.memory:
