@@ -25,6 +25,11 @@ def layout(machine: Machine) -> Layout | None:
     return found if isinstance(found, Layout) else None
 
 
+def over_limit(machine: Machine) -> bool:
+    """Whether a machine may show more than eight NUMA nodes. With more, kubelet starts only without a topology manager."""
+    return machine.name in _OVER_8
+
+
 def unknown(machine: Machine) -> str:
     """Why the NUMA nodes of a machine without a layout are not known, and how to see them."""
     found = _LAYOUTS.get(machine.name)
@@ -37,6 +42,8 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split("+")))
 
 
+_ROWS = rows("numa.csv")
 _LAYOUTS: dict[str, Layout | str] = {
-    row["machine"]: row["unknown"] or Layout(_numbers(row["cpus"]), _numbers(row["gpus"])) for row in rows("numa.csv")
+    row["machine"]: row["unknown"] or Layout(_numbers(row["cpus"]), _numbers(row["gpus"])) for row in _ROWS
 }
+_OVER_8 = frozenset(row["machine"] for row in _ROWS if row["over_8"] == "true")

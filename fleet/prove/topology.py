@@ -180,6 +180,10 @@ def undeterminable(ask: Ask, machine: Machine, count: int, managers: ResourceMan
 
     One GPU alone is on one NUMA node of any layout. `restricted` admits the only pod of a node if GPUs alone decide.
     """
+    set_policy = managers.topology_manager_policy if managers else None
+    if set_policy not in (None, "none") and numa.over_limit(machine):
+        why = f"kubelet does not start with topologyManagerPolicy {set_policy} on more than 8 NUMA nodes"
+        return f"undeterminable: {why}: {numa.unknown(machine)}"
     policy = strict(managers)
     if not policy or managers is None or numa.layout(machine) is not None:
         return ""

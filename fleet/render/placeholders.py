@@ -32,7 +32,8 @@ def _deployment(cluster: Cluster, name: str) -> Manifest:
     """
     pool, ask = cluster.pools[name], placeholder(cluster, name)
     amounts = {"cpu": cpu_text(ask.cpu.request), "memory": memory_text(ask.memory.request)}
-    disk, gpus = {"ephemeral-storage": memory_text(ask.scratch)}, {pool.resource: ask.gpus}
+    disk = {"ephemeral-storage": memory_text(ask.scratch)}
+    gpus = {pool.resource: ask.gpus}
     first, *others = dict.fromkeys(cluster.with_image(each).image or RUNNER_IMAGE for each in runners(cluster, name))
     resources = {"requests": amounts | disk | gpus, "limits": amounts | gpus}
     holder = _container("placeholder", first, ["sleep", "infinity"], resources)

@@ -33,7 +33,7 @@ _TopologyScope = Literal["container", "pod"]
 
 PLACEMENT = "changes what a node offers to pods, which the plan proves with the node image's defaults"
 """Why a pool may not have a setting."""
-_OPTIONS = "may reject more pods than the policy alone, and the plan proves the policies without options"
+_OPTIONS = "changes what the policy does, and the plan proves the policies without options"
 
 
 def owned_fields(owner: str) -> dict[str, str]:

@@ -351,6 +351,15 @@ def test_a_shape_with_a_choice_of_numa_nodes_is_undeterminable() -> None:
     assert any("numaNodesPerSocket" in remark and "undeterminable" in remark for remark in placed.remarks)
 
 
+@pytest.mark.parametrize(("policy", "warned"), [("none", False), ("best-effort", True), ("restricted", True)])
+def test_a_grace_machine_may_have_too_many_numa_nodes_for_any_policy(policy: str, warned: bool) -> None:
+    pools = {"gb200": oke_pool(instanceTypes=["BM.GPU.GB200.4"], kubelet={"topologyManagerPolicy": policy})}
+    runners = {"oci": oke_runner(pool="gb200", gpus=4)}
+    (placed,) = place(load(config(clusters={"sjc": oke_cluster(pools=pools, runners=runners)})))
+    start = f"undeterminable: kubelet does not start with topologyManagerPolicy {policy} on more than 8 NUMA nodes"
+    assert any(remark.startswith(start) for remark in placed.remarks) == warned
+
+
 # -- every provider, jobs, workloads, explain --------------------------------------------------------------------------
 
 
@@ -360,11 +369,9 @@ def test_every_provider_carries_the_policies() -> None:
         "usw2": cluster(pools={"t4": pool(nodeConfig={"kubelet": {"config": held}})}),
         "sjc": oke_cluster(pools={"a10": oke_pool(kubelet=held)}),
         "lab": existing_context(kubelet=held),
+        "home": talos_cluster(pools={"gpu": talos_pool(kubelet=held)}),
     }
-    fleets = [
-        load(config(clusters=clusters)),
-        load(config(clusters={"home": talos_cluster(pools={"gpu": talos_pool(kubelet=held)})})),
-    ]
+    fleets = [load(config(clusters={name: each})) for name, each in clusters.items()]
     hosts = [host for fleet in fleets for _, each in fleet.clusters_by_name() for host in pool_hosts(each).values()]
     assert len(hosts) == 4
     for host in hosts:
