@@ -27,8 +27,7 @@ def placeholders(cluster: Cluster) -> dict[str, Manifest]:
 def _deployment(cluster: Cluster, name: str) -> Manifest:
     """As many pods as placeholders, each with the requests of `fleet.prove.placeholders`.
 
-    Its containers have the images of the
-    pool's sets, so that a node has them before the first job.
+    Its containers have the images of the pool's sets, so that a node has them before the first job.
     """
     pool, ask = cluster.pools[name], placeholder(cluster, name)
     amounts = {"cpu": cpu_text(ask.cpu.request), "memory": memory_text(ask.memory.request)}
@@ -40,8 +39,8 @@ def _deployment(cluster: Cluster, name: str) -> Manifest:
     pod = parts.gpu_pod(pool_target(cluster, name), holder, (), PLACEHOLDER_PRIORITY) | {"terminationGracePeriodSeconds": 0}
     if others:
         small = {"cpu": "10m", "memory": "32Mi"}
-        resources = {"requests": small | {"ephemeral-storage": "16Mi"}, "limits": small}
-        pod["initContainers"] = [_container(f"image-{each}", image, ["true"], resources) for each, image in enumerate(others, 1)]
+        least = {"requests": small | {"ephemeral-storage": "16Mi"}, "limits": small}
+        pod["initContainers"] = [_container(f"image-{each}", image, ["true"], least) for each, image in enumerate(others, 1)]
     return parts.deployment(parts.Meta(name, PLACEHOLDER_NAMESPACE, "placeholder"), pod, pool.placeholders)
 
 
