@@ -128,7 +128,7 @@ class Nodes:
 
     def _on_one(self, pod: Aligned, node: int) -> int:
         rows = ((self.free.gpus[node], pod.gpus), (self.free.cpus[node], pod.cpus))
-        return min((max(left, 0) // wanted for left, wanted in rows if wanted), default=0)
+        return min(max(left, 0) // wanted for left, wanted in rows if wanted)
 
     def _after(self, pod: Aligned, count: int, node: int) -> Nodes:
         """The machine with `count` pods on one NUMA node."""

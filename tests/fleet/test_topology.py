@@ -127,6 +127,7 @@ def test_the_same_holds_for_eight_numa_nodes(machine: tuple[Layout, Layout], pod
 
 @many
 @given(machines(), _PODS, st.sampled_from(STRICT), st.lists(st.integers(0, 9), max_size=12), st.integers(0, 99))
+@example((Layout((5, 5, 5, 5), (2, 2, 2, 2)), Layout((5, 5, 5, 5), (2, 2, 1, 1))), Aligned(3, 0), "restricted", [], 0)
 def test_the_certain_number_of_pods_fits_in_any_order_of_coming_and_going(
     machine: tuple[Layout, Layout], pod: Aligned, policy: str, steps: list[int], seed: int
 ) -> None:
