@@ -6,21 +6,15 @@ from fleet.prove import topology
 from fleet.prove.placement import fit, pool_host
 from fleet.prove.pod import PodAsk, Request
 from fleet.settings.cluster import Cluster
-from fleet.settings.runner import PodRunner
 
 
 def placeholder(cluster: Cluster, name: str) -> PodAsk:
     """The requests of a pool's placeholder: what the runners of its first set request that a node holds, and all GPUs."""
     pool, host = cluster.pools[name], pool_host(cluster, name)
-    first = runners(cluster, name)[0]
+    first = next(iter(cluster.pod_sets(name).values()))
     count = max(1, min(fit(first, machine, host).count for machine in host.machines))
     cpu, memory = first.cpu.request * count, first.memory.request * count
     return PodAsk(min(map(pool.units, pool.machines)), Request(cpu, cpu), Request(memory, memory), first.scratch * count)
-
-
-def runners(cluster: Cluster, name: str) -> list[PodRunner]:
-    """The runner sets of a pool."""
-    return [each for each in cluster.runners.values() if isinstance(each, PodRunner) and each.pool == name]
 
 
 def rejected(cluster: Cluster, name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fleet.facts.pods import CONFINED
 from fleet.facts.scheduling import PLACEHOLDER_PRIORITY
 from fleet.facts.versions import RUNNER_IMAGE
-from fleet.prove.placeholders import placeholder, runners
+from fleet.prove.placeholders import placeholder
 from fleet.providers.target import pool_target
 from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
@@ -33,7 +33,7 @@ def _deployment(cluster: Cluster, name: str) -> Manifest:
     amounts = {"cpu": cpu_text(ask.cpu.request), "memory": memory_text(ask.memory.request)}
     disk = {"ephemeral-storage": memory_text(ask.scratch)}
     gpus = {pool.resource: ask.gpus}
-    first, *others = dict.fromkeys(cluster.with_image(each).image or RUNNER_IMAGE for each in runners(cluster, name))
+    first, *others = dict.fromkeys(cluster.with_image(each).image or RUNNER_IMAGE for each in cluster.pod_sets(name).values())
     resources = {"requests": amounts | disk | gpus, "limits": amounts | gpus}
     holder = _container("placeholder", first, ["sleep", "infinity"], resources)
     pod = parts.gpu_pod(pool_target(cluster, name), holder, (), PLACEHOLDER_PRIORITY) | {"terminationGracePeriodSeconds": 0}

@@ -9,7 +9,19 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.settings.github import RunnerGroup
-from fleet.settings.model import YAML_WORDS, CpuSpan, DnsLabel, Memory, MemorySpan, Model, Scale, matching, memory_text, problem
+from fleet.settings.model import (
+    YAML_WORDS,
+    CpuSpan,
+    DnsLabel,
+    Memory,
+    MemorySpan,
+    Model,
+    Scale,
+    matching,
+    memory_text,
+    problem,
+    require_once,
+)
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
 """Labels that fit any set (seed 000): only the default set of a GitHub scope has them."""
@@ -129,8 +141,32 @@ class RunnerPod(Runner):
 
 
 class PodRunner(RunnerPod):
-    """A runner scale set whose runners are pods of one pool."""
+    """A runner scale set whose runners are pods of one pool, or of the first of several pools that has a node for them."""
 
-    pool: str
+    pool: str | None = None
+    """The only pool. A class has either this or `pools`."""
+    pools: tuple[str, ...] = ()
+    """Several pools, the first choice first (docs/fallback.md)."""
     image_size: Memory | None = None
     """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""
+
+    @property
+    def ordered(self) -> tuple[str, ...]:
+        """All its pools, the first choice first."""
+        return self.pools if self.pool is None else (self.pool,)
+
+    def pool_at(self, index: int) -> tuple[str, ...]:
+        """The path of the setting that names a pool of `ordered`."""
+        return ("pool",) if self.pool is not None else ("pools", str(index))
+
+    @model_validator(mode="after")
+    def _pool_rules(self) -> Self:
+        """Refuse a class without a pool, both keys together, and a pool given twice."""
+        if (self.pool is None) == (not self.pools):
+            raise problem(
+                "runner_pools",
+                "a class names one pool in pool, or several in pools with the first choice first; give one of the two",
+                at=("pools",) if self.pools else ("pool",),
+            )
+        require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+        return self
