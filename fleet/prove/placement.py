@@ -87,7 +87,8 @@ class Fit:
     stranded: int
 
 
-_NUMA = "NUMA"
+NUMA = "NUMA"
+"""What limits a node whose NUMA nodes have no room for one more pod."""
 
 
 def fit(runner: Ask, machine: hardware.Machine, host: Host) -> Fit:
@@ -95,7 +96,7 @@ def fit(runner: Ask, machine: hardware.Machine, host: Host) -> Fit:
     offer = replace(for_runners(machine, host.disk, host.daemonsets), gpus=host.units(machine))
     rooms = _rooms(runner, offer, host.counted)
     aligned = topology.room(runner, machine, offer.gpus, host.managers)
-    rooms |= {} if aligned is None else {_NUMA: aligned}
+    rooms |= {} if aligned is None else {NUMA: aligned}
     count = min(rooms.values())
     limited_by = next(name for name, room in rooms.items() if room == count)
     return Fit(machine, offer, count, limited_by, offer.gpus - count * runner.gpus)
@@ -302,7 +303,7 @@ def shortage(runner: Ask, found: Fit, host: Host) -> str:
     offer, machine, disk = found.offer, found.machine, host.disk
     if found.limited_by == host.counted:
         return f"asks for {runner.gpus} {host.counted}, {machine.name} has {offer.gpus}"
-    if found.limited_by == _NUMA:
+    if found.limited_by == NUMA:
         return topology.rejection(runner, machine, offer.gpus, host.managers)
     cpu, memory, scratch = runner.cpu.request, runner.memory.request, runner.scratch
     # Show every shortage at once, so that the reader can fix all of them in one step.
@@ -323,7 +324,7 @@ _NO_LAUNCHER = (
 
 
 def _advice(runner: Ask, host: Host, fits: Collection[Fit]) -> str:
-    if all(found.limited_by == _NUMA for found in fits):
+    if all(found.limited_by == NUMA for found in fits):
         return ""
     best = smallest(runner, host)
     short = {room for found in fits for room, count in _rooms(runner, found.offer, host.counted).items() if not count}
@@ -355,7 +356,7 @@ def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
     if worst.stranded:
         reasons = {
             placement.host.counted: f"runners of {runner.gpus} do not divide them",
-            _NUMA: "no NUMA node has room for one more",
+            NUMA: "no NUMA node has room for one more",
         }
         why = reasons.get(worst.limited_by, f"{worst.limited_by} runs out first")
         yield f"{worst.stranded} of {worst.offer.gpus} {placement.host.counted} of a full {worst.machine.name} stay idle: {why}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -70,7 +70,12 @@ class Reservation(Model):
 
 
 class Pool(Model):
-    """A GPU pool. All its types have the same GPU model and count, so that the same pods fit all of them."""
+    """A GPU pool. All its types have the same GPU model and count, so that the same pods fit all of them.
+
+    `MANAGERS_AT` is the path of the keys of `resource_managers`, empty if the program does not set them.
+    """
+
+    MANAGERS_AT: ClassVar[tuple[str, ...]] = ("kubelet",)
 
     instance_types: Annotated[tuple[GpuType, ...], Field(min_length=1)]
     capacity: Capacity

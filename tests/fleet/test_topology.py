@@ -415,6 +415,8 @@ def test_a_guaranteed_pod_of_anyone_is_explained_by_its_numa_nodes(limit: str, w
     assert pod is not None
     (answer,) = [each for each in explain(stack("restricted", P4D, {"gpu": runner()}), pod).answers if not each.nodes.is_system]
     assert any("TopologyAffinityError" in each for each in answer.reasons) == waits
+    policy = 'stack: set clusters.usw2.pools.t4.nodeConfig.kubelet.config.topologyManagerPolicy: "best-effort"'
+    assert any(edit.text == policy for way in answer.ways for edit in way) == waits
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ class NodeTaint(Model):
 class DescribedPool(Pool):
     """GPU nodes that exist already. The settings describe them for the proofs; the program changes nothing of them."""
 
+    MANAGERS_AT: ClassVar[tuple[str, ...]] = ()
+
     capacity: Literal["on-demand", "spot"] = "on-demand"
     image: Literal["al2023-nvidia", "bottlerocket-nvidia", "oke-gpu", "ubuntu", "talos", "passthrough"]
     """Kind of node image: which of driver and container toolkit the nodes have (docs/layers.md)."""
