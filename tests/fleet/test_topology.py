@@ -317,6 +317,11 @@ def test_the_incident_of_four_gpus_beside_small_runners() -> None:
     assert not list(fragmented(place(stack("single-numa-node", "p5.48xlarge", {"gpu-4": sized(4, 88)}))))
 
 
+def test_a_full_node_is_no_surprise() -> None:
+    sets = {"gpu-4": sized(4, 88), "other-4": sized(4, 80)}
+    assert not list(fragmented(place(stack("single-numa-node", "p5.48xlarge", sets)))), "two of them use all GPUs"
+
+
 # -- machines whose NUMA nodes nobody knows ----------------------------------------------------------------------------
 
 UNKNOWN = (
