@@ -14,7 +14,7 @@ from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import capacity, monitoring, quotas, reruns, room, spot
+from fleet.prove import capacity, fragments, monitoring, quotas, reruns, room, spot
 from fleet.prove import placement as placing
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
@@ -121,6 +121,7 @@ class Plan:
             yield from (f"{found.cluster}/{found.runner_set}: {remark}" for remark in found.remarks)
         yield from reruns.remarks(self.fleet)
         yield from self.overbooked
+        yield from fragments.fragmented(self.placements)
         yield from room.remarks(self.fleet)
         yield from monitoring.remarks(self.fleet)
         yield from stack_jobs.remarks(self.fleet)

@@ -19,7 +19,7 @@ from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
 from fleet.jobs.manifest import Manifest, manifest
 from fleet.jobs.profiles import PROFILES, gpu_type
 from fleet.jobs.spec import GpuJobSpec
-from fleet.prove.placement import Fit, Host, fit, node_price, pool_host, pool_hosts, unfit
+from fleet.prove.placement import Fit, Host, doubts, fit, node_price, pool_host, pool_hosts, unfit
 from fleet.prove.quota import barred, queue_of
 from fleet.providers.fleet import Fleet
 from fleet.providers.target import Target, pool_target
@@ -311,6 +311,7 @@ def remarks(ask: GpuAsk, chosen: Candidate) -> Iterator[str]:
     if ask.cpu.limit > worst.offer.cpu:
         limit, left = cpu_text(ask.cpu.limit), f"{cpu_text(worst.offer.cpu)} of {worst.machine.name}"
         yield f"CPU limit {limit} is above the {left}: the job never gets all of it"
+    yield from doubts(ask, chosen.host, chosen.fits)
     if chosen.settings.capacity == hardware.SPOT:
         yield "on spot: it may be interrupted at any time and then restarts, so keep its state in the workspace"
     if chosen.settings.role == "release":

@@ -27,7 +27,7 @@ from fleet.facts.scheduling import (
 )
 from fleet.prove.namespace_limits import limit_range, resource_quota, team_limit_range
 from fleet.prove.nodes import Nodes, Values, cluster_nodes
-from fleet.prove.placement import disk_for, fit, shortage, smallest
+from fleet.prove.placement import NUMA, disk_for, fit, shortage, smallest
 from fleet.prove.pod import PLAIN, Pod, PodAsk, resources
 from fleet.prove.quota import barred
 from fleet.prove.room import standing
@@ -460,6 +460,8 @@ def _room(case: Case) -> Iterator[Reason]:
         edits.append(_stack_edit(case, ("pools", host.name, "instanceTypes"), [larger.name]))
     if ask.scratch > min(found.offer.storage for found in fits) and not case.nodes.is_system:
         edits.append(_stack_edit(case, ("pools", host.name, "disk"), memory_text(disk_for(ask.scratch))))
+    if any(found.limited_by == NUMA for found in short) and (at := case.settings.pools[host.name].MANAGERS_AT):
+        edits.append(_stack_edit(case, ("pools", host.name, *at, "topologyManagerPolicy"), "best-effort"))
     edits += _lower(
         case,
         ask,

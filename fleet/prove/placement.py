@@ -8,7 +8,7 @@ launcher runs in the cluster and needs room on the system pool.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
@@ -21,6 +21,7 @@ from fleet.facts.pods import Requests
 from fleet.facts.pricing import Money
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.versions import DaemonSet, daemonsets
+from fleet.prove import topology
 from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
 from fleet.prove.launchers import launcher_room
 from fleet.prove.most_runners import most_runners
@@ -29,28 +30,15 @@ from fleet.providers.installed import gpu_node_pods
 from fleet.providers.oke.launcher_set import LAUNCHER_POD
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
 from fleet.settings.cluster import Cluster
+from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner, Runner
 from fleet.settings.sharing import AnySharing, resource_of, units_of
 
 
-class Amount(Protocol):
-    """The request of one resource, which the scheduler reserves."""
-
-    @property
-    def request(self) -> int:
-        """Millicores or MiB."""
-
-
-class Ask(Protocol):
+class Ask(topology.Ask, Protocol):
     """The requests of a runner or a job. `gpus` are units of the host's resource, `scratch` is in MiB."""
 
-    @property
-    def gpus(self) -> int: ...
-    @property
-    def cpu(self) -> Amount: ...
-    @property
-    def memory(self) -> Amount: ...
     @property
     def scratch(self) -> int: ...
 
@@ -60,7 +48,7 @@ class Host:
     """The machines that run a set's jobs: at most `count`, each of one of `machines`. `name` is the pool or the kind of machine.
 
     `disk` is the root disk in MiB. `daemonsets` are the DaemonSets' pods of every node.
-    `capacity` is one of `fleet.settings.pool.Capacity`.
+    `capacity` is one of `fleet.settings.pool.Capacity`. `managers` are the policies of kubelet that may reject pods.
     """
 
     name: str
@@ -70,6 +58,7 @@ class Host:
     disk: int
     daemonsets: tuple[Requests, ...]
     sharing: AnySharing | None = None
+    managers: ResourceManagers | None = None
 
     @property
     def resource(self) -> str:
@@ -100,10 +89,16 @@ class Fit:
     stranded: int
 
 
+NUMA = "NUMA"
+"""What limits a node whose NUMA nodes have no room for one more pod."""
+
+
 def fit(runner: Ask, machine: hardware.Machine, host: Host) -> Fit:
     """How many runners of a class, or equal jobs, one machine of a host holds."""
     offer = replace(for_runners(machine, host.disk, host.daemonsets), gpus=host.units(machine))
     rooms = _rooms(runner, offer, host.counted)
+    aligned = topology.room(runner, machine, offer.gpus, host.managers)
+    rooms |= {} if aligned is None else {NUMA: aligned}
     count = min(rooms.values())
     limited_by = next(name for name, room in rooms.items() if room == count)
     return Fit(machine, offer, count, limited_by, offer.gpus - count * runner.gpus)
@@ -229,7 +224,7 @@ def _host(settings: Cluster, name: str, pods: Iterable[DaemonSet | Pod]) -> Host
     pool = settings.pools[name]
     strategies = ("", pool.sharing.strategy if pool.sharing else "")
     daemons = tuple(pod for pod in pods if isinstance(pod, DaemonSet) or pod.strategy in strategies)
-    return Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing)
+    return Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing, pool.resource_managers)
 
 
 def _whole(machine: hardware.Machine, disk: int) -> Fit:
@@ -345,6 +340,8 @@ def shortage(runner: Ask, found: Fit, host: Host) -> str:
     offer, machine, disk = found.offer, found.machine, host.disk
     if found.limited_by == host.counted:
         return f"asks for {runner.gpus} {host.counted}, {machine.name} has {offer.gpus}"
+    if found.limited_by == NUMA:
+        return topology.rejection(runner, machine, offer.gpus, host.managers)
     cpu, memory, scratch = runner.cpu.request, runner.memory.request, runner.scratch
     # Show every shortage at once, so that the reader can fix all of them in one step.
     rows = (
@@ -363,7 +360,9 @@ _NO_LAUNCHER = (
 )
 
 
-def _advice(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
+def _advice(runner: Ask, host: Host, fits: Collection[Fit]) -> str:
+    if all(found.limited_by == NUMA for found in fits):
+        return ""
     best = smallest(runner, host)
     short = {room for found in fits for room, count in _rooms(runner, found.offer, host.counted).items() if not count}
     if short == {"disk"}:
@@ -392,15 +391,21 @@ def smallest(runner: Ask, host: Host) -> hardware.Machine | None:
 def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
     worst = placement.worst
     if worst.stranded:
-        why = (
-            f"{worst.limited_by} runs out first"
-            if worst.limited_by != placement.host.counted
-            else f"runners of {runner.gpus} do not divide them"
-        )
+        reasons = {
+            placement.host.counted: f"runners of {runner.gpus} do not divide them",
+            NUMA: "no NUMA node has room for one more",
+        }
+        why = reasons.get(worst.limited_by, f"{worst.limited_by} runs out first")
         yield f"{worst.stranded} of {worst.offer.gpus} {placement.host.counted} of a full {worst.machine.name} stay idle: {why}"
+    yield from doubts(runner, placement.host, placement.fits)
     if runner.memory.limit > worst.offer.memory:
         limit = memory_text(runner.memory.limit)
         yield f"memory limit {limit} is above the {worst.offer.memory}Mi of {worst.machine.name}: a job may be evicted before it"
+
+
+def doubts(runner: Ask, host: Host, fits: Iterable[Fit]) -> Iterator[str]:
+    """What nobody can say offline about machines whose NUMA nodes are not known."""
+    return filter(None, (topology.undeterminable(runner, found.machine, found.count, host.managers) for found in fits))
 
 
 def _fallback(runner: VmPerJobRunner) -> Iterator[str]:

@@ -29,9 +29,10 @@ PLAIN = ("cpu", "memory", "ephemeral-storage")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The request of one resource: millicores or MiB."""
+    """The request of one resource: millicores or MiB. `limit` is 0 if it is not the same as the request."""
 
     request: int
+    limit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class PodAsk:
 
     def times(self, count: int) -> PodAsk:
         """The same for several pods together."""
-        cpu, memory = (Request(each.request * count) for each in (self.cpu, self.memory))
+        cpu, memory = (Request(each.request * count, each.limit * count) for each in (self.cpu, self.memory))
         return PodAsk(self.gpus * count, cpu, memory, self.scratch * count)
 
 
@@ -137,8 +138,18 @@ class Pod:
         """What it reserves on a node that advertises `resource`."""
         held = self.requests(defaults)
         cpu, memory, scratch = (held.get(name, Fraction(0)) for name in PLAIN)
-        return PodAsk(
-            math.ceil(held.get(resource, 0)), Request(math.ceil(cpu * 1000)), Request(_mebibytes(memory)), _mebibytes(scratch)
+        cores, mebibytes = math.ceil(cpu * 1000), _mebibytes(memory)
+        limited = int(self._guaranteed)
+        sizes = Request(cores, cores * limited), Request(mebibytes, mebibytes * limited)
+        return PodAsk(math.ceil(held.get(resource, 0)), *sizes, _mebibytes(scratch))
+
+    @property
+    def _guaranteed(self) -> bool:
+        """Whether it has the QoS class Guaranteed: every container has limits of CPU and memory, and requests the same."""
+        return all(
+            (limits := _amounts(resources(each, "limits"))).get(name) and _of(each, None)[name] == limits[name]
+            for each in self.containers
+            for name in PLAIN[:2]
         )
 
     def changed(self, change: Callable[[dict[str, Any]], object]) -> Pod:

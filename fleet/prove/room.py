@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fleet.prove.image_fit import node_driver, unrunnable
-from fleet.prove.placement import PlacementError, fit, pool_host, unfit
+from fleet.prove.placement import PlacementError, doubts, fit, pool_host, unfit
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import CpuSpan, MemorySpan
@@ -39,12 +39,15 @@ def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
 
     Every instance type of the pool must fit, because the autoscaler may buy any of them.
     """
-    host = pool_host(cluster, workload.pool)
+    host, asked = pool_host(cluster, workload.pool), _asked(workload)
     image = None if workload.image else WORKLOAD_IMAGES[workload.kind]
     if wrong := unrunnable(image, host.machines, node_driver(cluster, workload.pool)):
         return wrong
-    asked = Asked(workload.units, workload.cpu, workload.memory, workload.scratch)
     return unfit(asked, host, [fit(asked, machine, host) for machine in host.machines])
+
+
+def _asked(workload: PoolWorkload) -> Asked:
+    return Asked(workload.units, workload.cpu, workload.memory, workload.scratch)
 
 
 def refusals(fleet: Fleet) -> Iterator[Refusal]:
@@ -62,8 +65,13 @@ def require(fleet: Fleet) -> None:
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
-    """Warnings: nodes that never scale down, and pools that running workloads fill."""
+    """Warnings: NUMA nodes that are not known, nodes that never scale down, and pools that running workloads fill."""
     for cluster, settings in fleet.clusters_by_name():
+        for name, each in settings.workloads.items():
+            if isinstance(each, PoolWorkload) and not refusal(settings, each):
+                host, asked = pool_host(settings, each.pool), _asked(each)
+                fits = [fit(asked, machine, host) for machine in host.machines]
+                yield from (f"{cluster}/{name}: {doubt}" for doubt in doubts(asked, host, fits))
         for pool in dict.fromkeys(each.pool for each in settings.workloads.values() if isinstance(each, PoolWorkload)):
             if workloads := standing(settings, pool):
                 yield from _standing_remarks(settings, cluster, pool, workloads)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fleet.facts.errors import Problem, shown
 from fleet.facts.hardware import SPOT
+from fleet.prove.placeholders import rejected
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.oke.cluster import OkeCluster
@@ -339,6 +340,20 @@ def _autoscaler(fleet: Fleet) -> Iterator[Violation]:
                 yield Violation("shares_from_zero", message, (*at, "nodes", "min"), 0)
 
 
+def _placeholders(fleet: Fleet) -> Iterator[Violation]:
+    """Kubelet admits the placeholders of a pool, which take all GPUs of a node (pytorch/ci-infra#652)."""
+    for cluster, settings in fleet.clusters_by_name():
+        for name, pool in settings.pools.items():
+            if pool.placeholders and (why := rejected(settings, name)):
+                at = ("clusters", cluster, "pools", name, "placeholders")
+                yield Violation(
+                    "placeholder_numa",
+                    f"a placeholder takes all GPUs of a node and {why}, or remove placeholders",
+                    at,
+                    pool.placeholders,
+                )
+
+
 _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _names,
     _deployment,
@@ -354,4 +369,5 @@ _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _quotas,
     _tags,
     _autoscaler,
+    _placeholders,
 )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fleet.facts.pods import CONFINED
 from fleet.facts.scheduling import PLACEHOLDER_PRIORITY
 from fleet.facts.versions import RUNNER_IMAGE
-from fleet.prove.placement import fit, pool_host
+from fleet.prove.placeholders import placeholder
 from fleet.providers.target import pool_target
 from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
@@ -25,25 +25,22 @@ def placeholders(cluster: Cluster) -> dict[str, Manifest]:
 
 
 def _deployment(cluster: Cluster, name: str) -> Manifest:
-    """As many pods as placeholders. Each takes all GPUs of a node, so none shares a node with a runner or another placeholder.
+    """As many pods as placeholders, each with the requests of `fleet.prove.placeholders`.
 
-    A placeholder requests what the runners of the first set request that a node holds. Its containers have the images of the
-    pool's sets, so that a node has them before the first job.
+    Its containers have the images of the pool's sets, so that a node has them before the first job.
     """
-    pool, host = cluster.pools[name], pool_host(cluster, name)
-    runners = list(cluster.pod_sets(name).values())
-    count = max(1, min(fit(runners[0], machine, host).count for machine in host.machines))
-    amounts = {"cpu": cpu_text(runners[0].cpu.request * count), "memory": memory_text(runners[0].memory.request * count)}
-    disk = {"ephemeral-storage": memory_text(runners[0].scratch * count)}
-    gpus = {pool.resource: min(map(pool.units, pool.machines))}
-    first, *others = dict.fromkeys(cluster.with_image(each).image or RUNNER_IMAGE for each in runners)
+    pool, ask = cluster.pools[name], placeholder(cluster, name)
+    amounts = {"cpu": cpu_text(ask.cpu.request), "memory": memory_text(ask.memory.request)}
+    disk = {"ephemeral-storage": memory_text(ask.scratch)}
+    gpus = {pool.resource: ask.gpus}
+    first, *others = dict.fromkeys(cluster.with_image(each).image or RUNNER_IMAGE for each in cluster.pod_sets(name).values())
     resources = {"requests": amounts | disk | gpus, "limits": amounts | gpus}
     holder = _container("placeholder", first, ["sleep", "infinity"], resources)
     pod = parts.gpu_pod(pool_target(cluster, name), holder, (), PLACEHOLDER_PRIORITY) | {"terminationGracePeriodSeconds": 0}
     if others:
         small = {"cpu": "10m", "memory": "32Mi"}
-        resources = {"requests": small | {"ephemeral-storage": "16Mi"}, "limits": small}
-        pod["initContainers"] = [_container(f"image-{each}", image, ["true"], resources) for each, image in enumerate(others, 1)]
+        least = {"requests": small | {"ephemeral-storage": "16Mi"}, "limits": small}
+        pod["initContainers"] = [_container(f"image-{each}", image, ["true"], least) for each, image in enumerate(others, 1)]
     return parts.deployment(parts.Meta(name, PLACEHOLDER_NAMESPACE, "placeholder"), pod, pool.placeholders)
 
 

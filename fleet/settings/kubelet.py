@@ -1,9 +1,13 @@
-"""Settings of kubelet that a pool of any provider may have: none changes what a node offers to pods."""
+"""Settings of kubelet that a pool of any provider may have.
+
+None changes the resources of a node. The policies of the CPU and topology managers decide which pods a node with enough room
+still rejects; the placement proof knows them (`fleet.prove.topology`).
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
@@ -23,9 +27,13 @@ def _go_seconds(value: Any) -> Any:
 _GoDuration = Annotated[Duration, BeforeValidator(_go_seconds), PlainSerializer(go_duration)]
 _Size = Annotated[Memory, PlainSerializer(memory_text)]
 _Percent = Annotated[int, Field(ge=0, le=100)]
+_CpuManager = Literal["none", "static"]
+_TopologyManager = Literal["none", "best-effort", "restricted", "single-numa-node"]
+_TopologyScope = Literal["container", "pod"]
 
 PLACEMENT = "changes what a node offers to pods, which the plan proves with the node image's defaults"
 """Why a pool may not have a setting."""
+_OPTIONS = "changes what the policy does, and the plan proves the policies without options"
 
 
 def owned_fields(owner: str) -> dict[str, str]:
@@ -35,8 +43,10 @@ def owned_fields(owner: str) -> dict[str, str]:
     """
     kept = ("maxPods", "podsPerCore", "kubeReserved", "systemReserved", "reservedSystemCPUs", "reservedMemory")
     offered = ("evictionHard", "evictionSoft", "enforceNodeAllocatable", "memoryManagerPolicy")
+    options = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
     theirs = ("registerWithTaints", "providerID", "clusterDNS", "clusterDomain", "authentication", "authorization")
-    return dict.fromkeys((*kept, *offered), PLACEMENT) | dict.fromkeys(theirs, f"is set by {owner}")
+    refused = dict.fromkeys((*kept, *offered), PLACEMENT) | dict.fromkeys(options, _OPTIONS)
+    return refused | dict.fromkeys(theirs, f"is set by {owner}")
 
 
 def unowned(owned: dict[str, str]) -> BeforeValidator:
@@ -51,18 +61,36 @@ def unowned(owned: dict[str, str]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+class ResourceManagers(Protocol):
+    """The settings of kubelet that decide by NUMA nodes which pods it admits; None is kubelet's default: none, container."""
+
+    @property
+    def cpu_manager_policy(self) -> _CpuManager | None: ...
+    @property
+    def topology_manager_policy(self) -> _TopologyManager | None: ...
+    @property
+    def topology_manager_scope(self) -> _TopologyScope | None: ...
+
+
+class DescribedKubelet(Model):
+    """Settings of kubelet on nodes that exist already. The program does not set them; the plan counts with them."""
+
+    cpu_manager_policy: _CpuManager | None = None
+    topology_manager_policy: _TopologyManager | None = None
+    topology_manager_scope: _TopologyScope | None = None
+
+
 class KubeletFlags(Model):
     """Fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1, Kubernetes 1.36) that are flags of kubelet, too.
 
-    None changes a node's resources. The policies that can reject a pod on a node with enough room (`restricted`,
-    `single-numa-node`) are left out.
+    The static CPU manager needs reserved CPUs, which every node image here has (`fleet.facts.offer`).
     """
 
     pod_pids_limit: Annotated[int, Field(ge=-1)] | None = None
     """Processes of a pod at most; -1: no limit."""
-    cpu_manager_policy: Literal["none", "static"] | None = None
-    topology_manager_policy: Literal["none", "best-effort"] | None = None
-    topology_manager_scope: Literal["container", "pod"] | None = None
+    cpu_manager_policy: _CpuManager | None = None
+    topology_manager_policy: _TopologyManager | None = None
+    topology_manager_scope: _TopologyScope | None = None
     serialize_image_pulls: bool | None = None
     registry_pull_qps: Annotated[int, Field(ge=0)] | None = Field(default=None, alias="registryPullQPS")
     registry_burst: Annotated[int, Field(ge=0)] | None = None

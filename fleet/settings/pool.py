@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from fleet.facts import hardware
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
+from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -70,7 +71,12 @@ class Reservation(Model):
 
 
 class Pool(Model):
-    """A GPU pool. All its types have the same GPU model and count, so that the same pods fit all of them."""
+    """A GPU pool. All its types have the same GPU model and count, so that the same pods fit all of them.
+
+    `MANAGERS_AT` is the path of the keys of `resource_managers`, empty if the program does not set them.
+    """
+
+    MANAGERS_AT: ClassVar[tuple[str, ...]] = ("kubelet",)
 
     LABELED: ClassVar[bool] = True
     """Whether the program sets the labels of the pool's nodes."""
@@ -160,6 +166,11 @@ class Pool(Model):
     def machines(self) -> tuple[hardware.Machine, ...]:
         """The pool's instance types as hardware."""
         return tuple(hardware.machine(name) for name in self.instance_types)
+
+    @property
+    def resource_managers(self) -> ResourceManagers | None:
+        """Kubelet's policies for CPUs and NUMA nodes. None: kubelet's defaults, which align nothing."""
+        return None
 
     @property
     def idle_nodes(self) -> int:

@@ -1356,6 +1356,13 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-placeholders is only for placeholder pods; use another, such as ai",
         '"gpu-placeholders"',
     ),
+    "placeholder-numa": (
+        "gpu-ci:clusters.usw2.pools.t4.placeholders",
+        "a placeholder takes all GPUs of a node and is rejected by topologyManagerPolicy single-numa-node of g4dn.metal "
+        "(TopologyAffinityError): its NUMA nodes have 4+4 GPUs and 47+48 free CPUs, 8 GPUs need 2 nodes, and the policy allows "
+        "one; set topologyManagerPolicy restricted, or remove placeholders",
+        "1",
+    ),
     "placeholders-beyond-the-pool": (
         "gpu-ci:clusters.usw2.pools.t4.placeholders",
         "the pool has 2 nodes at most; lower it, or raise nodes.max",
@@ -1440,6 +1447,16 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.pools.t4.nodeConfig.kubelet.config.maxPods",
         "maxPods changes what a node offers to pods, which the plan proves with the node image's defaults; remove it",
         "200",
+    ),
+    "node-config-topology-options": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.kubelet.config.topologyManagerPolicyOptions",
+        "topologyManagerPolicyOptions changes what the policy does, and the plan proves the policies without options; remove it",
+        '{"prefer-closest-numa-nodes": "true"}',
+    ),
+    "node-config-topology-policy": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.kubelet.config.topologyManagerPolicy",
+        "must be 'none', 'best-effort', 'restricted' or 'single-numa-node'; correct it",
+        '"strict"',
     ),
     "node-config-taints": (
         "gpu-ci:clusters.usw2.pools.t4.nodeConfig.kubelet.config.registerWithTaints",

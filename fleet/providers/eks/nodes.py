@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -15,6 +15,7 @@ from fleet.providers.eks.node_config import NodeConfig
 from fleet.providers.eks.placement_group import PlacementGroup
 from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
 from fleet.providers.eks.warm import WarmPool
+from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.local_disks import require_local_disks
 from fleet.settings.model import Nodes, matching, problem, require_once
 from fleet.settings.pool import Pool, Reservation
@@ -67,6 +68,8 @@ class EksReservation(Reservation):
 class EksPool(Pool):
     """A GPU pool of EC2 types, as one managed node group per zone."""
 
+    MANAGERS_AT: ClassVar[tuple[str, ...]] = ("nodeConfig", "kubelet", "config")
+
     reservation: EksReservation | None = None
     image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
     """Kind of node image. Default: AWS' AL2023, which has NVIDIA's driver and container toolkit."""
@@ -93,6 +96,11 @@ class EksPool(Pool):
     placement_group: PlacementGroup | None = None
     warm: WarmPool | None = None
     """Machines that have booted once and wait outside of the cluster (docs/starts.md)."""
+
+    @property
+    def resource_managers(self) -> ResourceManagers | None:
+        """As in the base class: what `nodeConfig.kubelet.config` sets."""
+        return self.node_config.kubelet.config if self.node_config and self.node_config.kubelet else None
 
     @property
     def ami_id(self) -> str | None:

@@ -12,6 +12,7 @@ from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, Sch
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
 from fleet.settings.existing import Existing, ExistingContext, refuse_caches, require_existing
+from fleet.settings.kubelet import DescribedKubelet, ResourceManagers
 from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner, SetName
@@ -29,6 +30,7 @@ class DescribedPool(Pool):
     """GPU nodes that exist already. The settings describe them for the proofs; the program changes nothing of them."""
 
     LABELED: ClassVar[bool] = False
+    MANAGERS_AT: ClassVar[tuple[str, ...]] = ()
 
     capacity: Literal["on-demand", "spot"] = "on-demand"
     image: Literal["al2023-nvidia", "bottlerocket-nvidia", "oke-gpu", "ubuntu", "talos", "passthrough"]
@@ -39,6 +41,13 @@ class DescribedPool(Pool):
     """All taints of the nodes that keep pods off. The pods of the program tolerate them."""
     usd_per_hour: Annotated[float, Field(ge=0)] | None = None
     """What one node costs. Default: unknown."""
+    kubelet: DescribedKubelet | None = None
+    """The policies of kubelet on the nodes. Default: kubelet's own, which align nothing."""
+
+    @property
+    def resource_managers(self) -> ResourceManagers | None:
+        """As in the base class: what `kubelet` says."""
+        return self.kubelet
 
     def price(self, instance_type: str, region: str) -> Money:
         """As the settings state it, for every type."""

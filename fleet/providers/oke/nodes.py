@@ -12,7 +12,7 @@ from fleet.providers.oke.node_config import OKE_OWNED, OkeLocalStorage
 from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, ImageId, require_different
 from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
-from fleet.settings.kubelet import KubeletFlags, unowned
+from fleet.settings.kubelet import KubeletFlags, ResourceManagers, unowned
 from fleet.settings.local_disks import require_local_disks
 from fleet.settings.model import Memory, Model, problem
 from fleet.settings.pool import Pool, Reservation, require_own_labels
@@ -54,6 +54,11 @@ class OkePool(Pool):
     zones: tuple[AvailabilityDomain, ...] = ()
     """Availability domains of the pool. Default: all of the cluster. Many shapes exist only in some, and a domain without the
     shape makes the autoscaler back off from the whole pool."""
+
+    @property
+    def resource_managers(self) -> ResourceManagers | None:
+        """As in the base class: what `kubelet` sets."""
+        return self.kubelet
 
     @model_validator(mode="after")
     def _oke_rules(self) -> Self:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts.scheduling import TALOS_PROFILE
-from fleet.settings.kubelet import KubeletConfig, owned_fields, unowned
+from fleet.settings.kubelet import KubeletConfig, ResourceManagers, owned_fields, unowned
 from fleet.settings.model import DnsLabel, Memory, Model, Nodes, matching, memory_text, problem
 from fleet.settings.pool import Pool, require_own_labels
 
@@ -147,6 +147,11 @@ class TalosPool(Pool):
     image: Literal["talos"] = "talos"
     driver: TalosDriver = TalosDriver()
     kubelet: Annotated[TalosKubelet | None, unowned(owned_fields("Talos or by this program"))] = None
+
+    @property
+    def resource_managers(self) -> ResourceManagers | None:
+        """As in the base class: what `kubelet` sets."""
+        return self.kubelet
 
     @model_validator(mode="after")
     def _talos_rules(self) -> Self:

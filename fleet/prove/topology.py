@@ -1,0 +1,224 @@
+"""Which pods kubelet admits by NUMA nodes, and how many of one class a node holds for certain.
+
+Rules: kubernetes v1.36.3, pkg/kubelet/cm/{topologymanager,cpumanager,devicemanager}. A resource wants the fewest NUMA nodes whose
+total is enough for the request. `restricted` admits a pod if one set of NUMA nodes is the fewest for every resource and has
+enough free of each; `single-numa-node` also requires that it is one node. GPUs always count. CPUs count only under the static CPU
+manager, for a Guaranteed pod with whole CPUs: most runners request less than their limit, and then GPUs alone decide.
+
+Every pod of this program has one container, so the scopes `container` and `pod` agree. If the device plugin reports no NUMA node
+for the GPUs (docs/layers.md), kubelet admits more than this module says, never less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Protocol
+
+from fleet.facts import numa
+from fleet.facts.hardware import Machine
+from fleet.facts.numa import Layout
+from fleet.facts.offer import allocatable
+from fleet.settings.kubelet import ResourceManagers
+
+STRICT = ("restricted", "single-numa-node")
+"""Policies of the topology manager that reject pods. The others admit whatever the node has room for."""
+ERROR = "TopologyAffinityError"
+"""The reason of a pod that kubelet rejects by NUMA nodes. The pod stays failed."""
+
+
+class Amount(Protocol):
+    """Request and limit of one resource."""
+
+    @property
+    def request(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
+
+
+class Ask(Protocol):
+    """The requests of a pod: units of its GPU resource, CPU in millicores, memory in MiB."""
+
+    @property
+    def gpus(self) -> int: ...
+    @property
+    def cpu(self) -> Amount: ...
+    @property
+    def memory(self) -> Amount: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """What kubelet aligns of a pod: `gpus` units, and `cpus` that it has alone. 0: this resource has no say."""
+
+    gpus: int
+    cpus: int
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}{'' if count == 1 else 's'}"
+
+
+def aligned(ask: Ask, managers: ResourceManagers) -> Aligned:
+    """What kubelet aligns of a pod under these policies."""
+    guaranteed = ask.cpu.request == ask.cpu.limit and ask.memory.request == ask.memory.limit
+    whole = managers.cpu_manager_policy == "static" and guaranteed and ask.cpu.request % 1000 == 0
+    return Aligned(ask.gpus, ask.cpu.request // 1000 if whole else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The NUMA nodes of a machine: what each has, and what of it is free. `unit` is a GPU or a share of one."""
+
+    total: Layout
+    free: Layout
+    unit: str = "GPU"
+
+    def admits(self, pod: Aligned, policy: str) -> bool:
+        """Whether a topology manager with this policy admits the pod, if the whole machine has enough free."""
+        if policy not in STRICT:
+            return True
+        size = self._size(pod, policy)
+        return size is not None and any(self._enough(pod, nodes) for nodes in self._sets(size))
+
+    def certain(self, pod: Aligned, policy: str) -> int:
+        """How many equal pods fit, whatever the order in which they come and go. `policy` is a strict one."""
+        size = self._size(pod, policy)
+        if size is None:
+            return 0
+        if size <= 1:
+            return sum(self._on_one(pod, node) for node in range(len(self.total.cpus)))
+        # A pod takes parts of `size` NUMA nodes, and kubelet chooses which. Count pods for which whole NUMA nodes always remain.
+        count, everything = 0, len(self.total.cpus)
+        while everything - count * size >= size and all(
+            any(self._enough(pod, nodes) for nodes in combinations(rest, size)) for rest in self._sets(everything - count * size)
+        ):
+            count += 1
+        return count
+
+    def blocked_by(self, pod: Aligned, other: Aligned) -> int | None:
+        """The fewest pods of another class that leave no single NUMA node with room for `pod`. None if they cannot."""
+        counts = []
+        for node in range(len(self.total.cpus)):
+            most = self._on_one(other, node)
+            blocking = (count for count in range(most + 1) if not self._after(other, count, node)._on_one(pod, node))
+            if (fewest := next(blocking, None)) is None:
+                return None
+            counts.append(fewest)
+        return sum(counts)
+
+    def sizes(self, pod: Aligned) -> dict[str, int]:
+        """The fewest NUMA nodes that each resource of the pod needs, by the resource in words."""
+        rows = ((self.total.gpus, pod.gpus, self.unit), (self.total.cpus, pod.cpus, "exclusive CPU"))
+        return {_counted(wanted, name): _fewest(totals, wanted) for totals, wanted, name in rows if wanted}
+
+    def _size(self, pod: Aligned, policy: str) -> int | None:
+        """The number of NUMA nodes on which all resources agree; None if the policy rejects it."""
+        sizes = set(self.sizes(pod).values()) or {1}
+        size = sizes.pop()
+        return None if sizes or (policy == "single-numa-node" and size > 1) else size
+
+    def _sets(self, size: int) -> Iterator[tuple[int, ...]]:
+        return combinations(range(len(self.total.cpus)), size)
+
+    def _enough(self, pod: Aligned, nodes: Sequence[int]) -> bool:
+        gpus, cpus = (sum(free[node] for node in nodes) for free in (self.free.gpus, self.free.cpus))
+        return gpus >= pod.gpus and cpus >= pod.cpus
+
+    def _on_one(self, pod: Aligned, node: int) -> int:
+        rows = ((self.free.gpus[node], pod.gpus), (self.free.cpus[node], pod.cpus))
+        return min(max(left, 0) // wanted for left, wanted in rows if wanted)
+
+    def _after(self, pod: Aligned, count: int, node: int) -> Nodes:
+        """The machine with `count` pods on one NUMA node."""
+        gpus, cpus = list(self.free.gpus), list(self.free.cpus)
+        gpus[node] -= count * pod.gpus
+        cpus[node] -= count * pod.cpus
+        return replace(self, free=Layout(tuple(cpus), tuple(gpus)))
+
+
+def _fewest(totals: Sequence[int], wanted: int) -> int:
+    """The least number of NUMA nodes whose total is enough; all of them if none is."""
+    largest = sorted(totals, reverse=True)
+    return next((size for size in range(1, len(totals) + 1) if sum(largest[:size]) >= wanted), len(totals))
+
+
+def empty(machine: Machine, units: int) -> Nodes | None:
+    """The NUMA nodes of a machine without pods, whose GPUs are `units` of a resource. None if no source names them.
+
+    The CPU manager takes the reserved CPUs, rounded up, from the first NUMA node.
+    """
+    known = numa.layout(machine)
+    if known is None:
+        return None
+    total = replace(known, gpus=tuple(gpus * units // machine.gpus for gpus in known.gpus))
+    kept, free = machine.vcpus - allocatable(machine, 0).cpu // 1000, []
+    for cpus in total.cpus:
+        free.append(max(cpus - kept, 0))
+        kept = max(kept - cpus, 0)
+    return Nodes(total, replace(total, cpus=tuple(free)), "GPU" if units == machine.gpus else "share")
+
+
+def strict(managers: ResourceManagers | None) -> str:
+    """The policy of the topology manager if it can reject pods, or an empty string."""
+    policy = managers.topology_manager_policy if managers else None
+    return policy if policy in STRICT else ""
+
+
+def room(ask: Ask, machine: Machine, units: int, managers: ResourceManagers | None) -> int | None:
+    """How many equal pods one node admits for certain. None: nothing limits them, or its NUMA nodes are not known."""
+    policy, nodes = strict(managers), empty(machine, units)
+    if not policy or managers is None or nodes is None:
+        return None
+    pod = aligned(ask, managers)
+    return nodes.certain(pod, policy) if nodes.sizes(pod) else None
+
+
+def undeterminable(ask: Ask, machine: Machine, count: int, managers: ResourceManagers | None) -> str:
+    """Why nobody can say whether kubelet admits `count` pods on a node; empty if it can be said.
+
+    One GPU alone is on one NUMA node of any layout. `restricted` admits the only pod of a node if GPUs alone decide.
+    """
+    set_policy = managers.topology_manager_policy if managers else None
+    if set_policy not in (None, "none") and numa.over_limit(machine):
+        why = f"kubelet does not start with topologyManagerPolicy {set_policy} on more than 8 NUMA nodes"
+        return f"undeterminable: {why}: {numa.unknown(machine)}"
+    policy = strict(managers)
+    if not policy or managers is None or numa.layout(machine) is not None:
+        return ""
+    pod = aligned(ask, managers)
+    if not pod.cpus and (pod.gpus <= 1 or (policy == "restricted" and count == 1)):
+        return ""
+    return f"undeterminable: topologyManagerPolicy {policy} may reject it ({ERROR}): {numa.unknown(machine)}"
+
+
+def rejection(ask: Ask, machine: Machine, units: int, managers: ResourceManagers | None) -> str:
+    """Why an empty node rejects a pod, and the smallest changes that work. Empty if it does not, or if nobody knows."""
+    policy, nodes = strict(managers), empty(machine, units)
+    if managers is None or nodes is None or nodes.admits(pod := aligned(ask, managers), policy):
+        return ""
+    needs = " and ".join(
+        f"{what} {'needs' if what[:2] == '1 ' else 'need'} {_counted(size, 'node')}" for what, size in nodes.sizes(pod).items()
+    )
+    if len(set(nodes.sizes(pod).values())) > 1 and policy == "restricted":
+        allowed = "the policy wants the same number for both"
+    else:
+        allowed = "the policy allows one" if policy == "single-numa-node" else "no such nodes have enough free"
+    rows = ((nodes.total.gpus, f"{nodes.unit}s"), (nodes.free.cpus, "free CPUs"))
+    has = (f"{'+'.join(map(str, each))} {name}" for each, name in rows)
+    return (
+        f"is rejected by topologyManagerPolicy {policy} of {machine.name} ({ERROR}): its NUMA nodes have {' and '.join(has)}, "
+        f"{needs}, and {allowed}; {' or '.join(_changes(pod, nodes, policy, machine))}"
+    )
+
+
+def _changes(pod: Aligned, nodes: Nodes, policy: str, machine: Machine) -> Iterator[str]:
+    """The nearest numbers of CPUs that the policy admits, and the strictest other policy that admits the pod."""
+    works = [each for each in range(1, machine.vcpus) if pod.cpus and nodes.admits(replace(pod, cpus=each), policy)]
+    if below := [each for each in works if each < pod.cpus]:
+        yield f"ask for {below[-1]} CPUs or fewer"
+    if above := [each for each in works if each > pod.cpus]:
+        yield f"ask for {above[0]} CPUs or more"
+    looser = "restricted" if policy != "restricted" and nodes.admits(pod, "restricted") else "best-effort"
+    yield f"set topologyManagerPolicy {looser}"
