@@ -60,8 +60,8 @@ def decide(
 
     `limits` are the seconds of each runner class, by its namespace: `lifetime` counts from the start of the job, or from the
     creation of a runner without job. `idle` counts from the start of a runner without job; a class that keeps runners ready has
-    none. `now` is in seconds since 1970. Read the runners before the pods, and the pods before the nodes: what a later list lacks is
-    really gone.
+    none. `now` is in seconds since 1970. Read the runners before the pods, and the pods before the nodes: what a later list
+    lacks is really gone.
     """
     found = {_key(pod): pod for pod in pods}
     leaving = {node["metadata"]["name"]: _leaving(node) for node in nodes}
