@@ -16,7 +16,7 @@ from fleet.render.sweeps.sweep import Sweep, home, sweep_objects
 
 @dataclass(frozen=True, slots=True)
 class SweepsArgs:
-    """`sweeps` are those of the cluster, on the nodes of `selector`. `ready` must exist before: the namespaces they have rights in."""
+    """`sweeps` run on the nodes of `selector`. `ready` must exist before: the namespaces in which they have rights."""
 
     sweeps: Sequence[Sweep]
     selector: Mapping[str, str]

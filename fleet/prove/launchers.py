@@ -27,7 +27,7 @@ def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
 
 
 def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] | None:
-    """[CPU, memory, pods] that the charts and sweeps of a cluster leave on each node of its system pool. Empty if they do not fit.
+    """[CPU, memory, pods] that charts and sweeps of a cluster leave on each node of its system pool. Empty if they do not fit.
 
     None if the settings do not describe the system pool.
     """

@@ -81,8 +81,8 @@ def _max_lifetime(seconds: int) -> int:
     if not 600 <= seconds <= 432_000 + 86_400:
         raise problem(
             "max_lifetime",
-            "a runner's maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; write more than the longest "
-            "timeout-minutes of its jobs, such as 7h",
+            "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "
+            "write more than the longest timeout-minutes of the class's jobs, such as 7h",
         )
     return seconds
 
@@ -155,6 +155,7 @@ class PodRunner(RunnerPod):
 
     pool: str
     max_lifetime: Annotated[Duration, AfterValidator(_max_lifetime)] = 23_400
-    """Seconds after which the reaper deletes a runner that GitHub no longer counts as busy. A job's default timeout is 6 hours."""
+    """Seconds after which the reaper deletes a runner, unless GitHub says that its job runs. GitHub ends a job after 6 hours by
+    default (`timeout-minutes`, docs.github.com, Workflow syntax). The rest is for cancelling and for the last steps."""
     image_size: Memory | None = None
     """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""
