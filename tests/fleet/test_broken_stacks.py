@@ -85,7 +85,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-runner": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.runnerGroup",
-        "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool, maxLifetime, imageSize",
+        "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool, maxLifetime, "
+        "imageSize",
         '"gpu"',
     ),
     "unknown-key-cpu": (
