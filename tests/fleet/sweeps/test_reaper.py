@@ -125,7 +125,7 @@ def test_a_pod_that_is_newer_than_the_job_reuses_its_registration(age: float, sp
 
 
 def test_a_pod_that_is_being_deleted_takes_its_runner_with_it() -> None:
-    going = {"deletionTimestamp": ago(1)}
+    going: dict[str, Any] = {"deletionTimestamp": ago(1)}
     why = {"one": "its pod is being deleted"}
     assert reasons([ephemeral(job=30)], [runner_pod(**going)]) == why
     assert reasons([ephemeral()], [runner_pod(**going)]) == why, "GitHub must not send it a job now"
@@ -172,7 +172,7 @@ def test_nothing_is_deleted_twice_and_what_arc_has_ended_is_left_to_it() -> None
 
 
 def test_each_runner_is_judged_by_its_own_pod_and_class() -> None:
-    other = {"namespace": "runners-other"}
+    other: dict[str, Any] = {"namespace": "runners-other"}
     held = [ephemeral("a", job=30), ephemeral("a", age=50_000, **other), ephemeral("b", job=4000)]
     pods = [runner_pod("a", **other, deletionTimestamp=ago(1)), runner_pod("a"), runner_pod("b", age=4100)]
     limits = LIMITS | {"runners-other": {"lifetime": 60_000}}
