@@ -216,6 +216,19 @@ def test_one_pass_reads_every_page_and_deletes_runners_and_never_pods() -> None:
     assert not [each for each in server.requests if each.startswith("DELETE") and "/ephemeralrunners/" not in each]
 
 
+@pytest.mark.parametrize(("least", "deleted"), [({}, 1), ({"minRunners": 0}, 1), ({"minRunners": 1}, 0)])
+def test_a_set_that_keeps_runners_ready_now_may_have_idle_ones(least: dict[str, int], deleted: int) -> None:
+    idle = {
+        "ephemeralrunners": [ephemeral(age=IDLE + 2)],
+        "pods": [runner_pod(age=IDLE + 1)],
+        "nodes": [node()],
+        "autoscalingrunnersets": [{"metadata": {"namespace": SPACE, "name": "gpu-t4", "uid": "set"}, "spec": least}],
+    }
+    with serving(Server(idle, roles())) as server:
+        once(Api(server.url), limits_of(), NOW)
+    assert len(server.deleted) == deleted
+
+
 def test_each_right_is_needed() -> None:
     for number, role in enumerate(roles()):
         for index, rule in enumerate(role["rules"]):
@@ -278,10 +291,12 @@ def test_the_config_map_alone_is_a_program_that_needs_no_package(tmp_path: Path)
 # -- the settings ------------------------------------------------------------------------------------------------------
 
 
-def test_every_pod_class_has_its_limits_and_a_class_with_ready_runners_may_wait() -> None:
+def test_every_pod_class_has_its_limits() -> None:
     sets = {"gpu-t4": runner(maxLifetime="2h"), "warm": runner(labels=["warm"], scale={"min": 1, "max": 2})}
     made = reaper(of_cluster(runners=sets))
-    assert made.settings == {"limits": {SPACE: {"lifetime": 7200, "idle": IDLE}, "runners-warm": {"lifetime": 23_400}}}
+    assert made.settings == {
+        "limits": {SPACE: {"lifetime": 7200, "idle": IDLE}, "runners-warm": {"lifetime": 23_400, "idle": IDLE}}
+    }
     assert made.namespaces == (SPACE, "runners-warm")
 
 
