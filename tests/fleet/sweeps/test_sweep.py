@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +150,23 @@ def test_the_token_is_read_for_each_request_because_kubelet_renews_it(tmp_path: 
         token.write_text(f"{each}\n")
         caller.call("GET", "/version")
     assert sent == ["Bearer first", "Bearer second"]
+
+
+def test_the_authority_of_an_eks_cluster_is_trusted_and_the_address_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def strict(cafile: Path) -> ssl.SSLContext:
+        """What Python makes from 3.13 on."""
+        assert cafile == Path("ca.crt")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr("ssl.create_default_context", strict)
+    made: list[ssl.SSLContext] = []
+    monkeypatch.setattr("urllib.request.urlopen", lambda _request, context, **_: made.append(context) or io.BytesIO(b"{}"))
+    api.Api("https://10.100.0.1:443", authority=Path("ca.crt")).call("GET", "/version")
+    (context,) = made
+    assert not context.verify_flags & ssl.VERIFY_X509_STRICT, "its certificate has no key identifier"
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
 @pytest.mark.parametrize(("host", "url"), [("10.100.0.1", "https://10.100.0.1:443"), ("fd00::1", "https://[fd00::1]:443")])
