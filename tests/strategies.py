@@ -743,7 +743,14 @@ _EKS = tuple(
         runners={
             "gpu-spot": runner(pool="spot", rerunOn="gpu-t4"),
             "gpu-t4": runner(
-                kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1", imageSize="25Gi"
+                kind="pod",
+                gpus=1,
+                shm="2Gi",
+                scratch="20Gi",
+                labels=["gpu", "t4"],
+                image="example:1",
+                imageSize="25Gi",
+                maxLifetime="7h",
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
             "gpu-any": runner(pools=["t4", "apart"]),
@@ -815,6 +822,7 @@ _OKE = (
                 group="GPUs",
                 image="example.com/runner:1",
                 imageSize="25Gi",
+                maxLifetime="7h",
             ),
             "standing": vm(labels=["standing"], launcherImage="example:1", **_MACHINE),
             "per-job": vm_per_job(

@@ -13,6 +13,7 @@ from fleet.settings.model import (
     YAML_WORDS,
     CpuSpan,
     DnsLabel,
+    Duration,
     Memory,
     MemorySpan,
     Model,
@@ -75,6 +76,16 @@ ImageReference = Annotated[
     ),
 ]
 """A container image by version or digest."""
+
+
+def _max_lifetime(seconds: int) -> int:
+    if not 600 <= seconds <= 144 * 3600:
+        raise problem(
+            "max_lifetime",
+            "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "
+            "write more than the longest timeout-minutes of the class's jobs, such as 7h",
+        )
+    return seconds
 
 
 class Runner(Model):
@@ -147,6 +158,9 @@ class PodRunner(RunnerPod):
     """The only pool. A class has either this or `pools`."""
     pools: tuple[str, ...] = ()
     """Several pools, the first choice first (docs/fallback.md)."""
+    max_lifetime: Annotated[Duration, AfterValidator(_max_lifetime)] = 23_400
+    """Seconds after which the reaper deletes a runner, unless GitHub says that its job runs. GitHub ends a job after 6 hours by
+    default (`timeout-minutes`, docs.github.com, Workflow syntax). The rest is for cancelling and for the last steps."""
     image_size: Memory | None = None
     """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""
     rerun_on: str | None = None

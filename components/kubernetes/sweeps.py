@@ -1,0 +1,56 @@
+"""Sweeps: small programs that repair a cluster's objects every few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.component import Component
+from components.kubernetes.custom import custom
+from fleet.charts.sweeps import NAMESPACE
+from fleet.render.manifest import Manifest
+from fleet.render.sweeps.sweep import Sweep, home, sweep_objects
+
+_AFTER = {"ClusterRoleBinding": ["ClusterRole"], "RoleBinding": ["Role"], "Deployment": ["ServiceAccount", "ConfigMap"]}
+"""What an object of a sweep needs of the same sweep, by kind. A pod that starts before it has rights tries again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepsArgs:
+    """`sweeps` run on the nodes of `selector`. `ready` must exist before any object.
+
+    `spaces` must exist before roles: they create the namespaces in which sweeps have rights. In Git, waves order them.
+    """
+
+    sweeps: Sequence[Sweep]
+    selector: Mapping[str, str]
+    ready: Sequence[pulumi.Resource]
+    spaces: Sequence[pulumi.Resource] = ()
+
+
+class Sweeps(Component[SweepsArgs]):
+    """The namespace of all sweeps, and for each its account, rights, program and pod."""
+
+    def declare(self, name: str, args: SweepsArgs) -> None:
+        space, wall = home()
+        made = self._object(name, space, args.ready)
+        walled = [made, self._object(name, wall, [made])]
+        for sweep in args.sweeps:
+            found: dict[tuple[str, str], pulumi.Resource] = {}
+            for each in sweep_objects(sweep, args.selector):
+                kind, where = each["kind"], each["metadata"].get("namespace", "")
+                before = [found[needed, where] for needed in _AFTER.get(kind, ())]
+                if where not in ("", NAMESPACE):
+                    before += args.spaces
+                elif where:
+                    before += walled if kind == "Deployment" else [made]
+                found[kind, where] = self._object(name, each, [*args.ready, *before])
+
+    def _object(self, name: str, manifest: Manifest, before: Sequence[pulumi.Resource]) -> pulumi.Resource:
+        metadata = manifest["metadata"]
+        where = metadata.get("namespace", NAMESPACE)
+        # A sweep has a role in each of several namespaces.
+        suffix = "" if where == NAMESPACE else f".{where}"
+        return custom(f"{name}.{metadata['name']}{suffix}", manifest, parent=self, depends_on=before)
