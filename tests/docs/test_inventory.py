@@ -386,7 +386,7 @@ def test_what_a_pod_requests_is_what_its_manifest_requests(stack: str) -> None:
                 continue
             asked = user.container["resources"]
             units = {key: int(count) for key, count in asked["limits"].items() if is_gpu_resource(key)}
-            assert units == ({held.pools[user.pool].resource: user.gpus} if user.gpus else {})
+            assert units == ({held.pools[user.pools[0]].resource: user.gpus} if user.gpus else {})
             requests = {key: asked["requests"][key] for key in ("cpu", "memory", "ephemeral-storage")}
             assert requests == {
                 "cpu": cpu_text(user.ask.cpu.request),
