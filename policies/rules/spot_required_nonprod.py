@@ -12,6 +12,9 @@ also passes, because its use costs nothing more. The rule reads:
 - Karpenter: the requirements.
 - Auto Scaling groups: the distribution of the mixed instances policy, which also names the types.
 
+A pool with the role `fallback` is on demand, and by default the rule does not judge it: `spot-with-fallback` refuses such a pool
+unless it is behind a spot pool.
+
 The rule does not judge OCI machines that are runners. Instance pools and configurations cannot be preemptible (same page), and a
 machine that a launcher boots for one job is not a resource. The settings reject spot if OCI does not sell it.
 """
@@ -22,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fleet.facts.hardware import RESERVED, SPOT
-from fleet.facts.scheduling import CAPACITY_LABEL, ROLE_LABEL
+from fleet.facts.scheduling import CAPACITY_LABEL, FALLBACK, ROLE_LABEL
 
 from . import schema
 from .capacity import CAPACITY_KEY, bought
@@ -32,8 +35,8 @@ from .read import Later, count, entries, keys, line, provided, shown, strings, t
 from .rule import Args, Rule, Section, Severity
 
 ROLES = ("burst",)
-KNOWN_ROLES = ("burst", "release")
-"""Roles that a pool of a stack file can have; a release pool's jobs must not be interrupted."""
+KNOWN_ROLES = ("burst", "release", FALLBACK)
+"""Roles of pools in a stack file. Jobs of a release pool must not be interrupted. `spot-with-fallback` judges fallback pools."""
 
 # Using capacity blocks and reservations costs nothing more, because they cost the same when they are not used.
 _EKS_CHEAP = ("SPOT", "CAPACITY_BLOCK")
