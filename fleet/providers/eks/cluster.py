@@ -268,6 +268,7 @@ class EksPools(Cluster):
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """Ends of reservations."""
+        yield from super().remarks_on(day)
         for name, pool in self.pools.items():
             if pool.reservation is not None and pool.reservation.end_date is not None:
                 yield f"pool {name}: {ending(pool.capacity, pool.reservation.end_date, day)}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fleet.facts.disks import FAST_PULL_MIBPS, GP3_IOPS_PER_GIB, ebs_mibps, gp3_on
 from fleet.facts.hardware import CAPACITY_BLOCK, PREPAID, RESERVED, SPOT, Machine, machines
@@ -16,7 +16,7 @@ from fleet.providers.eks.placement_group import PlacementGroup
 from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
 from fleet.providers.eks.warm import WarmPool
 from fleet.settings.local_disks import require_local_disks
-from fleet.settings.model import Nodes, matching, problem, require_once
+from fleet.settings.model import Day, Nodes, matching, problem, require_once
 from fleet.settings.pool import Pool, Reservation
 
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
@@ -37,17 +37,10 @@ AmiName = Annotated[
 ]
 
 
-def _day(text: str) -> str:
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise problem("day", "not a day; write year, month and day such as 2026-12-19") from None
-
-
 class EksReservation(Reservation):
     """An EC2 capacity reservation or capacity block."""
 
-    end_date: Annotated[str, AfterValidator(_day)] | None = None
+    end_date: Day | None = None
     """The day on which it ends, as AWS shows it."""
 
 
@@ -80,6 +73,7 @@ class EksPool(Pool):
     placement_group: PlacementGroup | None = None
     warm: WarmPool | None = None
     """Machines that have booted once and wait outside of the cluster (docs/starts.md)."""
+    UNSCHEDULED: ClassVar[str] = ""
 
     @property
     def ami_id(self) -> str | None:
