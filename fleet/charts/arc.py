@@ -65,6 +65,8 @@ _LISTENER_METRICS = {
     },
 }
 """All metrics of ARC 0.14.2. A listener exports only those that this value lists, if the controller's chart turns metrics on."""
+_GRACE = 90
+"""Seconds that a runner has to end its job after Kubernetes asks its pod to stop. A spot node has 120 in all."""
 _WAVE_OF_SETS = 5
 """The sets come after all controllers and after the secrets that they need (`WAVE_OF_SECRETS`)."""
 
@@ -173,7 +175,10 @@ def scale_set(
     annotations: Mapping[str, str] | None = None,
     place: Place = Place(),
 ) -> Chart:
-    """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own."""
+    """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own.
+
+    The values of a class with schedules have no `minRunners`. So neither Helm nor ArgoCD owns the field, and no update reverts it.
+    """
     priority = {"priorityClassName": place.priority_class} if place.priority_class else {}
     return Chart(
         "gha-runner-scale-set",
@@ -186,7 +191,7 @@ def scale_set(
             # The chart adds the name as another label.
             "scaleSetLabels": list(runner.labels),
             "runnerGroup": group,
-            "minRunners": runner.span.min,
+            **({} if isinstance(runner, PodRunner) and runner.schedules else {"minRunners": runner.span.min}),
             "maxRunners": runner.span.max,
             # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
             "controllerServiceAccount": {"namespace": place.controller_namespace, "name": place.controller_account},
@@ -221,6 +226,7 @@ def _runner_pod(
     shm = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}
     return {
         "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": _GRACE,
         "tolerations": manifests(tolerations),
         "securityContext": CONFINED_POD | {"runAsUser": RUNNER_UID, "fsGroup": RUNNER_UID},
         "containers": [

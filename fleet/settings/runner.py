@@ -13,6 +13,7 @@ from fleet.settings.model import (
     YAML_WORDS,
     CpuSpan,
     DnsLabel,
+    Duration,
     Memory,
     MemorySpan,
     Model,
@@ -22,6 +23,7 @@ from fleet.settings.model import (
     problem,
     require_once,
 )
+from fleet.settings.schedules import RunnerSchedules, require_within
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
 """Labels that fit any set (seed 000): only the default set of a GitHub scope has them."""
@@ -75,6 +77,16 @@ ImageReference = Annotated[
     ),
 ]
 """A container image by version or digest."""
+
+
+def _max_lifetime(seconds: int) -> int:
+    if not 600 <= seconds <= 432_000 + 86_400:
+        raise problem(
+            "max_lifetime",
+            "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "
+            "write more than the longest timeout-minutes of the class's jobs, such as 7h",
+        )
+    return seconds
 
 
 class Runner(Model):
@@ -147,6 +159,11 @@ class PodRunner(RunnerPod):
     """The only pool. A class has either this or `pools`."""
     pools: tuple[str, ...] = ()
     """Several pools, the first choice first (docs/fallback.md)."""
+    max_lifetime: Annotated[Duration, AfterValidator(_max_lifetime)] = 23_400
+    """Seconds after which the reaper deletes a runner, unless GitHub says that its job runs. GitHub ends a job after 6 hours by
+    default (`timeout-minutes`, docs.github.com, Workflow syntax). The rest is for cancelling and for the last steps."""
+    schedules: RunnerSchedules | None = None
+    """Windows of the week in which more runners wait for jobs (docs/schedules.md)."""
     image_size: Memory | None = None
     """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""
 
@@ -161,7 +178,7 @@ class PodRunner(RunnerPod):
 
     @model_validator(mode="after")
     def _pool_rules(self) -> Self:
-        """Refuse a class without a pool, both keys together, and a pool given twice."""
+        """Refuse a class without a pool, both keys together, a pool given twice, and windows that do not fit `scale`."""
         if (self.pool is None) == (not self.pools):
             raise problem(
                 "runner_pools",
@@ -169,4 +186,6 @@ class PodRunner(RunnerPod):
                 at=("pools",) if self.pools else ("pool",),
             )
         require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+        if self.schedules is not None:
+            require_within(self.schedules, self.scale, "scale.min", "scale.max")
         return self

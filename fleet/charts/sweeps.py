@@ -1,0 +1,25 @@
+"""Sweeps: small programs that repair a cluster's objects every few seconds. They are no chart, but their pods need room too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet.charts.chart import Pod
+from fleet.settings.cluster import Cluster
+from fleet.settings.runner import PodRunner
+
+NAMESPACE = "gpu-sweeps"
+"""Only sweeps run there."""
+REAPER = Pod("runner-reaper", 20, 96)
+"""Deletes EphemeralRunners that hang or whose node is going away."""
+SCHEDULER = Pod("runner-scheduler", 20, 96)
+"""Sets the runners that wait by the schedules of their class."""
+
+
+def sweep_pods(cluster: Cluster) -> Iterator[Pod]:
+    """The sweeps of a cluster, each one pod on the system pool."""
+    runners = [runner for runner in cluster.runners.values() if isinstance(runner, PodRunner)]
+    if runners:
+        yield REAPER
+    if any(runner.schedules for runner in runners):
+        yield SCHEDULER

@@ -1,0 +1,130 @@
+"""The objects of a sweep: a small Python program that reads a cluster's objects every few seconds and repairs them.
+
+A sweep is one pod on the system pool. It has the rights that its rules name and no others, no port, and no network but the API
+server. Health and runner lifetimes use the same objects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleet.charts.chart import Pod, resources
+from fleet.charts.sweeps import NAMESPACE
+from fleet.facts.pods import CONFINED, CONFINED_POD
+from fleet.facts.scheduling import POD_SECURITY_LABEL
+from fleet.facts.versions import IMAGES
+from fleet.render.manifest import Manifest, manifest
+from fleet.settings.egress import INTERNET, LINK_LOCAL
+
+_PACKAGE = __name__.rpartition(".")[0]
+_FOLDER = Path(__file__).parent
+_PROGRAM = "/program"
+_SETTINGS = "settings.json"
+_UID = 65534
+"""The user `nobody` of the image."""
+_RBAC = "rbac.authorization.k8s.io"
+_API_PORTS = (443, 6443)
+"""The API server's port on EKS, and on OKE and Talos. Its addresses are unknown before the cluster exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A sweep. `pod` has its name and requests. `module` of this package runs, with the path of its settings as argument.
+
+    `settings` become JSON. `cluster_rules` are RBAC rules for the whole cluster, `rules` those for each of `namespaces`, which
+    must exist before.
+    """
+
+    pod: Pod
+    module: str
+    settings: Mapping[str, Any]
+    cluster_rules: Sequence[Manifest] = ()
+    rules: Sequence[Manifest] = ()
+    namespaces: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of all its objects."""
+        return self.pod.name
+
+
+def home() -> tuple[Manifest, ...]:
+    """The namespace of all sweeps, and its network policy: no ingress, and egress to the ports of API servers alone.
+
+    A sweep finds the API server by its address, so it needs no DNS.
+    """
+    ports = [{"protocol": "TCP", "port": port} for port in _API_PORTS]
+    egress = [{"to": [{"ipBlock": {"cidr": INTERNET, "except": [LINK_LOCAL]}}], "ports": ports}]
+    wall = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [], "egress": egress}
+    return (
+        manifest("v1", "Namespace", NAMESPACE, labels={POD_SECURITY_LABEL: "restricted"}),
+        manifest("networking.k8s.io/v1", "NetworkPolicy", "sweeps", NAMESPACE, wall),
+    )
+
+
+def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, ...]:
+    """The objects of a sweep in the order of creation, without `home`. `selector` are the labels of the system pool's nodes."""
+    files = {_SETTINGS: json.dumps(sweep.settings, indent=2, sort_keys=True)}
+    files |= {f"{each}.py": (_FOLDER / f"{each}.py").read_text(encoding="ascii") for each in ("__init__", "api", sweep.module)}
+    return (
+        manifest("v1", "ServiceAccount", sweep.name, NAMESPACE) | {"automountServiceAccountToken": False},
+        *_rights(sweep),
+        manifest("v1", "ConfigMap", sweep.name, NAMESPACE) | {"data": files},
+        manifest("apps/v1", "Deployment", sweep.name, NAMESPACE, _deployment(sweep, selector, files)),
+    )
+
+
+def _rights(sweep: Sweep) -> list[Manifest]:
+    """The roles with their bindings. A namespace has its own binding, so a sweep has no right in any other."""
+    subjects = [{"kind": "ServiceAccount", "name": sweep.name, "namespace": NAMESPACE}]
+    made: list[Manifest] = []
+    if sweep.cluster_rules:
+        made.append(manifest(f"{_RBAC}/v1", "ClusterRole", sweep.name) | {"rules": list(sweep.cluster_rules)})
+        bound = {"roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": sweep.name}, "subjects": subjects}
+        made.append(manifest(f"{_RBAC}/v1", "ClusterRoleBinding", sweep.name) | bound)
+    for namespace in sweep.namespaces:
+        made.append(manifest(f"{_RBAC}/v1", "Role", sweep.name, namespace) | {"rules": list(sweep.rules)})
+        bound = {"roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": sweep.name}, "subjects": subjects}
+        made.append(manifest(f"{_RBAC}/v1", "RoleBinding", sweep.name, namespace) | bound)
+    return made
+
+
+def _deployment(sweep: Sweep, selector: Mapping[str, str], files: Mapping[str, str]) -> Manifest:
+    labels = {"app.kubernetes.io/name": sweep.name}
+    # The paths make the modules a package, as they are here.
+    package = _PACKAGE.replace(".", "/")
+    items = [{"key": key, "path": f"{package}/{key}" if key.endswith(".py") else key} for key in files]
+    container = {
+        "name": sweep.name,
+        "image": IMAGES["python"].reference,
+        "command": ["python3", "-u", "-B", "-m", f"{_PACKAGE}.{sweep.module}", f"{_PROGRAM}/{_SETTINGS}"],
+        "workingDir": _PROGRAM,
+        "resources": resources(sweep.pod),
+        "securityContext": CONFINED | {"readOnlyRootFilesystem": True},
+        "volumeMounts": [{"name": "program", "mountPath": _PROGRAM, "readOnly": True}],
+    }
+    pod = {
+        "serviceAccountName": sweep.name,
+        "automountServiceAccountToken": True,
+        "enableServiceLinks": False,
+        "nodeSelector": dict(selector),
+        # A sweep keeps nothing, so it may end at once.
+        "terminationGracePeriodSeconds": 5,
+        "securityContext": CONFINED_POD | {"runAsUser": _UID, "runAsGroup": _UID},
+        "containers": [container],
+        "volumes": [{"name": "program", "configMap": {"name": sweep.name, "items": items}}],
+    }
+    # The program reads its files only when it starts.
+    changed = hashlib.sha256("".join(files.values()).encode()).hexdigest()[:10]
+    return {
+        "replicas": 1,
+        # Two pods would do the same work twice.
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels, "annotations": {"gpu-ci/config": changed}}, "spec": pod},
+    }
