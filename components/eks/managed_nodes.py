@@ -22,9 +22,10 @@ CUSTOM = "CUSTOM"
 class ManagedNodes:
     """What all node groups of a pool share. `cluster_name` depends on the control plane. `ready` must exist before.
 
-    With a `time_zone`, scheduled actions own the sizes after the group is created. `template` is the pool's launch template. If it has an image id, `ami_type` is CUSTOM. `tags` are those of the node groups.
+    `template` is the pool's launch template. If it has an image id, `ami_type` is CUSTOM. `tags` are those of the node groups.
     `owner_tags` reach the instances. `idle_delay` is a Go duration, "" for the autoscaler's default. `reserved` says that a
-    capacity reservation holds the machines. `warm` is the pool's warm pool, of which each group has a share.
+    capacity reservation holds the machines. `warm` is the pool's warm pool, of which each group has a share. `time_zone` is
+    that of scheduled actions.
     """
 
     cluster_name: pulumi.Input[str]

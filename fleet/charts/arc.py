@@ -177,7 +177,7 @@ def scale_set(
 ) -> Chart:
     """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own.
 
-    The values of a class with schedules have no `minRunners`. So neither Helm nor ArgoCD owns the field, and no update reverts it.
+    The values of a class with schedules have no `minRunners`. Neither Helm nor ArgoCD then owns it, so no update reverts it.
     """
     priority = {"priorityClassName": place.priority_class} if place.priority_class else {}
     return Chart(

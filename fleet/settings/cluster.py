@@ -155,8 +155,8 @@ class Cluster(Model):
         raise NotImplementedError
 
     def disk_parts(self, gib: int) -> Mapping[str, float]:
-        """The hourly price of a disk of that class, by units of the price table. Only for providers that sell volumes."""
-        raise NotImplementedError
+        """The hourly price of a disk that the cloud sells, by units of the price table; empty if the provider sells none."""
+        return {}
 
     @property
     def engine_on_nodes(self) -> bool:

@@ -136,7 +136,7 @@ class Schedules(Model):
                     if (other := taken.setdefault(minute % (7 * _DAY), name)) != name:
                         raise problem(
                             "overlapping_windows",
-                            f"windows {other} and {name} overlap, or less than {_GAP} minutes are between them; change their times",
+                            f"it overlaps {other}, or less than {_GAP} minutes are between them; change their times",
                             at=("windows", name),
                         )
         return self

@@ -19,8 +19,8 @@ SNAPSHOT = "ebs-snapshot-gb"
 def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
     """One line each for GPU pools, system pool, control plane, NAT gateways, registry, disks, caches, AMIs and buckets.
 
-    Prices are those of a day. A pool's schedules add their average of a week. Of a cluster that exists already the stack pays only the pools, their disks and build caches. A
-    faster disk costs extra on each node.
+    Prices are those of a day. A pool's schedules add their average of a week. Of a cluster that exists already the stack pays
+    only the pools, their disks and build caches. A faster disk costs extra on each node.
     """
     region = cluster.region
     disks: list[tuple[float, int, int]] = []

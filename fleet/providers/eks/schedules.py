@@ -1,8 +1,8 @@
 """The schedules of an EKS pool as actions of EC2 Auto Scaling.
 
 EC2 Auto Scaling guide, scheduled scaling: a group has at most 125 actions, runs them in order, and takes no two at one time. An
-action may be two minutes late. A recurring action has no exceptions, and a single one vanishes once it has run, so the next update
-would ask for it again in the past. Therefore a holiday is a yearly action that undoes the start of the window a minute later.
+action may be two minutes late. A recurring action has no exceptions. One that runs once vanishes afterwards, so the next update
+would ask for it again in the past. Therefore a holiday is a yearly action that undoes the start of a window a minute later.
 """
 
 from __future__ import annotations
