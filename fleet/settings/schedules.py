@@ -136,7 +136,7 @@ class Schedules(Model):
                     if (other := taken.setdefault(minute % (7 * _DAY), name)) != name:
                         raise problem(
                             "overlapping_windows",
-                            f"it overlaps {other}, or less than {_GAP} minutes are between them; change their times",
+                            f"it overlaps {other}, or less than {_GAP} minutes are between them; move one",
                             at=("windows", name),
                         )
         return self
