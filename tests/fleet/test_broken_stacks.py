@@ -1285,6 +1285,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         ),
         '{"strategy": "cluster"}',
     ),
+    "max-lifetime-too-short": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.maxLifetime",
+        "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "
+        "write more than the longest timeout-minutes of the class's jobs, such as 7h",
+        '"5m"',
+    ),
     "placeholder-namespace": (
         "gpu-ci:clusters.usw2.workloads.smi.namespace",
         "gpu-placeholders is only for placeholder pods; use another, such as ai",
