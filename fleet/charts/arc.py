@@ -85,6 +85,8 @@ class Place:
     priority_class: str = RUNNER_PRIORITY.name
     controller_namespace: str = NAMESPACE
     controller_account: str = CONTROLLER
+    declares_minimum: bool = True
+    """False if a sweep sets `minRunners`. Neither Helm nor ArgoCD then owns the field, so no update reverts it."""
 
 
 def place_in(cluster: Cluster, runner: Runner | None = None) -> Place:
@@ -95,6 +97,8 @@ def place_in(cluster: Cluster, runner: Runner | None = None) -> Place:
     place = Place(listener_selector=cluster.system_selector)
     if isinstance(runner, PodRunner) and cluster.pools[runner.ordered[0]].placeholders:
         place = replace(place, priority_class=PREEMPTING_PRIORITY.name)
+    if isinstance(runner, PodRunner) and runner.schedules:
+        place = replace(place, declares_minimum=False)
     controller = cluster.found.controller if cluster.found is not None else None
     if controller is None:
         return place
@@ -175,10 +179,7 @@ def scale_set(
     annotations: Mapping[str, str] | None = None,
     place: Place = Place(),
 ) -> Chart:
-    """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own.
-
-    The values of a class with schedules have no `minRunners`. Neither Helm nor ArgoCD then owns it, so no update reverts it.
-    """
+    """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own."""
     priority = {"priorityClassName": place.priority_class} if place.priority_class else {}
     return Chart(
         "gha-runner-scale-set",
@@ -191,7 +192,7 @@ def scale_set(
             # The chart adds the name as another label.
             "scaleSetLabels": list(runner.labels),
             "runnerGroup": group,
-            **({} if isinstance(runner, PodRunner) and runner.schedules else {"minRunners": runner.span.min}),
+            **({"minRunners": runner.span.min} if place.declares_minimum else {}),
             "maxRunners": runner.span.max,
             # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
             "controllerServiceAccount": {"namespace": place.controller_namespace, "name": place.controller_account},
