@@ -162,7 +162,7 @@ def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
     found["least"] += _waiting(walk(resource.props, "warmPoolConfig"), found["least"])
     if scheduled := quantity(walk(resource.props, "tags", SCHEDULED_NODES_TAG)):
         found["least"] += max(float(scheduled), 0)
-        found["settings"] = ("nodes.min or schedules", "nodes.max")
+        found["settings"] = ("schedules", "nodes.max")
     volume = of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props)
     reserved = _reserved(found, resource, "tags")
     return Group(**found, cloud=AWS, regions=_region(resource), volume=volume, reserved=reserved)

@@ -30,7 +30,7 @@ def used() -> set[str]:
     homes = importlib.metadata.packages_distributions()
     names = {name.split(".")[0] for name in found - modules().keys()} - sys.stdlib_module_names
     # Python's zoneinfo reads its data from this distribution where the system has none.
-    data = {"tzdata"} if "zoneinfo" in found else set()
+    data = {"tzdata"} if any(name.startswith("zoneinfo") for name in found) else set()
     return data | {home.lower().replace("_", "-") for name in names for home in homes.get(name, [name])}
 
 

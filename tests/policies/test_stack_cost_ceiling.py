@@ -266,7 +266,7 @@ def test_running_machines_of_a_warm_pool_are_paid_idle_and_stopped_ones_are_not(
 
 def test_the_idle_hour_has_what_schedules_add_on_average_and_names_them() -> None:
     scheduled = but(T4, "tags", {SCHEDULED_NODES_TAG: "1.5"})
-    lower = "nodes.min or schedules"
+    lower = "schedules"
     assert said(TEMPLATE, scheduled, idle=0.01) == (idle(("usw2/t4", 2.5, T4_SPOT), disks(250), lower=lower),)
     junk = but(T4, "tags", {SCHEDULED_NODES_TAG: "-3"})
     assert said(TEMPLATE, junk, idle=0.01) == (idle(("usw2/t4", 1, T4_SPOT), disks(100), lower=lower),), "nothing is taken off"
