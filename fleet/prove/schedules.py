@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 
 from fleet.facts.pricing import Line, Money, bundle, nodes, span
 from fleet.prove.placement import fit, pool_hosts
@@ -81,10 +82,10 @@ def _scheduled(cluster: Cluster) -> Iterator[tuple[str, Schedules, Callable[[Win
     """Each pool and runner set with schedules, and what one of its windows adds."""
     for name, pool in cluster.pools.items():
         if pool.schedules is not None:
-            yield f"pool {name}", pool.schedules, lambda window, pool=pool: _pool_ways(pool, window)
+            yield f"pool {name}", pool.schedules, partial(_pool_ways, pool)
     for name, runner in cluster.runners.items():
         if isinstance(runner, PodRunner) and runner.schedules is not None:
-            yield name, runner.schedules, lambda window, runner=runner: _runner_ways(cluster, runner, window)
+            yield name, runner.schedules, partial(_runner_ways, cluster, runner)
 
 
 def _pool_ways(pool: Pool, window: Window) -> list[Way]:

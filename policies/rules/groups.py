@@ -54,9 +54,9 @@ class Group:
     """`least` to `most` machines, each any of `choices`, bought as `capacity` (the most expensive way that is possible).
 
     `most` is None if nothing bounds their count; `gpu_limit` bounds their GPUs instead (Karpenter). `reserved` is how many of
-    them a capacity reservation or capacity block holds. `least` includes what schedules add on average.
-    `regions` are the regions that a machine may be in, empty if nothing names one. `flex` is the OCPUs and GB of a flexible
-    shape. `accelerated` is False if the group certainly has no GPU. `settings` name the stack file's keys that lower `least` and `most`.
+    them a capacity reservation or capacity block holds. `least` includes what schedules add on average. `regions` are the regions
+    that a machine may be in, empty if nothing names one. `flex` is the OCPUs and GB of a flexible shape. `accelerated` is False
+    if the group certainly has no GPU. `settings` name the stack file's keys that lower `least` and `most`.
     """
 
     name: str
