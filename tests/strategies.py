@@ -749,6 +749,7 @@ _EKS = tuple(
                 image="example:1",
                 imageSize="25Gi",
                 schedules=_schedules(runners=2),
+                maxLifetime="7h",
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
         },
@@ -816,6 +817,7 @@ _OKE = (
                 image="example.com/runner:1",
                 schedules=_schedules(runners=2),
                 imageSize="25Gi",
+                maxLifetime="7h",
             ),
             "standing": vm(labels=["standing"], launcherImage="example:1", **_MACHINE),
             "per-job": vm_per_job(

@@ -15,7 +15,7 @@ from fleet.prove.bill import bill
 from fleet.prove.schedules import weeks
 from fleet.providers.eks.schedules import Action, zone_actions
 from fleet.render.sweeps.api import Api
-from fleet.render.sweeps.catalogue import reaper, scheduler
+from fleet.render.sweeps.catalogue import scheduler
 from fleet.render.sweeps.scheduler import once, wanted
 from fleet.settings.model import Nodes
 from fleet.settings.namespaces import runner_namespace
@@ -216,7 +216,7 @@ def test_the_sweep_and_the_plan_agree_on_every_minute_of_a_week(first: date) -> 
     assert seen == {1, 2, 5}
 
 
-def test_the_sweep_may_read_and_change_the_scheduled_sets_alone_and_the_reaper_leaves_their_runners() -> None:
+def test_the_sweep_may_read_and_change_the_scheduled_sets_alone() -> None:
     window = {"days": ["mon"], "start": "09:00", "end": "18:00", "runners": 2}
     runners = {"gpu-t4": runner(schedules=schedules(work=window)), "other": runner()}
     settings = load(config(clusters={"usw2": cluster(runners=runners)})).clusters["usw2"]
@@ -226,8 +226,6 @@ def test_the_sweep_may_read_and_change_the_scheduled_sets_alone_and_the_reaper_l
         {"apiGroups": ["actions.github.com"], "resources": ["autoscalingrunnersets"], "verbs": ["get", "patch"]}
     ]
     assert sweep.cluster_rules == ()
-    limits = reaper(settings).settings["limits"]
-    assert ["idle" in limits[runner_namespace(name)] for name in runners] == [False, True], "they wait for jobs on purpose"
 
 
 def test_a_pass_changes_a_set_only_if_its_runners_differ_and_goes_on_after_a_refusal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,9 +73,8 @@ def test_a_sweep_may_do_nothing_outside_of_the_namespaces_of_runners() -> None:
 def test_the_only_network_is_the_api_server() -> None:
     (wall,) = kind("NetworkPolicy")
     assert wall["spec"]["ingress"] == []
-    (rule,) = wall["spec"]["egress"]
-    assert [each["port"] for each in rule["ports"]] == [443, 6443]
-    assert rule["to"] == [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}}]
+    assert wall["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert wall["spec"]["egress"] == [{"ports": [{"protocol": "TCP", "port": port} for port in (443, 6443)]}]
 
 
 def test_other_settings_start_the_pod_again() -> None:
@@ -142,7 +141,7 @@ def test_the_token_is_read_for_each_request_because_kubelet_renews_it(tmp_path: 
         sent.append(request.get_header("Authorization"))
         return Answer()
 
-    monkeypatch.setattr(api.urllib.request, "urlopen", urlopen)
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
     token = tmp_path / "token"
     caller = api.Api("http://127.0.0.1", token)
     for each in ("first", "second"):
