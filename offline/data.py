@@ -12,6 +12,7 @@ from fleet.facts.credentials import masked
 from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
 from fleet.prove.placement import Placement
+from fleet.prove.schedules import Week
 from offline.base import Base
 from offline.compare import Comparison, Pair
 from offline.judge import Verdict
@@ -60,6 +61,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "placement": [_placement(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements],
         "refused": [fields_of(each, "cluster", "workload", "kind", "error") for each in plan.refused if each.kind != RUNNER_SET],
         "price": {"lines": [_line(line) for line in plan.bill], "idle": _money(idle), "worst": _money(worst)},
+        "schedules": [_week(found) for found in plan.weeks],
         "policyConfig": plan.policy_config,
         "policies": [_outcome(found, plan) for found in plan.outcomes()],
         "remediations": [{"policy": done.rule} | fields_of(done, "urn", "changes") for done in plan.remediations],
@@ -138,6 +140,10 @@ def _line(line: Line) -> dict[str, Any]:
     amounts = {"count": (line.least, line.most), "each": (_money(line.cheap), _money(line.dear))}
     costs = {"idle": _money(line.idle), "worst": _money(line.worst)}
     return fields_of(line, "cluster", "item", "what") | amounts | costs | fields_of(line, "sources")
+
+
+def _week(found: Week) -> dict[str, Any]:
+    return fields_of(found, "name", "opens", "keeps", "hours", "nodes") | {"usd": [_money(money) for money in found.usd]}
 
 
 def _resource(resource: Resource) -> dict[str, Any]:

@@ -13,7 +13,24 @@ from offline.gfm import code, fold, is_folded, table, text
 from offline.judge import Verdict
 from offline.plan import Plan
 from offline.remedies import Remediation
-from offline.words import Place, alike, counted, each, listed, name_of, place, price_notes, short, silent, states, unplaceable
+from offline.words import (
+    SCHEDULES,
+    WEEK_NOTE,
+    Place,
+    alike,
+    counted,
+    each,
+    listed,
+    name_of,
+    place,
+    price_notes,
+    short,
+    silent,
+    states,
+    unplaceable,
+    week,
+    week_title,
+)
 from offline.words import count as count_of
 
 T = TypeVar("T")
@@ -221,6 +238,9 @@ def _whole(plan: Plan) -> Iterator[str]:
     places = (place(found, regions[found.cluster]) for found in plan.placements)
     yield "### Placement\n\n" + _table(_PLACEMENT, map(_placed, places))
     yield "### Price, USD an hour\n\n" + _bill(plan)
+    if plan.weeks:
+        rows = ([code(name), *rest] for name, *rest in map(week, plan.weeks))
+        yield f"### {week_title(plan)}\n\n{_table(SCHEDULES, rows)}\n\n{WEEK_NOTE}"
 
 
 def _placed(found: Place) -> Sequence[str]:

@@ -14,9 +14,10 @@ from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import capacity, fragments, monitoring, quotas, reruns, room, spot
+from fleet.prove import capacity, fragments, monitoring, quotas, reruns, room, schedules, spot
 from fleet.prove import placement as placing
 from fleet.prove.placement import Placement
+from fleet.prove.schedules import Week
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from offline import deployments
 from offline.day import day_of
@@ -95,6 +96,11 @@ class Plan:
     def resources(self) -> tuple[Resource, ...]:
         """The resources that would be registered, without the stack itself."""
         return self.recording.resources[1:] if self.recording else ()
+
+    @property
+    def weeks(self) -> tuple[Week, ...]:
+        """What each window of a schedule costs in the week that starts on the plan's day."""
+        return tuple(schedules.weeks(self.fleet, self.as_of))
 
     @property
     def cost(self) -> tuple[Money, Money]:

@@ -34,6 +34,10 @@ def report(plan: Plan, console: Console, strict: bool = False) -> None:
     console.print(_heading("Price, USD an hour"), _price(plan), sep="\n")
     for note in words.price_notes(plan.bill):
         console.print(Text(f"  {note}", style="dim"))
+    if plan.weeks:
+        console.print()
+        console.print(_heading(words.week_title(plan)), _weeks(plan), sep="\n")
+        console.print(Text(f"  {words.WEEK_NOTE}", style="dim"))
     if plan.recording is not None:
         console.print()
         console.print(_heading("Policies"), Text(f"config: {plan.policy_config}"), _policies(plan), sep="\n")
@@ -197,6 +201,13 @@ def _price(plan: Plan) -> Table:
     idle, worst = plan.cost
     table.add_section()
     table.add_row("", "total", "", "", "", str(idle), str(worst), style="bold")
+    return table
+
+
+def _weeks(plan: Plan) -> Table:
+    table = plain_table(*words.SCHEDULES)
+    for found in plan.weeks:
+        table.add_row(*words.week(found))
     return table
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
 from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
 from fleet.prove.placement import Fit, Host, Placement
 from fleet.prove.room import Refusal
+from fleet.prove.schedules import Week
 from offline.judge import Verdict
 from offline.plan import Outcome, Plan
 
@@ -63,13 +65,33 @@ def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:
 
 def count(line: Line) -> str:
     """How many units of a line are paid for: "2-4"."""
-    return span(line.least, line.most)
+    # Nodes of waiting runners are among those of their pool at worst.
+    return span(line.least, max(line.least, line.most))
 
 
 def each(line: Line) -> str:
     """The price of one unit of a line, per hour."""
     cheap, dear = _unit(line.cheap), _unit(line.dear)
     return cheap if cheap == dear else f"{cheap} - {dear}"
+
+
+SCHEDULES = ("window", "open", "keeps", ">hours", ">nodes", ">USD")
+"""Columns of `week`."""
+
+
+def week(found: Week) -> tuple[str, ...]:
+    """What a window costs in a week, by the columns of `SCHEDULES`."""
+    low, high = found.usd
+    usd = f"{low}" if low == high else f"{low} - {high}"
+    return found.name, found.opens, found.keeps, f"{found.hours:g}", f"+{span(*found.nodes)}", usd
+
+
+WEEK_NOTE = "USD are for nodes without disks. The idle hour has the average of a week without holidays."
+
+
+def week_title(plan: Plan) -> str:
+    """Says which week the windows are priced for."""
+    return f"Schedules, the week of {plan.as_of} to {plan.as_of + timedelta(days=6)}"
 
 
 def _unit(money: Money) -> str:

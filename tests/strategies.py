@@ -560,6 +560,12 @@ _GITHUB = {"url": "https://github.com/example", "appId": "1", "installationId": 
 _PREEMPTION = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any", "borrowWithinCohort": "Never"}
 
 
+def _schedules(**size: int) -> dict[str, Any]:
+    """Schedules with every key, of a pool (`nodes`) or of a runner class (`runners`)."""
+    window = {"days": ["mon", "fri"], "start": "09:00", "end": "18:00"} | size
+    return {"timeZone": "Europe/Berlin", "holidays": ["2026-12-25"], "windows": {"work": window}}
+
+
 def _jobs(pool: str) -> dict[str, Any]:
     """Two jobs in the namespace of the team of `_queues`, with every key between them."""
     by_name = {
@@ -731,6 +737,7 @@ _EKS = tuple(
                 nodeConfig=NODE_CONFIG,
                 ami="gpu",
                 cdi=True,
+                schedules=_schedules(nodes=1),
             ),
             "apart": pool(
                 placementGroup={"strategy": "partition", "partitions": 2},
@@ -750,6 +757,7 @@ _EKS = tuple(
                 labels=["gpu", "t4"],
                 image="example:1",
                 imageSize="25Gi",
+                schedules=_schedules(runners=2),
                 maxLifetime="7h",
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
@@ -821,6 +829,7 @@ _OKE = (
                 labels=["a10"],
                 group="GPUs",
                 image="example.com/runner:1",
+                schedules=_schedules(runners=2),
                 imageSize="25Gi",
                 maxLifetime="7h",
             ),

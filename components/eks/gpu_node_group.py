@@ -15,12 +15,21 @@ from components.eks.node_options import NodeOptions, placement_group
 from components.kubernetes.args import SharingArgs
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.offer import allocatable, least
-from fleet.facts.scheduling import BLOCK_TYPE_TAG, EKS_PROFILE, GPU_RESOURCE, RESERVED_NODES_TAG, Taint, resource_tags
+from fleet.facts.scheduling import (
+    BLOCK_TYPE_TAG,
+    EKS_PROFILE,
+    GPU_RESOURCE,
+    RESERVED_NODES_TAG,
+    SCHEDULED_NODES_TAG,
+    Taint,
+    resource_tags,
+)
 from fleet.providers.eks.cluster import EksVersion, Principal, SubnetId
 from fleet.providers.eks.efa import interfaces
 from fleet.providers.eks.groups import zone_groups
 from fleet.providers.eks.node_config import Joining, user_data
 from fleet.providers.eks.nodes import AmiId, EksPool
+from fleet.providers.eks.schedules import zone_actions
 from fleet.providers.tags import AWS_TAGS, fixed_tags
 from fleet.settings.model import LabelValue, TagKey, TagValue, cpu_text, go_duration
 
@@ -76,6 +85,30 @@ class WarmPoolArgs(TypedDict):
     """stopped or running. Default: stopped."""
     reuse_on_scale_in: NotRequired[bool]
     """Whether a node that the autoscaler removes waits again. Default: false."""
+
+
+class ScheduleWindowArgs(TypedDict):
+    """A part of the week in which the pool keeps more nodes."""
+
+    days: list[str]
+    """Days on which it starts: mon, tue, wed, thu, fri, sat, sun."""
+    start: str
+    """Local time, such as 09:00."""
+    end: str
+    """Local time, such as 18:00. If it is not after `start`, the window ends on the next day."""
+    nodes: int
+    """Nodes that the pool keeps, working or not."""
+
+
+class SchedulesArgs(TypedDict):
+    """Windows of the week in which the pool has a larger minimum, as scheduled actions of EC2 Auto Scaling."""
+
+    time_zone: str
+    """IANA time zone, such as America/Los_Angeles."""
+    holidays: NotRequired[list[str]]
+    """Days on which no window starts, such as 2026-12-25. EC2 repeats them each year. Default: none."""
+    windows: dict[str, ScheduleWindowArgs]
+    """1 to 3 windows by name. They do not overlap."""
 
 
 class GpuNodeGroupArgs(TypedDict):
@@ -134,6 +167,9 @@ class GpuNodeGroupArgs(TypedDict):
     """Address range of the cluster's services, such as 172.20.0.0/16."""
     warm: NotRequired[WarmPoolArgs]
     """The warm pool of the nodes, split over the zones as the nodes are. Default: none."""
+    schedules: NotRequired[SchedulesArgs]
+    """Windows with a larger minimum. Their actions then own minimum and maximum: a change of these reaches existing node groups
+    when the next window starts or ends. Default: none."""
     security_group_id: NotRequired[pulumi.Input[str]]
     """The cluster's own security group. Nodes with `efaInterfaces` need it."""
     cluster_label: NotRequired[str]
@@ -260,12 +296,20 @@ class GpuNodeGroup(PackagedComponent[Read]):
             ready=self._after,
             reserved=reservation is not None,
             warm=pool.warm,
+            time_zone=pool.schedules.time_zone if pool.schedules is not None else None,
         )
         zones = zone_groups(tuple(args.subnet_ids), pool.nodes)
         shares = pool.warm.shares(zones) if pool.warm is not None else {}
+        actions = zone_actions(pool.schedules, tuple(args.subnet_ids), pool.nodes) if pool.schedules is not None else {}
         self._names: dict[str, pulumi.Output[str]] = {
             zone: managed_nodes(
-                f"{name}-{zone}", shared, [args.subnet_ids[zone]], nodes, parent=self, share=shares.get(zone)
+                f"{name}-{zone}",
+                shared,
+                [args.subnet_ids[zone]],
+                nodes,
+                parent=self,
+                share=shares.get(zone),
+                actions=actions.get(zone, ()),
             ).node_group_name
             for zone, nodes in zones.items()
         }
@@ -309,4 +353,5 @@ def _tags(pool: EksPool) -> dict[str, str]:
     }
     reserved = {RESERVED_NODES_TAG: str(pool.reservation.count)} if pool.reservation else {}
     block = {BLOCK_TYPE_TAG: pool.instance_types[0]} if pool.capacity == CAPACITY_BLOCK else {}
-    return resource_tags(resources) | reserved | block
+    scheduled = {SCHEDULED_NODES_TAG: f"{pool.scheduled_nodes:.3f}"} if pool.schedules is not None else {}
+    return resource_tags(resources) | reserved | block | scheduled

@@ -10,6 +10,7 @@ import pulumi_aws as aws
 
 from fleet.facts import versions
 from fleet.facts.scheduling import EKS_EFFECT, IDLE_DELAY_TAG, TEMPLATE, Taint
+from fleet.providers.eks.schedules import Action
 from fleet.providers.eks.warm import WarmPool
 from fleet.settings.model import Scale
 
@@ -23,7 +24,8 @@ class ManagedNodes:
 
     `template` is the pool's launch template. If it has an image id, `ami_type` is CUSTOM. `tags` are those of the node groups.
     `owner_tags` reach the instances. `idle_delay` is a Go duration, "" for the autoscaler's default. `reserved` says that a
-    capacity reservation holds the machines. `warm` is the pool's warm pool, of which each group has a share.
+    capacity reservation holds the machines. `warm` is the pool's warm pool, of which each group has a share. `time_zone` is
+    that of scheduled actions.
     """
 
     cluster_name: pulumi.Input[str]
@@ -41,6 +43,7 @@ class ManagedNodes:
     idle_delay: str = ""
     reserved: bool = False
     warm: WarmPool | None = None
+    time_zone: str | None = None
 
 
 def managed_nodes(
@@ -51,10 +54,11 @@ def managed_nodes(
     *,
     parent: pulumi.Resource,
     share: Scale | None = None,
+    actions: Sequence[Action] = (),
 ) -> aws.eks.NodeGroup:
     """The node group `<name>-nodes` of a pool, with a pinned node image, and the tags of its Auto Scaling group.
 
-    `share` are the least and the most machines of its warm pool, None if it has no share.
+    `share` are the least and the most machines of its warm pool, None if it has no share. `actions` are its scheduled actions.
     """
     group = aws.eks.NodeGroup(
         f"{name}-nodes",
@@ -86,8 +90,9 @@ def managed_nodes(
         opts=pulumi.ResourceOptions(
             parent=parent,
             depends_on=list(args.ready),
-            # The autoscaler owns the size.
-            ignore_changes=["scalingConfig.desiredSize"],
+            # The autoscaler owns the size. EKS sends minimum, maximum and size together, so a change of one of them would end an
+            # open window. Scheduled actions therefore set the minimum and the maximum.
+            ignore_changes=["scalingConfig" if actions else "scalingConfig.desiredSize"],
         ),
     )
     # Tags of a managed node group reach neither its Auto Scaling group (aws/containers-roadmap#608) nor its instances.
@@ -98,6 +103,19 @@ def managed_nodes(
             f"{name}-tag-{key.removeprefix(TEMPLATE)}",
             autoscaling_group_name=scaling_group,
             tag=aws.autoscaling.TagTagArgs(key=key, value=value, propagate_at_launch=key != IDLE_DELAY_TAG),
+            opts=pulumi.ResourceOptions(parent=parent),
+        )
+    for action in actions:
+        aws.autoscaling.Schedule(
+            f"{name}-schedule-{action.name}",
+            autoscaling_group_name=scaling_group,
+            scheduled_action_name=action.name,
+            recurrence=action.recurrence,
+            time_zone=args.time_zone,
+            min_size=action.least,
+            max_size=action.most,
+            # -1 leaves the size alone: EC2 raises it to the minimum, and the autoscaler removes idle nodes. The default is 0.
+            desired_capacity=-1,
             opts=pulumi.ResourceOptions(parent=parent),
         )
     return group

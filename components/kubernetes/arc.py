@@ -84,7 +84,7 @@ def runner_set_args(cluster: Cluster, name: str, runner: PodRunner, arc: Arc) ->
         **plain(runner, "kind", "scale", "group", *(type(runner).model_fields.keys() - RunnerPod.model_fields.keys())),
     )
     args |= arc.arguments(cluster, name)
-    return args | {"mounts_shm": target.mounts_shm}
+    return args | {"mounts_shm": target.mounts_shm, "declare_min_runners": runner.schedules is None}
 
 
 def _controller(place: Place) -> dict[str, str]:

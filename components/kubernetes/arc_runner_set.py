@@ -1,6 +1,6 @@
 """One runner scale set whose runners are pods. Workflows use it with `runs-on`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NotRequired, Self, TypedDict
 
 import pulumi
@@ -48,6 +48,8 @@ class ArcRunnerSetArgs(TypedDict):
     """Runner group on GitHub, which must exist. Default: default."""
     min_runners: NotRequired[int]
     """Runners that wait for jobs. Default: 0."""
+    declare_min_runners: NotRequired[bool]
+    """Whether the set declares `minRunners`: false if another program changes it by the hour. Default: true."""
     max_runners: int
     """Most runners at the same time."""
     gpus: NotRequired[int]
@@ -117,6 +119,7 @@ class _Settings(RunnerPod, SetSettings):
     runtime_class: str = ""
     usd_per_hour: _Price | None = None
     open_networks: tuple[Cidr, ...] = ()
+    declare_min_runners: bool = True
 
     @model_validator(mode="after")
     def _one_choice_of_nodes(self) -> Self:
@@ -163,7 +166,7 @@ class ArcRunnerSet(PackagedComponent[Read]):
             found.gpu_resource,
             mounts_shm=found.mounts_shm,
             selectors=found.node_selectors or [found.node_selector],
-            place=found.place,
+            place=replace(found.place, declares_minimum=found.declare_min_runners),
             usd_per_hour=found.usd_per_hour or "",
         )
         made = parts(name, found, args.app, chart, self._after, opened=found.open_networks)

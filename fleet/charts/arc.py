@@ -86,6 +86,8 @@ class Place:
     priority_class: str = RUNNER_PRIORITY.name
     controller_namespace: str = NAMESPACE
     controller_account: str = CONTROLLER
+    declares_minimum: bool = True
+    """False if a sweep sets `minRunners`. Neither Helm nor ArgoCD then owns the field, so no update reverts it."""
 
 
 def place_in(cluster: Cluster, runner: Runner | None = None) -> Place:
@@ -96,6 +98,8 @@ def place_in(cluster: Cluster, runner: Runner | None = None) -> Place:
     place = Place(listener_selector=cluster.system_selector)
     if isinstance(runner, PodRunner) and any(cluster.pools[pool].placeholders for pool in runner.ordered):
         place = replace(place, priority_class=PREEMPTING_PRIORITY.name)
+    if isinstance(runner, PodRunner) and runner.schedules:
+        place = replace(place, declares_minimum=False)
     controller = cluster.found.controller if cluster.found is not None else None
     if controller is None:
         return place
@@ -190,7 +194,7 @@ def scale_set(
             # The chart adds the name as another label.
             "scaleSetLabels": list(runner.labels),
             "runnerGroup": group,
-            "minRunners": runner.span.min,
+            **({"minRunners": runner.span.min} if place.declares_minimum else {}),
             "maxRunners": runner.span.max,
             # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
             "controllerServiceAccount": {"namespace": place.controller_namespace, "name": place.controller_account},

@@ -12,9 +12,14 @@ NAMESPACE = "gpu-sweeps"
 """Only sweeps run there."""
 REAPER = Pod("runner-reaper", 20, 96)
 """Deletes EphemeralRunners that hang or whose node is going away."""
+SCHEDULER = Pod("runner-scheduler", 20, 96)
+"""Sets the runners that wait by the schedules of their class."""
 
 
 def sweep_pods(cluster: Cluster) -> Iterator[Pod]:
     """The sweeps of a cluster, each one pod on the system pool."""
-    if any(isinstance(runner, PodRunner) for runner in cluster.runners.values()):
+    runners = [runner for runner in cluster.runners.values() if isinstance(runner, PodRunner)]
+    if runners:
         yield REAPER
+    if any(runner.schedules for runner in runners):
+        yield SCHEDULER

@@ -1,7 +1,8 @@
 """The bill of a fleet for an hour, before anything is bought: its lines, the idle total and the worst total.
 
-Standard library only, besides `hardware`, because the policy pack contains this module. *Idle* means every pool at its minimum,
-*worst* every pool at its maximum, on its most expensive type. Neither includes data transfer, load balancers and taxes.
+Standard library only, besides `hardware`, because the policy pack contains this module. *Idle* means every pool at its
+minimum and what its schedules add on average over a week, *worst* every pool at its maximum, on its most expensive type. Neither
+includes data transfer, load balancers and taxes.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def range_text(prices: Iterable[Money]) -> str:
     return f"{high.usd:.6g}" if least == high.usd else f"{least:.6g}-{high.usd:.6g}"
 
 
-def nodes(cluster: str, item: str, types: Iterable[str], region: str, capacity: str, least: int, most: int) -> Line:
+def nodes(cluster: str, item: str, types: Iterable[str], region: str, capacity: str, least: float, most: float) -> Line:
     """The line of a group of nodes of one or several types."""
     prices = {name: hardware.price(name, region, capacity) for name in types}
     what = f"{' or '.join(prices)} {capacity}"

@@ -503,6 +503,9 @@ and a preview does not know the autoscaler's argument, because that contains the
 RESERVED_NODES_TAG = "gpu-ci/reserved-nodes"
 """Tag of a pool in a capacity reservation: the number of machines that the cloud reserves and bills, used or not. Of the
 reservation, the pool itself has only the id."""
+SCHEDULED_NODES_TAG = "gpu-ci/scheduled-nodes"
+"""Tag of the node groups of an EKS pool: the nodes that its schedules add to the minimum of the pool, averaged over a week.
+Scheduled actions do not show that, and a preview does not know their group."""
 
 BLOCK_TYPE_TAG = "gpu-ci/instance-type"
 """Tag of an EKS node group in a capacity block: its instance type. EKS demands the type in the launch template, where rules that

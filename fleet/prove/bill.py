@@ -8,16 +8,21 @@ from datetime import date
 from fleet.facts import hardware
 from fleet.facts.pricing import Line, Money, quoted, span, total
 from fleet.prove.placement import Placement
+from fleet.prove.schedules import waiting_lines
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.budget import MONTH
+from fleet.settings.cluster import Cluster
 
 
 def bill(fleet: Fleet, day: date) -> tuple[Line, ...]:
     """The lines of all clusters, at the prices of a day. Of each cluster, GPU pools and machines come before other charges."""
-    return tuple(
-        line for name, cluster in fleet.clusters_by_name() for line in PROVIDERS[cluster.provider].bill(name, cluster, day)
-    )
+    return tuple(line for name, cluster in fleet.clusters_by_name() for line in _lines(name, cluster, day))
+
+
+def _lines(name: str, cluster: Cluster, day: date) -> Iterator[Line]:
+    yield from PROVIDERS[cluster.provider].bill(name, cluster, day)
+    yield from waiting_lines(name, cluster)
 
 
 def remarks(fleet: Fleet, day: date) -> Iterator[str]:
@@ -29,7 +34,7 @@ def remarks(fleet: Fleet, day: date) -> Iterator[str]:
             line
             for other, found in fleet.clusters_by_name()
             if (found.provider, found.watched) == (cluster.provider, cluster.watched)
-            for line in PROVIDERS[found.provider].bill(other, found, day)
+            for line in _lines(other, found, day)
         ]
         idle, _ = total(watched)
         if (month := idle.usd * MONTH) > cluster.budget.monthly_usd:

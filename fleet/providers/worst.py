@@ -39,21 +39,21 @@ def most_nodes(cluster: Cluster, disk: Disk) -> dict[str, int]:
 def pool_line(cluster: str, name: str, pool: Pool, region: str, most: int) -> Line:
     """The line of a pool's nodes with `most` of them in the worst hour."""
     least, full = pool.paid_nodes
-    line = nodes(cluster, f"pool {name}", pool.instance_types, region, pool.capacity, least, most)
+    line = nodes(cluster, f"pool {name}", pool.instance_types, region, pool.capacity, least + pool.scheduled_nodes, most)
     return line if most == full else replace(line, what=f"{line.what}, {most} of {full} nodes: no runner counts in two pools")
 
 
 def _sharing(cluster: Cluster) -> Iterator[tuple[dict[str, Pool], int]]:
     """The pools that only runners use, in groups with the same runner sets, and the most runners of these sets."""
-    if any(job.pool is None for job in cluster.jobs.values()):
+    if any(not job.ordered for job in cluster.jobs.values()):
         return
     others: frozenset[str | None] = frozenset(cluster.queues.pools if cluster.queues is not None else ())
     others |= {each.pool for each in cluster.workloads.values() if isinstance(each, PoolWorkload | CoralWorkload)}
-    others |= {job.pool for job in cluster.jobs.values()}
+    others |= {pool for job in cluster.jobs.values() for pool in job.ordered}
     groups: dict[frozenset[str], dict[str, Pool]] = {}
     for name in sorted(cluster.runner_pools - others):
         pool = cluster.pools[name]
-        if pool.reservation is None and not pool.placeholders and getattr(pool, "warm", None) is None:
+        if pool.reservation is None and not (pool.placeholders or pool.schedules) and getattr(pool, "warm", None) is None:
             groups.setdefault(frozenset(cluster.pod_sets(name)), {})[name] = pool
     for sets, pools in groups.items():
         if len(pools) > 1:

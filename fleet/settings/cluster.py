@@ -156,8 +156,8 @@ class Cluster(Model):
         raise NotImplementedError
 
     def disk_parts(self, gib: int) -> Mapping[str, float]:
-        """The hourly price of a disk of that class, by units of the price table. Only for providers that sell volumes."""
-        raise NotImplementedError
+        """The hourly price of a disk that the cloud sells, by units of the price table; empty if the provider sells none."""
+        return {}
 
     @property
     def engine_on_nodes(self) -> bool:
@@ -227,8 +227,11 @@ class Cluster(Model):
         return tuple(self._remarks())
 
     def remarks_on(self, day: date) -> Iterator[str]:
-        """Warnings that depend on the date, such as the end of support."""
-        yield from ()
+        """Warnings that depend on the date, such as the end of support and holidays that are past."""
+        for kind, entries in (("pool", self.pools), ("runner set", self.runners)):
+            for name, entry in entries.items():
+                if (schedules := getattr(entry, "schedules", None)) is not None:
+                    yield from (f"{kind} {name}: schedules: {remark}" for remark in schedules.remarks_on(day))
 
     @property
     def watched(self) -> str:

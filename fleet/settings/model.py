@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Collection
+from datetime import date
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
@@ -147,6 +148,17 @@ def _seconds(value: object) -> int:
 
 Duration = Annotated[int, BeforeValidator(_seconds), PlainSerializer(lambda value: f"{value}s")]
 """A length of time in seconds."""
+
+
+def _day(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise problem("day", "not a day; write year, month and day such as 2026-12-19") from None
+
+
+Day = Annotated[str, AfterValidator(_day)]
+"""A day as year-month-day."""
 
 
 def _cidr(text: str) -> str:

@@ -12,6 +12,7 @@ from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
+from fleet.settings.schedules import PoolSchedules, require_within
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
 Role = Literal["burst", "release", "fallback"]
@@ -99,6 +100,10 @@ class Pool(Model):
     """How several containers share a GPU (docs/sharing.md). Default: each container has whole GPUs."""
     placeholders: Annotated[int, Field(ge=0)] = 0
     """Nodes that placeholder pods keep free for runners, in addition to the nodes that work (docs/starts.md)."""
+    schedules: PoolSchedules | None = None
+    """Windows of the week in which the pool keeps more nodes (docs/schedules.md)."""
+    UNSCHEDULED: ClassVar[str] = "the program does not start the nodes of this pool"
+    """Why the provider's pools have no schedules; empty if they have."""
 
     @model_validator(mode="after")
     def _reservation_rules(self) -> Self:
@@ -134,6 +139,24 @@ class Pool(Model):
             )
         if self.placeholders > self.nodes.max:
             raise problem("placeholder_size", f"the pool has {self.nodes.max} nodes at most; lower it, or raise nodes.max", at=at)
+        return self
+
+    @model_validator(mode="after")
+    def _scheduled_rules(self) -> Self:
+        """Refuse schedules that nothing can carry out, those of paid nodes, and windows that do not fit `nodes`."""
+        if self.schedules is None:
+            return self
+        if self.UNSCHEDULED:
+            raise problem(
+                "unscheduled", f"unsupported: {self.UNSCHEDULED}; give a runner class schedules instead", at=("schedules",)
+            )
+        if self.reservation is not None:
+            raise problem(
+                "reserved_schedule",
+                "a reservation is paid at all hours; remove schedules, and raise nodes.min",
+                at=("schedules",),
+            )
+        require_within(self.schedules, self.nodes, "nodes.min", "nodes.max")
         return self
 
     @model_validator(mode="after")
@@ -176,6 +199,11 @@ class Pool(Model):
     def idle_nodes(self) -> int:
         """The nodes that run while there is no job."""
         return max(self.nodes.min, self.placeholders)
+
+    @property
+    def scheduled_nodes(self) -> float:
+        """The nodes that its schedules add to `idle_nodes`, averaged over a week (`Schedules.more`)."""
+        return self.schedules.more(self.idle_nodes) if self.schedules is not None else 0
 
     @property
     def paid_nodes(self) -> tuple[int, int]:

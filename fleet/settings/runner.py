@@ -23,6 +23,7 @@ from fleet.settings.model import (
     problem,
     require_once,
 )
+from fleet.settings.schedules import RunnerSchedules, require_within
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
 """Labels that fit any set (seed 000): only the default set of a GitHub scope has them."""
@@ -161,6 +162,8 @@ class PodRunner(RunnerPod):
     max_lifetime: Annotated[Duration, AfterValidator(_max_lifetime)] = 23_400
     """Seconds after which the reaper deletes a runner, unless GitHub says that its job runs. GitHub ends a job after 6 hours by
     default (`timeout-minutes`, docs.github.com, Workflow syntax). The rest is for cancelling and for the last steps."""
+    schedules: RunnerSchedules | None = None
+    """Windows of the week in which more runners wait for jobs (docs/schedules.md)."""
     image_size: Memory | None = None
     """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""
     rerun_on: str | None = None
@@ -177,7 +180,7 @@ class PodRunner(RunnerPod):
 
     @model_validator(mode="after")
     def _pool_rules(self) -> Self:
-        """Refuse a class without a pool, both keys together, and a pool given twice."""
+        """Refuse a class without a pool, both keys together, a pool given twice, and windows that do not fit `scale`."""
         if (self.pool is None) == (not self.pools):
             raise problem(
                 "runner_pools",
@@ -185,4 +188,6 @@ class PodRunner(RunnerPod):
                 at=("pools",) if self.pools else ("pool",),
             )
         require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+        if self.schedules is not None:
+            require_within(self.schedules, self.scale, "scale.min", "scale.max")
         return self

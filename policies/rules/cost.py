@@ -84,7 +84,7 @@ def _counted(group: Group) -> Line | None:
     return max(lines, key=_price_rank, default=None)
 
 
-def _line(group: Group, region: str, least: int, most: int) -> Line:
+def _line(group: Group, region: str, least: float, most: int) -> Line:
     by_size = _FLEXIBLE.get(group.types[0]) if len(group.types) == 1 else None
     if by_size is None or group.flex is None:
         return nodes("", group.name, group.types, region, group.capacity, least, most)

@@ -18,6 +18,7 @@ from typing import Any
 from pulumi_policy import PolicyResource
 
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, PREPAID, RESERVED, SPOT
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import (
     CLUSTER_LABEL,
     GPU_RESOURCE,
@@ -26,6 +27,7 @@ from fleet.facts.scheduling import (
     MACHINE_REGIONS,
     POOL_LABEL,
     RESERVED_NODES_TAG,
+    SCHEDULED_NODES_TAG,
 )
 
 from . import kinds, sizes
@@ -52,9 +54,9 @@ class Group:
     """`least` to `most` machines, each any of `choices`, bought as `capacity` (the most expensive way that is possible).
 
     `most` is None if nothing bounds their count; `gpu_limit` bounds their GPUs instead (Karpenter). `reserved` is how many of
-    them a capacity reservation or capacity block holds. `regions` are the regions that a machine may be in, empty if nothing
-    names one. `flex` is the OCPUs and GB of a flexible shape. `accelerated` is False if the group certainly has no GPU.
-    `settings` name the stack file's keys that lower `least` and `most`.
+    them a capacity reservation or capacity block holds. `least` includes what schedules add on average. `regions` are the regions
+    that a machine may be in, empty if nothing names one. `flex` is the OCPUs and GB of a flexible shape. `accelerated` is False
+    if the group certainly has no GPU. `settings` name the stack file's keys that lower `least` and `most`.
     """
 
     name: str
@@ -63,7 +65,7 @@ class Group:
     regions: tuple[str, ...]
     choices: tuple[Choice, ...]
     capacity: str
-    least: int
+    least: float
     most: int | None
     settings: tuple[str, str] = ("", "")
     volume: Volume | None = None
@@ -158,6 +160,9 @@ def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
     found = _pool(resource, later)
     found["choices"], template = _templated(resource, found["choices"], later)
     found["least"] += _waiting(walk(resource.props, "warmPoolConfig"), found["least"])
+    if scheduled := quantity(walk(resource.props, "tags", SCHEDULED_NODES_TAG)):
+        found["least"] += max(float(scheduled), 0)
+        found["settings"] = ("schedules", "nodes.max")
     volume = of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props)
     reserved = _reserved(found, resource, "tags")
     return Group(**found, cloud=AWS, regions=_region(resource), volume=volume, reserved=reserved)

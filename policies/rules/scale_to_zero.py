@@ -10,6 +10,7 @@ runner sets (the chart's values and the custom resource) whose runners take a GP
 - The rule judges each EKS node group by itself, so that the remediation can lower it: `minAllowed` is per group, and a pool has
   one group per zone.
 - A warm pool keeps machines for every node that the group may have, stopped or not (EC2 Auto Scaling, PutWarmPool).
+- Schedules of a pool may keep nodes in their windows: their end is certain, and the cost ceilings count them.
 - Reserved capacity costs the same when it is not used, so such pools may keep nodes. Standing OCI machines are an instance
   pool, which always keeps its machines, and the rule does not judge it.
 """

@@ -3,7 +3,8 @@
 Counted (`cost.py`): groups of machines at their maximum and minimum with their disks, control planes, NAT gateways, volumes of
 claims whose storage class is in the stack. Machines that a launcher boots for one job are not resources: the annotations of the
 launcher's pod name the machine, and `maxRunners` is their number. A reservation always counts with all its machines. Spot without
-a price counts as on-demand, which is the most that it can cost. Machines that the user owns do not count.
+a price counts as on-demand, which is the most that it can cost. Machines that the user owns do not count. The idle hour has the
+nodes of schedules as their average over a week, as a bill has; an hour inside a window costs more.
 
 In a preview on the engine the minimum of an OKE pool is its size as last read, because OKE has no minimum.
 """

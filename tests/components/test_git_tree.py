@@ -310,3 +310,19 @@ def test_pulumi_up_refuses_a_path_that_ends_otherwise_than_the_folder_is_called(
     config = replace(config, objects={**config.objects, KEY: clusters}, values={**config.values, KEY: json.dumps(clusters)})
     with pytest.raises(pulumi.RunError, match="gpu-ci-gitops-use1; end the path with it"):
         record(ROOT / "__main__.py", config)
+
+
+def test_git_has_no_minimum_of_a_scheduled_class_and_has_the_sweep_that_sets_it() -> None:
+    """ArgoCD reverts only fields that Git has a value for."""
+    config = delivered(stack_config("staging"), True)
+    clusters = json.loads(config.values[KEY])
+    window = {"days": ["mon"], "start": "09:00", "end": "18:00", "runners": 2}
+    clusters["usw2"]["runners"]["gpu-t4"]["schedules"] = {"timeZone": "Europe/Berlin", "windows": {"work": window}}
+    config = replace(config, objects={**config.objects, KEY: clusters}, values={**config.values, KEY: json.dumps(clusters)})
+    _, git = declared(ROOT, config, fleet_of(config))
+    assert git is not None
+    found = {name: held["values"] for (_, _, name), held in releases(git).items()}
+    assert "minRunners" not in found["gpu-t4"]
+    assert found["gpu-t4-release"]["minRunners"] == 0
+    sweeps = [each for each in git.resources if each.type == "kubernetes:apps/v1:Deployment"]
+    assert "runner-scheduler" in [each.inputs["metadata"]["name"] for each in sweeps]

@@ -75,9 +75,9 @@ def planned(folder: Path, snippet: Snippet, *, with_policies: bool = True) -> Pl
     return make_plan(snippet.stack, ROOT, stack_file, policies_of=folder if with_policies else ROOT)
 
 
-def test_the_pages_have_the_three_snippets() -> None:
+def test_the_pages_have_the_snippets() -> None:
     found = [name for snippet in snippets() for name in snippet.settings["runners"]]
-    assert found == ["gpu-l4", "oci-v100", "gpu-t4-quarter", "gpu-h100-seventh"]
+    assert found == ["gpu-l4", "oci-v100", "gpu-t4-day", "gpu-t4-quarter", "gpu-h100-seventh"]
 
 
 @pytest.mark.parametrize("snippet", snippets(), ids=lambda snippet: snippet.place)

@@ -86,7 +86,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "unknown-key-runner": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.runnerGroup",
         "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool, pools, "
-        "maxLifetime, imageSize, rerunOn",
+        "maxLifetime, schedules, imageSize, rerunOn",
         '"gpu"',
     ),
     "unknown-key-cpu": (
@@ -1388,6 +1388,62 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.pools.l4.placeholders",
         "no runner set uses the pool, and only runners end placeholders; remove it",
         "1",
+    ),
+    "schedule-above-the-pool": (
+        "gpu-ci:clusters.usw2.pools.t4.schedules.windows.work.nodes",
+        "nodes.max is 4; lower it, or raise nodes.max",
+        "5",
+    ),
+    "schedule-below-the-pool": (
+        "gpu-ci:clusters.usw2.pools.t4.schedules.windows.work.nodes",
+        "nodes.min is 1, so the window adds nothing; raise it, or remove it",
+        "1",
+    ),
+    "schedule-day-twice": (
+        "gpu-ci:clusters.usw2.pools.t4.schedules.windows.work.days",
+        "a day is given twice; remove one",
+        '["mon", "tue", "wed", "thu", "fri", "mon"]',
+    ),
+    "schedule-holiday-twice": (
+        "gpu-ci:clusters.usw2.pools.t4.schedules.holidays",
+        "a holiday is given twice; remove one",
+        '["2026-12-25", "2026-12-25"]',
+    ),
+    "schedule-of-a-reservation": (
+        "gpu-ci:clusters.usw2.pools.t4.schedules",
+        "a reservation is paid at all hours; remove schedules, and raise nodes.min",
+        '{"timeZone": "America/Los_Angeles", "holidays": ["2026-12-2…',
+    ),
+    "schedule-on-oke": (
+        "gpu-ci:clusters.sjc.pools.a10.schedules",
+        "unsupported: OKE has no scheduled size of a node pool, and OCI's autoscaling schedules are for instance pools alone; "
+        "give a runner class schedules instead",
+        '{"timeZone": "America/Los_Angeles", "windows": {"work": {"d…',
+    ),
+    "schedule-time-zone": (
+        "gpu-ci:clusters.usw2.pools.t4.schedules.timeZone",
+        "not an IANA time zone; write area and city, such as America/Los_Angeles, or Etc/UTC",
+        '"US/Pacific"',
+    ),
+    "schedule-time": (
+        "gpu-ci:clusters.usw2.pools.t4.schedules.windows.work.start",
+        'not a time; write quoted hours and minutes from "00:00" to "23:59"',
+        '"9:00"',
+    ),
+    "schedule-windows-overlap": (
+        "gpu-ci:clusters.usw2.pools.t4.schedules.windows.night",
+        "it overlaps work, or less than 2 minutes are between them; move one",
+        '{"days": ["thu"], "start": "18:01", "end": "02:00", "nodes"…',
+    ),
+    "schedule-without-hours": (
+        "gpu-ci:clusters.usw2.pools.t4.schedules.windows.work.end",
+        "start and end are equal; write two times, or raise the minimum for all hours",
+        '"09:00"',
+    ),
+    "schedule-without-windows": (
+        "gpu-ci:clusters.usw2.pools.t4.schedules.windows",
+        "schedules have 1 to 3 windows; add one, or join some",
+        "{}",
     ),
     "warm-beyond-the-pool": (
         "gpu-ci:clusters.usw2.pools.t4.warm.maxPrepared",

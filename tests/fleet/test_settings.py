@@ -153,11 +153,11 @@ def test_the_configs_that_are_to_be_broken_are_valid_and_use_every_key() -> None
     for model in (model for document in FULL for model in _models(load(document))):
         unused.setdefault(type(model).__name__, set(type(model).model_fields)).difference_update(model.model_fields_set)
     assert {name: fields for name, fields in unused.items() if fields} == {
-        # The autoscaler of OKE has one delay for all pools, so a pool that has its own is refused.
-        "OkePool": {"idle_delay"},
+        # The autoscaler of OKE has one delay for all pools, so a pool that has its own is refused, and so are schedules.
+        "OkePool": {"idle_delay", "schedules"},
         # Caches, quotas and the like are a cloud's, and no GPU of an own machine has a profile for jobs. Own machines always run.
         "TalosCluster": {"budget", "caches", "declare_quotas", "protect", "jobs"},
-        "TalosPool": {"idle_delay", "placeholders", "reservation"},
+        "TalosPool": {"idle_delay", "placeholders", "reservation", "schedules"},
     }
 
 

@@ -58,6 +58,11 @@ PER_JOB = {
     "maxRunners": 4.0,
 }
 STANDING = {**LAUNCHED, "kind": "vm", "count": 2.0, "availabilityDomains": [DOMAIN]}
+SCHEDULES = {
+    "timeZone": "Europe/Berlin",
+    "holidays": ["2026-12-25"],
+    "windows": {"work": {"days": ["mon"], "start": "09:00", "end": "18:00", "nodes": 1.0}},
+}
 BUDGET = {"monthlyUsd": 500.0, "emails": ["ops@gpu-ci.dev"]}
 
 ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
@@ -72,6 +77,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "labels": ["l4"],
             "runnerGroup": "GPUs",
             "minRunners": 1.0,
+            "declareMinRunners": False,
             "gpus": 2.0,
             "gpuResource": "nvidia.com/gpu.shared",
             "shm": "4Gi",
@@ -172,6 +178,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "serviceCidr": "172.20.0.0/16",
         },
         {**NODES, "warm": {"min": 0.0, "maxPrepared": 1.0, "state": "running", "reuseOnScaleIn": True}},
+        {**NODES, "schedules": SCHEDULES},
     ],
     "GpuOperator": [
         {},

@@ -29,7 +29,9 @@ def used() -> set[str]:
             waiting += imported(module, lazy=False) if module in modules() else []
     homes = importlib.metadata.packages_distributions()
     names = {name.split(".")[0] for name in found - modules().keys()} - sys.stdlib_module_names
-    return {home.lower().replace("_", "-") for name in names for home in homes.get(name, [name])}
+    # Python's zoneinfo reads its data from this distribution where the system has none.
+    data = {"tzdata"} if any(name.startswith("zoneinfo") for name in found) else set()
+    return data | {home.lower().replace("_", "-") for name in names for home in homes.get(name, [name])}
 
 
 def test_the_lock_has_what_the_plugin_imports():

@@ -10,6 +10,7 @@ import pytest
 
 from fleet.facts.hardware import Price, price, unit_price
 from fleet.facts.scheduling import REGION as REGION_ANNOTATION
+from fleet.facts.scheduling import SCHEDULED_NODES_TAG
 from fleet.facts.support import EKS_SUPPORT
 from policies.rules.kinds import CLAIM, EKS_CLUSTER, STORAGE_CLASS
 from policies.rules.stack_cost_ceiling import IDLE_USD, RULE, WORST_USD
@@ -261,6 +262,15 @@ def test_running_machines_of_a_warm_pool_are_paid_idle_and_stopped_ones_are_not(
     assert said(TEMPLATE, but(closed, "warmPoolConfig", warm), idle=0.01) == two
     assert said(TEMPLATE, but(T4, "warmPoolConfig", warm), idle=0.01) == two, "the node in the cluster is one of the two"
     assert said(TEMPLATE, but(closed, "warmPoolConfig", warm | {"poolState": "STOPPED"}), idle=0.01) == ()
+
+
+def test_the_idle_hour_has_what_schedules_add_on_average_and_names_them() -> None:
+    scheduled = but(T4, "tags", {SCHEDULED_NODES_TAG: "1.5"})
+    lower = "schedules"
+    assert said(TEMPLATE, scheduled, idle=0.01) == (idle(("usw2/t4", 2.5, T4_SPOT), disks(250), lower=lower),)
+    junk = but(T4, "tags", {SCHEDULED_NODES_TAG: "-3"})
+    assert said(TEMPLATE, junk, idle=0.01) == (idle(("usw2/t4", 1, T4_SPOT), disks(100), lower=lower),), "nothing is taken off"
+    assert said(TEMPLATE, scheduled, worst=1) == said(TEMPLATE, T4, worst=1)
 
 
 def test_a_disk_is_the_template_s_all_of_it_and_else_eks_s_own() -> None:

@@ -20,18 +20,19 @@ SNAPSHOT = "ebs-snapshot-gb"
 def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
     """One line each for GPU pools, system pool, control plane, NAT gateways, registry, disks, caches, AMIs and buckets.
 
-    Prices are those of a day. Of a cluster that exists already the stack pays only the pools, their disks and build caches. A
-    faster disk costs extra on each node.
+    Prices are those of a day. A pool's schedules add their average of a week. Of a cluster that exists already the stack pays
+    only the pools, their disks and build caches. A faster disk costs extra on each node.
     """
     region = cluster.region
     most = most_nodes(cluster, lambda pool: {"gp3-gb": pool.disk / 1024, **pool.root_disk.extra})
-    disks: list[tuple[int, int, int]] = []
+    disks: list[tuple[float, int, int]] = []
     for pool_name, pool in cluster.pools.items():
         yield pool_line(name, pool_name, pool, region, most[pool_name])
         waiting, most_waiting = cluster.warm_machines(pool)
         if pool.warm is not None and pool.warm.state == "running":
             yield nodes(name, f"warm pool {pool_name}", pool.instance_types, region, pool.capacity, waiting, most_waiting)
-        disks.append((pool.idle_nodes + waiting, min(pool.nodes.max, most[pool_name]) + most_waiting, pool.disk))
+        least = pool.idle_nodes + pool.scheduled_nodes + waiting
+        disks.append((least, min(pool.nodes.max, most[pool_name]) + most_waiting, pool.disk))
     if isinstance(cluster, EksCluster):
         system = cluster.system
         yield nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max)
@@ -56,7 +57,7 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
                 str(pool.root_disk),
                 extra,
                 region,
-                pool.idle_nodes + waiting,
+                pool.idle_nodes + pool.scheduled_nodes + waiting,
                 min(pool.nodes.max, most[pool_name]) + most_waiting,
             )
     yield from cache_lines(name, cluster)

@@ -142,6 +142,10 @@ class EksPools(Cluster):
     """Buckets with compiled objects of CI jobs."""
     runners: dict[SetName, PodRunner]
 
+    def disk_parts(self, gib: int) -> Mapping[str, float]:
+        """As in the base class: a gp3 volume."""
+        return {"gp3-gb": gib}
+
     @property
     def account(self) -> str | None:
         """The AWS account in which `pulumi up` may run, if a setting names it."""
@@ -270,6 +274,7 @@ class EksPools(Cluster):
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """Starts and ends of reservations."""
+        yield from super().remarks_on(day)
         for name, pool in self.pools.items():
             yield from (f"pool {name}: {said}" for said in window(pool, day))
 
@@ -464,10 +469,6 @@ class EksCluster(EksPools):
     def disk_class(self, tags: Mapping[str, str]) -> Volumes:
         """As in the base class: gp3."""
         return gp3_class(tags)
-
-    def disk_parts(self, gib: int) -> Mapping[str, float]:
-        """As in the base class: a gp3 volume."""
-        return {"gp3-gb": gib}
 
     @property
     def provided(self) -> frozenset[str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import date
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fleet.facts.disks import FAST_PULL_MIBPS, GP3_IOPS_PER_GIB, ebs_mibps, gp3_on
 from fleet.facts.hardware import CAPACITY_BLOCK, PREPAID, RESERVED, SPOT, Machine, machines
@@ -17,7 +16,7 @@ from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
 from fleet.providers.eks.warm import WarmPool
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.local_disks import require_local_disks
-from fleet.settings.model import Nodes, matching, problem, require_once
+from fleet.settings.model import Day, Nodes, matching, problem, require_once
 from fleet.settings.pool import Pool, Reservation
 
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
@@ -38,19 +37,12 @@ AmiName = Annotated[
 ]
 
 
-def _day(text: str) -> str:
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise problem("day", "not a day; write year, month and day such as 2026-12-19") from None
-
-
 class EksReservation(Reservation):
     """An EC2 capacity reservation or capacity block."""
 
-    start_date: Annotated[str, AfterValidator(_day)] | None = None
+    start_date: Day | None = None
     """The day on which it starts, as AWS shows it. Default: it has started."""
-    end_date: Annotated[str, AfterValidator(_day)] | None = None
+    end_date: Day | None = None
     """The day on which it ends, as AWS shows it."""
     owner: Annotated[str, matching("owner", "not an AWS account; write its 12 digits in quotes", r"[0-9]{12}")] | None = None
     """The account that shares it through AWS RAM. Default: the account of the cluster."""
@@ -96,6 +88,7 @@ class EksPool(Pool):
     placement_group: PlacementGroup | None = None
     warm: WarmPool | None = None
     """Machines that have booted once and wait outside of the cluster (docs/starts.md)."""
+    UNSCHEDULED: ClassVar[str] = ""
 
     @property
     def resource_managers(self) -> ResourceManagers | None:

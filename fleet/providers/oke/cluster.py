@@ -69,6 +69,10 @@ class OkePools(Cluster):
     IMAGES: ClassVar[tuple[str, ...]] = ()
     """Kinds of node images that the cluster needs besides those of its pools."""
 
+    def disk_parts(self, gib: int) -> Mapping[str, float]:
+        """As in the base class."""
+        return {"oci-volume-gb": gib}
+
     @property
     def kubernetes(self) -> str:
         """The Kubernetes version as OKE writes it."""
@@ -349,10 +353,6 @@ class OkeCluster(OkePools):
     def disk_class(self, tags: Mapping[str, str]) -> Volumes:
         """As in the base class: block volumes with balanced performance."""
         return block_class(tags, self.attachment)
-
-    def disk_parts(self, gib: int) -> Mapping[str, float]:
-        """As in the base class."""
-        return {"oci-volume-gb": gib}
 
     @property
     def quota_paths(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -54,6 +54,9 @@ class OkePool(Pool):
     zones: tuple[AvailabilityDomain, ...] = ()
     """Availability domains of the pool. Default: all of the cluster. Many shapes exist only in some, and a domain without the
     shape makes the autoscaler back off from the whole pool."""
+    UNSCHEDULED: ClassVar[str] = (
+        "OKE has no scheduled size of a node pool, and OCI's autoscaling schedules are for instance pools alone"
+    )
 
     @property
     def resource_managers(self) -> ResourceManagers | None:

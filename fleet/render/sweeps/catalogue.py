@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.charts.sweeps import REAPER, sweep_pods
+from fleet.charts.sweeps import REAPER, SCHEDULER, sweep_pods
 from fleet.render.sweeps.sweep import Sweep
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import runner_namespace
@@ -14,7 +14,7 @@ IDLE = 900
 
 def sweeps(cluster: Cluster) -> tuple[Sweep, ...]:
     """The sweeps of a cluster, as `sweep_pods` counts them."""
-    made = {REAPER.name: reaper(cluster)}
+    made = {REAPER.name: reaper(cluster), SCHEDULER.name: scheduler(cluster)}
     return tuple(made[pod.name] for pod in sweep_pods(cluster))
 
 
@@ -37,4 +37,20 @@ def reaper(cluster: Cluster) -> Sweep:
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
         ],
         namespaces=tuple(runners),
+    )
+
+
+def scheduler(cluster: Cluster) -> Sweep:
+    """Sets `minRunners` of the runner sets whose class has schedules. Their charts leave that field out."""
+    sets = {
+        runner_namespace(name): {"name": name, "usual": runner.scale.min, **runner.schedules.model_dump(mode="json")}
+        for name, runner in cluster.runners.items()
+        if isinstance(runner, PodRunner) and runner.schedules is not None
+    }
+    return Sweep(
+        SCHEDULER,
+        "scheduler",
+        {"sets": sets},
+        rules=[{"apiGroups": ["actions.github.com"], "resources": ["autoscalingrunnersets"], "verbs": ["get", "patch"]}],
+        namespaces=tuple(sets),
     )

@@ -162,7 +162,12 @@ def test_the_authority_of_an_eks_cluster_is_trusted_and_the_address_checked(monk
 
     monkeypatch.setattr("ssl.create_default_context", strict)
     made: list[ssl.SSLContext] = []
-    monkeypatch.setattr("urllib.request.urlopen", lambda _request, context, **_: made.append(context) or io.BytesIO(b"{}"))
+
+    def opened(_request: object, context: ssl.SSLContext, **_: object) -> io.BytesIO:
+        made.append(context)
+        return io.BytesIO(b"{}")
+
+    monkeypatch.setattr("urllib.request.urlopen", opened)
     api.Api("https://10.100.0.1:443", authority=Path("ca.crt")).call("GET", "/version")
     (context,) = made
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT, "its certificate has no key identifier"

@@ -1,0 +1,212 @@
+"""Schedules: warm capacity in windows of the week, except on holidays.
+
+Times are wall-clock times of an IANA time zone. So a window that is open while clocks change is an hour shorter or longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, ClassVar, Literal, Self, get_args
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.settings.model import Day, DnsLabel, Model, QuotedText, Scale, matching, problem, require_once
+
+Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+WEEKDAYS: tuple[str, ...] = get_args(Weekday)
+"""In the order of `date.weekday`."""
+WEEK_HOURS = 168
+_DAY = 24 * 60
+_GAP = 2
+"""Minutes between two windows. EC2 Auto Scaling refuses two actions at one time, and a holiday's action is a minute later."""
+_AREAS = frozenset(
+    ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific", "Etc")
+)
+
+
+def _time_zone(name: str) -> str:
+    # EC2 Auto Scaling takes canonical names alone (PutScheduledUpdateGroupAction). US/Pacific is an old alias.
+    if name.partition("/")[0] not in _AREAS or name not in available_timezones():
+        raise problem("time_zone", "not an IANA time zone; write area and city, such as America/Los_Angeles, or Etc/UTC")
+    return name
+
+
+Clock = Annotated[
+    QuotedText,
+    matching("clock", 'not a time; write quoted hours and minutes from "00:00" to "23:59"', r"([01]\d|2[0-3]):[0-5]\d"),
+]
+"""A wall-clock time, such as 09:00."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """One time that a window is open: `day` is the local day on which it starts, `start` and `end` are in UTC."""
+
+    window: str
+    day: date
+    start: datetime
+    end: datetime
+
+    @property
+    def hours(self) -> float:
+        """Its real hours: one less or more if clocks change meanwhile."""
+        return (self.end - self.start).total_seconds() / 3600
+
+
+class Window(Model):
+    """A part of the week. It starts on each of `days`. If `end` is not after `start`, it ends on the next day."""
+
+    days: Annotated[tuple[Weekday, ...], Field(min_length=1)]
+    start: Clock
+    end: Clock
+    KEY: ClassVar[str] = ""
+    """The key that has its capacity."""
+
+    @model_validator(mode="after")
+    def _window_rules(self) -> Self:
+        """Refuse a day given twice, and a window of no or all hours."""
+        require_once("repeated_day", "a day is given twice; remove one", self.days, at=("days",))
+        if self.start == self.end:
+            raise problem(
+                "empty_window", "start and end are equal; write two times, or raise the minimum for all hours", at=("end",)
+            )
+        return self
+
+    @property
+    def count(self) -> int:
+        """Its nodes or runners."""
+        found: int = getattr(self, self.KEY)
+        return found
+
+    @property
+    def minutes(self) -> int:
+        """Its length on a day on which clocks do not change."""
+        return (_minute(self.end) - _minute(self.start)) % _DAY
+
+    @property
+    def week_hours(self) -> float:
+        """Its hours in a week without holidays in which clocks do not change."""
+        return len(self.days) * self.minutes / 60
+
+    @property
+    def overnight(self) -> bool:
+        """Whether it ends on the day after it starts."""
+        return self.end < self.start
+
+    def __str__(self) -> str:
+        return f"{','.join(each for each in WEEKDAYS if each in self.days)} {self.start}-{self.end}"
+
+
+class PoolWindow(Window):
+    """Nodes that a pool keeps, working or not."""
+
+    nodes: Annotated[int, Field(ge=1)]
+    KEY: ClassVar[str] = "nodes"
+
+
+class RunnerWindow(Window):
+    """Runners that wait for jobs, beside those that work."""
+
+    runners: Annotated[int, Field(ge=1)]
+    KEY: ClassVar[str] = "runners"
+
+
+class Schedules(Model):
+    """The windows of a pool or runner class, in one time zone. On a holiday no window starts."""
+
+    time_zone: Annotated[str, AfterValidator(_time_zone)]
+    holidays: Annotated[tuple[Day, ...], Field(max_length=30)] = ()
+    """Local days. EC2 Auto Scaling repeats them each year. An Auto Scaling group has at most 125 actions."""
+    windows: Mapping[DnsLabel, Window]
+
+    @model_validator(mode="after")
+    def _schedule_rules(self) -> Self:
+        """Refuse no or many windows, windows that meet, and a holiday given twice."""
+        if not 1 <= len(self.windows) <= 3:
+            raise problem("windows", "schedules have 1 to 3 windows; add one, or join some", at=("windows",))
+        require_once("repeated_holiday", "a holiday is given twice; remove one", self.holidays, at=("holidays",))
+        taken: dict[int, str] = {}
+        for name, window in self.windows.items():
+            for day in window.days:
+                first = WEEKDAYS.index(day) * _DAY + _minute(window.start)
+                for minute in range(first, first + window.minutes + _GAP):
+                    if (other := taken.setdefault(minute % (7 * _DAY), name)) != name:
+                        raise problem(
+                            "overlapping_windows",
+                            f"it overlaps {other}, or less than {_GAP} minutes are between them; move one",
+                            at=("windows", name),
+                        )
+        return self
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone."""
+        return ZoneInfo(self.time_zone)
+
+    def openings(self, first: date, days: int = 7) -> Iterator[Opening]:
+        """The times that windows open on `days` local days from `first`, holidays left out, day by day.
+
+        A time that occurs twice on a day means its first occurrence. A time that a day skips is as much later as clocks jump.
+        """
+        for day in (first + timedelta(days=each) for each in range(days)):
+            for name, window in self.windows.items():
+                if WEEKDAYS[day.weekday()] in window.days and day.isoformat() not in self.holidays:
+                    last = day + timedelta(days=window.overnight)
+                    yield Opening(name, day, self._utc(day, window.start), self._utc(last, window.end))
+
+    def more(self, least: int) -> float:
+        """What the windows add to a minimum, averaged over a week without holidays in which clocks do not change."""
+        return sum(max(each.count - least, 0) * each.week_hours for each in self.windows.values()) / WEEK_HOURS
+
+    def remarks_on(self, day: date) -> Iterator[str]:
+        """Warnings about holidays that are past, and about times that do not exist, or occur twice, within a year from `day`."""
+        for past in (each for each in self.holidays if each < day.isoformat()):
+            yield f"holiday {past} is past; remove it, because EC2 Auto Scaling repeats it each year"
+        for name, window in self.windows.items():
+            for key, text in (("start", window.start), ("end", window.end)):
+                for each in (day + timedelta(days=ahead) for ahead in range(366)):
+                    starts = each - timedelta(days=window.overnight and key == "end")
+                    if WEEKDAYS[starts.weekday()] not in window.days:
+                        continue
+                    local = datetime.combine(each, time.fromisoformat(text), self.zone)
+                    if local.utcoffset() != local.replace(fold=1).utcoffset():
+                        yield (
+                            f"window {name}: on {each} clocks change in {self.time_zone}, and {text} does not exist or occurs "
+                            f"twice; nobody documents when EC2 Auto Scaling acts then; change {key}"
+                        )
+                        break
+
+    def _utc(self, day: date, text: str) -> datetime:
+        return datetime.combine(day, time.fromisoformat(text), self.zone).astimezone(UTC)
+
+
+class PoolSchedules(Schedules):
+    """Windows in which a pool has a larger minimum."""
+
+    windows: Mapping[DnsLabel, PoolWindow]
+
+
+class RunnerSchedules(Schedules):
+    """Windows in which more runners wait."""
+
+    windows: Mapping[DnsLabel, RunnerWindow]
+
+
+def require_within(schedules: Schedules, scale: Scale, minimum: str, maximum: str) -> None:
+    """Refuse windows of a size outside of `scale`, whose keys are `minimum` and `maximum`. Raises a settings problem."""
+    for name, window in schedules.windows.items():
+        at = ("schedules", "windows", name, window.KEY)
+        if window.count > scale.max:
+            raise problem("window_above_max", f"{maximum} is {scale.max}; lower it, or raise {maximum}", at=at)
+        if window.count <= scale.min:
+            raise problem(
+                "window_below_min", f"{minimum} is {scale.min}, so the window adds nothing; raise it, or remove it", at=at
+            )
+
+
+def _minute(text: str) -> int:
+    hours, minutes = text.split(":")
+    return int(hours) * 60 + int(minutes)
