@@ -15,13 +15,15 @@ from components.eks.node_options import NodeOptions, placement_group
 from components.kubernetes.args import SharingArgs
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.offer import allocatable, least
-from fleet.facts.scheduling import BLOCK_TYPE_TAG, EKS_PROFILE, GPU_RESOURCE, RESERVED_NODES_TAG, Taint, resource_tags
+from fleet.facts.scheduling import BLOCK_TYPE_TAG, EKS_PROFILE, GPU_RESOURCE, RESERVED_NODES_TAG, STARTUP_GATE, Taint, resource_tags
 from fleet.providers.eks.cluster import EksVersion, Principal, SubnetId
 from fleet.providers.eks.efa import interfaces
 from fleet.providers.eks.groups import zone_groups
 from fleet.providers.eks.node_config import Joining, user_data
 from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.providers.tags import AWS_TAGS, fixed_tags
+from fleet.settings.alerts import Share
+from fleet.settings.health import Health, RepairWait
 from fleet.settings.model import LabelValue, TagKey, TagValue, cpu_text, go_duration
 
 CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND", "capacity-block": "CAPACITY_BLOCK"}
@@ -130,6 +132,13 @@ class GpuNodeGroupArgs(TypedDict):
     """Address range of the cluster's services, such as 172.20.0.0/16."""
     warm: NotRequired[WarmPoolArgs]
     """The warm pool of the nodes, split over the zones as the nodes are. Default: none."""
+    startup_gate: NotRequired[bool]
+    """Whether new nodes have the startup taint gpu-ci-gpus. A program of yours must remove it once a node offers all its GPUs.
+    Default: false."""
+    repair_wait: NotRequired[str]
+    """How long a GPU error lasts before EKS reboots or replaces the node, such as 5m. Default: 5m."""
+    max_share: NotRequired[float]
+    """Share of a node group's nodes above which EKS repairs none, at least one node. Default: 0.2."""
     security_group_id: NotRequired[pulumi.Input[str]]
     """The cluster's own security group. Nodes with `efaInterfaces` need it."""
     cluster_label: NotRequired[str]
@@ -150,6 +159,9 @@ class _Settings(EksPool):
     stack_tag: TagValue | None = None
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=AWS_TAGS.most)] = Field(default_factory=dict)
     image_id: Annotated[AmiId | None, Field(alias="amiId")] = None
+    startup_gate: bool = False
+    repair_wait: RepairWait = Health.model_fields["repair_wait"].default
+    max_share: Share = Health.model_fields["max_share"].default
 
 
 _JOINING = ("clusterEndpoint", "clusterCertificateAuthority", "serviceCidr")
@@ -221,7 +233,8 @@ class GpuNodeGroup(PackagedComponent[Read]):
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         pool, reservation = args.settings, args.settings.reservation
         block = pool.capacity == CAPACITY_BLOCK
-        labels, taints = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE), (EKS_PROFILE.gpu_taint,)
+        labels = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE)
+        taints = (EKS_PROFILE.gpu_taint, *((STARTUP_GATE,) if pool.startup_gate else ()))
         options = NodeOptions(
             image_id=pool.image_id,
             user_data=_user_data(args, labels, taints),
@@ -252,6 +265,8 @@ class GpuNodeGroup(PackagedComponent[Read]):
             ready=self._after,
             reserved=reservation is not None,
             warm=pool.warm,
+            repair_wait=pool.repair_wait,
+            max_unhealthy=pool.max_share,
         )
         zones = zone_groups(tuple(args.subnet_ids), pool.nodes)
         shares = pool.warm.shares(zones) if pool.warm is not None else {}

@@ -18,6 +18,7 @@ from fleet.settings.egress import closed_networks, may_open
 from fleet.settings.enablement import EnabledPool, require_enablement
 from fleet.settings.existing import NODE_AGENT, Existing
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
+from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
 from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem
 from fleet.settings.monitoring import Monitoring
@@ -52,6 +53,8 @@ class Cluster(Model):
     operator: OperatorSettings | None = None
     monitoring: Monitoring | None = None
     """Metrics, alerts and dashboards (docs/monitoring.md)."""
+    health: Health | None = None
+    """Quarantine of sick GPU nodes (docs/node-health.md)."""
     private_egress: tuple[Cidr, ...] = ()
     """Private networks that jobs in pods may reach, such as a cache, a package mirror or the endpoints of a VPC."""
     budget: Budget | None = None
