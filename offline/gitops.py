@@ -46,6 +46,7 @@ _SHARED = {
     "LocalQueues": "infrastructure/queues",
     "Namespaces": "infrastructure/namespaces",
     "Priorities": "infrastructure/gpu",
+    "Sweeps": "infrastructure/sweeps",
 }
 """Folders of components without a chart, by the component's name. A workload and a job have a folder of their own."""
 

@@ -1,4 +1,4 @@
-"""Objects of kinds that a chart installs."""
+"""Objects from manifests, of any kind."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ def custom(
     The provider's own class for custom objects has only metadata and spec, and some kinds have other fields. `replace_on` are
     property paths whose value the API server does not let anyone change.
     """
+    api = str(manifest["apiVersion"])
     return pulumi.CustomResource(
-        f"kubernetes:{manifest['apiVersion']}:{manifest['kind']}",
+        # The provider refuses a type without a group (pulumi/pulumi-kubernetes, gvkFromURN).
+        f"kubernetes:{api if '/' in api else f'core/{api}'}:{manifest['kind']}",
         logical_name,
         dict(manifest),
         pulumi.ResourceOptions(

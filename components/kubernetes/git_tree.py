@@ -10,7 +10,7 @@ from components.component import Component
 from components.context import Context
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Delivery
-from components.kubernetes.inside import Inside, furnish, runner_sets
+from components.kubernetes.inside import Inside, declare_sweeps, furnish, runner_sets
 from components.kubernetes.mirror import from_registry
 from fleet.charts.chart import Chart
 from fleet.providers.fleet import Fleet
@@ -79,5 +79,4 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
     )
     GitTree(f"{name}-tree", GitTreeArgs(inside, fleet, git, physical_name, deployable), opts=inside.opts)
     arc = furnish(inside, fleet, None)
-    if not deployable:
-        runner_sets(inside, fleet, arc)
+    declare_sweeps(inside, {} if deployable else runner_sets(inside, fleet, arc))

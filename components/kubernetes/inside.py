@@ -26,6 +26,7 @@ from components.kubernetes.namespaces import Namespaces, NamespacesArgs
 from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
+from components.kubernetes.sweeps import Sweeps, SweepsArgs
 from components.outputs import RunnerSetOutputs
 from fleet.charts.arc import NAMESPACE as ARC_NAMESPACE
 from fleet.charts.arc import installs_controller
@@ -38,6 +39,7 @@ from fleet.render.manifest import Manifest
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
 from fleet.render.placeholders import placeholders
 from fleet.render.queues import QueueObjects, queue_objects
+from fleet.render.sweeps.catalogue import sweeps
 from fleet.render.team_namespace import homes
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
@@ -101,6 +103,7 @@ def install(
     """
     if inside.settings.gitops is None:
         sets = runner_sets(inside, fleet, furnish(inside, fleet, private_key), machine_set)
+        declare_sweeps(inside, sets)
     else:
         sets = _bootstrap(inside, fleet, inside.settings.gitops, private_key, machine_set)
     return {name: {"namespace": each.namespace_name, "labels": each.runs_on} for name, each in sets.items()}
@@ -173,6 +176,14 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
                 f"{inside.name}/{name}: nothing here builds runners of kind {runner.kind}; give install a machine_set"
             )
     return sets
+
+
+def declare_sweeps(inside: Inside, sets: Mapping[str, RunnerSet]) -> None:
+    """Declare the sweeps. `sets` are the runner sets that the same program declares: a sweep has rights in their namespaces."""
+    if wanted := sweeps(inside.settings):
+        ready = [each for each in sets.values() if isinstance(each, pulumi.Resource)]
+        args = SweepsArgs(wanted, inside.settings.system_selector, (*inside.ready, *ready))
+        Sweeps(f"{inside.name}-sweeps", args, opts=inside.opts)
 
 
 def _monitor(inside: Inside, fleet: Fleet, spaces: Mapping[str, pulumi.Resource]) -> None:

@@ -1,12 +1,13 @@
 """The room of a cluster's system pool, and how many launcher pods fit there.
 
 Each runner that is a machine has a launcher pod on the system pool while its job runs. The other pods of the system pool
-belong to the cluster's charts. CoreDNS and a provider's own autoscaler are not counted, so leave some room for them.
+belong to the cluster's charts and sweeps. CoreDNS and a provider's own autoscaler are not counted, so leave some room for them.
 """
 
 from __future__ import annotations
 
 from fleet.charts.chart import Pod
+from fleet.charts.sweeps import sweep_pods
 from fleet.facts.offer import for_runners, least, less
 from fleet.facts.versions import daemonsets
 from fleet.providers.installed import added_pods, installed
@@ -17,7 +18,7 @@ from fleet.settings.github import GitHub
 
 
 def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
-    """The number of launchers that fit on the system pool of the cluster `name`, beside the pods of its charts.
+    """The number of launchers that fit on the system pool of the cluster `name`, beside the pods of its charts and sweeps.
 
     It is 0 if the charts fill the pool, and None if the pool of the provider's clusters is not known.
     """
@@ -26,7 +27,7 @@ def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
 
 
 def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] | None:
-    """[CPU, memory, pods] that the charts of a cluster leave on each node of its system pool. Empty if they do not fit.
+    """[CPU, memory, pods] that charts and sweeps of a cluster leave on each node of its system pool. Empty if they do not fit.
 
     None if the settings do not describe the system pool.
     """
@@ -37,7 +38,8 @@ def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] 
     provided = daemonsets(cluster.provider, cluster.node_features)
     offer = least(for_runners(machine, disk, provided) for machine in machines)
     # No request depends on the cluster's name in its cloud.
-    pods = [*(pod for chart in installed(cluster, name, github) for pod in chart.pods), *added_pods(cluster)]
+    of_charts = (pod for chart in installed(cluster, name, github) for pod in chart.pods)
+    pods = [*of_charts, *added_pods(cluster), *sweep_pods(cluster)]
     node = less(offer, [pod for pod in pods if pod.on == "all nodes"])
     free = [[node.cpu, node.memory, node.pods] for _ in range(span.min)]
     for pod in pods:

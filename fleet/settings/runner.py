@@ -9,7 +9,19 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.settings.github import RunnerGroup
-from fleet.settings.model import YAML_WORDS, CpuSpan, DnsLabel, Memory, MemorySpan, Model, Scale, matching, memory_text, problem
+from fleet.settings.model import (
+    YAML_WORDS,
+    CpuSpan,
+    DnsLabel,
+    Duration,
+    Memory,
+    MemorySpan,
+    Model,
+    Scale,
+    matching,
+    memory_text,
+    problem,
+)
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
 """Labels that fit any set (seed 000): only the default set of a GitHub scope has them."""
@@ -63,6 +75,16 @@ ImageReference = Annotated[
     ),
 ]
 """A container image by version or digest."""
+
+
+def _max_lifetime(seconds: int) -> int:
+    if not 600 <= seconds <= 432_000 + 86_400:
+        raise problem(
+            "max_lifetime",
+            "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "
+            "write more than the longest timeout-minutes of the class's jobs, such as 7h",
+        )
+    return seconds
 
 
 class Runner(Model):
@@ -132,5 +154,8 @@ class PodRunner(RunnerPod):
     """A runner scale set whose runners are pods of one pool."""
 
     pool: str
+    max_lifetime: Annotated[Duration, AfterValidator(_max_lifetime)] = 23_400
+    """Seconds after which the reaper deletes a runner, unless GitHub says that its job runs. GitHub ends a job after 6 hours by
+    default (`timeout-minutes`, docs.github.com, Workflow syntax). The rest is for cancelling and for the last steps."""
     image_size: Memory | None = None
     """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""

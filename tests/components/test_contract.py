@@ -50,6 +50,7 @@ TOKENS = {
     "QueueController": "gpu-ci:index:QueueController",
     "RunnerImage": "gpu-ci:index:RunnerImage",
     "ScaleSet": "gpu-ci:index:ArcRunnerSet",
+    "Sweeps": "gpu-ci:index:Sweeps",
     "TalosGpuNode": "gpu-ci:index:TalosGpuNode",
 }
 

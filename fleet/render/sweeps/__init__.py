@@ -1,1 +1,1 @@
-"""What sweeps run. In a cluster a ConfigMap has the modules of one sweep: they import the standard library and each other alone."""
+"""What sweeps run. A ConfigMap has the modules of one sweep, which import only the standard library and each other."""

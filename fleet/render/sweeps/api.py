@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import ssl
@@ -85,7 +86,7 @@ def loop(once: Callable[[], None], seconds: float, sleep: Callable[[float], None
         try:
             once()
             failures = 0
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
             failures += 1
             say(error=f"{type(error).__name__}: {error}", failures=failures)
         sleep(seconds)
