@@ -69,6 +69,9 @@ class Cluster(Model):
     HAS_CLOUDWATCH: ClassVar[bool] = False
     """Whether the program can install CloudWatch's add-on there."""
 
+    SETS_TAINTS: ClassVar[bool] = False
+    """Whether the program sets taints of new nodes."""
+
     SELLS_VOLUMES: ClassVar[bool] = True
     """Whether the provider has volumes for caches."""
 
@@ -356,6 +359,17 @@ class Cluster(Model):
                 "the ArgoCD that the program installs has no plugin that decrypts them; "
                 "use program, external-secrets or sealed-secrets",
                 at=("gitops", "secrets", "by"),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _health_rules(self) -> Self:
+        """Refuse a startup gate where the program cannot set it once for each new node."""
+        if self.health is not None and self.health.startup_gate and not self.SETS_TAINTS:
+            raise problem(
+                "startup_gate",
+                "only the node groups of EKS give new nodes a taint that may be removed later; remove startupGate",
+                at=("health", "startupGate"),
             )
         return self
 

@@ -146,6 +146,7 @@ class EksPools(Cluster):
         """The AWS account in which `pulumi up` may run, if a setting names it."""
         return self.build_caches.account if self.build_caches is not None else None
 
+    SETS_TAINTS: ClassVar[bool] = True
     ZONES_AT: ClassVar[tuple[str, ...]] = ("zones",)
     """The path of the setting that has the zones."""
 
