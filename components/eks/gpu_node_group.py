@@ -15,7 +15,15 @@ from components.eks.node_options import NodeOptions, placement_group
 from components.kubernetes.args import SharingArgs
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.offer import allocatable, least
-from fleet.facts.scheduling import BLOCK_TYPE_TAG, EKS_PROFILE, GPU_RESOURCE, RESERVED_NODES_TAG, STARTUP_GATE, Taint, resource_tags
+from fleet.facts.scheduling import (
+    BLOCK_TYPE_TAG,
+    EKS_PROFILE,
+    GPU_RESOURCE,
+    RESERVED_NODES_TAG,
+    STARTUP_GATE,
+    Taint,
+    resource_tags,
+)
 from fleet.providers.eks.cluster import EksVersion, Principal, SubnetId
 from fleet.providers.eks.efa import interfaces
 from fleet.providers.eks.groups import zone_groups

@@ -1,4 +1,4 @@
-"""What EKS does with a GPU node whose condition AcceleratedHardwareReady is False. Source and date are in `data/eks_repair.csv`."""
+"""What EKS does with a GPU node whose condition AcceleratedHardwareReady is False. `data/eks_repair.csv` has source and date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sweep that quarantines sick GPU nodes, ends the quarantine of healthy ones, and opens the startup gate. Standard library only.
+"""The sweep that quarantines sick GPU nodes, ends quarantines, and opens the startup gate. Standard library only.
 
 A node is sick if it has fewer GPUs than its machine type, if it rejects pods, or if its GPU condition is False. A quarantined
 node takes no new pod; its running pods go on.
@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 import sys
-import time
 import urllib.error
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from time import time
 from typing import Any
 
 from fleet.render.sweeps.api import Api, Object, in_cluster, loop, say
@@ -53,7 +53,7 @@ class Change:
 
 
 def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterable[Object], now: float) -> list[Change]:
-    """The changes that nodes need at `now`, in seconds since 1970. `events` are of rejected pods. Nodes of no pool stay as they are.
+    """The changes that nodes need at `now`, in seconds since 1970. `events` are of rejected pods. Other nodes stay as they are.
 
     In each pool at most the share `maxShare` is in quarantine, but at least one node. The nodes that are sick longest go first.
     """
@@ -65,7 +65,9 @@ def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterabl
         room = max(1, math.ceil(settings["maxShare"] * len(members)))
         room -= sum(_tainted(node, settings["quarantine"]) for node in members)
         judged = [(node, _state(settings, pool, node, rejected, now)) for node in members]
-        for node, (state, full) in sorted(judged, key=lambda each: (each[1][0].bad if each[1][0] else now, each[0]["metadata"]["name"])):
+        for node, (state, full) in sorted(
+            judged, key=lambda each: (each[1][0].bad if each[1][0] else now, each[0]["metadata"]["name"])
+        ):
             was, sick = _tainted(node, settings["quarantine"]), _confirmed(settings, state, now)
             entering = sick and not was and room > 0
             room -= entering
@@ -114,7 +116,8 @@ def _why(settings: Mapping[str, Any], pool: Mapping[str, Any], node: Object, rej
     gpu = conditions.get(_CONDITION, {})
     if gpu.get("status") == "False" and gpu.get("reason") not in settings["healthyReasons"]:
         return CONDITION
-    starts = now - seconds(node["metadata"]["creationTimestamp"]) < settings["startWithin"]
+    # Its quarantine begins `missingFor` after this look, so a new node has `startWithin` in all.
+    starts = now - seconds(node["metadata"]["creationTimestamp"]) < settings["startWithin"] - settings["missingFor"]
     return MISSING if _count(node, pool["resource"]) < pool["units"] and not starts else ""
 
 
@@ -188,26 +191,25 @@ def patches(settings: Mapping[str, Any], changes: Iterable[Change]) -> Iterator[
         yield f"{NODES}/{change.node}", {"metadata": metadata, "spec": {"taints": list(change.taints)}}
 
 
-def once(api: Api, settings: Mapping[str, Any], now: float) -> int:
-    """Look at all nodes once and change those that need it. Returns the number of changes. Raises as `Api.call` does."""
+def once(api: Api, settings: Mapping[str, Any], now: float) -> None:
+    """One pass. A node that cannot be changed is logged and does not stop the others. Raises as `Api.list` does."""
     changes = decide(settings, api.list(NODES), api.list(EVENTS), now)
     for change, (path, patch) in zip(changes, patches(settings, changes), strict=True):
         try:
             api.call("PATCH", path, patch, "application/merge-patch+json")
         except urllib.error.HTTPError as error:
-            if error.code not in (404, 409):  # the node is gone or newer: the next pass sees it
-                raise
-            continue
-        say(node=change.node, said=change.said)
-    return len(changes)
+            # 409: the node changed since it was read. The next pass sees it.
+            say(node=change.node, error=f"{error.code} {error.reason}")
+        else:
+            say(node=change.node, said=change.said)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Run until the pod ends. The argument is the path of the settings."""
-    settings = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+def main(path: Path) -> None:
+    """Look at the nodes until the program is stopped. `path` is a JSON file with the settings."""
+    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     api = in_cluster()
-    loop(lambda: once(api, settings, time.time()) and None, settings["every"])
+    loop(lambda: once(api, settings, time()), settings["every"])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(Path(sys.argv[1]))
