@@ -65,6 +65,8 @@ _LISTENER_METRICS = {
     },
 }
 """All metrics of ARC 0.14.2. A listener exports only those that this value lists, if the controller's chart turns metrics on."""
+_GRACE = 90
+"""Seconds that a runner has to end its job after Kubernetes asks its pod to stop. A spot node has 120 in all."""
 _WAVE_OF_SETS = 5
 """The sets come after all controllers and after the secrets that they need (`WAVE_OF_SECRETS`)."""
 
@@ -221,6 +223,7 @@ def _runner_pod(
     shm = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}
     return {
         "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": _GRACE,
         "tolerations": manifests(tolerations),
         "securityContext": CONFINED_POD | {"runAsUser": RUNNER_UID, "fsGroup": RUNNER_UID},
         "containers": [

@@ -78,7 +78,7 @@ ImageReference = Annotated[
 
 
 def _max_lifetime(seconds: int) -> int:
-    if not 600 <= seconds <= 432_000 + 86_400:
+    if not 600 <= seconds <= 144 * 3600:
         raise problem(
             "max_lifetime",
             "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "

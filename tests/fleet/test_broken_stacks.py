@@ -85,7 +85,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-runner": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.runnerGroup",
-        "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool, imageSize",
+        "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool, maxLifetime, "
+        "imageSize",
         '"gpu"',
     ),
     "unknown-key-cpu": (
@@ -1262,6 +1263,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
             "of the group in which you made the reservation"
         ),
         '{"strategy": "cluster"}',
+    ),
+    "max-lifetime-too-short": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.maxLifetime",
+        "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "
+        "write more than the longest timeout-minutes of the class's jobs, such as 7h",
+        '"5m"',
     ),
     "placeholder-namespace": (
         "gpu-ci:clusters.usw2.workloads.smi.namespace",

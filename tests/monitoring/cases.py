@@ -190,18 +190,22 @@ QUEUE = (
         {"GpuCiRunnersFail": {9: SILENT, 10: [{"name": "gpu-t4"}], 19: [{"name": "gpu-t4"}], 20: SILENT}},
     ),
     Case(
-        "runners older than their lifetime of an hour",
+        "runners older than 90 minutes, or than two hours where their class has a lifetime of one",
         {
-            series("kube_pod_created", namespace="runners-gpu-t4", pod="old", uid="1"): "0x80 stale",
-            series("kube_pod_created", namespace="runners-gpu-p4", pod="young", uid="2"): "1800x90",
-            series("kube_pod_created", namespace="runners-gpu-keep", pod="ready", uid="3"): "0x90",
-            series("kube_pod_created", namespace="arc-systems", pod="listener", uid="4"): "0x90",
+            series("kube_pod_created", namespace="runners-gpu-t4", pod="old", uid="1"): "0x110 stale",
+            series("kube_pod_created", namespace="runners-gpu-p4", pod="old", uid="2"): "0x140 stale",
+            series("kube_pod_created", namespace="runners-gpu-p4", pod="young", uid="3"): "1800x150",
+            series("kube_pod_created", namespace="runners-gpu-keep", pod="ready", uid="4"): "0x150",
+            series("kube_pod_created", namespace="arc-systems", pod="listener", uid="5"): "0x150",
         },
         {
             "GpuCiRunnerTooOld": {
-                65: SILENT,
-                66: [{"namespace": "runners-gpu-t4", "pod": "old"}],
-                82: SILENT,
+                95: SILENT,
+                96: [{"namespace": "runners-gpu-t4", "pod": "old", "limit": "5400s"}],
+                112: SILENT,
+                125: SILENT,
+                126: [{"namespace": "runners-gpu-p4", "pod": "old", "limit": "7200s"}],
+                142: SILENT,
             }
         },
     ),

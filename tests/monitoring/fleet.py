@@ -23,7 +23,7 @@ def monitored(**changes: Any) -> Fleet:
             "alerts": {
                 "objectives": {"gpu-p4": "5m"},
                 "idleBelow": 0.0625,
-                "runnerLifetime": "1h",
+                "runnerLifetime": "90m",
                 "reservationNotice": "23h",
             },
         },
@@ -33,8 +33,8 @@ def monitored(**changes: Any) -> Fleet:
             "sliced": builders.pool(sharing={"strategy": "time-slicing", "replicas": 4}),
         },
         "runners": {
-            "gpu-t4": builders.runner(),
-            "gpu-p4": builders.runner(pool="p4", scale={"max": 3}),
+            "gpu-t4": builders.runner(maxLifetime="30m"),
+            "gpu-p4": builders.runner(pool="p4", scale={"max": 3}, maxLifetime="1h"),
             "gpu-keep": builders.runner(scale={"min": 1, "max": 2}),
         },
         "caches": {"models": {"storage": "efs", "size": "10Gi", "namespaces": ["ai"]}},

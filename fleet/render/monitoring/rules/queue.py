@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleet.render.monitoring.rules.rule import Rule, alert, by_value, one_of, record
+from fleet.render.monitoring.rules.rule import Rule, alert, by_value, record
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import runner_namespace
+from fleet.settings.runner import PodRunner, Runner
+
+_START = 3600
+"""Seconds that a pod may wait for its node and its job. The lifetime of a runner counts from the start of its job."""
 
 
 def queue_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
@@ -73,12 +77,19 @@ def queue_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         "ARC gave up on runners of the set after five attempts each. They count against the set's maximum.",
     )
     # An idle runner of a set with a minimum has no end, and is not stuck.
-    if ending := [runner_namespace(name) for name, runner in cluster.runners.items() if not runner.span.min]:
+    ending = {runner_namespace(name): _limit(alerts, runner) for name, runner in cluster.runners.items() if not runner.span.min}
+    for limit, spaces in by_value(ending).items():
         yield alert(
             "GpuCiRunnerTooOld",
             "warning",
-            f'max by (namespace, pod) (time() - kube_pod_created{{namespace=~"{one_of(ending)}"}}) > {alerts.runner_lifetime}',
+            f'max by (namespace, pod) (time() - kube_pod_created{{namespace=~"{spaces}"}}) > {limit}',
             300,
             "Runner {{ $labels.pod }} is too old",
-            f"The pod runs for more than {alerts.runner_lifetime} s. Its job hangs, or the runner never got one.",
+            f"The pod is older than {limit} s. GitHub says that its job still runs, or nothing has deleted the runner.",
+            limit=f"{limit}s",
         )
+
+
+def _limit(alerts: Alerts, runner: Runner) -> int:
+    """Seconds after which a runner's pod is too old: never before the reaper has deleted the runner, if it is a pod of a pool."""
+    return max(alerts.runner_lifetime, runner.max_lifetime + _START) if isinstance(runner, PodRunner) else alerts.runner_lifetime

@@ -1,0 +1,290 @@
+"""Which EphemeralRunners the reaper deletes, and that it does so with exactly its rights."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+
+from fleet.loading.config import load
+from fleet.render.sweeps.api import Api
+from fleet.render.sweeps.catalogue import IDLE, reaper, sweeps
+from fleet.render.sweeps.reaper import Deletion, decide, once
+from fleet.render.sweeps.sweep import sweep_objects
+from tests.builders import cluster, config, oke_cluster, runner, vm
+from tests.fleet.sweeps.server import Server, serving
+
+SPACE = "runners-gpu-t4"
+LIFETIME = 3600
+LIMITS = {SPACE: {"lifetime": LIFETIME, "idle": 900}}
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp()
+
+
+def ago(seconds: float) -> str:
+    """The time so many seconds before now, as the API server writes it."""
+    return datetime.fromtimestamp(NOW - seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def ephemeral(
+    name: str = "one", age: float = 60, job: float | None = None, phase: str = "Running", **meta: Any
+) -> dict[str, Any]:
+    """An EphemeralRunner created `age` seconds ago; its job started `job` seconds ago."""
+    fields = [{"manager": "manager", "time": ago(1)}]
+    if job is not None:
+        fields.append({"manager": "ghalistener", "time": ago(job)})
+    metadata = {"namespace": SPACE, "name": name, "uid": f"uid-{name}", "creationTimestamp": ago(age), "managedFields": fields}
+    status = {"phase": phase} | ({"jobId": "85cb98eb"} if job is not None else {})
+    return {"metadata": metadata | meta, "status": status}
+
+
+def runner_pod(name: str = "one", age: float = 50, phase: str = "Running", node: str = "gpu-1", **meta: Any) -> dict[str, Any]:
+    """The pod of a runner. Its container runs since the pod was created."""
+    metadata = {"namespace": SPACE, "name": name, "uid": f"pod-{name}", "creationTimestamp": ago(age)}
+    state = (
+        {"running": {"startedAt": ago(age)}}
+        if phase == "Running"
+        else {"waiting": {}}
+        if phase == "Pending"
+        else {"terminated": {}}
+    )
+    spec = {"nodeName": node} if node else {}
+    return {
+        "metadata": metadata | meta,
+        "spec": spec,
+        "status": {"phase": phase, "containerStatuses": [{"name": "runner", "state": state}]},
+    }
+
+
+def node(name: str = "gpu-1", *taints: str, cordoned: bool = False, **meta: Any) -> dict[str, Any]:
+    spec = {"taints": [{"key": key, "effect": "NoSchedule"} for key in taints]} | ({"unschedulable": True} if cordoned else {})
+    return {"metadata": {"name": name, "uid": f"node-{name}"} | meta, "spec": spec}
+
+
+def reasons(runners: list[Any], pods: list[Any], nodes: list[Any] | None = None, limits: Any = LIMITS) -> dict[str, str]:
+    found = decide(runners, pods, [node()] if nodes is None else nodes, limits, NOW)
+    return {each.name: each.reason for each in found}
+
+
+def test_a_runner_that_works_or_starts_is_left_alone() -> None:
+    assert reasons([ephemeral(job=30)], [runner_pod()]) == {}
+    assert reasons([ephemeral()], [runner_pod()]) == {}
+    assert reasons([ephemeral(phase="Pending")], [runner_pod(phase="Pending", node="")]) == {}
+    assert reasons([ephemeral(phase="")], []) == {}, "ARC has not made its pod yet"
+    assert reasons([], [runner_pod("of-nobody")], []) == {}
+
+
+def test_a_runner_without_status_or_taints_is_no_error() -> None:
+    bare = ephemeral()
+    del bare["status"]
+    pod = runner_pod()
+    del pod["status"]
+    assert reasons([bare], [pod], [{"metadata": {"name": "gpu-1"}}]) == {}
+
+
+@pytest.mark.parametrize(("job", "found"), [(3600, {}), (3601, {"one": "it is older than 3600 s"})])
+def test_the_lifetime_counts_from_the_start_of_the_job(job: float, found: dict[str, str]) -> None:
+    assert reasons([ephemeral(age=90_000, job=job)], [runner_pod(age=89_000)]) == found
+
+
+@pytest.mark.parametrize(("age", "found"), [(3600, {}), (3601, {"one": "it is older than 3600 s"})])
+def test_without_a_job_the_lifetime_counts_from_the_creation(age: float, found: dict[str, str]) -> None:
+    ready = {SPACE: {"lifetime": LIFETIME}}
+    assert reasons([ephemeral(age=age)], [runner_pod(age=age)], limits=ready) == found
+    assert reasons([ephemeral(age=age, phase="Failed")], []) == found, "a failed runner holds a place in its set"
+
+
+def test_a_job_whose_start_is_unknown_counts_from_the_creation_of_its_runner() -> None:
+    old = ephemeral(age=3601, job=10)
+    del old["metadata"]["managedFields"]
+    assert reasons([old], [runner_pod(age=3700)]) == {"one": "it is older than 3600 s"}
+
+
+@pytest.mark.parametrize(("age", "found"), [(900, {}), (901, {"one": "it got no job within 900 s"})])
+def test_a_runner_that_gets_no_job_is_deleted_unless_its_class_keeps_runners_ready(age: float, found: dict[str, str]) -> None:
+    assert reasons([ephemeral(age=2000)], [runner_pod(age=age)]) == found
+    assert reasons([ephemeral(age=2000)], [runner_pod(age=age)], limits={SPACE: {"lifetime": LIFETIME}}) == {}
+    assert reasons([ephemeral(age=2000, job=1)], [runner_pod(age=age)]) == {}
+    assert reasons([ephemeral(age=2000)], [runner_pod(age=age, phase="Pending")]) == {}, "its image may be large"
+
+
+def test_a_pod_that_vanished_under_a_job_never_comes_back() -> None:
+    assert reasons([ephemeral(job=30)], []) == {"one": "its pod is gone while it has a job"}
+
+
+@pytest.mark.parametrize(("age", "spent"), [(31, False), (30, False), (29, True)])
+def test_a_pod_that_is_newer_than_the_job_reuses_its_registration(age: float, spent: bool) -> None:
+    why = "its pod is newer than its job, so it reuses a registration that is spent"
+    assert reasons([ephemeral(job=30)], [runner_pod(age=age)]) == ({"one": why} if spent else {})
+
+
+def test_a_pod_that_is_being_deleted_takes_its_runner_with_it() -> None:
+    going = {"deletionTimestamp": ago(1)}
+    why = {"one": "its pod is being deleted"}
+    assert reasons([ephemeral(job=30)], [runner_pod(**going)]) == why
+    assert reasons([ephemeral()], [runner_pod(**going)]) == why, "GitHub must not send it a job now"
+    assert reasons([ephemeral(job=30)], [runner_pod(phase="Failed", **going)]) == why
+    assert reasons([ephemeral()], [runner_pod(phase="Failed", **going)]) == {}, "ARC tries it again, later each time"
+
+
+@pytest.mark.parametrize(
+    ("leaving", "why"),
+    [
+        (node(cordoned=True), "its node gpu-1 is cordoned"),
+        (node("gpu-1", "node.kubernetes.io/unschedulable", cordoned=True), "its node gpu-1 is cordoned"),
+        (node(deletionTimestamp=ago(1)), "its node gpu-1 is being deleted"),
+        (
+            node("gpu-1", "aws-node-termination-handler/spot-itn"),
+            "its node gpu-1 has the taint aws-node-termination-handler/spot-itn",
+        ),
+        (node("gpu-1", "nvidia.com/gpu", "karpenter.sh/disrupted"), "its node gpu-1 has the taint karpenter.sh/disrupted"),
+        (node("gpu-1", "ToBeDeletedByClusterAutoscaler"), "its node gpu-1 has the taint ToBeDeletedByClusterAutoscaler"),
+        (node("another"), "its node gpu-1 is gone"),
+    ],
+)
+def test_a_runner_on_a_node_that_goes_away_is_deleted_with_and_without_job(leaving: dict[str, Any], why: str) -> None:
+    assert reasons([ephemeral(job=30)], [runner_pod()], [leaving]) == {"one": why}
+    assert reasons([ephemeral()], [runner_pod()], [leaving]) == {"one": why}
+    assert reasons([ephemeral(phase="Pending")], [runner_pod(phase="Pending")], [leaving]) == {"one": why}
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_arc_itself_cleans_up_a_pod_that_has_ended(phase: str) -> None:
+    assert reasons([ephemeral(job=30)], [runner_pod(phase=phase)], [node(cordoned=True)]) == {}
+
+
+@pytest.mark.parametrize("taint", ["nvidia.com/gpu", "node.kubernetes.io/not-ready", "karpenter.sh/unregistered"])
+def test_a_node_that_stays_keeps_its_runners(taint: str) -> None:
+    assert reasons([ephemeral(job=30)], [runner_pod()], [node("gpu-1", taint)]) == {}
+
+
+def test_nothing_is_deleted_twice_and_what_arc_has_ended_is_left_to_it() -> None:
+    cordoned = [node(cordoned=True)]
+    assert reasons([ephemeral(job=9000, deletionTimestamp=ago(1))], [runner_pod()], cordoned) == {}
+    assert reasons([ephemeral(age=9000, phase="Succeeded")], [], cordoned) == {}
+    assert reasons([ephemeral(age=9000, phase="Outdated")], [], cordoned) == {}, "ARC waits for a new runner version"
+
+
+def test_each_runner_is_judged_by_its_own_pod_and_class() -> None:
+    other = {"namespace": "runners-other"}
+    held = [ephemeral("a", job=30), ephemeral("a", age=50_000, **other), ephemeral("b", job=4000)]
+    pods = [runner_pod("a", **other, deletionTimestamp=ago(1)), runner_pod("a"), runner_pod("b", age=4100)]
+    limits = LIMITS | {"runners-other": {"lifetime": 60_000}}
+    assert decide(held, pods, [node()], limits, NOW) == [
+        Deletion("runners-other", "a", "uid-a", "its pod is being deleted"),
+        Deletion(SPACE, "b", "uid-b", "it is older than 3600 s"),
+    ]
+
+
+# -- the program -------------------------------------------------------------------------------------------------------
+
+
+def of_cluster(**changes: Any) -> Any:
+    return load(config(clusters={"usw2": cluster(**changes)})).clusters["usw2"]
+
+
+def objects() -> dict[str, list[dict[str, Any]]]:
+    """Three hung runners and one that works, in pages of two."""
+    hung = [ephemeral(name, job=90_000) for name in ("a", "b", "c")]
+    pods = [runner_pod(name, age=90_001) for name in ("a", "b", "c")]
+    return {
+        "ephemeralrunners": [*hung, ephemeral("d", job=30)],
+        "pods": [*pods, runner_pod("d")],
+        "nodes": [node("x"), node("y"), node()],
+    }
+
+
+def roles() -> list[dict[str, Any]]:
+    made = sweep_objects(reaper(of_cluster()), {})
+    return [each for each in made if each["kind"] in ("ClusterRole", "Role")]
+
+
+def limits_of() -> Any:
+    return reaper(of_cluster()).settings["limits"]
+
+
+def test_one_pass_reads_every_page_and_deletes_runners_and_never_pods() -> None:
+    with serving(Server(objects(), roles())) as server:
+        once(Api(server.url), limits_of(), NOW)
+    assert server.deleted == [f"{SPACE}/{name}" for name in ("a", "b", "c")]
+    assert not [each for each in server.requests if each.startswith("DELETE") and "/ephemeralrunners/" not in each]
+
+
+def test_each_right_is_needed() -> None:
+    for number, role in enumerate(roles()):
+        for index, rule in enumerate(role["rules"]):
+            for verb in rule["verbs"]:
+                fewer = roles()
+                fewer[number]["rules"][index]["verbs"].remove(verb)
+                with serving(Server(objects(), fewer)) as server, suppress(HTTPError):
+                    once(Api(server.url), limits_of(), NOW)
+                assert server.deleted == [], f"it works without {verb} of {rule['resources']}"
+
+
+def test_a_namespace_without_rights_does_not_stop_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    limits = {"runners-later": {"lifetime": 1}} | limits_of()
+    with serving(Server(objects(), roles())) as server:
+        once(Api(server.url), limits, NOW)
+    assert len(server.deleted) == 3
+    first, *_ = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert first == {"namespace": "runners-later", "error": "403 Forbidden"}
+
+
+def test_a_later_runner_of_the_same_name_is_not_deleted() -> None:
+    with serving(Server(objects(), roles())) as server:
+        assert not Api(server.url).delete(
+            f"/apis/actions.github.com/v1alpha1/namespaces/{SPACE}/ephemeralrunners/a", "uid-before"
+        )
+        assert not Api(server.url).delete(f"/apis/actions.github.com/v1alpha1/namespaces/{SPACE}/ephemeralrunners/gone", "uid")
+    assert server.deleted == []
+
+
+def test_the_config_map_alone_is_a_program_that_needs_no_package(tmp_path: Path) -> None:
+    *_, config_map, deployment = sweep_objects(reaper(of_cluster()), {})
+    (volume,) = deployment["spec"]["template"]["spec"]["volumes"]
+    for item in volume["configMap"]["items"]:
+        path = tmp_path / item["path"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(config_map["data"][item["key"]])
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    module = container["command"][container["command"].index("-m") + 1]
+    assert Path(container["command"][-1]).relative_to(container["workingDir"]) == Path("settings.json")
+    program = (
+        f"import json, {module} as it\n"
+        f"it.once(it.Api({{url!r}}), json.load(open('settings.json'))['limits'], {NOW})\n"
+        "print(it.__file__)"
+    )
+    with serving(Server(objects(), roles())) as server:
+        # -S: without the packages of this environment.
+        done = subprocess.run(
+            [sys.executable, "-S", "-B", "-c", program.format(url=server.url)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    *lines, where = done.stdout.splitlines()
+    assert Path(where).is_relative_to(tmp_path), "it ran the modules of the ConfigMap, not those of the repository"
+    assert json.loads(lines[0]) == {"namespace": SPACE, "runner": "a", "deleted": True, "reason": "it is older than 23400 s"}
+    assert len(server.deleted) == 3
+
+
+# -- the settings ------------------------------------------------------------------------------------------------------
+
+
+def test_every_pod_class_has_its_limits_and_a_class_with_ready_runners_may_wait() -> None:
+    sets = {"gpu-t4": runner(maxLifetime="2h"), "warm": runner(labels=["warm"], scale={"min": 1, "max": 2})}
+    made = reaper(of_cluster(runners=sets))
+    assert made.settings == {"limits": {SPACE: {"lifetime": 7200, "idle": IDLE}, "runners-warm": {"lifetime": 23_400}}}
+    assert made.namespaces == (SPACE, "runners-warm")
+
+
+def test_launchers_of_machines_are_not_reaped() -> None:
+    fleet = load(config(clusters={"sjc": oke_cluster(pools={}, runners={"standing": vm()})}))
+    assert sweeps(fleet.clusters["sjc"]) == ()
