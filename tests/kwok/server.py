@@ -68,9 +68,7 @@ def api_server(folder: Path) -> Iterator[ServerApi]:
     """An empty API server with kwok. All three programs end with the block. Their logs are in `folder`."""
     client, peer, port = free_port(), free_port(), free_port()
     key, tokens, token = folder / "key.pem", folder / "tokens.csv", folder / "token"
-    subprocess.run(  # noqa: S603
-        [str(shutil.which("openssl")), "genrsa", "-out", str(key), "2048"], check=True, capture_output=True
-    )
+    subprocess.run([str(shutil.which("openssl")), "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
     tokens.write_text(f"{_TOKEN},admin,1,system:masters\n", encoding="ascii")
     token.write_text(_TOKEN, encoding="ascii")
     stage, kubeconfig = folder / "stage.json", folder / "kubeconfig"

@@ -62,19 +62,19 @@ def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterabl
     changes: list[Change] = []
     for pool in settings["pools"].values():
         members = [node for node in held if pool["selector"].items() <= node["metadata"].get("labels", {}).items()]
-        room = max(1, math.ceil(settings["maxShare"] * len(members)))
-        room -= sum(_tainted(node, settings["quarantine"]) for node in members)
-        judged = [(node, _state(settings, pool, node, rejected, now)) for node in members]
-        for node, (state, full) in sorted(
-            judged, key=lambda each: (each[1][0].bad if each[1][0] else now, each[0]["metadata"]["name"])
-        ):
-            was, sick = _tainted(node, settings["quarantine"]), _confirmed(settings, state, now)
-            entering = sick and not was and room > 0
-            room -= entering
-            stays = (was and state is not None) or entering
-            change = _change(settings, node, state, stays, full)
+        judged = [(node, *_state(settings, pool, node, rejected, now)) for node in members]
+        judged.sort(key=lambda each: (each[1].bad if each[1] else now, each[0]["metadata"]["name"]))
+        stay = {node["metadata"]["name"] for node, state, _ in judged if state and _tainted(node, settings["quarantine"])}
+        for node, state, whole in judged:
+            name, said = node["metadata"]["name"], ""
+            if _confirmed(settings, state, now) and _ready(node) and name not in stay:
+                if len(stay) < max(1, math.ceil(settings["maxShare"] * len(members))):
+                    stay.add(name)
+                else:
+                    said = "; no room in quarantine"
+            change = _change(settings, node, state, whole, said, quarantine=name in stay)
             if change is not None:
-                changes.append(replace(change, said=f"{change.said}; no room in quarantine") if sick and not stays else change)
+                changes.append(change)
     return changes
 
 
@@ -91,25 +91,25 @@ def _state(
     if why == "" and quarantined and old is not None and old.why == REJECTS and old.boot == boot:
         # No pod is sent there any more, so nothing can show that the node is healthy again, except a new boot.
         why = REJECTS
-    full = _count(node, pool["resource"]) >= pool["units"] and why == ""
+    whole = _count(node, pool["resource"]) >= pool["units"] and why == ""
     if why == _NOT_READY:
         # Kubernetes itself keeps pods off, and the node reports nothing.
         return (replace(old, good=0) if old is not None else None), False
     if why:
         # A second reason replaces the first, but rejected pods stay the reason until the next boot.
         kept = old.why if old is not None and old.why == REJECTS and old.boot == boot else why
-        return State(old.bad if old is not None else now, 0, kept, boot), full
+        return State(old.bad if old is not None else now, 0, kept, boot), whole
     if old is None:
-        return None, full
+        return None, whole
     if old.good and now - old.good >= settings["liftAfter"]:
-        return None, full
-    return replace(old, good=old.good or now), full
+        return None, whole
+    return replace(old, good=old.good or now), whole
 
 
 def _why(settings: Mapping[str, Any], pool: Mapping[str, Any], node: Object, rejected: Mapping[str, int], now: float) -> str:
     """Why a node is sick now; empty if it is not, or if it still starts."""
     conditions = {each["type"]: each for each in node["status"].get("conditions", [])}
-    if conditions.get("Ready", {}).get("status") != "True":
+    if not _ready(node):
         return _NOT_READY
     if rejected.get(node["metadata"]["name"], 0) >= settings["rejectedPods"]:
         return REJECTS
@@ -128,9 +128,11 @@ def _confirmed(settings: Mapping[str, Any], state: State | None, now: float) -> 
     return state.why != MISSING or now - state.bad >= settings["missingFor"]
 
 
-def _change(settings: Mapping[str, Any], node: Object, state: State | None, quarantine: bool, full: bool) -> Change | None:
-    """The change from what the node has to what it must have; None if it has that."""
-    keys = {settings["quarantine"]} | ({settings["gate"]} if quarantine or full else set())
+def _change(
+    settings: Mapping[str, Any], node: Object, state: State | None, whole: bool, more: str, *, quarantine: bool
+) -> Change | None:
+    """The change from what the node has to what it must have; None if it has that. `more` is the end of what the log says."""
+    keys = {settings["quarantine"]} | ({settings["gate"]} if quarantine or whole else set())
     taints: list[Object] = [each for each in _taints(node) if each["key"] not in keys]
     if quarantine and state is not None:
         taints.append({"key": settings["quarantine"], "value": state.why, "effect": "NoSchedule"})
@@ -138,7 +140,7 @@ def _change(settings: Mapping[str, Any], node: Object, state: State | None, quar
     if same and state == _annotated(settings, node):
         return None
     said = f"quarantined: {state.why}" if quarantine and state is not None else f"watched: {state.why}" if state else "healthy"
-    return Change(node["metadata"]["name"], node["metadata"].get("resourceVersion", ""), taints, state, said)
+    return Change(node["metadata"]["name"], node["metadata"].get("resourceVersion", ""), taints, state, said + more)
 
 
 def _rejections(events: Iterable[Object], since: float) -> dict[str, int]:
@@ -152,11 +154,16 @@ def _rejections(events: Iterable[Object], since: float) -> dict[str, int]:
     return {host: len(found) for host, found in pods.items()}
 
 
+def _ready(node: Object) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", []))
+
+
 def _annotated(settings: Mapping[str, Any], node: Object) -> State | None:
     text = node["metadata"].get("annotations", {}).get(settings["annotation"])
     try:
-        return State(**json.loads(text)) if text else None
-    except (TypeError, ValueError):  # somebody else wrote it
+        held = json.loads(text or "null")
+        return None if held is None else State(float(held["bad"]), float(held["good"]), str(held["why"]), str(held["boot"]))
+    except (KeyError, TypeError, ValueError):  # somebody else wrote it
         return None
 
 
