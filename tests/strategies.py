@@ -734,7 +734,14 @@ _EKS = tuple(
         },
         runners={
             "gpu-t4": runner(
-                kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1", imageSize="25Gi"
+                kind="pod",
+                gpus=1,
+                shm="2Gi",
+                scratch="20Gi",
+                labels=["gpu", "t4"],
+                image="example:1",
+                imageSize="25Gi",
+                maxLifetime="7h",
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
         },
@@ -801,6 +808,7 @@ _OKE = (
                 group="GPUs",
                 image="example.com/runner:1",
                 imageSize="25Gi",
+                maxLifetime="7h",
             ),
             "standing": vm(labels=["standing"], launcherImage="example:1", **_MACHINE),
             "per-job": vm_per_job(

@@ -181,8 +181,8 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
 def declare_sweeps(inside: Inside, sets: Mapping[str, RunnerSet]) -> None:
     """Declare the sweeps. `sets` are the runner sets that the same program declares: a sweep has rights in their namespaces."""
     if wanted := sweeps(inside.settings):
-        ready = [each for each in sets.values() if isinstance(each, pulumi.Resource)]
-        args = SweepsArgs(wanted, inside.settings.system_selector, (*inside.ready, *ready))
+        spaces = [each for each in sets.values() if isinstance(each, pulumi.Resource) and inside.git is None]
+        args = SweepsArgs(wanted, inside.settings.system_selector, inside.ready, spaces)
         Sweeps(f"{inside.name}-sweeps", args, opts=inside.opts)
 
 

@@ -13,27 +13,40 @@ from fleet.charts.sweeps import NAMESPACE
 from fleet.render.manifest import Manifest
 from fleet.render.sweeps.sweep import Sweep, home, sweep_objects
 
+_AFTER = {"ClusterRoleBinding": ["ClusterRole"], "RoleBinding": ["Role"], "Deployment": ["ServiceAccount", "ConfigMap"]}
+"""What an object of a sweep needs of the same sweep, by kind. A pod that starts before it has rights tries again."""
+
 
 @dataclass(frozen=True, slots=True)
 class SweepsArgs:
-    """`sweeps` run on the nodes of `selector`. `ready` must exist before: the namespaces in which they have rights."""
+    """`sweeps` run on the nodes of `selector`. `ready` must exist before any object.
+
+    `spaces` must exist before roles: they create the namespaces in which sweeps have rights. In Git, waves order them.
+    """
 
     sweeps: Sequence[Sweep]
     selector: Mapping[str, str]
     ready: Sequence[pulumi.Resource]
+    spaces: Sequence[pulumi.Resource] = ()
 
 
 class Sweeps(Component[SweepsArgs]):
     """The namespace of all sweeps, and for each its account, rights, program and pod."""
 
     def declare(self, name: str, args: SweepsArgs) -> None:
-        before = list(args.ready)
-        for each in home():
-            before.append(self._object(name, each, before))
+        space, wall = home()
+        made = self._object(name, space, args.ready)
+        walled = [made, self._object(name, wall, [made])]
         for sweep in args.sweeps:
-            made = [*before]
+            found: dict[tuple[str, str], pulumi.Resource] = {}
             for each in sweep_objects(sweep, args.selector):
-                made.append(self._object(name, each, made))
+                kind, where = each["kind"], each["metadata"].get("namespace", "")
+                before = [found[needed, where] for needed in _AFTER.get(kind, ())]
+                if where not in ("", NAMESPACE):
+                    before += args.spaces
+                elif where:
+                    before += walled if kind == "Deployment" else [made]
+                found[kind, where] = self._object(name, each, [*args.ready, *before])
 
     def _object(self, name: str, manifest: Manifest, before: Sequence[pulumi.Resource]) -> pulumi.Resource:
         metadata = manifest["metadata"]

@@ -28,6 +28,7 @@ def test_each_chart_that_has_a_namespace_alone_is_known() -> None:
         "arc-systems",
         "dcgm-exporter",
         "gpu-operator",
+        "gpu-sweeps",
         "kueue-system",
         "nvidia-device-plugin",
     } == NAMESPACES

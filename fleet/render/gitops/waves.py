@@ -23,6 +23,9 @@ _WAVES = {
     "ResourceQuota": -1,
     "LimitRange": -1,
     "ConfigMap": -1,
+    "ServiceAccount": -1,
+    "ClusterRole": -1,
+    "Role": -1,
     "StorageClass": -1,
     # Kueue's chart installs these kinds. Each refers to the one before it.
     "WorkloadPriorityClass": 1,
