@@ -174,6 +174,11 @@ class Cluster(Model):
         """Names of the charts that an add-on of the provider replaces, or that an existing cluster has already."""
         return frozenset() if self.found is None else self.found.releases
 
+    @property
+    def node_repair(self) -> str:
+        """What repairs or replaces a sick node, as a clause."""
+        return "no node repair: the autoscaler or a person removes it"
+
     def image_driver(self, pool: str) -> str | None:
         """Version of NVIDIA's driver in the node image of a pool; None if unknown."""
         return None
@@ -245,6 +250,8 @@ class Cluster(Model):
                 "monitoring: undeterminable: runner sets have metrics only if the controller in "
                 f"{self.found.controller.namespace} turns them on; see docs/monitoring.md#install-or-use-your-own"
             )
+        if self.health is not None and self.pools:
+            yield f"health: {self.health.timing}; {self.node_repair}"
         queued = self.queues.pools if self.queues is not None else frozenset()
         if not (self.runners or queued or self.workloads or self.jobs):
             yield "runners: the cluster has none, so it runs no job; add one"

@@ -17,6 +17,8 @@ def _wait(seconds: int) -> int:
     return seconds
 
 
+MISSING_FOR = 180
+"""Seconds that GPUs must be missing: a device plugin that is updated is away for as long as its image is pulled."""
 RepairWait = Annotated[Duration, AfterValidator(_wait)]
 
 
@@ -40,3 +42,11 @@ class Health(Model):
     """Share of a pool's nodes that may be in quarantine at once, and of a node group's that EKS may repair. At least one node."""
     repair_wait: RepairWait = 300
     """Seconds that a GPU error must last before EKS repairs the node."""
+
+    @property
+    def timing(self) -> str:
+        """When a sick node is quarantined, as a clause."""
+        return (
+            f"a node is quarantined {MISSING_FOR // 60} minutes after it lost a GPU ({self.start_within // 60} if it is new), and "
+            f"at once if it rejects {self.rejected_pods} pods or reports a GPU error"
+        )

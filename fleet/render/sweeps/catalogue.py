@@ -7,7 +7,7 @@ from fleet.facts.repair import HEALTHY
 from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE
 from fleet.render.sweeps.sweep import Sweep
 from fleet.settings.cluster import Cluster
-from fleet.settings.health import Health
+from fleet.settings.health import MISSING_FOR, Health
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner
 
@@ -38,8 +38,7 @@ def quarantine(cluster: Cluster) -> Sweep:
         "rejectedPods": health.rejected_pods,
         "rejectedWithin": 600,
         "startWithin": health.start_within,
-        # A device plugin that is updated is away for as long as its image is pulled.
-        "missingFor": 180,
+        "missingFor": MISSING_FOR,
         "liftAfter": health.lift_after,
         "maxShare": health.max_share,
         "pools": pools,
