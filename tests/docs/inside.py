@@ -20,6 +20,8 @@ from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
 from fleet.charts.gpu_operator import OPERATOR
 from fleet.charts.kueue import KUEUE
 from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
+from fleet.charts.sweeps import NAMESPACE as SWEEPS_NAMESPACE
+from fleet.charts.sweeps import sweep_pods
 from fleet.facts.scheduling import RUNTIME_CLASS, system_labels
 from fleet.loading.config import load
 from fleet.providers import fleet as settings
@@ -116,7 +118,13 @@ class Inside:
     def namespaces(self) -> frozenset[str]:
         """Every namespace that something of ours is in."""
         argo = [self.cluster.gitops.namespace] if self.cluster.gitops is not None else []
-        return frozenset((KUBE_SYSTEM, *(chart.namespace for chart in self.charts.values()), *self.teams, *argo))
+        sweeps = [SWEEPS_NAMESPACE] if self.sweeps else []
+        return frozenset((KUBE_SYSTEM, *(chart.namespace for chart in self.charts.values()), *self.teams, *argo, *sweeps))
+
+    @property
+    def sweeps(self) -> tuple[str, ...]:
+        """Names of its sweeps, which are their Deployments'."""
+        return tuple(pod.name for pod in sweep_pods(self.cluster))
 
     @property
     def teams(self) -> tuple[str, ...]:
@@ -168,6 +176,7 @@ class Inside:
                 "app.kubernetes.io/name": frozenset((FEATURE_DISCOVERY,)),
             },
             **self._argo_labels(),
+            SWEEPS_NAMESPACE: {"app.kubernetes.io/name": frozenset(self.sweeps)},
             # aws/eks-node-monitoring-agent 51af5494 (v1.7.0): charts/eks-node-monitoring-agent/templates/dcgm-daemonset.yaml.
             KUBE_SYSTEM: {"k8s-app": frozenset(("dcgm-server",))} if self.cluster.provider == "eks" else {},
         }[namespace]
@@ -194,6 +203,7 @@ class Inside:
         if self.cluster.provider == "eks":
             # kubernetes/autoscaler cluster-autoscaler-1.34.5: config/flags/flags.go, status-config-map-name.
             yield KUBE_SYSTEM, "configmap", "cluster-autoscaler-status"
+        yield from ((SWEEPS_NAMESPACE, "deployment", name) for name in self.sweeps)
         if self.cluster.enablement == GPU_PLUGIN_ADDON:
             yield KUBE_SYSTEM, "daemonset", OKE_PLUGIN
         if DEVICE_PLUGIN_NAMESPACE in self.namespaces:

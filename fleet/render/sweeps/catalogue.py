@@ -12,7 +12,7 @@ from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner
 
 IDLE = 900
-"""Seconds for which a runner may wait for a job, if its class keeps none ready: ARC starts it because a job waits."""
+"""Seconds for which a runner may wait for a job, while its set has the minimum 0: then ARC starts it because a job waits."""
 
 
 def sweeps(cluster: Cluster) -> tuple[Sweep, ...]:
@@ -57,10 +57,7 @@ def reaper(cluster: Cluster) -> Sweep:
     registration again.
     """
     runners = {runner_namespace(name): each for name, each in cluster.runners.items() if isinstance(each, PodRunner)}
-    limits = {
-        namespace: {"lifetime": each.max_lifetime} | ({} if each.scale.min else {"idle": IDLE})
-        for namespace, each in runners.items()
-    }
+    limits = {namespace: {"lifetime": each.max_lifetime, "idle": IDLE} for namespace, each in runners.items()}
     return Sweep(
         REAPER,
         "reaper",
@@ -68,6 +65,7 @@ def reaper(cluster: Cluster) -> Sweep:
         cluster_rules=[{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}],
         rules=[
             {"apiGroups": ["actions.github.com"], "resources": ["ephemeralrunners"], "verbs": ["list", "delete"]},
+            {"apiGroups": ["actions.github.com"], "resources": ["autoscalingrunnersets"], "verbs": ["list"]},
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
         ],
         namespaces=tuple(runners),

@@ -59,8 +59,8 @@ def decide(
     """The EphemeralRunners to delete, in their order.
 
     `limits` are the seconds of each runner class, by its namespace: `lifetime` counts from the start of the job, or from the
-    creation of a runner without job. `idle` counts from the start of a runner without job; a class that keeps runners ready has
-    none. `now` is in seconds since 1970. Read the runners before the pods, and the pods before the nodes: what a later list
+    creation of a runner without job. `idle` counts from the start of a runner without job; a class that keeps runners ready now
+    has none. `now` is in seconds since 1970. Read the runners before the pods, and the pods before the nodes: what a later list
     lacks is really gone.
     """
     found = {_key(pod): pod for pod in pods}
@@ -147,14 +147,20 @@ def once(api: Api, limits: Mapping[str, Mapping[str, int]], now: float) -> None:
     """One pass. A namespace that cannot be read, or a runner that cannot be deleted, is logged and does not stop the others."""
     runners: list[Object] = []
     pods: list[Object] = []
-    for namespace in limits:
+    own: dict[str, Mapping[str, int]] = {}
+    for namespace, seconds in limits.items():
         try:
+            sets = list(api.list(f"/{RUNNER_GROUP}/namespaces/{namespace}/autoscalingrunnersets"))
             more = list(api.list(f"/{RUNNER_GROUP}/namespaces/{namespace}/ephemeralrunners"))
             pods += api.list(f"/api/v1/namespaces/{namespace}/pods")
             runners += more
         except urllib.error.HTTPError as error:
             say(namespace=namespace, error=f"{error.code} {error.reason}")
-    for each in decide(runners, pods, list(api.list("/api/v1/nodes")), limits, now):
+        else:
+            # A schedule or a person may have changed the minimum of the set.
+            ready = any(each["spec"].get("minRunners") for each in sets)
+            own[namespace] = {key: value for key, value in seconds.items() if not (ready and key == "idle")}
+    for each in decide(runners, pods, list(api.list("/api/v1/nodes")), own, now):
         try:
             there = api.delete(f"/{RUNNER_GROUP}/namespaces/{each.namespace}/ephemeralrunners/{each.name}", each.uid)
         except urllib.error.HTTPError as error:

@@ -47,7 +47,7 @@ class Server:
             first = int(parse_qs(url.query).get("continue", ["0"])[0])
             after = first + self.page
             return 200, {"items": held[first:after], "metadata": {"continue": str(after)} if after < len(held) else {}}
-        (one,) = [each for each in held if each["metadata"]["name"] == name] or [None]
+        one = next((each for each in held if each["metadata"]["name"] == name), None)
         if one is None:
             return 404, {}
         if body["preconditions"]["uid"] != one["metadata"]["uid"]:

@@ -125,7 +125,7 @@ def test_a_pod_that_is_newer_than_the_job_reuses_its_registration(age: float, sp
 
 
 def test_a_pod_that_is_being_deleted_takes_its_runner_with_it() -> None:
-    going = {"deletionTimestamp": ago(1)}
+    going: dict[str, Any] = {"deletionTimestamp": ago(1)}
     why = {"one": "its pod is being deleted"}
     assert reasons([ephemeral(job=30)], [runner_pod(**going)]) == why
     assert reasons([ephemeral()], [runner_pod(**going)]) == why, "GitHub must not send it a job now"
@@ -172,7 +172,7 @@ def test_nothing_is_deleted_twice_and_what_arc_has_ended_is_left_to_it() -> None
 
 
 def test_each_runner_is_judged_by_its_own_pod_and_class() -> None:
-    other = {"namespace": "runners-other"}
+    other: dict[str, Any] = {"namespace": "runners-other"}
     held = [ephemeral("a", job=30), ephemeral("a", age=50_000, **other), ephemeral("b", job=4000)]
     pods = [runner_pod("a", **other, deletionTimestamp=ago(1)), runner_pod("a"), runner_pod("b", age=4100)]
     limits = LIMITS | {"runners-other": {"lifetime": 60_000}}
@@ -214,6 +214,19 @@ def test_one_pass_reads_every_page_and_deletes_runners_and_never_pods() -> None:
         once(Api(server.url), limits_of(), NOW)
     assert server.deleted == [f"{SPACE}/{name}" for name in ("a", "b", "c")]
     assert not [each for each in server.requests if each.startswith("DELETE") and "/ephemeralrunners/" not in each]
+
+
+@pytest.mark.parametrize(("least", "deleted"), [({}, 1), ({"minRunners": 0}, 1), ({"minRunners": 1}, 0)])
+def test_a_set_that_keeps_runners_ready_now_may_have_idle_ones(least: dict[str, int], deleted: int) -> None:
+    idle = {
+        "ephemeralrunners": [ephemeral(age=IDLE + 2)],
+        "pods": [runner_pod(age=IDLE + 1)],
+        "nodes": [node()],
+        "autoscalingrunnersets": [{"metadata": {"namespace": SPACE, "name": "gpu-t4", "uid": "set"}, "spec": least}],
+    }
+    with serving(Server(idle, roles())) as server:
+        once(Api(server.url), limits_of(), NOW)
+    assert len(server.deleted) == deleted
 
 
 def test_each_right_is_needed() -> None:
@@ -278,10 +291,12 @@ def test_the_config_map_alone_is_a_program_that_needs_no_package(tmp_path: Path)
 # -- the settings ------------------------------------------------------------------------------------------------------
 
 
-def test_every_pod_class_has_its_limits_and_a_class_with_ready_runners_may_wait() -> None:
+def test_every_pod_class_has_its_limits() -> None:
     sets = {"gpu-t4": runner(maxLifetime="2h"), "warm": runner(labels=["warm"], scale={"min": 1, "max": 2})}
     made = reaper(of_cluster(runners=sets))
-    assert made.settings == {"limits": {SPACE: {"lifetime": 7200, "idle": IDLE}, "runners-warm": {"lifetime": 23_400}}}
+    assert made.settings == {
+        "limits": {SPACE: {"lifetime": 7200, "idle": IDLE}, "runners-warm": {"lifetime": 23_400, "idle": IDLE}}
+    }
     assert made.namespaces == (SPACE, "runners-warm")
 
 

@@ -142,7 +142,7 @@ def test_the_token_is_read_for_each_request_because_kubelet_renews_it(tmp_path: 
         sent.append(request.get_header("Authorization"))
         return Answer()
 
-    monkeypatch.setattr(api.urllib.request, "urlopen", urlopen)
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
     token = tmp_path / "token"
     caller = api.Api("http://127.0.0.1", token)
     for each in ("first", "second"):
