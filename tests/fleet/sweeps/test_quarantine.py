@@ -112,7 +112,7 @@ def test_a_gpu_error_quarantines_at_once_unless_a_jobs_own_program_causes_it() -
 
 
 def test_quarantine_ends_after_ten_healthy_minutes() -> None:
-    inside = {"taints": [tainted()], "state": state(NOW - 3600)}
+    inside: dict[str, Any] = {"taints": [tainted()], "state": state(NOW - 3600)}
     (first,) = decide(SETTINGS, [node(**inside)], [], NOW)
     assert (first.state, list(first.taints)) == (State(NOW - 3600, NOW, "gpus-missing", "first"), [OTHER, tainted()])
     for good, left in ((NOW - 599, None), (NOW - 600, [OTHER])):
