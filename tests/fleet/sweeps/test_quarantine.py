@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +19,12 @@ from fleet.charts.sweeps import QUARANTINE
 from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE
 from fleet.loading.config import load
 from fleet.providers.installed import tolerations_of
+from fleet.render.sweeps.api import Api
 from fleet.render.sweeps.catalogue import quarantine, sweeps
 from fleet.render.sweeps.quarantine import State, decide, once
+from fleet.render.sweeps.sweep import sweep_objects
 from tests import builders
+from tests.fleet.sweeps.server import Server, serving
 from tests.kwok.memory import MemoryApi, merged
 from tests.kwok.world import time_text
 
@@ -225,6 +233,44 @@ def test_a_cluster_with_health_has_the_sweep_and_it_may_change_nodes_alone() -> 
     assert sweep.settings["pools"]["t4"] == {"selector": {"gpu-ci/pool": "t4"}, "resource": "nvidia.com/gpu", "units": 4}
     without = load(builders.config()).clusters["usw2"]
     assert [each.name for each in sweeps(without)] == ["runner-reaper"]
+
+
+def objects() -> dict[str, list[dict[str, Any]]]:
+    """A node with a broken GPU, one that rejects pods, and a healthy one, on two pages."""
+    rejected = [rejection(pod, host="two") | {"reason": "UnexpectedAdmissionError"} for pod in "abc"]
+    return {"nodes": [node("one", error="NvidiaXID79Error"), node("two"), node("three")], "events": rejected}
+
+
+def roles() -> list[dict[str, Any]]:
+    return [each for each in sweep_objects(quarantine(cluster()), {}) if each["kind"] == "ClusterRole"]
+
+
+def test_the_config_map_alone_is_a_program_that_changes_only_the_sick_nodes(tmp_path: Path) -> None:
+    *_, config_map, deployment = sweep_objects(quarantine(cluster(maxShare=1)), {})
+    (volume,) = deployment["spec"]["template"]["spec"]["volumes"]
+    for item in volume["configMap"]["items"]:
+        path = tmp_path / item["path"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(config_map["data"][item["key"]], encoding="ascii")
+    module = "fleet.render.sweeps.quarantine"
+    with serving(Server(objects(), roles())) as server:
+        program = f"import json, {module} as it; it.once(it.Api({server.url!r}), json.load(open('settings.json')), {NOW})"
+        # -S: without the packages of this environment.
+        subprocess.run([sys.executable, "-S", "-B", "-c", program], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    found = {name: patch["spec"]["taints"][-1] for name, patch in server.patched}
+    assert found == {"one": tainted("gpu-error"), "two": tainted("rejects-pods")}
+    assert all(patch["metadata"]["resourceVersion"] == "7" for _, patch in server.patched)
+    assert any("fieldSelector=reason=UnexpectedAdmissionError&limit=" in each for each in server.requests)
+
+
+def test_each_right_is_needed() -> None:
+    for index in range(2):
+        for verb in roles()[0]["rules"][index]["verbs"]:
+            fewer = roles()
+            fewer[0]["rules"][index]["verbs"].remove(verb)
+            with serving(Server(objects(), fewer)) as server, suppress(HTTPError):
+                once(Api(server.url), SETTINGS, NOW)
+            assert server.patched == [], f"it works without {verb}"
 
 
 def test_what_registers_gpus_tolerates_the_gate_and_runners_do_not() -> None:
