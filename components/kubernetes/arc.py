@@ -69,7 +69,7 @@ class Arc:
 
 def runner_set_args(cluster: Cluster, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSetArgs:
     """The arguments of a set whose runners are pods of a pool."""
-    target, runner = pool_target(cluster, runner.pool), cluster.with_image(runner)
+    target, runner = pool_target(cluster, runner.ordered[0]), cluster.with_image(runner)
     args: ArcRunnerSetArgs = given(
         runner_group=runner.group or arc.github.group,
         min_runners=runner.scale.min,

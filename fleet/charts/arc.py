@@ -93,7 +93,7 @@ def place_in(cluster: Cluster, runner: Runner | None = None) -> Place:
     An existing cluster may have its own controller. Runners of a pool with placeholders may end those.
     """
     place = Place(listener_selector=cluster.system_selector)
-    if isinstance(runner, PodRunner) and cluster.pools[runner.pool].placeholders:
+    if isinstance(runner, PodRunner) and cluster.pools[runner.ordered[0]].placeholders:
         place = replace(place, priority_class=PREEMPTING_PRIORITY.name)
     controller = cluster.found.controller if cluster.found is not None else None
     if controller is None:
@@ -161,7 +161,7 @@ def runner_set(
         {"runtimeClassName": runtime_class} if runtime_class else {}
     )
     if selector is None:
-        selector = pool_selector(runner.pool) if isinstance(runner, PodRunner) else {}
+        selector = pool_selector(runner.ordered[0]) if isinstance(runner, PodRunner) else {}
     return scale_set(name, runner, github_url, group, {"nodeSelector": dict(selector)} | pod, place=place)
 
 

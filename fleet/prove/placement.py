@@ -185,10 +185,10 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
             fits = tuple(_whole(machine, runner.disk) for machine in host.machines)
             yield Placement(cluster, name, runner, host, fits, launchers)
         elif isinstance(runner, PodRunner):
-            host = hosts[runner.pool]
+            host = hosts[runner.ordered[0]]
             fits = tuple(fit(runner, machine, host) for machine in host.machines)
             row = runner_gpu(settings.with_image(runner).image)
-            wrong = unrunnable(row.image, host.machines, node_driver(settings, runner.pool)) if row else ""
+            wrong = unrunnable(row.image, host.machines, node_driver(settings, runner.ordered[0])) if row else ""
             yield Placement(cluster, name, runner, host, fits, image_error=wrong)
         else:
             raise TypeError(f"{cluster}/{name}: {settings.provider} has no place for runners of kind {runner.kind}; add it here")

@@ -139,7 +139,7 @@ def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, bill: tu
     now = _found(cluster, runner)
     first = READY if pool is not None and _fixed(pool) else NEW
     later = READY if pool is not None else WAITING
-    where = f"pool {runner.pool}" if isinstance(runner, PodRunner) else f"machines {set_name}"
+    where = f"pool {runner.ordered[0]}" if isinstance(runner, PodRunner) else f"machines {set_name}"
 
     def price(changed: Cluster) -> Money:
         return _more(bill, PROVIDERS[cluster.provider].bill(name, changed, day))
@@ -158,7 +158,7 @@ def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, bill: tu
 
 def _pool(cluster: Cluster, runner: Runner) -> Pool | None:
     """The pool of a runner class; None if its runners are machines."""
-    found: Pool | None = cluster.pools[runner.pool] if isinstance(runner, PodRunner) else None
+    found: Pool | None = cluster.pools[runner.ordered[0]] if isinstance(runner, PodRunner) else None
     return found
 
 
@@ -191,9 +191,9 @@ def _fixed(pool: Pool) -> bool:
 
 def _least_nodes(cluster: Cluster, runner: PodRunner) -> int:
     """The nodes of which one is free for the runner while no job runs, wherever the pods are that always run in its pool."""
-    pool: Pool = cluster.pools[runner.pool]
-    sets = (each for each in cluster.runners.values() if isinstance(each, PodRunner) and each.pool == runner.pool)
-    taken = sum(each.span.min * each.gpus for each in sets) + sum(each.units for _, each in standing(cluster, runner.pool))
+    pool: Pool = cluster.pools[runner.ordered[0]]
+    sets = (each for each in cluster.runners.values() if isinstance(each, PodRunner) and runner.ordered[0] in each.ordered)
+    taken = sum(each.span.min * each.gpus for each in sets) + sum(each.units for _, each in standing(cluster, runner.ordered[0]))
     # A node is full for the runner if this many of its units are taken.
     full = min(map(pool.units, pool.machines)) - runner.gpus + 1
     return taken // max(full, 1) + 1
@@ -218,7 +218,7 @@ def _node_phases(cluster: Cluster, runner: Runner, finds: str) -> Iterator[Phase
     elif isinstance(runner, PodRunner):
         yield phase("capacity", "autoscaler")
         yield phase("boot", _BOOTS.get(finds, PROVIDERS[cluster.provider].boots))
-        yield phase("driver", "image" if NODE_IMAGES[cluster.pools[runner.pool].image].driver else "operator")
+        yield phase("driver", "image" if NODE_IMAGES[cluster.pools[runner.ordered[0]].image].driver else "operator")
         yield phase("plugin", "device-plugin")
 
 
@@ -273,7 +273,7 @@ def _ways(cluster: Cluster, set_name: str, runner: Runner, now: str, price: Call
         if now != WAITING:
             yield way(WAITING, waiting)
         return
-    at = f"pools.{runner.pool}"
+    at = f"pools.{runner.ordered[0]}"
     # A runner that waits takes a node, and the placeholders keep theirs.
     least = _least_nodes(cluster, runner)
     if pool.placeholders:
@@ -281,7 +281,7 @@ def _ways(cluster: Cluster, set_name: str, runner: Runner, now: str, price: Call
     kept = {f"{at}.nodes.min": least} if least > pool.nodes.min and not _fixed(pool) else {}
     if now == NEW and isinstance(cluster, EksPools):
         # With a machine in each zone it does not matter in which one the autoscaler starts the node.
-        prepared = min(pool.nodes.min + len(cluster.groups_of(cluster.pools[runner.pool])), pool.nodes.max)
+        prepared = min(pool.nodes.min + len(cluster.groups_of(cluster.pools[runner.ordered[0]])), pool.nodes.max)
         for state, finds in _STATES.items():
             yield way(finds, {f"{at}.warm": {"maxPrepared": prepared, "state": state}})
     if now in (NEW, STOPPED, RUNNING):

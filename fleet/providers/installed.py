@@ -168,7 +168,7 @@ def plain_charts(cluster: Cluster) -> Iterator[Chart]:
 
 def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> Chart:
     """The scale set of a runner class whose runners are pods of a pool."""
-    target = pool_target(cluster, runner.pool)
+    target = pool_target(cluster, runner.ordered[0])
     return runner_set(
         name,
         cluster.with_image(runner),
@@ -186,7 +186,7 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
 
 def runner_price(cluster: Cluster, runner: PodRunner) -> str:
     """USD per hour of a runner's part of a node, by the units that it requests, as `range_text` writes it."""
-    pool = cluster.pools[runner.pool]
+    pool = cluster.pools[runner.ordered[0]]
     return range_text(pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for each in pool.machines)
 
 

@@ -17,7 +17,6 @@ from fleet.render.workloads import parts
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE
-from fleet.settings.runner import PodRunner
 
 
 def placeholders(cluster: Cluster) -> dict[str, Manifest]:
@@ -32,7 +31,7 @@ def _deployment(cluster: Cluster, name: str) -> Manifest:
     pool's sets, so that a node has them before the first job.
     """
     pool, host = cluster.pools[name], pool_host(cluster, name)
-    runners = [each for each in cluster.runners.values() if isinstance(each, PodRunner) and each.pool == name]
+    runners = list(cluster.pod_sets(name).values())
     count = max(1, min(fit(runners[0], machine, host).count for machine in host.machines))
     amounts = {"cpu": cpu_text(runners[0].cpu.request * count), "memory": memory_text(runners[0].memory.request * count)}
     disk = {"ephemeral-storage": memory_text(runners[0].scratch * count)}

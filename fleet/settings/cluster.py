@@ -190,7 +190,12 @@ class Cluster(Model):
     @property
     def runner_pools(self) -> frozenset[str]:
         """Pools that a runner set of pods uses."""
-        return frozenset(runner.pool for runner in self.runners.values() if isinstance(runner, PodRunner))
+        return frozenset(pool for runner in self.runners.values() if isinstance(runner, PodRunner) for pool in runner.ordered)
+
+    def pod_sets(self, pool: str) -> dict[str, PodRunner]:
+        """The runner sets of pods that name a pool, at any place of their order."""
+        sets = self.runners.items()
+        return {name: runner for name, runner in sets if isinstance(runner, PodRunner) and pool in runner.ordered}
 
     @property
     def has_placeholders(self) -> bool:
@@ -289,11 +294,7 @@ class Cluster(Model):
         """Warnings about pools that are too small for runner sets and queues together. Runners are not in any queue."""
         for name in self.pools:
             handed = self.queues.nominal(name) if self.queues is not None else 0
-            asked = sum(
-                runner.gpus * runner.span.max
-                for runner in self.runners.values()
-                if isinstance(runner, PodRunner) and runner.pool == name
-            )
+            asked = sum(runner.gpus * runner.span.max for runner in self.pod_sets(name).values())
             kept = sum(
                 each.units
                 for each in self.workloads.values()
@@ -328,7 +329,8 @@ class Cluster(Model):
             )
         for name, runner in self.runners.items():
             if isinstance(runner, PodRunner):
-                require_pool("runner_pool", runner.pool, self.pools, at=("runners", name, "pool"))
+                for index, pool in enumerate(runner.ordered):
+                    require_pool("runner_pool", pool, self.pools, at=("runners", name, *runner.pool_at(index)))
         of_runners = self.runner_pools
         for name, pool in self.pools.items():
             if pool.placeholders and name not in of_runners:
@@ -406,12 +408,22 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _shared_rules(self) -> Self:
-        """Refuse runners that ask for more than a pool with shared GPUs can give."""
+        """Refuse runners that ask for more than a pool with shared GPUs gives, and pools of one class that share differently."""
         for name, runner in self.runners.items():
-            if isinstance(runner, PodRunner):
-                pool = self.pools[runner.pool]
-                require_one_share("several_shares", runner.pool, pool, runner.gpus, at=("runners", name, "gpus"))
-                require_no_shm("mps_shm", runner.pool, pool, runner, at=("runners", name))
+            if not isinstance(runner, PodRunner):
+                continue
+            first = self.pools[runner.ordered[0]]
+            for index, each in enumerate(runner.ordered):
+                pool = self.pools[each]
+                require_one_share("several_shares", each, pool, runner.gpus, at=("runners", name, "gpus"))
+                require_no_shm("mps_shm", each, pool, runner, at=("runners", name))
+                if pool.sharing != first.sharing:
+                    raise problem(
+                        "pools_sharing",
+                        f"pool {runner.ordered[0]} shares its GPUs in another way, and a runner requests one resource; give both "
+                        "pools the same sharing, or write a class for each",
+                        at=("runners", name, *runner.pool_at(index)),
+                    )
         return self
 
     def _require_enablement(self, *, driver_at: Callable[[str, Any], tuple[str, ...]] | None = None, fix: str = "") -> None:

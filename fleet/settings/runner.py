@@ -21,6 +21,7 @@ from fleet.settings.model import (
     matching,
     memory_text,
     problem,
+    require_once,
 )
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
@@ -151,11 +152,35 @@ class RunnerPod(Runner):
 
 
 class PodRunner(RunnerPod):
-    """A runner scale set whose runners are pods of one pool."""
+    """A runner scale set whose runners are pods of one pool, or of the first of several pools that has a node for them."""
 
-    pool: str
+    pool: str | None = None
+    """The only pool. A class has either this or `pools`."""
+    pools: tuple[str, ...] = ()
+    """Several pools, the first choice first (docs/fallback.md)."""
     max_lifetime: Annotated[Duration, AfterValidator(_max_lifetime)] = 23_400
     """Seconds after which the reaper deletes a runner, unless GitHub says that its job runs. GitHub ends a job after 6 hours by
     default (`timeout-minutes`, docs.github.com, Workflow syntax). The rest is for cancelling and for the last steps."""
     image_size: Memory | None = None
     """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""
+
+    @property
+    def ordered(self) -> tuple[str, ...]:
+        """All its pools, the first choice first."""
+        return self.pools if self.pool is None else (self.pool,)
+
+    def pool_at(self, index: int) -> tuple[str, ...]:
+        """The path of the setting that names a pool of `ordered`."""
+        return ("pool",) if self.pool is not None else ("pools", str(index))
+
+    @model_validator(mode="after")
+    def _pool_rules(self) -> Self:
+        """Refuse a class without a pool, both keys together, and a pool given twice."""
+        if (self.pool is None) == (not self.pools):
+            raise problem(
+                "runner_pools",
+                "a class names one pool in pool, or several in pools with the first choice first; give one of the two",
+                at=("pools",) if self.pools else ("pool",),
+            )
+        require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+        return self

@@ -211,7 +211,7 @@ def _set(fleet: Fleet, settings: Cluster, name: str) -> Row:
         _codes((name, *runner.labels)),
         code(fleet.group_of(runner)),
         span(runner.span.min, runner.span.max),
-        runner.called if isinstance(runner, MachineRunner) else f"pods of pool {code(runner.pool)}",
+        runner.called if isinstance(runner, MachineRunner) else f"pods of pool {code(runner.ordered[0])}",
     )
 
 

@@ -91,7 +91,7 @@ def _runner_sets(settings: Cluster, charts: Mapping[str, Chart]) -> Iterator[Use
         spec, span = charts[name].values["template"]["spec"], runner.span
         where = (charts[name].namespace, charts[name].pod_security, spec, span.min, span.max)
         if isinstance(runner, PodRunner):
-            yield User(name, "runner set", *where, runner.pool, runner)
+            yield User(name, "runner set", *where, runner.ordered[0], runner)
         else:
             yield User(name, MACHINES, *where)
 

@@ -311,10 +311,10 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     for name, runner in settings.runners.items():
         group = fleet.group_of(runner)
         if isinstance(runner, PodRunner):
-            pool = settings.pools[runner.pool]
+            pool = settings.pools[runner.ordered[0]]
             tolerations = pool.tolerations(profile)
             more = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": place_in(settings)}
-            more |= {"runtime_class": target.runtime_class(settings), "selector": pool.node_selector(runner.pool)}
+            more |= {"runtime_class": target.runtime_class(settings), "selector": pool.node_selector(runner.ordered[0])}
             more["usd_per_hour"] = runner_price(settings, runner)
             found.append(runner_set(name, runner, url, group, tolerations, **more))
         elif isinstance(runner, MachineRunner):
@@ -368,7 +368,7 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         yield pods_of("autoscaler", system, _addon_spec(settings))
     for name, runner in settings.runners.items():
         values = made[name].values
-        pools = frozenset({runner.pool}) if isinstance(runner, PodRunner) else system
+        pools = frozenset({runner.ordered[0]}) if isinstance(runner, PodRunner) else system
         what = "runner" if isinstance(runner, PodRunner) else "launcher"
         yield pods_of(f"{what} {name}", pools, values["template"]["spec"])
         yield pods_of(f"listener of {name}", system, values["listenerTemplate"]["spec"])

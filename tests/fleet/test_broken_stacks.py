@@ -85,7 +85,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-runner": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.runnerGroup",
-        "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool, maxLifetime, "
+        "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool, pools, maxLifetime, "
         "imageSize",
         '"gpu"',
     ),
@@ -146,8 +146,29 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "missing-runner-pool": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.pool",
-        "required key is missing; add it",
+        "a class names one pool in pool, or several in pools with the first choice first; give one of the two",
         "",
+    ),
+    "runner-pool-and-pools": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.pools",
+        "a class names one pool in pool, or several in pools with the first choice first; give one of the two",
+        '["t4-spot"]',
+    ),
+    "runner-pools-repeated": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.pools",
+        "a pool is given twice; remove one",
+        '["t4-spot", "t4-spot"]',
+    ),
+    "runner-pools-unknown": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.pools.1",
+        "no pool of that name in this cluster; name one of: t4-spot, t4-shared",
+        '"t4-ondemand"',
+    ),
+    "runner-pools-sharing": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.pools.1",
+        "pool t4-spot shares its GPUs in another way, and a runner requests one resource; give both pools the same "
+        "sharing, or write a class for each",
+        '"t4-shared"',
     ),
     "missing-provider": (
         "gpu-ci:clusters.usw2.provider",

@@ -181,7 +181,7 @@ def test_the_listener_and_the_device_plugin_are_valid_pods(name: str, runner: Po
         kubernetes_validate.validate(
             {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}, KUBERNETES, strict=True
         )
-    assert listener["nodeSelector"].items() <= system_labels("usw2").items(), f"{runner.pool}: a listener needs no GPU node"
+    assert listener["nodeSelector"].items() <= system_labels("usw2").items(), f"{runner.ordered[0]}: a listener needs no GPU node"
 
 
 def test_the_validation_of_pods_finds_a_misspelt_key() -> None:
@@ -209,7 +209,7 @@ def test_a_runner_asks_what_its_class_says(name: str, runner: PodRunner) -> None
 def test_a_runner_lands_on_its_pool_and_nowhere_else(name: str, runner: PodRunner) -> None:
     spec = _pod(name)["spec"]
     labels = pool_labels(
-        cluster="usw2", pool=runner.pool, role="burst", capacity="spot", accelerator="nvidia-tesla-t4", profile=EKS_PROFILE
+        cluster="usw2", pool=runner.ordered[0], role="burst", capacity="spot", accelerator="nvidia-tesla-t4", profile=EKS_PROFILE
     )
     assert spec["nodeSelector"].items() <= labels.items()
     assert not spec["nodeSelector"].items() <= (labels | {"gpu-ci/pool": "other"}).items()
@@ -243,12 +243,14 @@ def test_a_runner_is_unprivileged_as_the_restricted_profile_demands(name: str, r
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert {kind for volume in spec["volumes"] for kind in volume} == {"name", "emptyDir"}
     assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
-    assert spec["automountServiceAccountToken"] is False, f"a job of {runner.pool} has no business with the API server"
+    assert spec["automountServiceAccountToken"] is False, f"a job of {runner.ordered[0]} has no business with the API server"
 
 
 @each_set
 def test_a_runner_names_the_class_that_keeps_it_from_preemption(name: str, runner: PodRunner) -> None:
-    assert _pod(name)["spec"]["priorityClassName"] == RUNNER_PRIORITY.name, f"a job of {runner.pool} is not ended for another"
+    assert _pod(name)["spec"]["priorityClassName"] == RUNNER_PRIORITY.name, (
+        f"a job of {runner.ordered[0]} is not ended for another"
+    )
     assert "priorityClassName" not in _set(name).values["listenerTemplate"]["spec"]
 
 

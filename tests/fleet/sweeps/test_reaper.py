@@ -106,6 +106,12 @@ def test_a_job_whose_start_is_unknown_counts_from_the_creation_of_its_runner() -
     assert reasons([old], [runner_pod(age=3700)]) == {"one": "it is older than 3600 s"}
 
 
+def test_the_listeners_last_entry_is_the_start_of_the_job() -> None:
+    again = ephemeral(age=90_000, job=3601)
+    again["metadata"]["managedFields"].append({"manager": "ghalistener", "time": ago(3600)})
+    assert reasons([again], [runner_pod(age=89_000)]) == {}
+
+
 @pytest.mark.parametrize(("age", "found"), [(900, {}), (901, {"one": "it got no job within 900 s"})])
 def test_a_runner_that_gets_no_job_is_deleted_unless_its_class_keeps_runners_ready(age: float, found: dict[str, str]) -> None:
     assert reasons([ephemeral(age=2000)], [runner_pod(age=age)]) == found
@@ -174,6 +180,7 @@ def test_nothing_is_deleted_twice_and_what_arc_has_ended_is_left_to_it() -> None
 def test_each_runner_is_judged_by_its_own_pod_and_class() -> None:
     other: dict[str, Any] = {"namespace": "runners-other"}
     held = [ephemeral("a", job=30), ephemeral("a", age=50_000, **other), ephemeral("b", job=4000)]
+    held.append(ephemeral("c", age=50_000, **other))
     pods = [runner_pod("a", **other, deletionTimestamp=ago(1)), runner_pod("a"), runner_pod("b", age=4100)]
     limits = LIMITS | {"runners-other": {"lifetime": 60_000}}
     assert decide(held, pods, [node()], limits, NOW) == [

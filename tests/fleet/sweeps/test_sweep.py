@@ -74,9 +74,8 @@ def test_a_sweep_may_do_nothing_outside_of_the_namespaces_of_runners() -> None:
 def test_the_only_network_is_the_api_server() -> None:
     (wall,) = kind("NetworkPolicy")
     assert wall["spec"]["ingress"] == []
-    (rule,) = wall["spec"]["egress"]
-    assert [each["port"] for each in rule["ports"]] == [443, 6443]
-    assert rule["to"] == [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}}]
+    assert wall["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert wall["spec"]["egress"] == [{"ports": [{"protocol": "TCP", "port": port} for port in (443, 6443)]}]
 
 
 def test_other_settings_start_the_pod_again() -> None:
