@@ -119,6 +119,14 @@ def test_a_gpu_error_quarantines_at_once_unless_a_jobs_own_program_causes_it() -
     assert taints(node(error="NvidiaXID79Error", ready="Unknown")) is None, "Kubernetes itself keeps pods off"
 
 
+def test_a_silent_node_does_not_enter_quarantine_and_begins_its_ten_healthy_minutes_again() -> None:
+    assert taints(node(ready="Unknown", state=state(NOW - 999))) is None
+    healing = state(NOW - 999, good=NOW - 500)
+    (change,) = decide(SETTINGS, [node(ready="Unknown", taints=[tainted()], state=healing)], [], NOW)
+    assert change.state == State(NOW - 999, 0, "gpus-missing", "first")
+    assert list(change.taints) == [OTHER, tainted()]
+
+
 def test_quarantine_ends_after_ten_healthy_minutes() -> None:
     inside: dict[str, Any] = {"taints": [tainted()], "state": state(NOW - 3600)}
     (first,) = decide(SETTINGS, [node(**inside)], [], NOW)
@@ -134,6 +142,8 @@ def test_a_node_that_rejected_pods_leaves_quarantine_only_after_a_new_boot() -> 
     (first,) = decide(SETTINGS, [node(taints=inside, state=held)], [], NOW)
     assert first.taints == [OTHER, *inside]
     assert taints(node(taints=inside, state=held, boot="second")) == [OTHER]
+    (second,) = decide(SETTINGS, [node(gpus=3, taints=inside, state=held)], [], NOW)
+    assert second.state == State(NOW - 86_400, 0, "rejects-pods", "first"), "another reason does not hide it"
     assert taints(node(state=held)) == [OTHER], "a person removed the taint"
 
 
