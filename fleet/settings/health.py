@@ -24,7 +24,8 @@ RepairWait = Annotated[Duration, AfterValidator(_wait)]
 
 def nodes_at_once(share: float, nodes: int) -> int:
     """The nodes of a group that may be out of use at once: its share, rounded up, and at least one."""
-    return max(1, math.ceil(share * nodes))
+    # 0.2 * 35 is slightly more than 7.
+    return max(1, math.ceil(round(share * nodes, 6)))
 
 
 class Health(Model):
@@ -47,6 +48,6 @@ class Health(Model):
     def timing(self) -> str:
         """When a sick node is quarantined, as a clause."""
         return (
-            f"a node is quarantined {MISSING_FOR // 60} minutes after it lost a GPU ({self.start_within // 60} if it is new), and "
-            f"at once if it rejects {self.rejected_pods} pods or reports a GPU error"
+            f"a node is quarantined {MISSING_FOR // 60} minutes after it lost a GPU ({self.start_within // 60} if it is new), "
+            f"and at once if it rejects {self.rejected_pods} pods or reports a GPU error"
         )

@@ -91,10 +91,14 @@ def test_eks_repairs_one_gpu_node_of_a_group_at_a_time_after_five_minutes_and_no
         assert actions["NvidiaXID64Error"] == actions["NvidiaXID79Error"] == "Replace"
         assert actions["NvidiaXID48Error"] == "Reboot", "EKS' default"
         # A test that reads beyond its buffer would otherwise reboot the node under other jobs.
-        assert {reason for reason, action in actions.items() if action == "NoAction"} == set(HEALTHY) >= {
-            "NvidiaXID13Error",
-            "NvidiaXID31Error",
-        }
+        assert (
+            {reason for reason, action in actions.items() if action == "NoAction"}
+            == set(HEALTHY)
+            >= {
+                "NvidiaXID13Error",
+                "NvidiaXID31Error",
+            }
+        )
         assert set(actions.values()) <= set(eks_model["RepairAction"]["enum"])
         members = eks_model["NodeRepairConfigOverrides"]["members"]
         assert all(each.keys() == members.keys() for each in found.values()), "EKS needs all fields of an override"

@@ -38,7 +38,7 @@ def test_the_plan_says_when_a_sick_node_is_quarantined_and_what_repairs_it() -> 
     assert said(cluster()) == []
 
 
-@pytest.mark.parametrize(("nodes", "most"), [(1, 1), (5, 1), (6, 2), (10, 2), (40, 8)])
+@pytest.mark.parametrize(("nodes", "most"), [(1, 1), (5, 1), (6, 2), (10, 2), (35, 7), (40, 8)])
 def test_a_fifth_of_the_nodes_rounded_up_may_be_out_of_use(nodes: int, most: int) -> None:
     assert nodes_at_once(0.2, nodes) == most
 

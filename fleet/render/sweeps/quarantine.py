@@ -68,7 +68,7 @@ def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterabl
         for node, state, whole in judged:
             name, said = node["metadata"]["name"], ""
             if _confirmed(settings, state, now) and _ready(node) and name not in stay:
-                if len(stay) < max(1, math.ceil(settings["maxShare"] * len(members))):
+                if len(stay) < max(1, math.ceil(round(settings["maxShare"] * len(members), 6))):
                     stay.add(name)
                 else:
                     said = "; no room in quarantine"
