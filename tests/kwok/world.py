@@ -334,24 +334,13 @@ def strike_all(world: World, count: int, hours: int) -> None:
         world.step()
 
 
-def table(world: World) -> str:
-    """What happened, by kind: faults, how they ended, minutes, and wasted hours of GPUs."""
-    lines = ["kind                    faults  quarantined  other                     minutes: median, longest  wasted GPU hours"]
+def table(world: World) -> list[str]:
+    """What happened, as the lines of a Markdown table: faults by kind, what ended them, minutes, and wasted hours of GPUs."""
+    lines = []
     for kind in BEHAVIOUR:
         of_kind = [each for each in world.faults if each.kind == kind]
-        hows = Counter(each.how or "not over" for each in of_kind)
-        quarantined = hows.pop("quarantined", 0)
+        hows = ", ".join(f"{count} {how or 'nothing'}" for how, count in Counter(each.how for each in of_kind).items())
         minutes = sorted((each.ended - each.began) / MINUTE for each in of_kind if each.ended) or [0]
-        other = ", ".join(f"{count} {how}" for how, count in hows.items()) or "-"
-        lines.append(
-            f"{kind:<24}{len(of_kind):>6}{quarantined:>13}  {other:<26}{minutes[len(minutes) // 2]:>15.0f},{minutes[-1]:>8.0f}"
-            f"{world.wasted[kind] / 3600:>19.1f}"
-        )
-    rest = world.wasted["healthy, still in quarantine"] / 3600
-    total = sum(world.wasted.values()) / 3600
-    lines.append(f"healed nodes that waited for the end of their quarantine: {rest:.1f} GPU hours")
-    lines.append(
-        f"{len(world.faults)} faults, {total:.1f} wasted GPU hours; "
-        + ", ".join(f"{n} {how}" for how, n in world.repairs.items())
-    )
-    return "\n".join(lines)
+        middle, longest, hours = minutes[len(minutes) // 2], minutes[-1], world.wasted[kind] / 3600
+        lines.append(f"| {kind} | {hows} | {middle:.0f}, {longest:.0f} | {hours:.1f} |")
+    return lines
