@@ -654,6 +654,13 @@ def _installed(runner_set: str) -> dict[str, Any]:
     }
 
 
+_HEALTH: dict[str, Any] = {
+    "rejectedPods": 3,
+    "startWithin": "8m",
+    "liftAfter": "10m",
+    "maxShare": 0.2,
+    "repairWait": "5m",
+}
 _OF_THE_OWNER = {
     "prometheus": "existing",
     "labels": {"release": "prometheus"},
@@ -701,6 +708,7 @@ _EKS = tuple(
         workloads=_workloads("t4"),
         declareQuotas=True,
         monitoring=_installed("gpu-t4") | {"cloudwatch": True},
+        health=_HEALTH | {"startupGate": True},
         buildCaches=build_caches(writeRefs=["refs/heads/main"], days=7),
         registry=_ECR,
         accountQuotas={"L-DB2E81BA": 64},
@@ -799,6 +807,7 @@ _OKE = (
         workloads=_workloads("a10"),
         protect=True,
         monitoring=_OF_THE_OWNER,
+        health=_HEALTH,
         registry=_REGISTRY | {"namespace": "axexample"},
         declareQuotas=True,
         tenancy="ocid1.tenancy.oc1..example",
@@ -900,6 +909,7 @@ _TALOS = (
         system={"hosts": {"system-0": {"address": "192.0.2.14", "volume": {"ephemeral": "100Gi"}}}},
         cni="flannel",
         monitoring=_installed("gpu-3090"),
+        health=_HEALTH,
         enablement="gpu-operator",
         operator={"serviceMonitor": False},
         delivery="argocd",

@@ -36,7 +36,7 @@ def gpu_node_group_args(
     name: str, pool_name: str, settings: EksPools, context: Context, cluster: EksGpuCluster | ExistingEksCluster
 ) -> GpuNodeGroupArgs:
     """The arguments for a pool of the cluster `name` of a stack."""
-    pool = settings.pools[pool_name]
+    pool, health = settings.pools[pool_name], settings.health
     args: GpuNodeGroupArgs = same(pool, GpuNodeGroupArgs) | given(
         cluster_name=cluster.cluster_name,
         kubernetes_version=settings.kubernetes_version,
@@ -51,6 +51,7 @@ def gpu_node_group_args(
         else None,
         security_group_id=cluster.security_group_id if pool.efa_interfaces else None,
         **({"ami_id": image, **cluster.joining} if (image := settings.image_id(pool_name)) else {}),
+        **(same(health, GpuNodeGroupArgs) if health is not None else {}),
         cluster_label=name,
         pool_name=pool_name,
         flavor=settings.flavor_of(pool_name) or None,

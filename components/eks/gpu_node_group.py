@@ -21,6 +21,7 @@ from fleet.facts.scheduling import (
     GPU_RESOURCE,
     RESERVED_NODES_TAG,
     SCHEDULED_NODES_TAG,
+    STARTUP_GATE,
     Taint,
     resource_tags,
 )
@@ -31,6 +32,8 @@ from fleet.providers.eks.node_config import Joining, user_data
 from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.providers.eks.schedules import zone_actions
 from fleet.providers.tags import AWS_TAGS, fixed_tags
+from fleet.settings.alerts import Share
+from fleet.settings.health import Health, RepairWait
 from fleet.settings.model import LabelValue, TagKey, TagValue, cpu_text, go_duration
 
 CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND", "capacity-block": "CAPACITY_BLOCK"}
@@ -170,6 +173,13 @@ class GpuNodeGroupArgs(TypedDict):
     schedules: NotRequired[SchedulesArgs]
     """Windows with a larger minimum. Their actions then own minimum and maximum: a change of these reaches existing node groups
     when the next window starts or ends. Default: none."""
+    startup_gate: NotRequired[bool]
+    """Whether new nodes have the startup taint gpu-ci-gpus. A program of yours must remove it once a node offers all its GPUs.
+    Default: false."""
+    repair_wait: NotRequired[str]
+    """How long a GPU error lasts before EKS reboots or replaces the node, such as 5m. Default: 5m."""
+    max_share: NotRequired[float]
+    """Share of a node group's nodes above which EKS repairs none, at least one node. Default: 0.2."""
     security_group_id: NotRequired[pulumi.Input[str]]
     """The cluster's own security group. Nodes with `efaInterfaces` need it."""
     cluster_label: NotRequired[str]
@@ -193,6 +203,9 @@ class _Settings(EksPool):
     stack_tag: TagValue | None = None
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=AWS_TAGS.most)] = Field(default_factory=dict)
     image_id: Annotated[AmiId | None, Field(alias="amiId")] = None
+    startup_gate: bool = False
+    repair_wait: RepairWait = Health.model_fields["repair_wait"].default
+    max_share: Share = Health.model_fields["max_share"].default
 
 
 _JOINING = ("clusterEndpoint", "clusterCertificateAuthority", "serviceCidr")
@@ -265,7 +278,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
         pool, reservation = args.settings, args.settings.reservation
         block = pool.capacity == CAPACITY_BLOCK
         labels = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE, pool.flavor or "")
-        taints = (EKS_PROFILE.gpu_taint,)
+        taints = (EKS_PROFILE.gpu_taint, *((STARTUP_GATE,) if pool.startup_gate else ()))
         options = NodeOptions(
             image_id=pool.image_id,
             user_data=_user_data(args, labels, taints),
@@ -297,6 +310,8 @@ class GpuNodeGroup(PackagedComponent[Read]):
             reserved=reservation is not None,
             warm=pool.warm,
             time_zone=pool.schedules.time_zone if pool.schedules is not None else None,
+            repair_wait=pool.repair_wait,
+            max_unhealthy=pool.max_share,
         )
         zones = zone_groups(tuple(args.subnet_ids), pool.nodes)
         shares = pool.warm.shares(zones) if pool.warm is not None else {}

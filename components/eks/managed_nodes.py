@@ -9,9 +9,11 @@ import pulumi
 import pulumi_aws as aws
 
 from fleet.facts import versions
+from fleet.facts.repair import GPU_CONDITION, REASONS
 from fleet.facts.scheduling import EKS_EFFECT, IDLE_DELAY_TAG, TEMPLATE, Taint
 from fleet.providers.eks.schedules import Action
 from fleet.providers.eks.warm import WarmPool
+from fleet.settings.health import nodes_at_once
 from fleet.settings.model import Scale
 
 CUSTOM = "CUSTOM"
@@ -25,7 +27,8 @@ class ManagedNodes:
     `template` is the pool's launch template. If it has an image id, `ami_type` is CUSTOM. `tags` are those of the node groups.
     `owner_tags` reach the instances. `idle_delay` is a Go duration, "" for the autoscaler's default. `reserved` says that a
     capacity reservation holds the machines. `warm` is the pool's warm pool, of which each group has a share. `time_zone` is
-    that of scheduled actions.
+    that of scheduled actions. `repair_wait` are the seconds that a GPU error lasts before EKS repairs the node, None for nodes
+    without a GPU. `max_unhealthy` is the share of a group's nodes above which EKS repairs none.
     """
 
     cluster_name: pulumi.Input[str]
@@ -44,6 +47,8 @@ class ManagedNodes:
     reserved: bool = False
     warm: WarmPool | None = None
     time_zone: str | None = None
+    repair_wait: int | None = None
+    max_unhealthy: float = 1
 
 
 def managed_nodes(
@@ -85,8 +90,7 @@ def managed_nodes(
         ),
         warm_pool_config=_warm_pool(args.warm, share) if args.warm is not None and share is not None else None,
         tags=dict(args.tags) or None,
-        # Replaces a node that stays unready, or whose GPU the monitoring agent reports broken.
-        node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
+        node_repair_config=_repair(args, nodes),
         opts=pulumi.ResourceOptions(
             parent=parent,
             depends_on=list(args.ready),
@@ -119,6 +123,29 @@ def managed_nodes(
             opts=pulumi.ResourceOptions(parent=parent),
         )
     return group
+
+
+def _repair(args: ManagedNodes, nodes: Scale) -> aws.eks.NodeGroupNodeRepairConfigArgs:
+    """EKS replaces a node that stays unready, and repairs one whose GPU the monitoring agent reports broken.
+
+    By default it has no limit for a group of five nodes, so a wrong report could replace all of them.
+    """
+    if args.repair_wait is None:
+        return aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True)
+    return aws.eks.NodeGroupNodeRepairConfigArgs(
+        enabled=True,
+        max_unhealthy_node_threshold_count=nodes_at_once(args.max_unhealthy, nodes.max),
+        max_parallel_nodes_repaired_count=1,
+        node_repair_config_overrides=[
+            aws.eks.NodeGroupNodeRepairConfigNodeRepairConfigOverrideArgs(
+                node_monitoring_condition=GPU_CONDITION,
+                node_unhealthy_reason=each.reason,
+                min_repair_wait_time_mins=args.repair_wait // 60,
+                repair_action=each.ours,
+            )
+            for each in REASONS
+        ],
+    )
 
 
 def _warm_pool(warm: WarmPool, share: Scale) -> aws.eks.NodeGroupWarmPoolConfigArgs:

@@ -15,6 +15,9 @@ REAPER = Pod("runner-reaper", 20, 96)
 SCHEDULER = Pod("runner-scheduler", 20, 96)
 """Sets the runners that wait by the schedules of their class."""
 
+QUARANTINE = Pod("gpu-quarantine", 20, 96)
+"""Quarantines sick GPU nodes, and opens their startup gate."""
+
 
 def sweep_pods(cluster: Cluster) -> Iterator[Pod]:
     """The sweeps of a cluster, each one pod on the system pool."""
@@ -23,3 +26,5 @@ def sweep_pods(cluster: Cluster) -> Iterator[Pod]:
         yield REAPER
     if any(runner.schedules for runner in runners):
         yield SCHEDULER
+    if cluster.health is not None and cluster.pools:
+        yield QUARANTINE

@@ -206,6 +206,14 @@ KUBERNETES_PROFILE = SchedulingProfile(
 GPU_TOLERATION = Toleration(GPU_TAINT_KEY)
 """Exists instead of Equal, because the taint of EKS and Talos nodes has the value `true`, and OKE's has `present`."""
 
+# The prefixes are those of Cluster Autoscaler (cluster-autoscaler/utils/taints/taints.go@0af55ac5).
+QUARANTINE_TAINT = Taint("status-taint.cluster-autoscaler.kubernetes.io/gpu-ci-quarantine", "", Effect.NO_SCHEDULE)
+"""Taint of a sick GPU node; its value is the reason. The autoscaler counts the node as ready, but as no capacity."""
+STARTUP_GATE = Taint("startup-taint.cluster-autoscaler.kubernetes.io/gpu-ci-gpus", "pending", Effect.NO_SCHEDULE)
+"""Taint of a new GPU node until it offers all its GPUs. The autoscaler counts the node as one that still starts."""
+HEALTH_ANNOTATION = "gpu-ci/health"
+"""Annotation of a GPU node that is or was sick: since when, and why."""
+
 OKE_NO_PLUGIN_LABEL = "oci.oraclecloud.com/disable-gpu-device-plugin"
 """Node label: with "true", OKE's own device plugin does not run on the node (oracle-quickstart/oci-hpc-oke, NVIDIA/aicr)."""
 
@@ -294,9 +302,12 @@ VOCABULARY: tuple[Term, ...] = (
     Term("taint", "nvidia.com/gpu=true:NoSchedule", Standing.OURS, "", "seeds 000, 001, 004"),
     Term("taint", "nvidia.com/gpu=present:NoSchedule", Standing.PROVIDER, "", "OKE"),
     Term("taint", "oci.oraclecloud.com/oke-is-preemptible=present:NoSchedule", Standing.PROVIDER, "", "OKE"),
+    Term("taint", f"{QUARANTINE_TAINT.key}=<reason>:NoSchedule", Standing.OURS, "", "Cluster Autoscaler"),
+    Term("taint", str(STARTUP_GATE), Standing.OURS, "", "Cluster Autoscaler"),
     Term("taint", "sku=gpu:NoSchedule", Standing.REFUSED, "nvidia.com/gpu=true:NoSchedule", "seed 003"),
     Term("taint", "spot=true:NoSchedule", Standing.REFUSED, f"a runner's pool, or {CAPACITY_LABEL}=spot", "seed 001"),
     Term("annotation", f"{SAFE_TO_EVICT}=false", Standing.OURS, "", "Cluster Autoscaler"),
+    Term("annotation", f"{HEALTH_ANNOTATION}=<state>", Standing.OURS, "", "gpu-ci"),
     Term("annotation", f"{TASK}=<task id>", Standing.OURS, "", "gpu-ci"),
     Term("annotation", f"{JOB_HASH}=<hash>", Standing.OURS, "", "gpu-ci"),
     Term("annotation", f"{MACHINE_SHAPES}=<shape,…>", Standing.OURS, "", "gpu-ci"),

@@ -21,7 +21,7 @@ from fleet.charts.kueue import kueue
 from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import range_text
-from fleet.facts.scheduling import RUNTIME_CLASS, Toleration
+from fleet.facts.scheduling import RUNTIME_CLASS, STARTUP_GATE, Toleration
 from fleet.providers.oke.push import gateway
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
@@ -130,8 +130,10 @@ def _enablement_chart(cluster: Cluster) -> Chart | None:
 def tolerations_of(cluster: Cluster) -> tuple[Toleration, ...]:
     """The tolerations of pods on all nodes with GPUs, each once: those of the provider's taints and of the pools' taints."""
     profile = PROVIDERS[cluster.provider].profile
+    # Without it the GPUs of a new node are never registered, and its startup gate never opens.
+    gate = (Toleration(STARTUP_GATE.key),) if cluster.health is not None and cluster.health.startup_gate else ()
     of_pools = (toleration for pool in cluster.pools.values() for toleration in pool.tolerations(profile))
-    return tuple(dict.fromkeys((*profile.tolerations, *of_pools)))
+    return tuple(dict.fromkeys((*profile.tolerations, *of_pools, *gate)))
 
 
 def mig_naming(cluster: Cluster) -> str:

@@ -19,6 +19,7 @@ from fleet.settings.egress import closed_networks, may_open
 from fleet.settings.enablement import EnabledPool, require_enablement
 from fleet.settings.existing import NODE_AGENT, Existing
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
+from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
 from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem
 from fleet.settings.monitoring import Monitoring
@@ -53,6 +54,8 @@ class Cluster(Model):
     operator: OperatorSettings | None = None
     monitoring: Monitoring | None = None
     """Metrics, alerts and dashboards (docs/monitoring.md)."""
+    health: Health | None = None
+    """Quarantine of sick GPU nodes (docs/node-health.md)."""
     private_egress: tuple[Cidr, ...] = ()
     """Private networks that jobs in pods may reach, such as a cache, a package mirror or the endpoints of a VPC."""
     budget: Budget | None = None
@@ -66,6 +69,9 @@ class Cluster(Model):
 
     HAS_CLOUDWATCH: ClassVar[bool] = False
     """Whether the program can install CloudWatch's add-on there."""
+
+    SETS_TAINTS: ClassVar[bool] = False
+    """Whether the program sets taints of new nodes."""
 
     SELLS_VOLUMES: ClassVar[bool] = True
     """Whether the provider has volumes for caches."""
@@ -169,6 +175,11 @@ class Cluster(Model):
         """Names of the charts that an add-on of the provider replaces, or that an existing cluster has already."""
         return frozenset() if self.found is None else self.found.releases
 
+    @property
+    def node_repair(self) -> str:
+        """What repairs or replaces a sick node, as a clause."""
+        return "no node repair: the autoscaler or a person removes it"
+
     def image_driver(self, pool: str) -> str | None:
         """Version of NVIDIA's driver in the node image of a pool; None if unknown."""
         return None
@@ -252,6 +263,8 @@ class Cluster(Model):
                 "monitoring: undeterminable: runner sets have metrics only if the controller in "
                 f"{self.found.controller.namespace} turns them on; see docs/monitoring.md#install-or-use-your-own"
             )
+        if self.health is not None and self.pools:
+            yield f"health: {self.health.timing}; {self.node_repair}"
         queued = self.queues.pools if self.queues is not None else frozenset()
         if not (self.runners or queued or self.workloads or self.jobs):
             yield "runners: the cluster has none, so it runs no job; add one"
@@ -368,6 +381,17 @@ class Cluster(Model):
                 "the ArgoCD that the program installs has no plugin that decrypts them; "
                 "use program, external-secrets or sealed-secrets",
                 at=("gitops", "secrets", "by"),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _health_rules(self) -> Self:
+        """Refuse a startup gate where the program cannot set it once for each new node."""
+        if self.health is not None and self.health.startup_gate and not self.SETS_TAINTS:
+            raise problem(
+                "startup_gate",
+                "only the node groups of EKS give new nodes a taint that may be removed later; remove startupGate",
+                at=("health", "startupGate"),
             )
         return self
 

@@ -7,6 +7,7 @@ from typing import Any
 import botocore.loaders
 import pytest
 
+from fleet.facts.repair import HEALTHY
 from fleet.facts.scheduling import EKS_EFFECT, RESERVED_NODES_TAG
 from fleet.facts.versions import KUBERNETES
 from fleet.loading.config import load
@@ -69,9 +70,38 @@ def test_the_autoscaler_owns_the_size(recording):
 
 def test_broken_nodes_are_repaired_and_images_pinned(recording):
     for pool in of_type(recording, POOL):
-        assert pool.inputs["nodeRepairConfig"] == {"enabled": True}
+        assert pool.inputs["nodeRepairConfig"]["enabled"]
         row = KUBERNETES[pool.inputs["version"]]
         assert pool.inputs["releaseVersion"] == row.ami_release, "the image whose driver the settings were held to"
+
+
+def test_eks_repairs_one_gpu_node_of_a_group_at_a_time_after_five_minutes_and_none_for_a_fault_of_a_job(recording, eks_model):
+    for pool in of_type(recording, POOL):
+        repair = pool.inputs["nodeRepairConfig"]
+        if pool.name.endswith("-system-nodes"):
+            assert repair == {"enabled": True}, "no GPU error can strike it"
+            continue
+        assert repair["maxParallelNodesRepairedCount"] == 1
+        most = pool.inputs["scalingConfig"]["maxSize"]
+        assert repair["maxUnhealthyNodeThresholdCount"] == max(1, -(-most // 5)), "a fifth of the group, rounded up"
+        found = {each["nodeUnhealthyReason"]: each for each in repair["nodeRepairConfigOverrides"]}
+        assert {each["nodeMonitoringCondition"] for each in found.values()} == {"AcceleratedHardwareReady"}
+        assert {each["minRepairWaitTimeMins"] for each in found.values()} == {5}
+        actions = {reason: each["repairAction"] for reason, each in found.items()}
+        assert actions["NvidiaXID64Error"] == actions["NvidiaXID79Error"] == "Replace"
+        assert actions["NvidiaXID48Error"] == "Reboot", "EKS' default"
+        # A test that reads beyond its buffer would otherwise reboot the node under other jobs.
+        assert (
+            {reason for reason, action in actions.items() if action == "NoAction"}
+            == set(HEALTHY)
+            >= {
+                "NvidiaXID13Error",
+                "NvidiaXID31Error",
+            }
+        )
+        assert set(actions.values()) <= set(eks_model["RepairAction"]["enum"])
+        members = eks_model["NodeRepairConfigOverrides"]["members"]
+        assert all(each.keys() == members.keys() for each in found.values()), "EKS needs all fields of an override"
 
 
 def test_instance_types_stand_on_the_group_not_in_the_template(spot, staging):

@@ -3228,6 +3228,16 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "rules run once a minute; write a time of at least 1m, such as 10m",
         '"30s"',
     ),
+    "health-repair-wait": (
+        "gpu-ci:clusters.usw2.health.repairWait",
+        "EKS counts whole minutes; write a wait from 1m to 60m, such as 5m",
+        '"90s"',
+    ),
+    "health-startup-gate": (
+        "gpu-ci:clusters.home.health.startupGate",
+        "only the node groups of EKS give new nodes a taint that may be removed later; remove startupGate",
+        "true",
+    ),
     "ami-name": (
         "gpu-ci:clusters.usw2.amis.GPU",
         "the name of an AMI has lower-case letters, digits and hyphens, at most 27, and does not start with ami-; rename it",

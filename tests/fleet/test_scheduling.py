@@ -212,7 +212,14 @@ def test_the_vocabulary_has_the_annotations_of_a_machine() -> None:
         "gpu-ci/machine-regions": "us-ashburn-1,us-phoenix-1",
     }, "in the order in which they are tried, each once"
     ours = {entry.key for entry in VOCABULARY if entry.kind == "annotation"}
-    assert ours == {*said, "gpu-ci/job-hash", "gpu-ci/region", "gpu-ci/task-id", "cluster-autoscaler.kubernetes.io/safe-to-evict"}
+    assert ours == {
+        *said,
+        "gpu-ci/health",
+        "gpu-ci/job-hash",
+        "gpu-ci/region",
+        "gpu-ci/task-id",
+        "cluster-autoscaler.kubernetes.io/safe-to-evict",
+    }
 
 
 def test_runners_end_no_pod_and_are_ended_for_none_of_ours() -> None:

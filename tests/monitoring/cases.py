@@ -237,6 +237,8 @@ def _missing(node: str, pool: str, signal: str, expected: str) -> dict[str, str]
     return {"kubernetes_node": node, "pool": pool, "signal": signal, "expected": expected}
 
 
+_QUARANTINE = "status-taint.cluster-autoscaler.kubernetes.io/gpu-ci-quarantine"
+_GATE = "startup-taint.cluster-autoscaler.kubernetes.io/gpu-ci-gpus"
 NODES = (
     Case(
         "GPUs missing by the exporter",
@@ -369,6 +371,30 @@ NODES = (
             )
         },
         {"GpuCiNodeRejectsPods": {1: [{"node": "hole"}], 12: [{"node": "hole"}], 20: SILENT}},
+    ),
+    Case(
+        "nodes in quarantine and behind the gate",
+        {
+            series("kube_node_spec_taint", node=node, key=key, value=value, effect="NoSchedule"): samples
+            for node, key, value, samples in (
+                ("sick", _QUARANTINE, "gpus-missing", "1x40 stale"),
+                ("stays", _GATE, "pending", "1x40 stale"),
+                ("healed", _QUARANTINE, "gpus-missing", "1x29 stale"),
+                ("not", _QUARANTINE, "gpus-missing", "0x100"),
+                ("other", "nvidia.com/gpu", "true", "1x100"),
+                ("near", "gpu-ci-gpus", "true", "1x100"),
+            )
+        },
+        {
+            "GpuCiNodeQuarantined": {
+                29: SILENT,
+                30: [
+                    {"node": "sick", "key": _QUARANTINE, "value": "gpus-missing"},
+                    {"node": "stays", "key": _GATE, "value": "pending"},
+                ],
+                50: SILENT,
+            }
+        },
     ),
     Case(
         "spot nodes that leave with and without a runner",

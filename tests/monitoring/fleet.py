@@ -27,6 +27,7 @@ def monitored(**changes: Any) -> Fleet:
                 "reservationNotice": "23h",
             },
         },
+        "health": {},
         "pools": {
             "t4": builders.pool(capacity="spot"),
             "p4": builders.pool(instanceTypes=["p4d.24xlarge"], capacity="reserved", reservation=RESERVATION),

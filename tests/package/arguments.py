@@ -177,6 +177,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "clusterCertificateAuthority": "Y2VydGlmaWNhdGU=",
             "serviceCidr": "172.20.0.0/16",
         },
+        {**NODES, "startupGate": True, "repairWait": "10m", "maxShare": 0.5},
         {**NODES, "warm": {"min": 0.0, "maxPrepared": 1.0, "state": "running", "reuseOnScaleIn": True}},
         {**NODES, "schedules": SCHEDULES},
     ],
@@ -310,6 +311,7 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
         ),
         ({"serviceCidr": "172.20.0.0/16"}, "serviceCidr", "add amiId"),
         ({"amiId": "gpu"}, "amiId", "ami-"),
+        ({"repairWait": "90s"}, "repairWait", "whole minutes"),
         ({"warm": {"maxPrepared": 1.0, "state": "hibernated"}}, "warm.state", "stopped or running"),
     ],
     "OciGpuRunner": [

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machines, quota_code
+from fleet.facts.repair import OTHER_WAIT
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.ami import GpuAmi, image_id, require_amis
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
@@ -28,6 +29,8 @@ from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
+from fleet.settings.existing import NODE_AGENT
+from fleet.settings.health import Health
 from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, QuotedText, matching, problem, require_once
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.registry import Mirror
@@ -151,6 +154,7 @@ class EksPools(Cluster):
         """The AWS account in which `pulumi up` may run, if a setting names it."""
         return self.build_caches.account if self.build_caches is not None else None
 
+    SETS_TAINTS: ClassVar[bool] = True
     ZONES_AT: ClassVar[tuple[str, ...]] = ("zones",)
     """The path of the setting that has the zones."""
 
@@ -207,6 +211,15 @@ class EksPools(Cluster):
     def kubernetes(self) -> versions.KubernetesVersion:
         """Pinned versions for its Kubernetes minor."""
         return versions.KUBERNETES[self.kubernetes_version]
+
+    @property
+    def node_repair(self) -> str:
+        """As in the base class: EKS' own repair, with the wait that the program sets."""
+        wait = (self.health or Health()).repair_wait
+        silent = f"{OTHER_WAIT // 60} minutes after its kubelet went silent, one node of a group at a time"
+        if not self.engine_on_nodes:
+            return f"EKS replaces it {silent}, and repairs no GPU without the add-on {NODE_AGENT}"
+        return f"EKS repairs it {wait // 60} minutes after a GPU error and {silent}"
 
     @property
     def watched(self) -> str:

@@ -46,10 +46,10 @@ class Api:
         return found
 
     def list(self, path: str) -> Iterator[Object]:
-        """The objects of a collection, page by page. Raises as `call` does."""
-        step = ""
+        """The objects of a collection, page by page. `path` may have a query, such as a field selector. Raises as `call` does."""
+        step, start = "", "&" if "?" in path else "?"
         while True:
-            page = self.call("GET", f"{path}?limit={_PAGE}{step}")
+            page = self.call("GET", f"{path}{start}limit={_PAGE}{step}")
             yield from page["items"]
             if not (more := page["metadata"].get("continue", "")):
                 return

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from fleet.charts.sweeps import REAPER, SCHEDULER, sweep_pods
+from fleet.charts.sweeps import QUARANTINE, REAPER, SCHEDULER, sweep_pods
+from fleet.facts.repair import HEALTHY
+from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE
 from fleet.render.sweeps.sweep import Sweep
 from fleet.settings.cluster import Cluster
+from fleet.settings.health import MISSING_FOR, Health
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner
 
@@ -14,8 +17,37 @@ IDLE = 900
 
 def sweeps(cluster: Cluster) -> tuple[Sweep, ...]:
     """The sweeps of a cluster, as `sweep_pods` counts them."""
-    made = {REAPER.name: reaper(cluster), SCHEDULER.name: scheduler(cluster)}
-    return tuple(made[pod.name] for pod in sweep_pods(cluster))
+    made = {REAPER.name: reaper, SCHEDULER.name: scheduler, QUARANTINE.name: quarantine}
+    return tuple(made[pod.name](cluster) for pod in sweep_pods(cluster))
+
+
+def quarantine(cluster: Cluster) -> Sweep:
+    """Quarantines GPU nodes of the cluster's pools, and opens their startup gate."""
+    health = cluster.health or Health()
+    pools = {
+        # All types of a pool have the same GPUs.
+        name: {"selector": pool.node_selector(name), "resource": pool.resource, "units": pool.units(pool.machines[0])}
+        for name, pool in cluster.pools.items()
+    }
+    settings = {
+        "every": 20,
+        "quarantine": QUARANTINE_TAINT.key,
+        "gate": STARTUP_GATE.key,
+        "annotation": HEALTH_ANNOTATION,
+        "healthyReasons": HEALTHY,
+        "rejectedPods": health.rejected_pods,
+        "rejectedWithin": 600,
+        "startWithin": health.start_within,
+        "missingFor": MISSING_FOR,
+        "liftAfter": health.lift_after,
+        "maxShare": health.max_share,
+        "pools": pools,
+    }
+    rules = [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
+    ]
+    return Sweep(QUARANTINE, "quarantine", settings, cluster_rules=rules)
 
 
 def reaper(cluster: Cluster) -> Sweep:

@@ -20,6 +20,7 @@ class Server:
     def __init__(self, objects: Mapping[str, list[dict[str, Any]]], roles: list[dict[str, Any]], page: int = 2) -> None:
         self.objects, self.roles, self.page = objects, roles, page
         self.deleted: list[str] = []
+        self.patched: list[tuple[str, Any]] = []
         self.requests: list[str] = []
         self.url = ""
 
@@ -39,7 +40,7 @@ class Server:
         if found is None:
             return 404, {}
         group, space, kind, name = found["group"] or "", found["space"] or "", found["kind"], found["name"]
-        verb = "delete" if method == "DELETE" else "get" if name else "list"
+        verb = method.lower() if method in ("DELETE", "PATCH") else "get" if name else "list"
         if not self.allows(verb, group, kind, space):
             return 403, {}
         held = [each for each in self.objects.get(kind, []) if not space or each["metadata"]["namespace"] == space]
@@ -50,9 +51,12 @@ class Server:
         one = next((each for each in held if each["metadata"]["name"] == name), None)
         if one is None:
             return 404, {}
-        if body["preconditions"]["uid"] != one["metadata"]["uid"]:
+        if verb == "delete" and body["preconditions"]["uid"] != one["metadata"]["uid"]:
             return 409, {}
-        self.deleted.append(f"{space}/{name}")
+        if verb == "delete":
+            self.deleted.append(f"{space}/{name}")
+        else:
+            self.patched.append((name, body))
         return 200, {}
 
 

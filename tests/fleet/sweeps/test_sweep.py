@@ -66,8 +66,9 @@ def test_a_sweep_may_do_nothing_outside_of_the_namespaces_of_runners() -> None:
     bound = {each["metadata"]["namespace"] for each in kind("RoleBinding")}
     sets = staging().clusters["usw2"].runners
     assert bound == {f"runners-{name}" for name in sets}
-    (across,) = kind("ClusterRole")
-    assert across["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]
+    across = {each["metadata"]["name"]: each["rules"] for each in kind("ClusterRole")}
+    assert across["runner-reaper"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]
+    assert across.keys() == {"runner-reaper", "gpu-quarantine"}
     for binding in (*kind("RoleBinding"), *kind("ClusterRoleBinding")):
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": binding["metadata"]["name"], "namespace": NAMESPACE}]
 

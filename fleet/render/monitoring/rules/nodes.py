@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fleet.charts.kube_state_metrics import sanitized
 from fleet.facts.hardware import SPOT
+from fleet.facts.scheduling import QUARANTINE_TAINT, STARTUP_GATE
 from fleet.render.monitoring.rules.rule import Rule, alert, by_value, node_label, node_matchers, one_of, record
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
@@ -47,6 +48,16 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         "Node {{ $labels.node }} is Ready and rejects pods",
         f"The node rejected more than {alerts.rejected_pods} pods in 15 minutes. The scheduler keeps sending pods to it.",
     )
+    if cluster.health is not None:
+        keys = one_of(each.key.rpartition("/")[2] for each in (QUARANTINE_TAINT, STARTUP_GATE))
+        yield alert(
+            "GpuCiNodeQuarantined",
+            "warning",
+            f'max by (node, key, value) (kube_node_spec_taint{{key=~".+/({keys})"}}) == 1',
+            1800,
+            "Node {{ $labels.node }} takes no jobs: {{ $labels.value }}",
+            "The node has had the taint {{ $labels.key }} for 30 minutes, so nothing has healed or removed it.",
+        )
     yield from _spot(cluster)
 
 

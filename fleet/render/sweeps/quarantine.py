@@ -1,0 +1,222 @@
+"""The sweep that quarantines sick GPU nodes, ends quarantines, and opens the startup gate. Standard library only.
+
+A node is sick if it has fewer GPUs than its machine type, if it rejects pods, or if its GPU condition is False. A quarantined
+node takes no new pod; its running pods go on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import urllib.error
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from time import time
+from typing import Any
+
+from fleet.render.sweeps.api import Api, Object, in_cluster, loop, say
+
+EVENTS = "/api/v1/events?fieldSelector=reason=UnexpectedAdmissionError"
+NODES = "/api/v1/nodes"
+_CONDITION = "AcceleratedHardwareReady"
+_TOO_MANY_SHARES = "maximum request size for shared resources"
+"""The device plugin's message for a pod that asks for two shares: that pod is wrong, not the node (k8s-device-plugin
+internal/rm/rm.go)."""
+MISSING, REJECTS, CONDITION = "gpus-missing", "rejects-pods", "gpu-error"
+_NOT_READY = "not-ready"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a node's annotation keeps. `bad` and `good` are seconds: since when the node is sick, and since when it is not, 0 if
+    it is sick now. `why` is the reason, `boot` the id of the boot in which it was found.
+    """
+
+    bad: float
+    good: float
+    why: str
+    boot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """New taints and annotation of a node. `version` is the one that was read: a patch of a newer node fails. `said` is why."""
+
+    node: str
+    version: str
+    taints: Sequence[Object]
+    state: State | None
+    said: str
+
+
+def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterable[Object], now: float) -> list[Change]:
+    """The changes that nodes need at `now`, in seconds since 1970. `events` are of rejected pods. Other nodes stay as they are.
+
+    In each pool at most the share `maxShare` is in quarantine, but at least one node. The nodes that are sick longest go first.
+    """
+    rejected = _rejections(events, now - settings["rejectedWithin"])
+    held = list(nodes)
+    changes: list[Change] = []
+    for pool in settings["pools"].values():
+        members = [node for node in held if pool["selector"].items() <= node["metadata"].get("labels", {}).items()]
+        judged = [(node, *_state(settings, pool, node, rejected, now)) for node in members]
+        judged.sort(key=lambda each: (each[1].bad if each[1] else now, each[0]["metadata"]["name"]))
+        stay = {node["metadata"]["name"] for node, state, _ in judged if state and _tainted(node, settings["quarantine"])}
+        for node, state, whole in judged:
+            name, said = node["metadata"]["name"], ""
+            if _confirmed(settings, state, now) and _ready(node) and name not in stay:
+                if len(stay) < max(1, math.ceil(round(settings["maxShare"] * len(members), 6))):
+                    stay.add(name)
+                else:
+                    said = "; no room in quarantine"
+            change = _change(settings, node, state, whole, said, quarantine=name in stay)
+            if change is not None:
+                changes.append(change)
+    return changes
+
+
+def _state(
+    settings: Mapping[str, Any], pool: Mapping[str, Any], node: Object, rejected: Mapping[str, int], now: float
+) -> tuple[State | None, bool]:
+    """The state of a node after this look, and whether it may open its gate. None for a node that is healthy."""
+    boot = node["status"].get("nodeInfo", {}).get("bootID", "")
+    old = _annotated(settings, node)
+    quarantined = _tainted(node, settings["quarantine"])
+    if old is None and quarantined:
+        old = State(now, 0, MISSING, boot)
+    why = _why(settings, pool, node, rejected, now)
+    if why == "" and quarantined and old is not None and old.why == REJECTS and old.boot == boot:
+        # No pod is sent there any more, so nothing can show that the node is healthy again, except a new boot.
+        why = REJECTS
+    whole = _count(node, pool["resource"]) >= pool["units"] and why == ""
+    if why == _NOT_READY:
+        # Kubernetes itself keeps pods off, and the node reports nothing.
+        return (replace(old, good=0) if old is not None else None), False
+    if why:
+        # A second reason replaces the first, but rejected pods stay the reason until the next boot.
+        kept = old.why if old is not None and old.why == REJECTS and old.boot == boot else why
+        return State(old.bad if old is not None else now, 0, kept, boot), whole
+    if old is None:
+        return None, whole
+    if old.good and now - old.good >= settings["liftAfter"]:
+        return None, whole
+    return replace(old, good=old.good or now), whole
+
+
+def _why(settings: Mapping[str, Any], pool: Mapping[str, Any], node: Object, rejected: Mapping[str, int], now: float) -> str:
+    """Why a node is sick now; empty if it is not, or if it still starts."""
+    conditions = {each["type"]: each for each in node["status"].get("conditions", [])}
+    if not _ready(node):
+        return _NOT_READY
+    if rejected.get(node["metadata"]["name"], 0) >= settings["rejectedPods"]:
+        return REJECTS
+    gpu = conditions.get(_CONDITION, {})
+    if gpu.get("status") == "False" and gpu.get("reason") not in settings["healthyReasons"]:
+        return CONDITION
+    # Its quarantine begins `missingFor` after this look, so a new node has `startWithin` in all.
+    starts = now - seconds(node["metadata"]["creationTimestamp"]) < settings["startWithin"] - settings["missingFor"]
+    return MISSING if _count(node, pool["resource"]) < pool["units"] and not starts else ""
+
+
+def _confirmed(settings: Mapping[str, Any], state: State | None, now: float) -> bool:
+    """Whether a sick node is quarantined now. A plugin that restarts looks like lost GPUs for a while."""
+    if state is None or state.good:
+        return False
+    return state.why != MISSING or now - state.bad >= settings["missingFor"]
+
+
+def _change(
+    settings: Mapping[str, Any], node: Object, state: State | None, whole: bool, more: str, *, quarantine: bool
+) -> Change | None:
+    """The change from what the node has to what it must have; None if it has that. `more` is the end of what the log says."""
+    keys = {settings["quarantine"]} | ({settings["gate"]} if quarantine or whole else set())
+    taints: list[Object] = [each for each in _taints(node) if each["key"] not in keys]
+    if quarantine and state is not None:
+        taints.append({"key": settings["quarantine"], "value": state.why, "effect": "NoSchedule"})
+    same = sorted(map(str, map(_plain, taints))) == sorted(map(str, map(_plain, _taints(node))))
+    if same and state == _annotated(settings, node):
+        return None
+    said = f"quarantined: {state.why}" if quarantine and state is not None else f"watched: {state.why}" if state else "healthy"
+    return Change(node["metadata"]["name"], node["metadata"].get("resourceVersion", ""), taints, state, said + more)
+
+
+def _rejections(events: Iterable[Object], since: float) -> dict[str, int]:
+    """The pods that each node rejected since then, each pod once."""
+    pods: dict[str, set[str]] = {}
+    for event in events:
+        when = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
+        host = event.get("source", {}).get("host") or event.get("reportingInstance", "")
+        if seconds(when) >= since and _TOO_MANY_SHARES not in event.get("message", ""):
+            pods.setdefault(host, set()).add(event["involvedObject"].get("uid", ""))
+    return {host: len(found) for host, found in pods.items()}
+
+
+def _ready(node: Object) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", []))
+
+
+def _annotated(settings: Mapping[str, Any], node: Object) -> State | None:
+    text = node["metadata"].get("annotations", {}).get(settings["annotation"])
+    try:
+        held = json.loads(text or "null")
+        return None if held is None else State(float(held["bad"]), float(held["good"]), str(held["why"]), str(held["boot"]))
+    except (KeyError, TypeError, ValueError):  # somebody else wrote it
+        return None
+
+
+def _taints(node: Object) -> list[Object]:
+    return list(node.get("spec", {}).get("taints", []))
+
+
+def _plain(taint: Object) -> list[str]:
+    return [taint["key"], taint.get("value", ""), taint["effect"]]
+
+
+def _tainted(node: Object, key: str) -> bool:
+    return any(each["key"] == key for each in _taints(node))
+
+
+def _count(node: Object, resource: str) -> int:
+    return int(node["status"].get("allocatable", {}).get(resource, "0"))
+
+
+def seconds(text: str) -> float:
+    """A time of the API, such as 2026-11-23T03:00:00Z, as seconds since 1970."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def patches(settings: Mapping[str, Any], changes: Iterable[Change]) -> Iterator[tuple[str, Object]]:
+    """Path and merge patch of each change."""
+    for change in changes:
+        state = change.state
+        kept = None if state is None else {"bad": state.bad, "good": state.good, "why": state.why, "boot": state.boot}
+        text = None if kept is None else json.dumps(kept)
+        metadata = {"resourceVersion": change.version, "annotations": {settings["annotation"]: text}}
+        yield f"{NODES}/{change.node}", {"metadata": metadata, "spec": {"taints": list(change.taints)}}
+
+
+def once(api: Api, settings: Mapping[str, Any], now: float) -> None:
+    """One pass. A node that cannot be changed is logged and does not stop the others. Raises as `Api.list` does."""
+    changes = decide(settings, api.list(NODES), api.list(EVENTS), now)
+    for change, (path, patch) in zip(changes, patches(settings, changes), strict=True):
+        try:
+            api.call("PATCH", path, patch, "application/merge-patch+json")
+        except urllib.error.HTTPError as error:
+            # 409: the node changed since it was read. The next pass sees it.
+            say(node=change.node, error=f"{error.code} {error.reason}")
+        else:
+            say(node=change.node, said=change.said)
+
+
+def main(path: Path) -> None:
+    """Look at the nodes until the program is stopped. `path` is a JSON file with the settings."""
+    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    api = in_cluster()
+    loop(lambda: once(api, settings, time()), settings["every"])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

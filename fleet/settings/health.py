@@ -1,0 +1,53 @@
+"""How a cluster finds sick GPU nodes, and what happens to them."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from fleet.settings.alerts import Share, Time
+from fleet.settings.model import Duration, Model, problem
+
+
+def _wait(seconds: int) -> int:
+    if seconds % 60 or not 60 <= seconds <= 3600:
+        raise problem("repair_wait", "EKS counts whole minutes; write a wait from 1m to 60m, such as 5m")
+    return seconds
+
+
+MISSING_FOR = 180
+"""Seconds that GPUs must be missing: a device plugin that is updated is away for as long as its image is pulled."""
+RepairWait = Annotated[Duration, AfterValidator(_wait)]
+
+
+def nodes_at_once(share: float, nodes: int) -> int:
+    """The nodes of a group that may be out of use at once: its share, rounded up, and at least one."""
+    # 0.2 * 35 is slightly more than 7.
+    return max(1, math.ceil(round(share * nodes, 6)))
+
+
+class Health(Model):
+    """Quarantine and startup gate of GPU nodes, and the timing of EKS' node repair. The defaults are this project's choice."""
+
+    startup_gate: bool = False
+    """Whether a new node takes pods only once it offers all its GPUs. Only EKS node groups can have it."""
+    rejected_pods: Annotated[int, Field(ge=1)] = 3
+    """Pods that a Ready node may reject within 10 minutes before it is quarantined."""
+    start_within: Time = 480
+    """Seconds after which a new node without all its GPUs is quarantined."""
+    lift_after: Time = 600
+    """Seconds that a node must be healthy before its quarantine ends."""
+    max_share: Share = 0.2
+    """Share of a pool's nodes that may be in quarantine at once, and of a node group's that EKS may repair. At least one node."""
+    repair_wait: RepairWait = 300
+    """Seconds that a GPU error must last before EKS repairs the node."""
+
+    @property
+    def timing(self) -> str:
+        """When a sick node is quarantined, as a clause."""
+        return (
+            f"a node is quarantined {MISSING_FOR // 60} minutes after it lost a GPU ({self.start_within // 60} if it is new), "
+            f"and at once if it rejects {self.rejected_pods} pods or reports a GPU error"
+        )

@@ -1,0 +1,55 @@
+"""What the plan says of sick nodes, how many may be out of use at once, and which reasons EKS repairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import botocore.loaders
+import pytest
+
+from fleet.facts.repair import HEALTHY, REASONS
+from fleet.facts.scheduling import QUARANTINE_TAINT, STARTUP_GATE
+from fleet.facts.xid import XIDS
+from fleet.loading.config import load
+from fleet.settings.health import nodes_at_once
+from tests.builders import cluster, config, existing_eks, oke_cluster
+
+TIMING = (
+    "health: a node is quarantined 3 minutes after it lost a GPU (8 if it is new), and at once if it rejects 3 pods or reports "
+    "a GPU error; "
+)
+
+
+def said(settings: dict[str, Any]) -> list[str]:
+    fleet = load(config(clusters={"one": settings}))
+    return [each for each in fleet.clusters["one"].remarks if each.startswith("health")]
+
+
+def test_the_plan_says_when_a_sick_node_is_quarantined_and_what_repairs_it() -> None:
+    silent = "30 minutes after its kubelet went silent, one node of a group at a time"
+    assert said(cluster(health={})) == [f"{TIMING}EKS repairs it 5 minutes after a GPU error and {silent}"]
+    (slow,) = said(cluster(health={"repairWait": "12m", "startWithin": "20m", "rejectedPods": 9}))
+    assert "(20 if it is new)" in slow
+    assert "rejects 9 pods" in slow
+    assert "repairs it 12 minutes after" in slow
+    agent = "repairs no GPU without the add-on eks-node-monitoring-agent"
+    assert said(existing_eks(health={}, installed=[])) == [f"{TIMING}EKS replaces it {silent}, and {agent}"]
+    assert said(oke_cluster(health={})) == [f"{TIMING}no node repair: the autoscaler or a person removes it"]
+    assert said(cluster()) == []
+
+
+@pytest.mark.parametrize(("nodes", "most"), [(1, 1), (5, 1), (6, 2), (10, 2), (35, 7), (40, 8)])
+def test_a_fifth_of_the_nodes_rounded_up_may_be_out_of_use(nodes: int, most: int) -> None:
+    assert nodes_at_once(0.2, nodes) == most
+
+
+def test_eks_knows_these_reasons_and_a_job_can_cause_only_those_that_nvidia_calls_harmless() -> None:
+    assert {each.xid for each in REASONS} - {""} <= XIDS.keys()
+    assert {each.action for each in REASONS} == {"Replace", "Reboot"}
+    assert tuple(f"NvidiaXID{code}Error" for code in (13, 31, 63, 94, 121)) == HEALTHY
+
+
+def test_the_eks_api_takes_the_key_of_the_startup_gate() -> None:
+    shapes = botocore.loaders.Loader().load_service_model("eks", "service-2")["shapes"]
+    assert len(STARTUP_GATE.key) <= shapes["taintKey"]["max"]
+    assert len(QUARANTINE_TAINT.key) <= shapes["taintKey"]["max"], "the same limit, so that it could be one of a node group"
