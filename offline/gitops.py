@@ -46,6 +46,7 @@ _SHARED = {
     "LocalQueues": "infrastructure/queues",
     "Namespaces": "infrastructure/namespaces",
     "Priorities": "infrastructure/gpu",
+    "PriorityExpander": "infrastructure/controllers/cluster-autoscaler",
 }
 """Folders of components without a chart, by the component's name. A workload and a job have a folder of their own."""
 

@@ -14,7 +14,7 @@ from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import monitoring, quotas, room
+from fleet.prove import fallback, monitoring, quotas, room
 from fleet.prove import placement as placing
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
@@ -117,6 +117,7 @@ class Plan:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for found in self.placements:
             yield from (f"{found.cluster}/{found.runner_set}: {remark}" for remark in found.remarks)
+        yield from fallback.remarks(self.fleet)
         yield from self.overbooked
         yield from room.remarks(self.fleet)
         yield from monitoring.remarks(self.fleet)

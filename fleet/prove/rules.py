@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fleet.facts.errors import Problem, shown
+from fleet.prove.same_sets import classes, difference, pod_sets, shortfall
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.registry import PROVIDERS
+from fleet.settings.pool_order import ContradictionError, pool_ranks
 from fleet.settings.reading import standing
-from fleet.settings.runner import GENERIC_LABELS
+from fleet.settings.runner import GENERIC_LABELS, PodRunner, Runner
 
 _MAX_CLUSTER = 28
 """An IAM role name has at most 64 characters. The longest is <cluster>-control-plane-eksRole-role and eight that Pulumi adds."""
@@ -104,7 +106,7 @@ def _deployment(fleet: Fleet) -> Iterator[Violation]:
 
 
 def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
-    """At most one runner set carries generic labels.
+    """At most one runner set carries generic labels, or the sets of one class.
 
     The order of clusters is not always the file's, because Pulumi sorts their names. So the error names both sets. It points to
     the set of machines, or else to the second set.
@@ -114,7 +116,7 @@ def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
         for cluster, name, runner in fleet.runner_sets()
         if (found := [label for label in map(str.lower, runner.labels) if label in GENERIC_LABELS])
     ]
-    if len(labeled) < 2:
+    if len({_class_of(of, runner) for _, of, runner, _ in labeled}) < 2:
         return
     pods, machines = ([each for each in labeled if (each[2].kind == "pod") is of_pods] for of_pods in (True, False))
     mixed = bool(pods and machines)
@@ -127,8 +129,17 @@ def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
     yield Violation("generic_label", message, at, list(runner.labels))
 
 
+def _class_of(called: str, runner: Runner) -> str:
+    """The set that stands for all sets that are the same, as cluster/set. `called` is the runner's own set."""
+    return (runner.same_as or called) if isinstance(runner, PodRunner) else called
+
+
 def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
-    """A name has one runner set in each runner group, and a label reaches one set. GitHub ignores the case of labels."""
+    """A name has one runner set in each runner group, and a label reaches one set or the sets of one class.
+
+    GitHub offers a job to every set that has all labels of its runs-on (rhobuild/runpool#150). No set has all labels that select
+    another class, because each label other than a generic one belongs to one class. GitHub ignores the case of labels.
+    """
     sets = list(fleet.runner_sets())
     names = (
         _Claim((fleet.group_of(runner), name), cluster, ("clusters", cluster, "runners", name)) for cluster, name, runner in sets
@@ -142,6 +153,7 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
     owners: dict[str, str] = {}
     for cluster, name, runner in sets:
         at, this, labels = ("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", list(runner.labels)
+        owned = _class_of(this, runner)
         for label in labels:
             # The message has the label as written: another spelling may hide a credential from the mask.
             folded = label.lower()
@@ -149,9 +161,51 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
                 yield Violation(
                     "label_is_name", f"label '{label}' is the name of a runner set; remove it or rename one", at, labels
                 )
-            elif folded not in GENERIC_LABELS and (owner := owners.setdefault(folded, this)) != this:
+            elif folded not in GENERIC_LABELS and (owner := owners.setdefault(folded, owned)) != owned:
                 message = f"label '{label}' already selects set {owner}, so a runs-on would be ambiguous; remove it or rename it"
                 yield Violation("label_unique", message, at, labels)
+
+
+def _same_sets(fleet: Fleet) -> Iterator[Violation]:
+    """Sets that `sameAs` declares equal are equal, and each cluster can place all runners of its set."""
+    sets = pod_sets(fleet)
+    for this in sets.values():
+        at, first = ("clusters", this.cluster, "runners", this.name, "sameAs"), this.runner.same_as
+        if first is None:
+            continue
+        others = [called for called, each in sets.items() if each.cluster != this.cluster and each.runner.same_as is None]
+        if first not in others:
+            known = ", ".join(others) or "none, so remove sameAs"
+            message = f"names no set of pods in another cluster that has no sameAs itself; name one of: {known}"
+            yield Violation("same_set", message, at)
+        elif found := difference(fleet, this, sets[first]):
+            message = f"GitHub may give a job to either set, so they must be equal: {found}; make both equal or remove sameAs"
+            yield Violation("same_differs", message, at)
+        elif not this.runner.labels:
+            message = f"no label selects both sets; add the same labels to this set and to {first}"
+            yield Violation("same_label", message, at)
+    for first, each in ((first, each) for first, same in classes(fleet).items() for each in same):
+        if (short := shortfall(each)) is not None:
+            needed, left = short
+            message = (
+                f"GitHub may give all jobs of this set and its equals (sameAs: {first}) to one cluster; here they need {needed} "
+                f"nodes, and its pools may have only {left} beside other sets; lower scale.max or raise nodes.max"
+            )
+            yield Violation("same_room", message, ("clusters", each.cluster, "runners", each.name, "scale", "max"))
+
+
+def _pool_orders(fleet: Fleet) -> Iterator[Violation]:
+    """The classes of a cluster order their pools in one way, because an autoscaler has one order."""
+    for cluster, settings in fleet.clusters_by_name():
+        if PROVIDERS[settings.provider].moves is None:
+            continue
+        try:
+            pool_ranks(settings.pool_orders)
+        except ContradictionError as error:
+            message = (
+                f"the cluster's autoscaler has one order of pools, and classes contradict each other: {error}; use one order"
+            )
+            yield Violation("pool_order", message, ("clusters", cluster, "runners", error.steps[-1][0], "pools"))
 
 
 def _tenancies(fleet: Fleet) -> Iterator[Violation]:
@@ -298,6 +352,8 @@ _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _deployment,
     _generic_labels,
     _runner_sets,
+    _same_sets,
+    _pool_orders,
     _tenancies,
     _holdings,
     _build_caches,

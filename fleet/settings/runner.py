@@ -65,6 +65,15 @@ _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|
 
 RunnerLabel = Annotated[str, AfterValidator(_runner_label)]
 
+SetReference = Annotated[
+    str,
+    matching(
+        "set_reference",
+        "not a runner set of another cluster; write <cluster>/<set>, for example usw2/gpu-t4",
+        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+    ),
+]
+
 ImageReference = Annotated[
     str,
     Field(min_length=1),
@@ -147,6 +156,8 @@ class PodRunner(RunnerPod):
     """The only pool. A class has either this or `pools`."""
     pools: tuple[str, ...] = ()
     """Several pools, the first choice first (docs/fallback.md)."""
+    same_as: SetReference | None = None
+    """The set of another cluster that this set equals, as cluster/set. GitHub gives a job to either (docs/fallback.md)."""
     image_size: Memory | None = None
     """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""
 
