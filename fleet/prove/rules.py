@@ -179,7 +179,7 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
             message = f"names no set of pods in another cluster that has no sameAs itself; name one of: {known}"
             yield Violation("same_set", message, at)
         elif found := difference(fleet, this, sets[first]):
-            message = f"GitHub may give a job to either set, so they must be equal: {found}; make both equal or remove sameAs"
+            message = f"GitHub may give a job to either set, so they must be equal: {found}; give both the same, or remove sameAs"
             yield Violation("same_differs", message, at)
         elif not this.runner.labels:
             message = f"no label selects both sets; add the same labels to this set and to {first}"

@@ -74,7 +74,7 @@ def _properties(fleet: Fleet, one: Set) -> dict[str, str]:
     return {
         "labels": ", ".join(sorted(map(str.lower, runner.labels))) or "none",
         "group": fleet.group_of(runner),
-        "GPU": ", ".join(sorted({machine.gpu for pool in pools for machine in pool.machines})),
+        "GPU": ", ".join(sorted({machine.gpu.name for pool in pools for machine in pool.machines if machine.gpu})),
         "gpus": str(runner.gpus),
         "sharing": ", ".join(sorted({pool.resource if pool.sharing is None else pool.sharing.unit for pool in pools})),
         "cpu": f"{cpu_text(runner.cpu.request)} to {cpu_text(runner.cpu.limit)}",
@@ -121,20 +121,23 @@ def remarks(fleet: Fleet) -> Iterator[str]:
     for sets in classes(fleet).values():
         least = min(sets, key=lambda each: each.runner.span.max)
         most = sum(each.runner.span.max for each in sets)
-        prices = "; ".join(f"{each.cluster} {_price(each) or 'unknown'}" for each in sets)
+        each_price = ", ".join(f"{each.cluster} {_price(each)}" for each in sets)
         yield (
             f"{' and '.join(each.called for each in sets)} have the same labels ({', '.join(least.runner.labels)}): GitHub "
             "documents no rule for which of them gets a job. Every assignment is acceptable, because the sets are equal and each "
             f"cluster holds its scale.max. All jobs may go to {least.cluster}, so count on {least.runner.span.max} runners, not "
-            f"{most}. USD an hour of a runner: {prices}"
+            f"{most}. A runner-hour costs {_price(*sets)} USD ({each_price})"
         )
 
 
-def _price(one: Set) -> str:
-    """USD an hour of a runner over all pools of its order, as `range_text` writes it."""
-    pools = [one.settings.pools[name] for name in one.pools]
-    return range_text(
-        pool.price(machine.name, one.settings.region).times(one.runner.gpus / pool.units(machine))
-        for pool in pools
-        for machine in pool.machines
+def _price(*sets: Set) -> str:
+    """USD an hour of a runner of any of the sets, over all pools of their orders."""
+    return (
+        range_text(
+            pool.price(machine.name, one.settings.region).times(one.runner.gpus / pool.units(machine))
+            for one in sets
+            for pool in (one.settings.pools[name] for name in one.pools)
+            for machine in pool.machines
+        )
+        or "unknown"
     )

@@ -34,5 +34,6 @@ def oke_moves(_cluster: str, settings: OkePools, _order: Sequence[str]) -> str:
     return (
         "the autoscaler moves on at once if a pool is at nodes.max, otherwise when OKE reports a node as out of host capacity "
         f"(Oracle documents no time), or {PROVISION_MINUTES} minutes after the start of a machine that never joins; it tries "
-        f"such a pool again {comes_back()}; undeterminable: Oracle documents no list of expanders, so start one job and check its pool"
+        f"such a pool again {comes_back()}; "
+        "undeterminable: Oracle documents no list of expanders, so check the pool of a first job"
     )
