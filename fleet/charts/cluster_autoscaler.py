@@ -62,9 +62,7 @@ def priorities(ranks: Mapping[str, int], patterns: Mapping[str, Sequence[str]]) 
         for rank in sorted(set(ranks.values()), reverse=True)
     ]
     # JSON is valid YAML, also for a backslash.
-    return "".join(
-        f"{number}:\n" + "".join(f"  - {json.dumps(pattern)}\n" for pattern in held) for number, held in (*rows, (1, [".*"]))
-    )
+    return "".join(f"{number}: {json.dumps(held)}\n" for number, held in (*rows, (1, [".*"])))
 
 
 def cluster_autoscaler(
