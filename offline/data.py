@@ -73,6 +73,7 @@ def _placement(found: Placement, region: str) -> dict[str, Any]:
         "runsOn": [found.runner_set, *found.runner.labels],
         "kind": found.runner.kind,
         "pool": found.host.name,
+        "choice": found.choice,
         "capacity": found.host.capacity,
         "fits": [
             {"instanceType": fit.machine.name, "runners": fit.count, "limitedBy": fit.limited_by, "strandedGpus": fit.stranded}

@@ -17,7 +17,10 @@ from offline.plan import Outcome, Plan
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one runner set runs, as text. `held` and `hour` are "-" if it cannot be placed."""
+    """One pool of a runner set, as text. `name` also has the choice, if it is not the first pool of the set.
+
+    `held` and `hour` are "-" if the set cannot be placed.
+    """
 
     name: str
     asks: str
@@ -34,7 +37,7 @@ def place(found: Placement, region: str) -> Place:
     least, most = runner_hour(found, region)
     hour = str(most) if least == most else f"{least} - {most}"
     return Place(
-        name=f"{found.cluster}/{found.runner_set}",
+        name=f"{found.cluster}/{found.runner_set}" + (f", choice {found.choice}" if found.choice > 1 else ""),
         asks=found.asks,
         pool=found.host.name,
         holds=tuple(holds(found.host, found.fits)),

@@ -27,9 +27,9 @@ def pool(**changes: Any) -> dict[str, Any]:
 
 
 def runner(**changes: Any) -> dict[str, Any]:
-    """A runner of one GPU, 4 CPU and 16Gi in the pool t4; `changes` replace keys."""
+    """A runner of one GPU, 4 CPU and 16Gi in the pool t4, or in `pools`; `changes` replace keys."""
     size = {"cpu": {"request": 4, "limit": 4}, "memory": {"request": "16Gi", "limit": "16Gi"}}
-    return {"pool": "t4", **size, "scale": {"max": 2}} | changes
+    return ({} if "pools" in changes else {"pool": "t4"}) | size | {"scale": {"max": 2}} | changes
 
 
 NODE_CONFIG: dict[str, Any] = {
@@ -132,7 +132,7 @@ ACCEPTED = {"acceptUnenforcedNetwork": "only our own code runs in these jobs"}
 
 def oke_runner(**changes: Any) -> dict[str, Any]:
     """The same runner in the pool a10 of an OKE cluster; `changes` replace keys."""
-    return runner(pool="a10") | ACCEPTED | changes
+    return runner(**(({} if "pools" in changes else {"pool": "a10"}) | ACCEPTED | changes))
 
 
 def vm(**changes: Any) -> dict[str, Any]:

@@ -737,6 +737,7 @@ _EKS = tuple(
                 kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1", imageSize="25Gi"
             ),
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
+            "gpu-any": runner(pools=["t4", "apart"]),
         },
         **enablement,
         **delivery,
@@ -850,7 +851,7 @@ _OKE = (
             )
         },
         runners={
-            "oci-a100": oke_runner(pool="a100"),
+            "oci-a100": oke_runner(pools=["a100"]),
             "cncf": {key: value for key, value in vm_per_job(launcher="cncf").items() if key != "image"}
             | {"places": [{"region": "us-sanjose-1", "availabilityDomains": [SAN_JOSE], "subnet": "ocid1.subnet.oc1..example"}]},
         },
@@ -902,22 +903,16 @@ _TALOS = (
     ),
 )
 
-
-def _over(pools: list[str], held: dict[str, Any]) -> dict[str, Any]:
-    """A runner class over several pools."""
-    return {key: value for key, value in held.items() if key != "pool"} | {"pools": pools}
-
-
 _ORDERED = {
     "one": cluster(
         pools={"spot": pool(capacity="spot"), "t4": pool()},
-        runners={"gpu-one": _over(["spot", "t4"], runner(labels=["t4"]))},
+        runners={"gpu-one": runner(pools=["spot", "t4"], labels=["t4"])},
     ),
     "two": cluster(pools={"t4": pool(capacity="spot")}, runners={"gpu-two": runner(labels=["t4"], sameAs="one/gpu-one")}),
     "here": oke_cluster(runners={"a10-here": oke_runner(labels=["a10"])}),
     "there": oke_cluster(
         pools={"a10": oke_pool(), "more": oke_pool()},
-        runners={"a10-there": _over(["a10", "more"], oke_runner(labels=["a10"], sameAs="here/a10-here"))},
+        runners={"a10-there": oke_runner(pools=["a10", "more"], labels=["a10"], sameAs="here/a10-here")},
     ),
 }
 """Runner classes of several pools and of several clusters."""

@@ -100,7 +100,7 @@ class GpuNodeGroupArgs(TypedDict):
     reservation: NotRequired[ReservationArgs]
     """The reservation of the types reserved and capacity-block."""
     role: NotRequired[str]
-    """burst or release. A release pool is never spot. Default: burst."""
+    """burst, release or fallback. Release and fallback pools are never spot. Default: burst."""
     disk: NotRequired[str]
     """Root volume of a node, in Mi or Gi. Default: 200Gi."""
     disk_performance: NotRequired[DiskPerformanceArgs]

@@ -68,14 +68,15 @@ class Arc:
 
 
 def runner_set_args(cluster: Cluster, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSetArgs:
-    """The arguments of a set whose runners are pods of a pool."""
-    target, runner = pool_target(cluster, runner.ordered[0]), cluster.with_image(runner)
+    """The arguments of a set whose runners are pods of one pool, or of several in order."""
+    target, runner = pool_target(cluster, *runner.ordered), cluster.with_image(runner)
+    nodes = {"node_selector": target.selector} if len(target.selectors) == 1 else {"node_selectors": target.selectors}
     args: ArcRunnerSetArgs = given(
         runner_group=runner.group or arc.github.group,
         min_runners=runner.scale.min,
         max_runners=runner.scale.max,
         gpu_resource=target.resource,
-        node_selector=target.selector,
+        **nodes,
         tolerations=[tolerance(each) for each in target.tolerations],
         runtime_class=target.runtime_class,
         usd_per_hour=runner_price(cluster, runner),

@@ -1,10 +1,10 @@
 """One runner scale set whose runners are pods. Workflows use it with `runs-on`."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, Self, TypedDict
 
 import pulumi
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from components.arguments import settings
 from components.component import PackagedComponent
@@ -13,7 +13,7 @@ from components.kubernetes.scale_set import scale_set
 from components.kubernetes.set_settings import App, SetSettings, parts, read_app
 from fleet.charts.arc import runner_set
 from fleet.facts.scheduling import GPU_RESOURCE, GPU_TOLERATION, Toleration
-from fleet.settings.model import Cidr, LabelKey, LabelValue, matching
+from fleet.settings.model import Cidr, LabelKey, LabelValue, matching, problem
 from fleet.settings.runner import RunnerPod
 
 
@@ -68,6 +68,8 @@ class ArcRunnerSetArgs(TypedDict):
     """Image of the runner, by version or digest. Default: GitHub's runner of the pinned version."""
     node_selector: NotRequired[dict[str, str]]
     """Labels of the nodes for runners. Default: any node."""
+    node_selectors: NotRequired[list[dict[str, str]]]
+    """Labels of several kinds of nodes for runners, the first choice first, instead of `nodeSelector`. Default: none."""
     tolerations: NotRequired[list[TolerationArgs]]
     """Tolerations of the runners. Default: nvidia.com/gpu, Exists, NoSchedule."""
     runtime_class: NotRequired[str]
@@ -110,10 +112,17 @@ class _Settings(RunnerPod, SetSettings):
     gpu_resource: Annotated[str, Field(min_length=1)] = GPU_RESOURCE
     mounts_shm: bool = True
     node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    node_selectors: tuple[Annotated[dict[LabelKey, LabelValue], Field(min_length=1)], ...] = ()
     tolerations: tuple[Toleration, ...] = (GPU_TOLERATION,)
     runtime_class: str = ""
     usd_per_hour: _Price | None = None
     open_networks: tuple[Cidr, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_choice_of_nodes(self) -> Self:
+        if self.node_selector and self.node_selectors:
+            raise problem("two_selectors", "is instead of nodeSelector; remove one of the two", at=("nodeSelectors",))
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +162,7 @@ class ArcRunnerSet(PackagedComponent[Read]):
             found.runtime_class,
             found.gpu_resource,
             mounts_shm=found.mounts_shm,
-            selector=found.node_selector,
+            selectors=found.node_selectors or [found.node_selector],
             place=found.place,
             usd_per_hour=found.usd_per_hour or "",
         )

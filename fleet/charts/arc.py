@@ -17,6 +17,7 @@ from fleet.facts.scheduling import (
     SAFE_TO_EVICT,
     SYSTEM_SELECTOR,
     Toleration,
+    node_choice,
     pool_selector,
 )
 from fleet.facts.versions import RUNNER_IMAGE
@@ -88,10 +89,10 @@ class Place:
 def place_in(cluster: Cluster, runner: Runner | None = None) -> Place:
     """What the runner scale sets of a cluster find in it, and of these the set of `runner`.
 
-    An existing cluster may have its own controller. Runners of a pool with placeholders may end those.
+    An existing cluster may have its own controller. Runners that may land in a pool with placeholders may end those.
     """
     place = Place(listener_selector=cluster.system_selector)
-    if isinstance(runner, PodRunner) and cluster.pools[runner.ordered[0]].placeholders:
+    if isinstance(runner, PodRunner) and any(cluster.pools[pool].placeholders for pool in runner.ordered):
         place = replace(place, priority_class=PREEMPTING_PRIORITY.name)
     controller = cluster.found.controller if cluster.found is not None else None
     if controller is None:
@@ -145,22 +146,23 @@ def runner_set(
     resource: str = GPU_RESOURCE,
     *,
     mounts_shm: bool = True,
-    selector: Mapping[str, str] | None = None,
+    selectors: Sequence[Mapping[str, str]] | None = None,
     place: Place = Place(),
     usd_per_hour: str = "",
 ) -> Chart:
-    """One runner scale set: ephemeral runners as pods on the nodes of `selector`, by default those of the runner's pool.
+    """One runner scale set: ephemeral runners as pods on the nodes of one of `selectors`, the first choice first.
 
-    `tolerations` are those that the nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs, or
-    empty. `resource` is the extended resource that the nodes advertise. `mounts_shm` says whether the pod may mount its
-    own /dev/shm. `usd_per_hour` is the price of the runner's part of a node, empty if it is unknown.
+    The default is the labels of the runner's pools. `tolerations` are those that the nodes need. `runtime_class` is the
+    RuntimeClass that the pod must name to get GPUs, or empty. `resource` is the extended resource that the nodes advertise.
+    `mounts_shm` says whether the pod may mount its own /dev/shm. `usd_per_hour` is the price of the runner's part of a node,
+    empty if it is unknown.
     """
     pod = _runner_pod(runner, tolerations, resource, mounts_shm, usd_per_hour) | (
         {"runtimeClassName": runtime_class} if runtime_class else {}
     )
-    if selector is None:
-        selector = pool_selector(runner.ordered[0]) if isinstance(runner, PodRunner) else {}
-    return scale_set(name, runner, github_url, group, {"nodeSelector": dict(selector)} | pod, place=place)
+    if selectors is None:
+        selectors = list(map(pool_selector, runner.ordered)) if isinstance(runner, PodRunner) else ()
+    return scale_set(name, runner, github_url, group, node_choice(selectors) | pod, place=place)
 
 
 def scale_set(

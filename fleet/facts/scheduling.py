@@ -9,10 +9,11 @@ and advertise one resource name. A pod with `GPU_TOLERATION` and a selector on `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 GPU_RESOURCE = "nvidia.com/gpu"
 RUNTIME_CLASS = "nvidia"
@@ -65,6 +66,8 @@ SCALE_SET_LABEL = "actions.github.com/scale-set-name"
 RUNNER_POD_LABEL = "runner-pod"
 """Label of a job's pod in ARC's kubernetes modes: its runner's pod (actions/runner-container-hooks)."""
 
+FALLBACK = "fallback"
+"""Role of a pool that runs jobs only while a spot pool before it has no capacity."""
 SYSTEM_POOL = "system"
 """Name and role of the untainted CPU pool: controllers, listeners, CoreDNS."""
 
@@ -349,6 +352,10 @@ def system_labels(cluster: str) -> dict[str, str]:
     return {CLUSTER_LABEL: cluster, POOL_LABEL: SYSTEM_POOL, ROLE_LABEL: SYSTEM_POOL}
 
 
+MAX_WEIGHT = 100
+"""The highest weight of a preferred node affinity (Kubernetes API, PreferredSchedulingTerm)."""
+
+
 def pool_selector(pool: str) -> dict[str, str]:
     """The node selector that binds a pod to one pool."""
     return {POOL_LABEL: pool}
@@ -356,6 +363,44 @@ def pool_selector(pool: str) -> dict[str, str]:
 
 SYSTEM_SELECTOR: Mapping[str, str] = MappingProxyType(pool_selector(SYSTEM_POOL))
 """The node selector of controllers and listeners, in a cluster with this project's system pool."""
+
+
+def node_choice(selectors: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Fields of a pod spec that bind the pod to the nodes with the labels of one of `selectors`, the first choice first.
+
+    One selector becomes a node selector. Several become a required node affinity, which the autoscaler also follows, and
+    preferences with falling weights. Only the scheduler reads preferences, to choose between nodes that exist (Cluster
+    Autoscaler, FAQ).
+    """
+    if len(selectors) < 2:
+        return {"nodeSelector": dict(selectors[0]) if selectors else {}}
+    keys = {key for selector in selectors for key in selector}
+    if len(keys) == 1:
+        (key,) = keys
+        terms = [_expressions({key: [selector[key] for selector in selectors]})]
+    else:
+        terms = [_expressions({key: [value] for key, value in selector.items()}) for selector in selectors]
+    last = len(selectors) - 1
+    preferred = [
+        {
+            "weight": MAX_WEIGHT - (MAX_WEIGHT - 1) * index // last,
+            "preference": _expressions({key: [value] for key, value in selector.items()}),
+        }
+        for index, selector in enumerate(selectors[:-1])
+    ]
+    return {
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+                "preferredDuringSchedulingIgnoredDuringExecution": preferred,
+            }
+        }
+    }
+
+
+def _expressions(values: Mapping[str, list[str]]) -> dict[str, Any]:
+    """A term of a node affinity: every label has one of its values."""
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": listed} for key, listed in values.items()]}
 
 
 def machine_annotations(*, shapes: Iterable[str], capacity: str, disk_gb: int, regions: Iterable[str]) -> dict[str, str]:

@@ -90,7 +90,7 @@ def _anywhere(ask: GpuAsk) -> Target:
         raise JobError((JobProblem("gpu_count", "several_shares", why, str(ask.gpus)),))
     capacity = "spot" if ask.spot else "on-demand"
     held = dict.fromkeys(each for row in PROVIDERS.values() for each in row.profile.pod_tolerations(capacity))
-    return Target({}, tuple(held), "", ask.unplaced_resource, mounts_shm=True)
+    return Target([{}], tuple(held), "", ask.unplaced_resource, mounts_shm=True)
 
 
 def _pod(job: GpuJobSpec, target: Target) -> Manifest:

@@ -13,6 +13,7 @@ from typing import Any
 from fleet.facts import hardware
 from fleet.facts.errors import shown
 from fleet.facts.pricing import Money
+from fleet.facts.scheduling import FALLBACK
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
 from fleet.jobs.manifest import Manifest, manifest
@@ -52,14 +53,14 @@ class Candidate:
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """Sort key, best first: preferred GPU, pools not for releases, low price, spot, name.
+        """Sort key, best first: preferred GPU, burst pools, low price, spot, name.
 
         A reservation or capacity block adds no cost: it is paid whether a job runs there or not.
         """
         known = not self.price.unknown
         return (
             -self.weight,
-            self.settings.role == "release",
+            self.settings.role != "burst",
             0 if self.settings.capacity in hardware.PREPAID else self.price.usd if known else float("inf"),
             self.settings.capacity != hardware.SPOT,
             self.name,
@@ -234,3 +235,5 @@ def remarks(ask: GpuAsk, chosen: Candidate) -> Iterator[str]:
         yield "on spot: it may be interrupted at any time and then restarts, so keep its state in the workspace"
     if chosen.settings.role == "release":
         yield "in a pool for releases, so a release may have to wait for this job"
+    if chosen.settings.role == FALLBACK:
+        yield "in a fallback pool, so runners that find no spot capacity may have to wait for this job"

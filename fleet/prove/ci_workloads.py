@@ -127,17 +127,24 @@ def proof(fleet: Fleet, workload: CiWorkload) -> Proof:
 
 def _proof(fleet: Fleet, placements: Iterable[Placement], workload: CiWorkload) -> Proof:
     sets = [(found, (found.runner_set, *found.runner.labels), fleet.group_of(found.runner)) for found in placements]
-    reached = [found for found, labels, group in sets if workload.runs_on.matches(labels, group)]
+    reached: dict[str, list[Placement]] = {}
+    for found, labels, group in sets:
+        if workload.runs_on.matches(labels, group):
+            reached.setdefault(_name(found), []).append(found)
     if not reached:
         elsewhere = RunsOn(workload.runs_on.labels)
-        others = [f"{_name(found)} in group {group}" for found, labels, group in sets if elsewhere.matches(labels, group)]
+        others = dict.fromkeys(
+            f"{_name(found)} in group {group}" for found, labels, group in sets if elsewhere.matches(labels, group)
+        )
         where = f", only {' and '.join(others)}" if others and workload.runs_on.labels else ""
         return Proof(workload, "", f"no runner set has {workload.runs_on}{where}; add the set, or correct runs-on")
     if len(reached) > 1:
-        names = " and ".join(_name(found) for found in reached)
+        names = " and ".join(reached)
         return Proof(workload, "", f"{workload.runs_on}: {names} all match; name one set and its group")
-    [found] = reached
-    return Proof(workload, _name(found), "; ".join(_shortages(workload, found)))
+    [(name, choices)] = reached.items()
+    # A job may run in any pool of the set. A lack of the set itself is the same in each.
+    lacking = dict.fromkeys(each for found in choices for each in _shortages(workload, found))
+    return Proof(workload, name, "; ".join(lacking))
 
 
 def _name(found: Placement) -> str:

@@ -39,13 +39,13 @@ class Answer:
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """Sort key, the nearest first: few changes, light ones, no release pool, low price, name."""
+        """Sort key, the nearest first: few changes, light ones, a burst pool, low price, name."""
         changes = len(self.ways[0]) if self.ways else _MOST + 1 + len(self.reasons)
         price, pool = node_price(self.nodes.settings, self.nodes.host), self.nodes.settings.pools.get(self.nodes.host.name)
         return (
             changes if self.reasons else 0,
             _weight(self.ways[0]) if self.ways else 0,
-            pool is not None and pool.role == "release",
+            pool is not None and pool.role != "burst",
             float("inf") if price.unknown else price.usd,
             self.nodes.name,
         )

@@ -1,8 +1,8 @@
 """Placement of runners: how many fit on a machine, which GPUs stay idle, which runners can never be scheduled.
 
-A runner set of pods uses one pool and must fit on every instance type of it: the autoscaler assumes the smallest, and any type
-may be bought. Only requests count, as in the scheduler. A runner that is a machine has the machine to itself. Its launcher runs
-in the cluster and needs room on the system pool.
+A runner set of pods uses one or several pools and must fit on every instance type of each: the autoscaler assumes the smallest,
+and any type may be bought. Only requests count, as in the scheduler. A runner that is a machine has the machine to itself. Its
+launcher runs in the cluster and needs room on the system pool.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Protocol
 
 from fleet.charts.chart import Pod
@@ -22,6 +23,7 @@ from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.versions import DaemonSet, daemonsets
 from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
 from fleet.prove.launchers import launcher_room
+from fleet.prove.most_runners import most_runners
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import gpu_node_pods
 from fleet.providers.oke.launcher_set import LAUNCHER_POD
@@ -121,10 +123,11 @@ def _rooms(runner: Ask, offer: Offer, counted: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One runner set and its host. `capacity` is the number of runners on a full host of the worst machine type.
+    """One runner set and one of its hosts. `capacity` is the number of runners on a full host of the worst machine type.
 
-    `launchers` is how many launchers the cluster's system pool holds, for all its sets of machines together; None for pods.
-    `image_error` is why the host cannot run the runner's image; only images of images/runner-gpu are known.
+    A set of pods with several pools has a placement for each, the first choice first, and must fit in all of them. `launchers` is
+    how many launchers the cluster's system pool holds, for all its sets of machines together; None for pods. `image_error` is why
+    the host cannot run the runner's image; only images of images/runner-gpu are known.
     """
 
     cluster: str
@@ -134,6 +137,11 @@ class Placement:
     fits: tuple[Fit, ...]
     launchers: int | None = None
     image_error: str = ""
+
+    @property
+    def choice(self) -> int:
+        """The place of the host among the set's pools: 1 for the first choice."""
+        return self.runner.ordered.index(self.host.name) + 1 if isinstance(self.runner, PodRunner) else 1
 
     @property
     def asks(self) -> str:
@@ -158,7 +166,8 @@ class Placement:
         """Why the runner cannot be placed, or nothing."""
         if not isinstance(self.runner, PodRunner):
             return _NO_LAUNCHER if self.launchers == 0 else ""
-        return self.image_error or unfit(self.runner, self.host, self.fits)
+        wrong = self.image_error or unfit(self.runner, self.host, self.fits)
+        return f"pool {self.host.name}: {wrong}" if wrong and len(self.runner.ordered) > 1 else wrong
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -166,12 +175,13 @@ class Placement:
         if self.error:
             return ()
         if isinstance(self.runner, PodRunner):
-            return tuple(_remarks(self.runner, self))
+            several = f"pool {self.host.name}: " if len(self.runner.ordered) > 1 else ""
+            return tuple(f"{several}{remark}" for remark in _remarks(self.runner, self))
         return tuple(_fallback(self.runner)) if isinstance(self.runner, VmPerJobRunner) else ()
 
 
 def place(fleet: Fleet) -> tuple[Placement, ...]:
-    """Every runner set and its host, in the order of the config."""
+    """Every runner set and its hosts, in the order of the config."""
     return tuple(placement for name, cluster in fleet.clusters_by_name() for placement in _placements(fleet, name, cluster))
 
 
@@ -185,11 +195,11 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
             fits = tuple(_whole(machine, runner.disk) for machine in host.machines)
             yield Placement(cluster, name, runner, host, fits, launchers)
         elif isinstance(runner, PodRunner):
-            host = hosts[runner.ordered[0]]
-            fits = tuple(fit(runner, machine, host) for machine in host.machines)
             row = runner_gpu(settings.with_image(runner).image)
-            wrong = unrunnable(row.image, host.machines, node_driver(settings, runner.ordered[0])) if row else ""
-            yield Placement(cluster, name, runner, host, fits, image_error=wrong)
+            for host in (hosts[pool] for pool in runner.ordered):
+                fits = tuple(fit(runner, machine, host) for machine in host.machines)
+                wrong = unrunnable(row.image, host.machines, node_driver(settings, host.name)) if row else ""
+                yield Placement(cluster, name, runner, host, fits, image_error=wrong)
         else:
             raise TypeError(f"{cluster}/{name}: {settings.provider} has no place for runners of kind {runner.kind}; add it here")
 
@@ -228,25 +238,17 @@ def _whole(machine: hardware.Machine, disk: int) -> Fit:
 
 
 def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
-    """A line for each pool whose sets together may ask for more runners than it holds, or for more launchers."""
-    by_pool: dict[tuple[str, str], list[Placement]] = {}
+    """A line for each group of pools whose sets may ask for more runners than it holds, and for launchers without room."""
+    of_pods: list[Placement] = []
     of_machines: dict[str, list[Placement]] = {}
     for placement in placements:
         if isinstance(placement.runner, PodRunner):
-            by_pool.setdefault((placement.cluster, placement.host.name), []).append(placement)
+            of_pods.append(placement)
         elif not placement.error:
             of_machines.setdefault(placement.cluster, []).append(placement)
-    for (cluster, pool), sets in by_pool.items():
-        if any(placement.error for placement in sets):
-            continue
-        # Share of a node that one runner takes on the worst type; sets of one pool add up.
-        needed = math.ceil(sum(found.runner.span.max / found.worst.count for found in sets) - 1e-9)
-        most = sets[0].host.count
-        if needed > most:
-            yield (
-                f"{cluster}/{pool}: {_asked(sets)} runners need {needed} nodes, "
-                f"the pool has at most {most}: jobs beyond that wait"
-            )
+    for group in _connected(of_pods):
+        if not any(placement.error for placement in group):
+            yield from _too_many(group)
     for cluster, sets in of_machines.items():
         # Sets that always keep launchers come first. The others share the rest.
         keeping_first = sorted(sets, key=lambda found: found.runner.span.min == 0)
@@ -256,6 +258,41 @@ def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
                 f"{cluster}/{SYSTEM_POOL}: {_asked(keeping_first)} machines need a launcher each, "
                 f"the system pool holds {room}: {_shared(keeping_first, room)}"
             )
+
+
+def _connected(placements: Iterable[Placement]) -> list[list[Placement]]:
+    """The placements in groups, in the order of their first ones. Groups share no pool and no runner set."""
+    group_of: dict[tuple[str, str, str], list[Placement]] = {}
+    for placement in placements:
+        of_pool = group_of.setdefault((placement.cluster, "pool", placement.host.name), [])
+        of_set = group_of.setdefault((placement.cluster, "set", placement.runner_set), of_pool)
+        of_pool.append(placement)
+        if of_set is not of_pool:
+            of_set += of_pool
+            group_of |= {key: of_set for key, group in group_of.items() if group is of_pool}
+    return list({id(group): group for group in group_of.values()}.values())
+
+
+def _too_many(group: list[Placement]) -> Iterator[str]:
+    """The line of a group of pools whose sets may ask for more runners than the pools hold at the same time."""
+    sets = list({found.runner_set: found for found in group}.values())
+    pools = {found.host.name: found.host for found in group}
+    names = f"{group[0].cluster}/{' + '.join(pools)}"
+    if len(pools) == 1:
+        # Share of a node that one runner takes on the worst type; sets of one pool add up.
+        needed = math.ceil(sum(Fraction(found.runner.span.max, found.worst.count) for found in sets))
+        most = sets[0].host.count
+        if needed > most:
+            yield f"{names}: {_asked(sets)} runners need {needed} nodes, the pool has at most {most}: jobs beyond that wait"
+        return
+    asked = sum(found.runner.span.max for found in sets)
+    held = most_runners(
+        {found.runner_set: found.runner.span.max for found in sets},
+        {name: host.count for name, host in pools.items()},
+        {(found.runner_set, found.host.name): found.worst.count for found in group},
+    )
+    if held < asked:
+        yield f"{names}: {_asked(sets)} runners, and the pools hold at most {held} at the same time: jobs beyond that wait"
 
 
 def _shared(sets: Iterable[Placement], room: int) -> str:

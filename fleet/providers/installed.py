@@ -165,8 +165,8 @@ def plain_charts(cluster: Cluster) -> Iterator[Chart]:
 
 
 def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> Chart:
-    """The scale set of a runner class whose runners are pods of a pool."""
-    target = pool_target(cluster, runner.ordered[0])
+    """The scale set of a runner class whose runners are pods of pools."""
+    target = pool_target(cluster, *runner.ordered)
     return runner_set(
         name,
         cluster.with_image(runner),
@@ -176,16 +176,18 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
         runtime_class=target.runtime_class,
         resource=target.resource,
         mounts_shm=target.mounts_shm,
-        selector=target.selector,
+        selectors=target.selectors,
         place=place_in(cluster, runner),
         usd_per_hour=runner_price(cluster, runner),
     )
 
 
 def runner_price(cluster: Cluster, runner: PodRunner) -> str:
-    """USD per hour of a runner's part of a node, by the units that it requests, as `range_text` writes it."""
-    pool = cluster.pools[runner.ordered[0]]
-    return range_text(pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for each in pool.machines)
+    """USD per hour of a runner's part of a node of any of its pools, by the units that it requests, as `range_text` writes it."""
+    pools = [cluster.pools[name] for name in runner.ordered]
+    return range_text(
+        pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for pool in pools for each in pool.machines
+    )
 
 
 def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:

@@ -17,28 +17,35 @@ from fleet.settings.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The node selector, tolerations and resource of pods of a GPU pool.
+    """The node labels, tolerations and resource of pods of one GPU pool, or of several in order.
 
-    The nodes advertise `resource`. `runtime_class` is empty if a pod needs none. `mounts_shm`: whether a pod may mount its own
-    /dev/shm.
+    `selectors` has the node selector of each pool, the first choice first. The nodes advertise `resource`. `runtime_class` is
+    empty if a pod needs none. `mounts_shm`: whether a pod may mount its own /dev/shm.
     """
 
-    selector: dict[str, str]
+    selectors: Sequence[dict[str, str]]
     tolerations: Sequence[Toleration]
     runtime_class: str
     resource: str
     mounts_shm: bool
 
+    @property
+    def selector(self) -> dict[str, str]:
+        """The node selector of pods that have one pool."""
+        (selector,) = self.selectors
+        return selector
 
-def pool_target(cluster: Cluster, name: str) -> Target:
-    """The target for pods of this pool."""
-    pool: Pool = cluster.pools[name]
+
+def pool_target(cluster: Cluster, *names: str) -> Target:
+    """The target for pods of these pools, the first choice first. The settings refuse pools that share GPUs differently."""
+    pools: list[Pool] = [cluster.pools[name] for name in names]
+    profile = PROVIDERS[cluster.provider].profile
     return Target(
-        pool.node_selector(name),
-        pool.tolerations(PROVIDERS[cluster.provider].profile),
+        [pool.node_selector(name) for name, pool in zip(names, pools, strict=True)],
+        tuple(dict.fromkeys(toleration for pool in pools for toleration in pool.tolerations(profile))),
         runtime_class(cluster),
-        pool.resource,
-        pool.mounts_shm,
+        pools[0].resource,
+        pools[0].mounts_shm,
     )
 
 

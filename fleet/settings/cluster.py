@@ -8,9 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fleet.facts.hardware import SPOT
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
-from fleet.facts.scheduling import JOB_PRIORITIES, PLACEHOLDER_PRIORITIES, SYSTEM_POOL, SYSTEM_SELECTOR, Priority
+from fleet.facts.scheduling import FALLBACK, JOB_PRIORITIES, PLACEHOLDER_PRIORITIES, SYSTEM_POOL, SYSTEM_SELECTOR, Priority
 from fleet.settings.alerts import require_objectives
 from fleet.settings.budget import Budget
 from fleet.settings.caches import Cache, Volumes, class_name
@@ -405,6 +406,30 @@ class Cluster(Model):
                         f"pool {runner.ordered[0]} shares its GPUs in another way, and a runner requests one resource; give both "
                         "pools the same sharing, or write a class for each",
                         at=("runners", name, *runner.pool_at(index)),
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _fallback_rules(self) -> Self:
+        """Refuse a fallback pool that no runner class names, or that a class does not name behind a spot pool."""
+        for name, pool in self.pools.items():
+            if pool.role != FALLBACK:
+                continue
+            sets = self.pod_sets(name)
+            if not sets:
+                raise problem(
+                    "fallback_unused",
+                    "no runner class names this fallback pool; write it behind a spot pool in pools of a class, or remove it",
+                    at=("pools", name, "role"),
+                )
+            for set_name, runner in sets.items():
+                place = runner.ordered.index(name)
+                if not any(self.pools[before].capacity == SPOT for before in runner.ordered[:place]):
+                    raise problem(
+                        "fallback_first",
+                        "a pool with role fallback is only used when spot has no capacity; write a spot pool before it, or give "
+                        "it another role",
+                        at=("runners", set_name, *runner.pool_at(place)),
                     )
         return self
 

@@ -9,11 +9,12 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts import hardware
 from fleet.facts.pricing import Money, quoted
-from fleet.facts.scheduling import SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
+from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
 from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
-Role = Literal["burst", "release"]
+Role = Literal["burst", "release", "fallback"]
+"""What runs in a pool: jobs that may be interrupted, releases, or the jobs that a spot pool has no capacity for."""
 Capacity = Literal["on-demand", "spot", "reserved", "capacity-block"]
 """How machines are bought. OCI calls `spot` preemptible capacity. `reserved` and `capacity-block` are paid for whether used or
 not. `capacity-block` is EC2's alone: Capacity Blocks for ML."""
@@ -128,7 +129,7 @@ class Pool(Model):
 
     @model_validator(mode="after")
     def _pool_rules(self) -> Self:
-        """Refuse mixed hardware, spot for release jobs, and labels that the program or the provider sets."""
+        """Refuse mixed hardware, spot for release jobs and as a fallback, and labels that the program or the provider sets."""
         alike(self.machines, at=("instanceTypes",))
         if self.sharing is not None:
             for machine in self.machines:
@@ -137,6 +138,12 @@ class Pool(Model):
             raise problem(
                 "release_spot",
                 "a release pool must not be spot: an interruption would abort a release; use on-demand",
+                at=("capacity",),
+            )
+        if self.role == FALLBACK and self.capacity == hardware.SPOT:
+            raise problem(
+                "fallback_spot",
+                "a fallback pool runs jobs while spot has no capacity, so it must not be spot; use on-demand",
                 at=("capacity",),
             )
         if len(self.labels) > MAX_LABELS:

@@ -92,7 +92,7 @@ _POOL = ("pool", "a node is", "GPUs of a node", "shared", "a node advertises", "
 
 def _pool(settings: Cluster, name: str, found: Iterable[User]) -> Row:
     pool: Any = settings.pools[name]
-    here = [user for user in found if user.pool == name]
+    here = [user for user in found if name in user.pools]
     most = sum(user.most * user.gpus for user in here if not user.queue)
     most += settings.queues.nominal(name) if settings.queues is not None else 0
     held = units(pool)
@@ -105,7 +105,7 @@ def _pool(settings: Cluster, name: str, found: Iterable[User]) -> Row:
         span(pool.nodes.min, pool.nodes.max),
         f"**{most}**" if most > held else str(most),
         str(held),
-        str(sum(user.least * user.gpus for user in here if user.lasts != "once")),
+        str(sum(user.least * user.gpus for user in here if user.lasts != "once" and user.pools[0] == name)),
     )
 
 
@@ -117,7 +117,7 @@ def _nodes(settings: Cluster, name: str, found: Iterable[User]) -> Row:
     kind = NODE_IMAGES[settings.pools[name].image]
     origin = {True: f"in image {code(kind.name)}", False: f"by the GPU operator, on image {code(kind.name)}"}
     driver = node_driver(settings, name)
-    here = [user for user in found if user.pool == name]
+    here = [user for user in found if name in user.pools]
     images = [image for user in here if user.gpus and (image := _IMAGES.get(user.container["image"]))]
     capability = max((image.least_capability for image in images), key=_version, default="")
     gpu = settings.pools[name].machines[0].gpu
@@ -160,7 +160,7 @@ def _user(settings: Cluster, user: User) -> Row:
         code(user.name),
         user.kind,
         code(user.namespace),
-        code(user.pool) if user.pool else _NONE,
+        ", then ".join(map(code, user.pools)) or _NONE,
         _takes(settings, user),
         span(user.least, user.most)
         + (f", {user.lasts}" if user.lasts else "")
@@ -176,7 +176,7 @@ def _takes(settings: Cluster, user: User) -> str:
     if user.kind == MACHINES:
         return "<br>".join(f"{_gpus(machine)}, a whole {code(machine.name)}" for machine in settings.runners[user.name].machines)
     if user.gpus:
-        return _units(user.gpus, settings.pools[user.pool].resource)
+        return _units(user.gpus, settings.pools[user.pools[0]].resource)
     devices = _codes(volume["hostPath"]["path"] for volume in user.spec["volumes"] if "hostPath" in volume)
     node = _codes(f"{key}={value}" for key, value in user.spec["nodeSelector"].items())
     return f"no GPU, but the device {devices} of a node with {node}"
@@ -185,9 +185,9 @@ def _takes(settings: Cluster, user: User) -> str:
 def _held(settings: Cluster, user: User) -> str:
     if user.ask is None or not user.gpus:
         return _NONE
-    host = pool_host(settings, user.pool)
-    found = [fit(user.ask, machine, host) for machine in host.machines]
-    return "<br>".join(map(text, holds(host, found)))
+    hosts = [pool_host(settings, pool) for pool in user.pools]
+    rows = (row for host in hosts for row in holds(host, [fit(user.ask, machine, host) for machine in host.machines]))
+    return "<br>".join(map(text, dict.fromkeys(rows)))
 
 
 def _teams(settings: Cluster) -> Iterator[Row]:
@@ -211,7 +211,7 @@ def _set(fleet: Fleet, settings: Cluster, name: str) -> Row:
         _codes((name, *runner.labels)),
         code(fleet.group_of(runner)),
         span(runner.span.min, runner.span.max),
-        runner.called if isinstance(runner, MachineRunner) else f"pods of pool {code(runner.ordered[0])}",
+        runner.called if isinstance(runner, MachineRunner) else f"pods of pool {', then '.join(map(code, runner.ordered))}",
     )
 
 

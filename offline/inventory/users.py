@@ -33,10 +33,10 @@ MACHINES = "runner set of machines"
 class User:
     """One runner set, workload or job: `least` to `most` pods with the pod spec `spec`, as the program deploys them.
 
-    `level` is the Pod Security Standard of the namespace. `pool` is the GPU pool of the pods, "" if they are bound to
-    none. `ask` is what one pod requests; launchers have none. `lasts` is "always" or "once", "" for runners. `queue` is the Kueue
-    queue of a job, "" if it has none. `claims` has the size, class and access mode of the volume claims that the pods may
-    mount, by name.
+    `level` is the Pod Security Standard of the namespace. `pools` are the GPU pools of the pods, the first choice first, empty if
+    they are bound to none. `ask` is what one pod requests; launchers have none. `lasts` is "always" or "once", "" for runners.
+    `queue` is the Kueue queue of a job, "" if it has none. `claims` has the size, class and access mode of the volume claims that
+    the pods may mount, by name.
     """
 
     name: str
@@ -46,7 +46,7 @@ class User:
     spec: Mapping[str, Any]
     least: int
     most: int
-    pool: str = ""
+    pools: tuple[str, ...] = ()
     ask: Ask | None = None
     lasts: str = ""
     queue: str = ""
@@ -91,7 +91,7 @@ def _runner_sets(settings: Cluster, charts: Mapping[str, Chart]) -> Iterator[Use
         spec, span = charts[name].values["template"]["spec"], runner.span
         where = (charts[name].namespace, charts[name].pod_security, spec, span.min, span.max)
         if isinstance(runner, PodRunner):
-            yield User(name, "runner set", *where, runner.ordered[0], runner)
+            yield User(name, "runner set", *where, runner.ordered, runner)
         else:
             yield User(name, MACHINES, *where)
 
@@ -110,7 +110,7 @@ def _workloads(settings: Cluster) -> Iterator[User]:
             made["spec"]["template"]["spec"],
             pods,
             pods,
-            pool=(workload.pool or "") if isinstance(workload, PoolWorkload | CoralWorkload) else "",
+            pools=(workload.pool,) if isinstance(workload, PoolWorkload | CoralWorkload) and workload.pool else (),
             ask=Asked(
                 workload.units if isinstance(workload, PoolWorkload) else 0, workload.cpu, workload.memory, workload.scratch
             ),
@@ -126,7 +126,7 @@ def _placeholders(settings: Cluster) -> Iterator[User]:
         pod = pod_of(name, made)
         ask = pod.ask(settings.pools[name].resource) if pod is not None else None
         where = (PLACEHOLDER_NAMESPACE, level, spec, count, count)
-        yield User(f"{name}-placeholders", "placeholders", *where, pool=name, ask=ask, lasts="always")
+        yield User(f"{name}-placeholders", "placeholders", *where, pools=(name,), ask=ask, lasts="always")
 
 
 def _claim(spec: Mapping[str, Any]) -> str:
@@ -151,7 +151,7 @@ def _jobs(fleet: Fleet, cluster: str) -> Iterator[User]:
             made["spec"]["template"]["spec"],
             1,
             1,
-            pool=placed.chosen.pool,
+            pools=(placed.chosen.pool,),
             ask=placed.job.ask,
             lasts="once",
             queue=made["metadata"].get("labels", {}).get(QUEUE_LABEL, ""),

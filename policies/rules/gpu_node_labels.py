@@ -65,11 +65,11 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     declared = frozenset(key for pool in pools for key in pool.labels)
     # Most pods name their pool. Comparing those pairs first avoids comparing every pod with every pool of a large fleet.
     meant = _by_name((pool, (pool.labels.get(POOL_LABEL, ""),)) for pool in pools)
-    meaning = _by_name((pod, _pools_named(pod)) for pod in pods)
+    meaning = _by_name((pod, pod.asks.pools) for pod in pods)
     outside = Later()
     if not unread_pools:
         for pod in pods:
-            if not any(_lands(pod, pool, declared) for name in _pools_named(pod) for pool in meant.get(name, ())):
+            if not any(_lands(pod, pool, declared) for name in pod.asks.pools for pool in meant.get(name, ())):
                 for fault in _check_pod(pod, pools, declared):
                     if there := stack.may_be(pod.at.cluster):
                         outside.note(unseen(there, f"whether another pool of it suits {pod.at.resource.name}"))
@@ -88,11 +88,6 @@ def _by_name(named_by: Iterable[tuple[T, tuple[str, ...]]]) -> dict[str, list[T]
         for name in called:
             found.setdefault(name, []).append(each)
     return found
-
-
-def _pools_named(pod: _Pod) -> tuple[str, ...]:
-    """The pools that the pod's selector names."""
-    return next((ask.values for ask in pod.asks.selector if ask.key == POOL_LABEL), ())
 
 
 def _lands(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import CLUSTER_LABEL, VOCABULARY, Standing
+from fleet.facts.scheduling import CLUSTER_LABEL, POOL_LABEL, VOCABULARY, Standing
 
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, TALOS_NODE
 from .pods import NODE_TERMS
@@ -93,6 +93,12 @@ class Wanted:
         )
 
     @property
+    def pools(self) -> tuple[str, ...]:
+        """The pools that the selector names, or that the terms name together; none if the pod may run in pools of any name."""
+        named = [_pools(conditions) for conditions in ((self.selector,) if _pools(self.selector) else self.terms)]
+        return tuple(dict.fromkeys(pool for pools in named for pool in pools)) if all(named) else ()
+
+    @property
     def asks(self) -> tuple[Ask, ...]:
         """Every condition."""
         return (*self.selector, *(ask for term in self.terms for ask in term))
@@ -108,6 +114,10 @@ def wanted(spec: Any) -> Wanted:
             terms.append(tuple(_ask(expression) for _, expression in items(walk(term, "matchExpressions"), later)))
     later.settle()
     return Wanted(selector, tuple(terms))
+
+
+def _pools(asks: Iterable[Ask]) -> tuple[str, ...]:
+    return next((ask.values for ask in asks if ask.key == POOL_LABEL and ask.operator == "In"), ())
 
 
 def _ask(expression: Any) -> Ask:

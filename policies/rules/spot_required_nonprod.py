@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fleet.facts.hardware import RESERVED, SPOT
-from fleet.facts.scheduling import CAPACITY_LABEL, ROLE_LABEL
+from fleet.facts.scheduling import CAPACITY_LABEL, FALLBACK, ROLE_LABEL
 
 from . import schema
 from .capacity import CAPACITY_KEY, bought
@@ -32,8 +32,8 @@ from .read import Later, count, entries, keys, line, provided, shown, strings, t
 from .rule import Args, Rule, Section, Severity
 
 ROLES = ("burst",)
-KNOWN_ROLES = ("burst", "release")
-"""Roles that a pool of a stack file can have; a release pool's jobs must not be interrupted."""
+KNOWN_ROLES = ("burst", "release", FALLBACK)
+"""Roles of pools in a stack file. Jobs of a release pool must not be interrupted. `spot-with-fallback` judges fallback pools."""
 
 # Using capacity blocks and reservations costs nothing more, because they cost the same when they are not used.
 _EKS_CHEAP = ("SPOT", "CAPACITY_BLOCK")

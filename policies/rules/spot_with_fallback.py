@@ -1,20 +1,27 @@
-"""spot-with-fallback: if spot runs out, another pool with the same GPU can run the jobs.
+"""spot-with-fallback: if spot runs out, another pool with the same GPU can run the same jobs.
 
-Judged: EKS managed node groups, OKE node pools and Karpenter NodePools, by cluster. A spot GPU pool needs a *fallback*: another
-pool with the same GPU model that does not buy spot. A runner set names one pool, so the fallback has its own runner set, like a
-release pool. A fallback is small, and keeps no node while it is not needed. A pool of reserved capacity may be a fallback at any
-size, because it costs the same when it is not used. A pool that may buy both (by a Karpenter requirement, or an OKE placement
-without preemption) is its own fallback. On-demand base capacity of a spot group does not count as a fallback.
+Judged: EKS managed node groups, OKE node pools, Karpenter NodePools and ARC's runner sets, by cluster. A spot GPU pool needs a
+*fallback*: another pool with the same GPU model that does not buy spot. Each runner set whose runners may run in the spot pool
+must be able to run in such a pool, by its node selector or required node affinity. If no runner set uses the spot pool, any pool
+of the cluster with that GPU will do.
+
+A fallback is small, and keeps no node while it is not needed. A pool of reserved capacity may be a fallback at any size, because
+it costs the same when it is not used. A pool that may buy both (by a Karpenter requirement, or an OKE placement without
+preemption) is its own fallback. On-demand base capacity of a spot group does not count as a fallback.
+
+A pool with the role `fallback` must be behind a spot pool: each runner set that may run there can also run in a spot pool with
+that GPU, and there is such a set. In a cluster without a GPU runner set the rule does not judge the role, because the sets may be
+in another stack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fleet.facts.hardware import ON_DEMAND, SPOT, machines
-from fleet.facts.scheduling import GPU_RESOURCE
+from fleet.facts.scheduling import FALLBACK, GPU_RESOURCE, POOL_LABEL, ROLE_LABEL
 
 from . import schema
 from .capacity import bought
@@ -22,10 +29,13 @@ from .clusters import Clustered, cluster_of, named
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
 from .machine_types import choices
 from .node_groups import pooled
+from .node_labels import labels_of, wanted
 from .places import setting
+from .pods import takes_gpus
 from .pools import FAMILY_LABEL, gpu_sign, requirements
 from .read import Later, bound, entries, line, shown, text, walk, whole
 from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
+from .runner_sets import RUNNER_SETS, runner_sets
 from .sizes import LEAST, least, most
 
 MAX_FALLBACK = 1
@@ -37,20 +47,41 @@ _GPU_NAME = "karpenter.k8s.aws/instance-gpu-name"
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """A GPU pool: the capacity that it may buy, and its GPU models in lower case, empty if no property names them."""
+    """A GPU pool: the capacity that it may buy, and its GPU models in lower case, empty if no property names them.
+
+    `labels` are those of its nodes.
+    """
 
     at: Clustered
     buys: frozenset[str]
     models: frozenset[str]
+    labels: Mapping[str, str]
+
+    @property
+    def role(self) -> str:
+        """Its role label, "" without one."""
+        return self.labels.get(ROLE_LABEL, "")
 
     @property
     def name(self) -> str:
         """Its logical name, for messages."""
         return line(self.at.resource.name)
 
+    def suits(self, spot: _Pool) -> bool:
+        """Whether it is a pool of the same cluster and GPU that may buy something other than spot."""
+        return bool(self.buys - {SPOT}) and self.at.near(spot.at) and self.shares(spot)
+
     def shares(self, other: _Pool) -> bool:
         """Whether both may have the same GPU model."""
         return not self.models or not other.models or bool(self.models & other.models)
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """A runner set whose runners take GPUs, and the pools in which they may run."""
+
+    at: Clustered
+    pools: tuple[_Pool, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,46 +99,101 @@ class _Grade:
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     limit = bound(stack.config, "maxFallback", MAX_FALLBACK)
-    found = [_read(resource, later) for resource in pooled(stack.of(POOLS))]
+    unlabeled, unread_sets, outside = Later(), Later(), Later()
+    found = [_read(resource, later, unlabeled) for resource in pooled(stack.of(POOLS))]
     pools = [pool for pool in found if pool is not None]
+    spots, behind = [pool for pool in pools if pool.buys == {SPOT}], [pool for pool in pools if pool.role == FALLBACK]
+    sets = list(_sets(stack, pools, unread_sets)) if spots or behind or unlabeled else []
+    if sets and unlabeled:
+        # Any set may run in a pool with an unknown label.
+        unlabeled.settle()
     graded = {each.at.resource.urn: _graded(each, limit) for each in pools if each.buys - {SPOT}}
-    reported: set[tuple[str, str]] = set()
-    outside = Later()
-    for spot in pools:
-        if spot.buys != {SPOT}:
-            continue
-        others = [each for each in pools if each.buys - {SPOT} and each.at.near(spot.at) and each.shares(spot)]
-        grades = [graded[each.at.resource.urn] for each in others]
-        if any(grade.good for grade in grades):
-            continue
-        unread = Later()
-        for grade in grades:
-            unread.join(grade.unread)
-        later.join(unread)
-        if unread:
-            continue
-        if others:
-            subject = f"as the fallback of spot pool {spot.name}"
-            reported |= {(f"{value}: {subject} {rule}", others[0].at.resource.urn) for value, rule in grades[0].faults}
-        elif spot.at.cluster in stack.existing:
-            outside.note(unseen(spot.at.cluster, f"whether another pool of it has the GPU of {spot.name}"))
-        elif not later:
-            # A pool with an unknown value may be the fallback.
-            yield _missing(spot), spot.at.resource.urn
+    reported: dict[tuple[str, str], None] = {}
+    for spot in spots:
+        for user in _users(spot, sets):
+            others = [each for each in (user.pools if user is not None else pools) if each.suits(spot)]
+            grades = [graded[each.at.resource.urn] for each in others]
+            if any(grade.good for grade in grades):
+                continue
+            unread = Later()
+            for grade in grades:
+                unread.join(grade.unread)
+            later.join(unread)
+            if unread:
+                continue
+            if others:
+                subject = f"as the fallback of spot pool {spot.name}"
+                reported |= {(f"{value}: {subject} {rule}", others[0].at.resource.urn): None for value, rule in grades[0].faults}
+            elif spot.at.cluster in stack.existing:
+                outside.note(unseen(spot.at.cluster, f"whether another pool of it has the GPU of {spot.name}"))
+            elif not later:
+                # A pool with an unknown value may be the fallback.
+                yield _missing(spot, user), (spot if user is None else user).at.resource.urn
     if not later:
         yield from sorted(reported)
+        yield from _not_behind(behind, sets, certain=not unread_sets)
+    later.join(unread_sets)
     outside.settle()
 
 
-def _read(resource: PolicyResource, later: Later) -> _Pool | None:
-    """The GPU pool; None for other pools, and if an unknown value decides."""
+def _users(pool: _Pool, sets: Iterable[_Set]) -> list[_Set | None]:
+    """The runner sets that may run in a pool; [None] if there is none."""
+    return [each for each in sets if pool in each.pools] or [None]
+
+
+def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) -> Iterator[Violation]:
+    """The pools with the role fallback that no set names behind a spot pool, or that a set names without one.
+
+    Without `certain` some sets are not known.
+    """
+    for pool in pools:
+        users = [each for each in sets if pool in each.pools]
+        alone = [each for each in users if not any(pool.suits(other) and other.buys == {SPOT} for other in each.pools)]
+        if alone or (certain and not users and any(each.at.near(pool.at) for each in sets)):
+            who = (
+                f"runner set {line(alone[0].at.resource.name)} can run in it and in no spot pool"
+                if alone
+                else "no runner set can run in it"
+            )
+            yield (
+                f"{ROLE_LABEL} is {FALLBACK}, and {who}: such a pool is only for jobs that find no spot capacity; let the set "
+                "run in a spot pool with that GPU too, or give the pool another role",
+                pool.at.resource.urn,
+            )
+
+
+def _sets(stack: Stack, pools: Sequence[_Pool], later: Later) -> Iterator[_Set]:
+    """The runner sets whose runners take GPUs. `later` collects unknown values that may hide one."""
+    declared = frozenset(key for pool in pools for key in pool.labels)
+    by_name: dict[str, list[_Pool]] = {}
+    for pool in pools:
+        by_name.setdefault(pool.labels.get(POOL_LABEL, ""), []).append(pool)
+    for found in runner_sets(stack.of(RUNNER_SETS), later):
+        unread = Later()
+        with unread:
+            pod = found.pod(unread)
+            if pod is None or not takes_gpus(pod, unread):
+                later.join(unread)
+                continue
+            at, asks = Clustered(found.resource, cluster_of(found.resource)), wanted(pod.spec)
+            meant = [pool for name in asks.pools for pool in by_name.get(name, ())] if asks.pools else pools
+            yield _Set(at, tuple(pool for pool in meant if pool.at.near(at) and asks.admits(pool.labels, declared)))
+        later.join(unread)
+
+
+def _read(resource: PolicyResource, later: Later, unlabeled: Later) -> _Pool | None:
+    """The GPU pool; None for other pools, and if an unknown value decides. `unlabeled` collects unknown labels."""
     unread, unsigned = Later(), Later()
     token, props = resource.resource_type, resource.props
     if not gpu_sign(token, props, unsigned):
         later.join(unsigned)
         return None
+    labels: Mapping[str, str] = {}
+    with unlabeled:
+        labels = labels_of(token, props)
     with unread:
-        pool = _Pool(Clustered(resource, cluster_of(resource)), bought(token, props), frozenset(_models(token, props, unread)))
+        at = Clustered(resource, cluster_of(resource))
+        pool = _Pool(at, bought(token, props), frozenset(_models(token, props, unread)), labels)
         if not unread:
             return pool
     later.join(unread)
@@ -161,11 +247,17 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
             )
 
 
-def _missing(spot: _Pool) -> str:
+def _missing(spot: _Pool, user: _Set | None) -> str:
     what = ", ".join(line(each.upper()) for each in sorted(spot.models)[:_NAMES]) or "GPUs of its launch template"
+    where = f"spot pool {spot.name} ({what})"
+    if user is None:
+        return (
+            f"{where} has no fallback in {named(spot.at.cluster)}: its jobs wait if spot runs out; add an on-demand pool with "
+            "that GPU, with a minimum of 0, and let its runner sets run there too"
+        )
     return (
-        f"spot pool {spot.name} ({what}) has no fallback in {named(spot.at.cluster)}: its jobs wait if spot runs out; add an "
-        "on-demand pool with that GPU, with a minimum of 0, and a runner set for it"
+        f"its runners can run in {where}, and in no other pool with that GPU: their jobs wait if spot runs out; name an "
+        "on-demand pool behind the spot pool"
     )
 
 
@@ -174,15 +266,15 @@ RULE = StackRule(
     order=(Section.COST, 20),
     title="Spot GPU pools have a fallback",
     severity=Severity.MEDIUM,
-    types=POOLS | {OKE_CLUSTER},
-    levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
+    types=POOLS | {OKE_CLUSTER} | RUNNER_SETS,
+    levels={"dev": "disabled", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     config={
         "maxFallback": schema.integer(
             MAX_FALLBACK, "The most nodes that the on-demand fallback of a spot GPU pool may have.", maximum=1000
         )
     },
-    rationale="Spot capacity of a GPU can run out for hours. A small on-demand pool runs the jobs that cannot wait.",
+    rationale="Spot capacity of a GPU can run out for hours. A small on-demand pool that the same runner sets use runs the jobs.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",
-    fix="For each spot GPU pool, add an on-demand pool with the same GPU, a minimum of 0 and a small maximum.",
+    fix="Add a small on-demand pool with the same GPU and a minimum of 0, and name it behind the spot pool: pools: [spot, it].",
     check=_check,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from fleet.charts.cluster_autoscaler import PRIORITIES
 from offline.record import Recording, Resource
-from tests.builders import ACCEPTED, cluster, existing_eks, gitops, oke_pool, pool, runner
+from tests.builders import cluster, existing_eks, gitops, oke_pool, oke_runner, pool, runner
 from tests.components import oke
 from tests.components.recorded import RELEASE, named, of_type, recorded
 from tests.components.test_existing_clusters import build
@@ -16,12 +16,7 @@ CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 POOLS = {"t4": pool(), "spot": pool(capacity="spot")}
 
 
-def over(*pools: str, **more: Any) -> dict[str, Any]:
-    """A runner class over several pools."""
-    return {key: value for key, value in runner().items() if key != "pool"} | {"pools": list(pools)} | more
-
-
-ORDERED: dict[str, Any] = {"pools": POOLS, "runners": {"gpu-t4": over("spot", "t4")}}
+ORDERED: dict[str, Any] = {"pools": POOLS, "runners": {"gpu-t4": runner(pools=["spot", "t4"])}}
 
 
 def maps(recording: Recording) -> list[Resource]:
@@ -71,7 +66,7 @@ def test_no_stack_gets_one_without_an_order() -> None:
 def test_oke_knows_its_pools_by_ocids_that_are_known_late() -> None:
     changes: dict[str, Any] = {
         "pools": {"a10": oke_pool(), "spot": oke_pool()},
-        "runners": {"oci-a10": over("spot", "a10", **ACCEPTED)},
+        "runners": {"oci-a10": oke_runner(pools=["spot", "a10"])},
     }
     (later,) = maps(oke.made(**changes))
     assert read(later.inputs["data"]["priorities"]) == {

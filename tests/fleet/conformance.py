@@ -272,7 +272,13 @@ def pods_of(name: str, pools: frozenset[str], spec: Mapping[str, Any]) -> Pods:
         for name in container.get("resources", {}).get("limits", {})
         if is_gpu_resource(name)
     }
-    return Pods(name, pools, _tolerations(spec.get("tolerations", [])), spec.get("nodeSelector", {}), resources=frozenset(asked))
+    required = spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    expressions: tuple[Mapping[str, Any], ...] = ()
+    if required is not None:
+        (term,) = required["nodeSelectorTerms"]
+        expressions = tuple(term["matchExpressions"])
+    tolerations, selector = _tolerations(spec.get("tolerations", [])), spec.get("nodeSelector", {})
+    return Pods(name, pools, tolerations, selector, expressions, resources=frozenset(asked))
 
 
 def physical(stack: str, cluster: str) -> str:
@@ -311,10 +317,11 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     for name, runner in settings.runners.items():
         group = fleet.group_of(runner)
         if isinstance(runner, PodRunner):
-            pool = settings.pools[runner.ordered[0]]
-            tolerations = pool.tolerations(profile)
+            pools = [settings.pools[each] for each in runner.ordered]
+            pool, selectors = pools[0], [held.node_selector(each) for each, held in zip(runner.ordered, pools, strict=True)]
+            tolerations = tuple(dict.fromkeys(each for held in pools for each in held.tolerations(profile)))
             more = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": place_in(settings)}
-            more |= {"runtime_class": target.runtime_class(settings), "selector": pool.node_selector(runner.ordered[0])}
+            more |= {"runtime_class": target.runtime_class(settings), "selectors": selectors}
             more["usd_per_hour"] = runner_price(settings, runner)
             found.append(runner_set(name, runner, url, group, tolerations, **more))
         elif isinstance(runner, MachineRunner):
@@ -368,7 +375,7 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         yield pods_of("autoscaler", system, _addon_spec(settings))
     for name, runner in settings.runners.items():
         values = made[name].values
-        pools = frozenset({runner.ordered[0]}) if isinstance(runner, PodRunner) else system
+        pools = frozenset(runner.ordered) if isinstance(runner, PodRunner) else system
         what = "runner" if isinstance(runner, PodRunner) else "launcher"
         yield pods_of(f"{what} {name}", pools, values["template"]["spec"])
         yield pods_of(f"listener of {name}", system, values["listenerTemplate"]["spec"])

@@ -209,6 +209,31 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "puts t4 before t4-more, gpu-c puts t4-more before t4-spot; use one order",
         '["t4-more", "t4-spot"]',
     ),
+    "fallback-spot": (
+        "gpu-ci:clusters.usw2.pools.t4-ondemand.capacity",
+        "a fallback pool runs jobs while spot has no capacity, so it must not be spot; use on-demand",
+        '"spot"',
+    ),
+    "fallback-first": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.pools.0",
+        "a pool with role fallback is only used when spot has no capacity; write a spot pool before it, or give it another role",
+        '"t4-ondemand"',
+    ),
+    "fallback-alone": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.pool",
+        "a pool with role fallback is only used when spot has no capacity; write a spot pool before it, or give it another role",
+        '"t4-ondemand"',
+    ),
+    "fallback-behind-on-demand": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.pools.1",
+        "a pool with role fallback is only used when spot has no capacity; write a spot pool before it, or give it another role",
+        '"t4-ondemand"',
+    ),
+    "fallback-unused": (
+        "gpu-ci:clusters.usw2.pools.t4-ondemand.role",
+        "no runner class names this fallback pool; write it behind a spot pool in pools of a class, or remove it",
+        '"fallback"',
+    ),
     "missing-provider": (
         "gpu-ci:clusters.usw2.provider",
         "required key is missing; name one of: eks, oke, kubernetes, talos",
@@ -331,7 +356,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-role": (
         "gpu-ci:clusters.usw2.pools.t4.role",
-        "must be 'burst' or 'release'; correct it",
+        "must be 'burst', 'release' or 'fallback'; correct it",
         '"ci"',
     ),
     "unknown-nat": (

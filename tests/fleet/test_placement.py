@@ -251,9 +251,11 @@ def test_staging_can_be_placed_whole() -> None:
     placements = place(staging())
     assert [(found.cluster, found.runner_set, found.host.name) for found in placements] == [
         ("usw2", "gpu-t4", "t4-spot"),
+        ("usw2", "gpu-t4", "t4-ondemand"),
         ("usw2", "gpu-t4-release", "t4-release"),
     ]
-    assert [found.error for found in placements] == ["", ""]
+    assert [found.choice for found in placements] == [1, 2, 1]
+    assert [found.error for found in placements] == ["", "", ""]
     require(placements)
 
 
@@ -310,7 +312,7 @@ def test_a_pool_with_a_set_that_cannot_be_placed_is_left_to_that_error() -> None
 
 def test_staging_waits_beyond_its_nodes_and_says_so() -> None:
     assert list(overbooked(place(staging()))) == [
-        "usw2/t4-spot: 10 gpu-t4 runners need 10 nodes, the pool has at most 5: jobs beyond that wait"
+        "usw2/t4-spot + t4-ondemand: 10 gpu-t4 runners, and the pools hold at most 7 at the same time: jobs beyond that wait"
     ]
 
 

@@ -26,7 +26,7 @@ NAMES = ("t4", "t4-spot", "spot", "t4-spot-us-west-2a", "a-t4", "b-t4", "nodes",
 
 def over(*pools: str) -> dict[str, Any]:
     """A runner class over several pools."""
-    return {key: value for key, value in runner(scale={"max": 1}).items() if key != "pool"} | {"pools": list(pools)}
+    return runner(scale={"max": 1}, pools=list(pools))
 
 
 def best(text: str, groups: list[str]) -> list[str]:

@@ -223,12 +223,13 @@ def test_the_bill_of_staging_is_the_arithmetic_of_its_prices() -> None:
     gib = _unit("gp3-gb")
     expected = {
         "pool t4-spot": (0.0, 5 * _listed("g4dn.4xlarge"), True),
+        "pool t4-ondemand": (0.0, 2 * _listed("g4dn.2xlarge"), False),
         "pool t4-release": (0.0, 2 * _listed("g4dn.2xlarge"), False),
         "system pool": (2 * _listed("m6i.large"), 4 * _listed("m6i.large"), False),
         "control plane": (_unit("eks-control-plane"), _unit("eks-control-plane"), False),
         "NAT gateways": (_unit("nat-gateway"), _unit("nat-gateway"), False),
-        # 2 x 50 GiB of the system pool; 5 x 200 + 2 x 200 + 4 x 50 GiB
-        "disks": (100 * gib, 1600 * gib, False),
+        # 2 x 50 GiB of the system pool; 5 x 200 + 2 x 200 + 2 x 200 + 4 x 50 GiB
+        "disks": (100 * gib, 2000 * gib, False),
     }
     lines = {line.item: line for line in bill(staging(), AS_OF)}
     assert list(lines) == list(expected)
@@ -237,7 +238,7 @@ def test_the_bill_of_staging_is_the_arithmetic_of_its_prices() -> None:
         assert lines[item].worst.usd == pytest.approx(at_worst, abs=1e-9), item
         assert lines[item].worst.at_most is at_most, item
     idle, worst = total(lines.values())
-    assert (str(idle), str(worst)) == ("0.348", "≤8.228"), "at the prices of 2026-07-20"
+    assert (str(idle), str(worst)) == ("0.348", "≤9.776"), "at the prices of 2026-07-20"
 
 
 def _fleet(**changes: object) -> Fleet:
@@ -435,8 +436,9 @@ def test_a_runner_that_fits_nowhere_has_no_price() -> None:
 
 
 def test_the_runner_hours_of_staging() -> None:
-    spot, release = (runner_hour(found, OREGON) for found in place(staging()))
+    spot, fallback, release = (runner_hour(found, OREGON) for found in place(staging()))
     assert list(map(str, spot)) == ["≤0.752", "≤1.204"]
+    assert list(map(str, fallback)) == ["0.752", "0.752"]
     assert list(map(str, release)) == ["0.752", "0.752"]
 
 
@@ -445,14 +447,16 @@ def test_the_bill_of_prod_is_the_arithmetic_of_its_prices() -> None:
     gib, gb = 0.08 / 730, (0.025 + 10 * 0.0017) / 730
     expected = {
         ("use1", "pool t4-spot"): (0, 10 * 1.204),
+        ("use1", "pool t4-ondemand"): (0, 4 * 0.752),
         ("use1", "pool t4-release"): (0, 4 * 0.752),
         ("use1", "pool a10g-spot"): (0, 8 * 1.624),
+        ("use1", "pool a10g-ondemand"): (0, 2 * 1.212),
         ("use1", "pool a10g-release"): (0, 2 * 1.212),
         ("use1", "system pool"): (2 * 0.096, 4 * 0.096),
         ("use1", "control plane"): (0.1, 0.1),
         ("use1", "NAT gateways"): (3 * 0.045, 3 * 0.045),
-        # 2 x 50 GiB; 10 + 4 + 8 + 2 nodes of 200, 4 x 50
-        ("use1", "disks"): (100 * gib, (24 * 200 + 200) * gib),
+        # 2 x 50 GiB; 10 + 4 + 4 + 8 + 2 + 2 nodes of 200, 4 x 50
+        ("use1", "disks"): (100 * gib, (30 * 200 + 200) * gib),
         # Nothing in it, or 500 GB in the folder of each of two namespaces.
         ("use1", "cache models"): (0, 2 * 500 * 0.30 / 730),
         ("sjc", "pool a10"): (0, 4 * 2.0),

@@ -1,4 +1,4 @@
-"""spot-with-fallback: which pool is a twin, in which cluster, how great, and when a pool is its own."""
+"""spot-with-fallback: which pool is a fallback, in which cluster, for which runners, how large, and when a pool is its own."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from typing import Any
 
 import pytest
 
-from fleet.facts.scheduling import POOL_LABEL
+from fleet.facts.scheduling import FALLBACK, POOL_LABEL, ROLE_LABEL, node_choice
 from policies.rules.spot_with_fallback import RULE
 from tests.policies.cases import Member, StackCase
-from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, judge_stack
+from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, judge_stack, urn
 from tests.policies.pool_fixtures import (
     EKS,
     GPU,
     KARPENTER,
     MOST,
     NODE_POOL,
+    RELEASE,
     RELEASES,
     REQUIREMENTS,
     RESERVED,
+    RUNNER,
+    RUNNER_SET,
+    RUNNER_SET_PATCH,
     SPOT,
     SYSTEM,
     V100,
@@ -26,12 +30,15 @@ from tests.policies.pool_fixtures import (
     karpenter,
     oke,
     oke_cluster,
+    runner_set,
+    scale_set,
     with_values,
 )
 from tests.policies.suite import Suite
 
 BURST = Member(EKS, "burst", SPOT)
 TWIN = Member(EKS, "release", RELEASES)
+SETS = (RELEASE, RUNNER_SET, RUNNER_SET_PATCH)
 MAX = ("scalingConfig", "maxSize")
 ONLY_SPOT = with_values(0, "spot")
 ON_DEMAND = with_values(0, "on-demand")
@@ -40,7 +47,20 @@ ON_DEMAND = with_values(0, "on-demand")
 def missing(name: str, gpus: str = "T4", cluster: str = "cluster usw2") -> str:
     return (
         f"spot pool {name} ({gpus}) has no fallback in {cluster}: its jobs wait if spot runs out; add an on-demand pool "
-        "with that GPU, with a minimum of 0, and a runner set for it"
+        "with that GPU, with a minimum of 0, and let its runner sets run there too"
+    )
+
+
+LONELY = (
+    "its runners can run in spot pool burst (T4), and in no other pool with that GPU: their jobs wait if spot runs out; name an "
+    "on-demand pool behind the spot pool"
+)
+
+
+def not_behind(who: str) -> str:
+    return (
+        f"gpu-ci/role is fallback, and {who}: such a pool is only for jobs that find no spot capacity; let the set run in a spot "
+        "pool with that GPU too, or give the pool another role"
     )
 
 
@@ -52,6 +72,15 @@ def great(path: str, value: str, spot: str = "burst", limit: int = 1) -> str:
 
 def keeps(path: str, value: str, spot: str = "burst") -> str:
     return f"{path} is {value}: as the fallback of spot pool {spot} it keeps no node until one is needed; write 0"
+
+
+def naming(*pools: str, token: str = RELEASE, cluster: str = "usw2", **spec: Any) -> Member:
+    """A runner set of GPU runners that names these pools in order."""
+    pod = RUNNER | {"nodeSelector": {}} | node_choice([{POOL_LABEL: pool} for pool in pools]) | spec
+    return Member(token, "gpu-t4", scale_set(pod) if token == RELEASE else runner_set(pod), {"clusterIdentifier": cluster})
+
+
+BEHIND = Member(EKS, "ondemand", changed(changed(RELEASES, "labels", POOL_LABEL, "t4-ondemand"), "labels", ROLE_LABEL, FALLBACK))
 
 
 def messages(*members: Member, **config: Any) -> tuple[str, ...]:
@@ -181,6 +210,62 @@ def test_an_unknown_pool_may_be_the_fallback_or_need_one() -> None:
     assert judge_stack(RULE, [BURST, TWIN, other]) == CLEAN, "one good fallback is enough"
 
 
+def test_a_pool_that_the_jobs_of_a_spot_pool_cannot_reach_is_no_fallback() -> None:
+    other = Member(RELEASE, "gpu-t4-release", scale_set(RUNNER | {"nodeSelector": {POOL_LABEL: "t4-release"}}))
+    assert messages(BURST, TWIN, naming("t4"), other) == (LONELY,)
+    assert messages(BURST, TWIN, naming("t4", "t4-release"), other) == ()
+
+
+def test_each_runner_set_of_a_spot_pool_needs_the_fallback() -> None:
+    second = Member(RELEASE, "second", scale_set(RUNNER), {"clusterIdentifier": "usw2"})
+    verdict = judge_stack(RULE, [BURST, TWIN, naming("t4", "t4-release"), second])
+    assert verdict.messages == (LONELY,)
+    assert verdict.urns == (urn(RELEASE, "second"),)
+
+
+def test_preferences_reach_no_fallback_because_the_autoscaler_does_not_read_them() -> None:
+    wish = {"weight": 1, "preference": {"matchExpressions": [{"key": POOL_LABEL, "operator": "In", "values": ["t4-release"]}]}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+    assert messages(BURST, TWIN, naming("t4", affinity=affinity)) == (LONELY,)
+
+
+def test_a_runner_that_names_no_pool_reaches_every_pool_of_its_cluster() -> None:
+    anywhere = naming(nodeSelector={"nvidia.com/gpu.product": "Tesla-T4"})
+    assert messages(BURST, TWIN, anywhere) == ()
+    assert messages(BURST, anywhere) == (LONELY,)
+
+
+def test_a_reachable_pool_with_another_gpu_is_no_fallback() -> None:
+    assert messages(BURST, twin(instanceTypes=["g5.xlarge"]), naming("t4", "t4-release")) == (LONELY,)
+
+
+def test_runner_sets_of_another_cluster_and_pods_without_gpus_are_left_out() -> None:
+    assert messages(BURST, TWIN, naming("t4", cluster="use1")) == ()
+    assert messages(BURST, TWIN, naming("t4", containers=[{"name": "runner"}])) == ()
+
+
+def test_a_pool_of_role_fallback_is_admitted_only_behind_a_spot_pool() -> None:
+    assert messages(BURST, BEHIND, naming("t4", "t4-ondemand")) == ()
+    alone = "runner set gpu-t4 can run in it and in no spot pool"
+    assert messages(BEHIND, naming("t4-ondemand")) == (not_behind(alone),)
+    assert messages(BEHIND, TWIN, naming("t4-release", "t4-ondemand")) == (not_behind(alone),)
+    assert messages(BURST, BEHIND, TWIN, naming("t4", "t4-release")) == (not_behind("no runner set can run in it"),)
+
+
+def test_without_a_runner_set_in_the_stack_the_role_is_not_judged() -> None:
+    assert messages(BURST, BEHIND) == ()
+    assert messages(BEHIND, naming("t4", cluster="use1")) == ()
+
+
+def test_an_unknown_label_or_runner_set_may_hide_a_fault() -> None:
+    hidden = Member(EKS, "ondemand", changed(BEHIND.props, "labels", POOL_LABEL, UNKNOWN))
+    assert judge_stack(RULE, [BURST, hidden]) == CLEAN, "no set is in the stack, so labels do not matter"
+    assert judge_stack(RULE, [BURST, hidden, naming("t4", "t4-ondemand")]).unknown
+    unread = naming("t4", affinity=UNKNOWN)
+    assert judge_stack(RULE, [BURST, TWIN, unread]).unknown
+    assert judge_stack(RULE, [TWIN, unread]) == CLEAN, "there is no spot pool"
+
+
 SUITE = Suite(
     RULE,
     passing=(
@@ -189,6 +274,7 @@ SUITE = Suite(
         StackCase((BURST, Member(EKS, "reserved", RESERVED))),
         StackCase((oke_cluster(), oke("v100", V100), oke("release", V100_RELEASES))),
         StackCase((karpenter("a10g", NODE_POOL),)),
+        *(StackCase((BURST, BEHIND, naming("t4", "t4-ondemand", token=token))) for token in SETS),
     ),
     violating=(
         StackCase((BURST,), {missing("burst"): "burst"}),
@@ -200,5 +286,10 @@ SUITE = Suite(
         ),
         StackCase((oke_cluster(), oke("v100", V100)), {missing("v100", "V100", "cluster gpu-ci-iad"): "v100"}),
         StackCase((karpenter("a10g", ONLY_SPOT),), {missing("a10g", "A10G"): "a10g"}),
+        *(StackCase((BURST, TWIN, naming("t4", token=token)), {LONELY: "gpu-t4"}) for token in SETS),
+        StackCase(
+            (BEHIND, TWIN, naming("t4-ondemand")),
+            {not_behind("runner set gpu-t4 can run in it and in no spot pool"): "ondemand"},
+        ),
     ),
 )

@@ -10,6 +10,7 @@ from fleet.providers.cache_bill import cache_lines
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.ecr import KEPT_IMAGES
 from fleet.providers.eks.support import billed
+from fleet.providers.worst import most_nodes, pool_line
 from fleet.settings.model import memory_text
 
 SNAPSHOT = "ebs-snapshot-gb"
@@ -23,14 +24,14 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
     faster disk costs extra on each node.
     """
     region = cluster.region
+    most = most_nodes(cluster, lambda pool: {"gp3-gb": pool.disk / 1024, **pool.root_disk.extra})
     disks: list[tuple[int, int, int]] = []
     for pool_name, pool in cluster.pools.items():
-        least_nodes, most_nodes = pool.paid_nodes
-        yield nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, least_nodes, most_nodes)
+        yield pool_line(name, pool_name, pool, region, most[pool_name])
         waiting, most_waiting = cluster.warm_machines(pool)
         if pool.warm is not None and pool.warm.state == "running":
             yield nodes(name, f"warm pool {pool_name}", pool.instance_types, region, pool.capacity, waiting, most_waiting)
-        disks.append((pool.idle_nodes + waiting, pool.nodes.max + most_waiting, pool.disk))
+        disks.append((pool.idle_nodes + waiting, min(pool.nodes.max, most[pool_name]) + most_waiting, pool.disk))
     if isinstance(cluster, EksCluster):
         system = cluster.system
         yield nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max)
@@ -43,9 +44,9 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
             yield units(name, "registry key", "KMS, with two rotations at worst", "kms-key", region, 1, 3)
             if registry.runner_image is not None and (size := registry.runner_image.size_gb) is not None:
                 yield units(name, "registry images", "of runners, GB", "ecr-gb", region, size, size * KEPT_IMAGES)
-    least = sum(least * disk for least, _, disk in disks) / 1024
-    most = sum(most * disk for _, most, disk in disks) / 1024
-    yield units(name, "disks", "gp3, GiB", "gp3-gb", region, least, most)
+    least_gib = sum(least * disk for least, _, disk in disks) / 1024
+    most_gib = sum(most * disk for _, most, disk in disks) / 1024
+    yield units(name, "disks", "gp3, GiB", "gp3-gb", region, least_gib, most_gib)
     for pool_name, pool in cluster.pools.items():
         if extra := pool.root_disk.extra:
             waiting, most_waiting = cluster.warm_machines(pool)
@@ -56,7 +57,7 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
                 extra,
                 region,
                 pool.idle_nodes + waiting,
-                pool.nodes.max + most_waiting,
+                min(pool.nodes.max, most[pool_name]) + most_waiting,
             )
     yield from cache_lines(name, cluster)
     for ami_name, ami in cluster.amis.items():

@@ -9,6 +9,7 @@ from fleet.facts.pricing import Line, bundle, nodes, units
 from fleet.providers.cache_bill import cache_lines
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.nodes import FLEX_SHAPE
+from fleet.providers.worst import most_nodes, pool_line
 
 
 def oke_bill(name: str, cluster: OkePools, _day: date) -> Iterator[Line]:
@@ -17,11 +18,11 @@ def oke_bill(name: str, cluster: OkePools, _day: date) -> Iterator[Line]:
     Of a cluster that exists already the stack pays only the pools and their disks.
     """
     region = cluster.region
+    most_paid = most_nodes(cluster, lambda pool: {"oci-volume-gb": pool.disk / 1024})
     disks: list[tuple[int, int, int]] = []
     for pool_name, pool in cluster.pools.items():
-        least, most = pool.paid_nodes
-        yield nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, least, most)
-        disks.append((pool.idle_nodes, pool.nodes.max, pool.disk))
+        yield pool_line(name, pool_name, pool, region, most_paid[pool_name])
+        disks.append((pool.idle_nodes, min(pool.nodes.max, most_paid[pool_name]), pool.disk))
     for set_name, runner in cluster.machine_runners():
         least, most = runner.span.min, runner.span.max
         item = f"machines {set_name}"

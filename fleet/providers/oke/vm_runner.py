@@ -25,7 +25,6 @@ from fleet.providers.oke.ocid import (
 from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
 from fleet.settings.model import Duration, Model, Scale, matching, problem, require_once
-from fleet.settings.pool import Role
 from fleet.settings.runner import ImageReference, Runner
 
 _LEAST_LIFETIME, _MOST_LIFETIME = 600, 5 * 86_400
@@ -80,7 +79,7 @@ class MachineRunner(Runner):
     shapes: Annotated[tuple[Shape, ...], Field(min_length=1)]
     """Tried in this order."""
     capacity: Literal["on-demand", "spot"]
-    role: Role
+    role: Literal["burst", "release"]
     image: MachineImage | None = None
     disk: BootVolume = 400 * 1024
     toolkit: Annotated[str, _TOOLKIT] = versions.VM_TOOLKIT

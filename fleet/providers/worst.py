@@ -1,0 +1,71 @@
+"""The nodes of GPU pools in the worst hour, in which no runner counts in two pools.
+
+The autoscaler starts a node only for a pod that no node of its pools has room for. So when a node starts, at least one runner
+runs on every other node of the pools that the same runner sets use. Together such pools never have more nodes than these sets
+have runners, and the most expensive nodes count first. A pool that no other pool shares its sets with counts at its maximum.
+
+Other users start nodes without a runner: queues, workloads, jobs, placeholders, warm pools. Pools with such a user count at their
+maximum, and so do reservations. Jobs that the settings do not name can start nodes up to each pool's maximum too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fleet.facts import hardware
+from fleet.facts.pricing import Line, Money, nodes, quoted, span
+from fleet.settings.cluster import Cluster
+from fleet.settings.pool import Pool
+from fleet.settings.workloads import CoralWorkload, PoolWorkload
+
+Disk = Callable[[Any], Mapping[str, float]]
+"""The root disk of a pool's node, by units of the price table."""
+
+
+def most_nodes(cluster: Cluster, disk: Disk) -> dict[str, int]:
+    """The nodes of each pool that are paid for in the worst hour."""
+    most = {name: pool.paid_nodes[1] for name, pool in cluster.pools.items()}
+    for pools, runners in _sharing(cluster):
+        spare = max(runners - sum(pool.idle_nodes for pool in pools.values()), 0)
+        for name in sorted(pools, key=lambda name: _rank(_price(cluster, pools[name], disk)), reverse=True):
+            more = min(most[name] - pools[name].idle_nodes, spare)
+            most[name], spare = pools[name].idle_nodes + more, spare - more
+    return most
+
+
+def pool_line(cluster: str, name: str, pool: Pool, region: str, most: int) -> Line:
+    """The line of a pool's nodes with `most` of them in the worst hour."""
+    least, full = pool.paid_nodes
+    line = nodes(cluster, f"pool {name}", pool.instance_types, region, pool.capacity, least, most)
+    # The other nodes would need runners that already count, in this pool or in a more expensive one.
+    return line if most == full else replace(line, what=f"{line.what}, {most} of {full} nodes: its sets have no more runners")
+
+
+def _sharing(cluster: Cluster) -> Iterator[tuple[dict[str, Pool], int]]:
+    """The pools that only runners use, in groups with the same runner sets, and the most runners of these sets."""
+    if any(job.pool is None for job in cluster.jobs.values()):
+        return
+    others: frozenset[str | None] = frozenset(cluster.queues.pools if cluster.queues is not None else ())
+    others |= {each.pool for each in cluster.workloads.values() if isinstance(each, PoolWorkload | CoralWorkload)}
+    others |= {job.pool for job in cluster.jobs.values()}
+    groups: dict[frozenset[str], dict[str, Pool]] = {}
+    for name in sorted(cluster.runner_pools - others):
+        pool = cluster.pools[name]
+        if pool.reservation is None and not pool.placeholders and getattr(pool, "warm", None) is None:
+            groups.setdefault(frozenset(cluster.pod_sets(name)), {})[name] = pool
+    for sets, pools in groups.items():
+        if len(pools) > 1:
+            yield pools, sum(cluster.runners[name].span.max for name in sets)
+
+
+def _price(cluster: Cluster, pool: Pool, disk: Disk) -> Money:
+    """USD an hour of one node on its most expensive type, with its disk."""
+    _, dear = span(pool.price(machine.name, cluster.region) for machine in pool.machines)
+    parts = (quoted(hardware.unit_price(unit, cluster.region)).times(count) for unit, count in disk(pool).items())
+    return sum(parts, dear)
+
+
+def _rank(price: Money) -> tuple[int, float]:
+    return price.unknown, price.usd
