@@ -72,11 +72,11 @@ def _properties(fleet: Fleet, one: Set) -> dict[str, str]:
     runner = one.settings.with_image(one.runner)
     pools = [one.settings.pools[name] for name in one.pools]
     return {
-        "labels": ", ".join(sorted(map(str.lower, runner.labels))) or "none",
+        "label list": ", ".join(sorted(map(str.lower, runner.labels))) or "none",
         "group": fleet.group_of(runner),
         "GPU": ", ".join(sorted({machine.gpu.name for pool in pools for machine in pool.machines if machine.gpu})),
         "gpus": str(runner.gpus),
-        "sharing": ", ".join(sorted({pool.resource if pool.sharing is None else pool.sharing.unit for pool in pools})),
+        "sharing": ", ".join(sorted({"whole GPUs" if pool.sharing is None else pool.sharing.unit for pool in pools})),
         "cpu": f"{cpu_text(runner.cpu.request)} to {cpu_text(runner.cpu.limit)}",
         "memory": f"{memory_text(runner.memory.request)} to {memory_text(runner.memory.limit)}",
         "shm": memory_text(runner.shm),
@@ -125,7 +125,7 @@ def remarks(fleet: Fleet) -> Iterator[str]:
         yield (
             f"{' and '.join(each.called for each in sets)} have the same labels ({', '.join(least.runner.labels)}): GitHub "
             "documents no rule for which of them gets a job. Every assignment is acceptable, because the sets are equal and each "
-            f"cluster holds its scale.max. All jobs may go to {least.cluster}, so count on {least.runner.span.max} runners, not "
+            f"cluster holds its scale.max. All jobs may go to {least.cluster}, so the runners to count on are {least.runner.span.max}, not "
             f"{most}. A runner-hour costs {_price(*sets)} USD ({each_price})"
         )
 
