@@ -125,8 +125,8 @@ def remarks(fleet: Fleet) -> Iterator[str]:
         yield (
             f"{' and '.join(each.called for each in sets)} have the same labels ({', '.join(least.runner.labels)}): GitHub "
             "documents no rule for which of them gets a job. Every assignment is acceptable, because the sets are equal and each "
-            f"cluster holds its scale.max. All jobs may go to {least.cluster}, so the runners to count on are {least.runner.span.max}, not "
-            f"{most}. A runner-hour costs {_price(*sets)} USD ({each_price})"
+            f"cluster holds its scale.max. All jobs may go to {least.cluster}, so the runners to count on are "
+            f"{least.runner.span.max}, not {most}. A runner-hour costs {_price(*sets)} USD ({each_price})"
         )
 
 
