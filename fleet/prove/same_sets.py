@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from fleet.facts.pricing import range_text
+from fleet.facts.pricing import span
 from fleet.prove.placement import Host, fit, pool_hosts
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
@@ -132,12 +132,10 @@ def remarks(fleet: Fleet) -> Iterator[str]:
 
 def _price(*sets: Set) -> str:
     """USD an hour of a runner of any of the sets, over all pools of their orders."""
-    return (
-        range_text(
-            pool.price(machine.name, one.settings.region).times(one.runner.gpus / pool.units(machine))
-            for one in sets
-            for pool in (one.settings.pools[name] for name in one.pools)
-            for machine in pool.machines
-        )
-        or "unknown"
+    low, high = span(
+        pool.price(machine.name, one.settings.region).times(one.runner.gpus / pool.units(machine))
+        for one in sets
+        for pool in (one.settings.pools[name] for name in one.pools)
+        for machine in pool.machines
     )
+    return str(high) if low == high else f"{low} to {high}"
