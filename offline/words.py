@@ -98,7 +98,7 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
 
 def _stands(line: Line) -> bool:
     """Whether all GPU machines of a line are always paid for."""
-    return line.item.startswith(("pool ", "machines ")) and line.least == line.most
+    return line.item.startswith(("pool ", "machines ")) and line.least == line.most > 0
 
 
 def states(outcomes: Iterable[Outcome]) -> str:

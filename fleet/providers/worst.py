@@ -5,7 +5,8 @@ runs on every other node of the pools that the same runner sets use. Together su
 have runners, and the most expensive nodes count first. A pool that no other pool shares its sets with counts at its maximum.
 
 Other users start nodes without a runner: queues, workloads, jobs, placeholders, warm pools. Pools with such a user count at their
-maximum, and so do reservations. Jobs that the settings do not name can start nodes up to each pool's maximum too.
+maximum, and so do reservations. Two things are left out: jobs that the settings do not name, and the minutes in which a cloud
+replaces a node while the old one still runs. Both stay within each pool's maximum.
 """
 
 from __future__ import annotations
@@ -39,8 +40,7 @@ def pool_line(cluster: str, name: str, pool: Pool, region: str, most: int) -> Li
     """The line of a pool's nodes with `most` of them in the worst hour."""
     least, full = pool.paid_nodes
     line = nodes(cluster, f"pool {name}", pool.instance_types, region, pool.capacity, least, most)
-    # The other nodes would need runners that already count, in this pool or in a more expensive one.
-    return line if most == full else replace(line, what=f"{line.what}, {most} of {full} nodes: its sets have no more runners")
+    return line if most == full else replace(line, what=f"{line.what}, {most} of {full} nodes: no runner counts in two pools")
 
 
 def _sharing(cluster: Cluster) -> Iterator[tuple[dict[str, Pool], int]]:

@@ -21,9 +21,10 @@ from . import charts, schema
 from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, POD, RUNNER_SET
 from .nested import objects, passed_over, step
+from .node_labels import wanted
 from .places import setting
 from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
-from .read import Later, items, keys, label, line, shown, strings, text, true, walk, whole
+from .read import Later, items, keys, line, shown, strings, text, true, walk, whole
 from .releases import Release, releases
 from .rule import Args, Rule, Section, Severity
 
@@ -174,8 +175,8 @@ def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> It
         spec = walk(release.values, "template", "spec")
         unsure = Later()
         tainted = any(each.key for _, each in tolerations(spec, unsure))
-        pool = label(walk(spec, "nodeSelector", POOL_LABEL))
-        if pool in ("", SYSTEM_POOL) or not (tainted or unsure):
+        pools = wanted(spec).pools
+        if not pools or not {"", SYSTEM_POOL}.isdisjoint(pools) or not (tainted or unsure):
             yield (
                 f'{release.values_path}.{charts.MODE} is "{charts.DIND}": jobs are then root on their node, so they need their '
                 f"own tainted pool; set template.spec.nodeSelector[{shown(POOL_LABEL)}] and a toleration with a key"

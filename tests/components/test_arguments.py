@@ -13,6 +13,7 @@ from components.kubernetes.arc_runner_set import ArcRunnerSet
 from components.kubernetes.device_plugin_stack import DevicePluginStack
 from components.kubernetes.gpu_operator import GpuOperator
 from fleet.charts.device_plugin import device_plugin
+from fleet.facts.scheduling import node_choice
 from offline.record import Recording
 from offline.wire import Secret
 from tests.components.recorded import build_alone, named, of_type
@@ -88,6 +89,15 @@ def test_a_runner_set_takes_the_place_that_the_cluster_gives():
     assert secret.urn in release.dependencies
     kinds = {each.type.rpartition(":")[2] for each in found.resources}
     assert not kinds & {"Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "Secret"}
+
+
+def test_a_runner_set_with_several_kinds_of_nodes_requires_one_of_them():
+    selectors = [{"gpu": "t4"}, {"gpu": "l4"}]
+    pod = named(alone(ArcRunnerSet, SET | {"node_selectors": selectors}), "one-chart", RELEASE).inputs["values"]["template"][
+        "spec"
+    ]
+    assert pod["affinity"] == node_choice(selectors)["affinity"]
+    assert "nodeSelector" not in pod
 
 
 def test_the_apps_key_is_secret_even_if_the_program_passes_plain_text():

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet.facts.scheduling import is_gpu_resource, pool_selector
+from fleet.facts.scheduling import is_gpu_resource, node_choice, pool_selector
 from fleet.facts.versions import IMAGES, KUBERNETES, LAUNCHER_IMAGE, OPERATOR_DRIVER
 from fleet.jobs.stack import place_stack_job
 from fleet.loading.config import fleet_of
@@ -112,9 +112,12 @@ def holds(host: Host, fits: tuple[Fit, ...]) -> str:
 @pytest.mark.parametrize("stack", STACKS)
 def test_one_node_holds_what_placement_says(stack: str) -> None:
     page, fleet = page_of(stack), fleet_named(stack)
+    told: dict[tuple[str, str], dict[str, None]] = {}
     for found in placement.place(fleet):
-        told = holds(found.host, found.fits) if isinstance(found.runner, PodRunner) else "-"
-        assert everything(page, found.cluster).row(found.runner_set)[EVERYTHING] == told
+        rows = holds(found.host, found.fits).split("<br>") if isinstance(found.runner, PodRunner) else ["-"]
+        told.setdefault((found.cluster, found.runner_set), {}).update(dict.fromkeys(rows))
+    for (name, runner_set), lines in told.items():
+        assert everything(page, name).row(runner_set)[EVERYTHING] == "<br>".join(lines)
     for name, held in fleet.clusters_by_name():
         for job in held.jobs:
             chosen = place_stack_job(fleet, name, job).chosen
@@ -122,8 +125,8 @@ def test_one_node_holds_what_placement_says(stack: str) -> None:
         for workload, each in held.workloads.items():
             if isinstance(each, PoolWorkload):
                 asked, host = Asked(each.units, each.cpu, each.memory, each.scratch), pool_host(held, each.pool)
-                told = holds(host, tuple(fit(asked, machine, host) for machine in host.machines))
-                assert everything(page, name).row(workload)[EVERYTHING] == told
+                expected = holds(host, tuple(fit(asked, machine, host) for machine in host.machines))
+                assert everything(page, name).row(workload)[EVERYTHING] == expected
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -132,9 +135,9 @@ def test_what_a_set_asks_is_what_its_settings_say(stack: str) -> None:
     for name, set_name, runs in fleet_named(stack).runner_sets():
         row = everything(page, name).row(set_name)
         if isinstance(runs, PodRunner):
-            pool_settings = fleet_named(stack).clusters[name].pools[runs.pool]
+            pool_settings = fleet_named(stack).clusters[name].pools[runs.ordered[0]]
             assert row["takes"] == f"{runs.gpus} x `{pool_settings.resource}`"
-            assert row["pool"] == f"`{runs.pool}`"
+            assert row["pool"] == ", then ".join(f"`{each}`" for each in runs.ordered)
             assert row["disk"] == memory_text(runs.scratch)
         elif isinstance(runs, MachineRunner) and runs.machines[0].gpu is not None:
             assert row["takes"].startswith(f"{runs.machines[0].gpus} x {runs.machines[0].gpu.name}")
@@ -364,10 +367,14 @@ def test_every_pod_of_a_pool_selects_it() -> None:
         fleet = fleet_named(stack)
         for name, held in fleet.clusters_by_name():
             for user in users(fleet, name):
-                if user.pool and not isinstance(held.workloads.get(user.name), CoralWorkload):
-                    selector = held.pools[user.pool].node_selector(user.pool)
-                    assert held.provider == "kubernetes" or selector == pool_selector(user.pool)
-                    assert user.spec["nodeSelector"].items() >= selector.items()
+                if not user.pools or isinstance(held.workloads.get(user.name), CoralWorkload):
+                    continue
+                selectors = [held.pools[pool].node_selector(pool) for pool in user.pools]
+                assert held.provider == "kubernetes" or selectors == list(map(pool_selector, user.pools))
+                if len(selectors) > 1:
+                    assert user.spec["affinity"] == node_choice(selectors)["affinity"]
+                else:
+                    assert user.spec["nodeSelector"].items() >= selectors[0].items()
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -379,7 +386,7 @@ def test_what_a_pod_requests_is_what_its_manifest_requests(stack: str) -> None:
                 continue
             asked = user.container["resources"]
             units = {key: int(count) for key, count in asked["limits"].items() if is_gpu_resource(key)}
-            assert units == ({held.pools[user.pool].resource: user.gpus} if user.gpus else {})
+            assert units == ({held.pools[user.pools[0]].resource: user.gpus} if user.gpus else {})
             requests = {key: asked["requests"][key] for key in ("cpu", "memory", "ephemeral-storage")}
             assert requests == {
                 "cpu": cpu_text(user.ask.cpu.request),

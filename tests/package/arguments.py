@@ -94,6 +94,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         },
         {
             **RUNNERS,
+            "nodeSelectors": [{"gpu-ci/pool": "t4-spot"}, {"gpu-ci/pool": "t4-ondemand"}],
             "manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}, "data": {"a_key": "value"}}],
             "installChart": True,
             "gitops": GITOPS,
@@ -265,6 +266,8 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
         ({"cpu": {"request": "4"}}, "cpu.limit", "add it"),
         ({"githubUrl": "git@github.com:example"}, "githubUrl", "https://"),
         ({"closedNetworks": ["10.0.0.0/33"]}, "closedNetworks[0]", "CIDR"),
+        ({"nodeSelector": {"gpu": "t4"}, "nodeSelectors": [{"gpu": "l4"}]}, "nodeSelectors", "remove one of the two"),
+        ({"nodeSelectors": [{}]}, "nodeSelectors[0]", "at least 1"),
     ],
     "DevicePluginStack": [
         (

@@ -10,6 +10,7 @@ from fleet.charts.arc import arc_controller
 from fleet.charts.cluster_autoscaler import cluster_autoscaler
 from fleet.charts.device_plugin import device_plugin
 from fleet.charts.plugin_configs import plugin_configs
+from fleet.facts.scheduling import POOL_LABEL, node_choice
 from policies.rules.kinds import APPLICATION, RELEASE
 from policies.rules.runner_no_privileged import RULE
 from tests.builders import pool_of
@@ -178,6 +179,15 @@ def test_an_unknown_mode_may_be_docker() -> None:
         judge(RULE, RELEASE, DIND, EXEMPT, ("values", "template", "spec", "tolerations")).unknown
         == "values.template.spec.tolerations"
     )
+
+
+def test_privileged_docker_may_have_several_pools_of_its_own() -> None:
+    def over(*pools: str) -> Any:
+        pod = {key: value for key, value in GPU_POD.items() if key != "nodeSelector"}
+        return changed(DIND, "values", "template", "spec", pod | node_choice([{POOL_LABEL: pool} for pool in pools]))
+
+    assert judge(RULE, RELEASE, over("t4-spot", "t4-ondemand"), EXEMPT) == CLEAN
+    assert judge(RULE, RELEASE, over("t4-spot", "system"), EXEMPT) == said(SHARED)
 
 
 def test_a_container_named_dind_of_the_values_is_left_out_in_that_mode() -> None:

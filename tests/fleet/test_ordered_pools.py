@@ -1,0 +1,341 @@
+"""Runner classes with several pools: the pod, the placement in each pool, how many run at once, and the worst hour."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import kubernetes_validate
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fleet.charts.arc import place_in
+from fleet.facts.scheduling import POOL_LABEL, PREEMPTING_PRIORITY, RUNNER_PRIORITY, node_choice
+from fleet.loading.config import load
+from fleet.prove.bill import bill, runner_hour
+from fleet.prove.most_runners import most_runners
+from fleet.prove.placement import PlacementError, overbooked, place, require
+from fleet.providers.fleet import Fleet
+from fleet.providers.installed import pod_set, runner_price
+from fleet.providers.target import pool_target
+from fleet.providers.worst import most_nodes
+from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, oke_runner, pool, read_stack, runner
+from tests.day import AS_OF
+
+RESERVED = pool(
+    capacity="reserved", reservation={"id": "cr-01234567", "zone": "us-west-2a", "count": 1}, nodes={"min": 1, "max": 1}
+)
+SPOT = pool(capacity="spot", instanceTypes=["g4dn.2xlarge", "g4dn.4xlarge"], nodes={"max": 4})
+FALLBACK = pool(role="fallback", nodes={"max": 3})
+THREE = {"reserved": RESERVED, "spot": SPOT, "ondemand": FALLBACK}
+ORDER = ["reserved", "spot", "ondemand"]
+
+
+def _fleet(sets: Mapping[str, Any], pools: Mapping[str, Any] = THREE, **changes: Any) -> Fleet:
+    return load(config(clusters={"usw2": cluster(pools=dict(pools), runners=dict(sets), **changes)}))
+
+
+def _spec(fleet: Fleet, name: str = "gpu") -> dict[str, Any]:
+    settings = fleet.clusters["usw2"]
+    found: dict[str, Any] = pod_set(settings, name, settings.runners[name], fleet.github).values["template"]["spec"]
+    return found
+
+
+def _worst(fleet: Fleet) -> dict[str, int]:
+    return most_nodes(fleet.clusters["usw2"], lambda _: {})
+
+
+# -- the pod -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_class_with_one_pool_has_a_node_selector() -> None:
+    for choice in ({"pool": "spot"}, {"pools": ["spot"]}):
+        spec = _spec(_fleet({"gpu": runner(**choice)}, {"spot": SPOT}))
+        assert spec["nodeSelector"] == {POOL_LABEL: "spot"}
+        assert "affinity" not in spec
+
+
+def test_a_class_with_several_pools_requires_one_of_them_and_prefers_the_first() -> None:
+    spec = _spec(_fleet({"gpu": runner(pools=ORDER)}))
+    assert "nodeSelector" not in spec
+    affinity = spec["affinity"]["nodeAffinity"]
+    assert affinity["requiredDuringSchedulingIgnoredDuringExecution"] == {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": POOL_LABEL, "operator": "In", "values": ORDER}]}]
+    }
+    preferred = affinity["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert [(each["weight"], each["preference"]["matchExpressions"][0]["values"]) for each in preferred] == [
+        (100, ["reserved"]),
+        (51, ["spot"]),
+    ], "the last pool needs no preference"
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
+    kubernetes_validate.validate(pod, "1.33", strict=True)
+
+
+@given(st.integers(2, 60))
+def test_the_weights_fall_and_are_within_the_range_of_kubernetes(count: int) -> None:
+    made = node_choice([{POOL_LABEL: f"pool-{index}"} for index in range(count)])
+    weights = [each["weight"] for each in made["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]]
+    assert weights == sorted(set(weights), reverse=True)
+    assert len(weights) == count - 1
+    assert 1 <= min(weights) <= max(weights) == 100
+
+
+def test_nodes_with_other_labels_are_one_term_each() -> None:
+    made = node_choice([{"team": "ci", "gpu": "t4"}, {"gpu": "a10g"}])["affinity"]["nodeAffinity"]
+    terms = made["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [[(each["key"], each["values"]) for each in term["matchExpressions"]] for term in terms] == [
+        [("team", ["ci"]), ("gpu", ["t4"])],
+        [("gpu", ["a10g"])],
+    ], "a node must match one term whole"
+
+
+def test_a_runner_tolerates_the_taints_of_all_its_pools() -> None:
+    pools = {"v100": oke_pool(instanceTypes=["VM.GPU3.1"], capacity="spot"), "a10": oke_pool()}
+    held = {name: oke_runner(pools=order) for name, order in (("one", ["a10"]), ("both", ["a10", "v100"]))}
+    settings = load(config(clusters={"sjc": oke_cluster(pools=pools, runners=held)})).clusters["sjc"]
+    keys = {name: [each.key for each in pool_target(settings, *settings.runners[name].ordered).tolerations] for name in held}
+    assert keys == {"one": ["nvidia.com/gpu"], "both": ["nvidia.com/gpu", "oci.oraclecloud.com/oke-is-preemptible"]}
+
+
+def test_a_runner_may_end_placeholders_of_any_of_its_pools() -> None:
+    for order, priority in ((["a", "b"], PREEMPTING_PRIORITY), (["b"], RUNNER_PRIORITY)):
+        sets = {"gpu": runner(pools=order), "other": runner(pool="a")}
+        settings = _fleet(sets, {"b": pool(), "a": pool(placeholders=1)}).clusters["usw2"]
+        assert place_in(settings, settings.runners["gpu"]).priority_class == priority.name
+
+
+def test_the_price_of_a_runner_is_a_range_over_all_its_pools() -> None:
+    settings = _fleet({"gpu": runner(pools=ORDER)}).clusters["usw2"]
+    assert runner_price(settings, settings.runners["gpu"]) == "0-1.204", (
+        "a spot price is only known to be at most that of on demand"
+    )
+    sets = {"gpu": runner(pools=["small", "large"])}
+    settings = _fleet(sets, {"small": pool(), "large": pool(instanceTypes=["g5.2xlarge"])}).clusters["usw2"]
+    assert runner_price(settings, settings.runners["gpu"]) == "0.752-1.212"
+
+
+# -- placement ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_pool_of_a_class_is_placed_and_priced_in_order() -> None:
+    found = place(_fleet({"gpu": runner(pools=ORDER)}))
+    assert [(each.choice, each.host.name, each.capacity, each.error) for each in found] == [
+        (1, "reserved", 1, ""),
+        (2, "spot", 4, ""),
+        (3, "ondemand", 3, ""),
+    ]
+    assert [tuple(map(str, runner_hour(each, "us-west-2"))) for each in found] == [
+        ("0.752", "0.752"),
+        ("≤0.752", "≤1.204"),
+        ("0.752", "0.752"),
+    ]
+
+
+def test_a_class_that_one_of_its_pools_cannot_hold_is_refused_by_the_pools_name() -> None:
+    small = {"large": pool(), "small": pool(instanceTypes=["g4dn.xlarge"])}
+    with pytest.raises(PlacementError) as caught:
+        require(place(_fleet({"gpu": runner(pools=["large", "small"])}, small)))
+    assert str(caught.value) == (
+        "usw2.runners.gpu: pool small: asks for 4 CPU and 16Gi, g4dn.xlarge leaves pods 3710m of 4 and 14351Mi of 16Gi; the "
+        "smallest type that is large enough is g4dn.2xlarge"
+    )
+
+
+def test_an_image_that_one_of_the_pools_cannot_run_is_refused_by_the_pools_name() -> None:
+    image = "123456789012.dkr.ecr.us-west-2.amazonaws.com/gpu-ci/runner-gpu:cuda12.1-ubuntu22.04-devel-0123abc"
+    pools = {"t4": pool(), "b300": pool(instanceTypes=["p6-b300.48xlarge"])}
+    errors = [each.error for each in place(_fleet({"gpu": runner(pools=["t4", "b300"], image=image)}, pools))]
+    assert errors[0] == ""
+    assert errors[1].startswith("pool b300: the compiler of its image builds code for compute capability 9.0 and older")
+
+
+# -- how many at once --------------------------------------------------------------------------------------------------
+
+
+def _lines(sets: Mapping[str, Any], pools: Mapping[str, Any] = THREE) -> list[str]:
+    return list(overbooked(place(_fleet(sets, pools))))
+
+
+def test_pools_of_one_class_are_added_up() -> None:
+    assert _lines({"gpu": runner(pools=ORDER, scale={"max": 8})}) == []
+    assert _lines({"gpu": runner(pools=ORDER, scale={"max": 9})}) == [
+        "usw2/reserved + spot + ondemand: 9 gpu runners, and the pools hold at most 8 at the same time: jobs beyond that wait"
+    ]
+
+
+def test_a_shared_pool_is_counted_once() -> None:
+    pools = {name: pool(nodes={"max": 2}) for name in ("a", "b", "c")}
+    sets = {"one": runner(pools=["a", "b"], scale={"max": 3}), "two": runner(pools=["b", "c"], scale={"max": 3})}
+    assert _lines(sets, pools) == []
+    sets["two"] = runner(pool="b", scale={"max": 2})
+    assert _lines(sets, {name: pools[name] for name in "ab"}) == [
+        "usw2/a + b: 3 one + 2 two runners, and the pools hold at most 4 at the same time: jobs beyond that wait"
+    ]
+
+
+_NAMES = ("a", "b", "c")
+_LISTS = [tuple(each) for size in (1, 2, 3) for each in itertools.permutations(_NAMES, size)]
+_SETS = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(_LISTS)), min_size=1, max_size=3)
+_SIZES = st.fixed_dictionaries({name: st.integers(0, 3) for name in _NAMES})
+
+
+def _most_by_hand(sets: list[tuple[int, tuple[str, ...]]], slots: Mapping[str, int]) -> int:
+    """The most runners of equal size at once, by trying every pool for every runner."""
+    best = 0
+    runners = [pools for most, pools in sets for _ in range(most)]
+    for chosen in itertools.product(*((*pools, None) for pools in runners)):
+        counts = {name: chosen.count(name) for name in slots}
+        if all(counts[name] <= slots[name] for name in slots):
+            best = max(best, sum(counts.values()))
+    return best
+
+
+@given(_SETS, _SIZES, st.fixed_dictionaries({name: st.integers(1, 2) for name in _NAMES}))
+@example([(4, ("a", "b")), (2, ("b",))], {"a": 2, "b": 2, "c": 0}, {"a": 1, "b": 1, "c": 1})
+def test_for_runners_of_equal_size_the_bound_is_what_trying_every_pool_finds(
+    sets: list[tuple[int, tuple[str, ...]]], nodes: dict[str, int], holds: dict[str, int]
+) -> None:
+    sets = [(min(most, 5 // len(sets)), pools) for most, pools in sets]
+    found = most_runners(
+        {str(index): most for index, (most, _) in enumerate(sets)},
+        nodes,
+        {(str(index), pool): holds[pool] for index, (_, pools) in enumerate(sets) for pool in pools},
+    )
+    assert found == _most_by_hand(sets, {name: nodes[name] * holds[name] for name in nodes})
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 4])), min_size=2, max_size=2),
+    st.integers(0, 2),
+    st.integers(0, 2),
+)
+def test_for_runners_of_different_size_the_bound_is_never_too_small(sets: list[tuple[int, int]], first: int, second: int) -> None:
+    """Nodes have four GPUs. Every way to put the runners on the nodes is within the bound."""
+    found = most_runners(
+        {str(index): most for index, (most, _) in enumerate(sets)},
+        {"a": first, "b": second},
+        {(str(index), pool): 4 // gpus for index, (_, gpus) in enumerate(sets) for pool in "ab"},
+    )
+    sizes = [gpus for most, gpus in sets for _ in range(most)]
+    for chosen in itertools.product(range(-1, first + second), repeat=len(sizes)):
+        loads = [sum(size for size, node in zip(sizes, chosen, strict=True) if node == each) for each in range(first + second)]
+        if all(load <= 4 for load in loads):
+            assert sum(node >= 0 for node in chosen) <= found
+
+
+# -- the worst hour ----------------------------------------------------------------------------------------------------
+
+
+def test_in_the_worst_hour_no_runner_counts_in_two_pools() -> None:
+    assert _worst(_fleet({"gpu": runner(pools=ORDER, scale={"max": 6})})) == {"reserved": 1, "spot": 4, "ondemand": 2}
+    lines = {line.item: line for line in bill(_fleet({"gpu": runner(pools=ORDER, scale={"max": 6})}), AS_OF)}
+    assert lines["pool ondemand"].what == "g4dn.2xlarge on-demand, 2 of 3 nodes: no runner counts in two pools"
+    assert lines["pool ondemand"].most == 2
+    assert lines["disks"].most == (1 + 4 + 2) * 200 + 4 * 50, "the disks of nodes that do not run are not paid for"
+
+
+def test_the_most_expensive_pool_counts_first_and_no_pool_below_its_minimum() -> None:
+    pools = {"cheap": pool(nodes={"min": 1, "max": 3}), "dear": pool(instanceTypes=["g5.2xlarge"], nodes={"max": 3})}
+    assert _worst(_fleet({"gpu": runner(pools=["cheap", "dear"], scale={"max": 3})}, pools)) == {"cheap": 1, "dear": 2}
+    assert _worst(_fleet({"gpu": runner(pools=["cheap", "dear"], scale={"max": 9})}, pools)) == {"cheap": 3, "dear": 3}
+    pools["cheap"]["nodes"] = {"min": 3, "max": 3}
+    assert _worst(_fleet({"gpu": runner(pools=["cheap", "dear"], scale={"max": 2})}, pools)) == {"cheap": 3, "dear": 0}
+
+
+def test_a_pool_that_something_else_than_runners_uses_counts_at_its_maximum() -> None:
+    sets, pools = {"gpu": runner(pools=["a", "b"], scale={"max": 2})}, {"a": pool(), "b": pool()}
+    assert sum(_worst(_fleet(sets, pools)).values()) == 2
+    queues = {"teams": {"ml": {"namespaces": ["ml"], "quotas": [{"pool": "a", "nominal": 1}]}}}
+    warm = pool(warm={"maxPrepared": 1})
+    for changed in (
+        _fleet(sets, pools, queues=queues),
+        _fleet(sets, pools | {"a": pool(placeholders=1)}),
+        _fleet(sets, pools | {"a": warm}),
+        _fleet(sets | {"other": runner(pool="a")}, pools),
+    ):
+        assert _worst(changed) == {"a": 2, "b": 2}
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 2), st.sampled_from([("a",), ("b",), ("a", "b"), ("b", "a")])), min_size=1, max_size=2),
+    st.integers(1, 2),
+    st.integers(1, 2),
+    st.integers(0, 1),
+)
+@example([(2, ("a", "b"))], 2, 2, 0)
+@example([(1, ("a", "b")), (1, ("b",))], 2, 2, 1)
+def test_the_worst_hour_bounds_all_nodes_that_the_autoscaler_reaches(
+    sets: list[tuple[int, tuple[str, ...]]], first: int, second: int, least: int
+) -> None:
+    """The simulation has every order of starts and ends, nodes that stay idle, and pools that may lack capacity."""
+    nodes = {"a": (least, first), "b": (0, second)}
+    used = {name for _, order in sets for name in order}
+    pools = {name: pool(nodes={"min": low, "max": high}) for name, (low, high) in nodes.items() if name in used}
+    runners = {f"gpu-{index}": runner(pools=list(order), scale={"max": most}) for index, (most, order) in enumerate(sets)}
+    bound = _worst(_fleet(runners, pools))
+    reached = max(sum(state[0].values()) for state in _reachable(sets, {name: nodes[name] for name in pools}))
+    assert reached <= sum(bound.values())
+    if all(len(order) == len(pools) == 2 for _, order in sets):
+        assert reached == sum(bound.values()), "sets with the same pools reach it"
+
+
+def _reachable(
+    sets: list[tuple[int, tuple[str, ...]]], nodes: Mapping[str, tuple[int, int]]
+) -> list[tuple[dict[str, int], dict[tuple[int, str], int]]]:
+    """Every state that jobs can lead to: the nodes of each pool, and the runners by set and pool. A node holds one runner."""
+    names = list(nodes)
+    places = [(index, name) for index in range(len(sets)) for name in names]
+    first = (tuple(low for low, _ in nodes.values()), (0,) * len(places))
+    seen, waiting = {first}, deque([first])
+    while waiting:
+        counts, running = state = waiting.popleft()
+        free = {
+            name: counts[at] - sum(running[places.index((index, name))] for index in range(len(sets)))
+            for at, name in enumerate(names)
+        }
+        after = []
+        for index, (most, order) in enumerate(sets):
+            if sum(running[places.index((index, name))] for name in names) < most:
+                # The scheduler takes a node that exists. Only if all are busy, the autoscaler starts one, in any pool.
+                exists = [name for name in order if free[name]]
+                for name in exists or [name for name in order if counts[names.index(name)] < nodes[name][1]]:
+                    at = names.index(name)
+                    grown = counts if exists else (*counts[:at], counts[at] + 1, *counts[at + 1 :])
+                    after.append((grown, _with(running, places.index((index, name)), 1)))
+            after += [
+                (counts, _with(running, places.index((index, name)), -1))
+                for name in names
+                if running[places.index((index, name))]
+            ]
+        after += [
+            ((*counts[:at], counts[at] - 1, *counts[at + 1 :]), running)
+            for at, name in enumerate(names)
+            if free[name] and counts[at] > nodes[name][0]
+        ]
+        for each in after:
+            if each not in seen:
+                seen.add(each)
+                waiting.append(each)
+        assert state in seen
+    return [(dict(zip(names, counts, strict=True)), dict(zip(places, running, strict=True))) for counts, running in seen]
+
+
+def _with(running: tuple[int, ...], at: int, more: int) -> tuple[int, ...]:
+    return (*running[:at], running[at] + more, *running[at + 1 :])
+
+
+# -- the shipped stacks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Pulumi.staging.yaml", "Pulumi.prod.yaml", "examples/Pulumi.ordered-pools.yaml"])
+def test_the_default_sets_fall_back_to_on_demand(name: str) -> None:
+    held = load(read_stack(ROOT / name))
+    for _, settings in held.clusters_by_name():
+        for runner_set in settings.runners.values():
+            first = settings.pools.get(getattr(runner_set, "ordered", ("",))[0])
+            if first is not None and first.capacity == "spot":
+                assert [settings.pools[each].role for each in runner_set.ordered] == ["burst", "fallback"]
+    require(place(held))
