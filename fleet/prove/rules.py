@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fleet.facts.errors import Problem, shown
-from fleet.prove.same_sets import classes, difference, pod_sets, shortfall
+from fleet.prove.same_sets import class_of, classes, difference, pod_sets, shortfall
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.pool_order import ContradictionError, pool_ranks
 from fleet.settings.reading import standing
-from fleet.settings.runner import GENERIC_LABELS, PodRunner, Runner
+from fleet.settings.runner import GENERIC_LABELS
 
 _MAX_CLUSTER = 28
 """An IAM role name has at most 64 characters. The longest is <cluster>-control-plane-eksRole-role and eight that Pulumi adds."""
@@ -116,7 +116,7 @@ def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
         for cluster, name, runner in fleet.runner_sets()
         if (found := [label for label in map(str.lower, runner.labels) if label in GENERIC_LABELS])
     ]
-    if len({_class_of(of, runner) for _, of, runner, _ in labeled}) < 2:
+    if len({class_of(of, runner) for _, of, runner, _ in labeled}) < 2:
         return
     pods, machines = ([each for each in labeled if (each[2].kind == "pod") is of_pods] for of_pods in (True, False))
     mixed = bool(pods and machines)
@@ -127,11 +127,6 @@ def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
         f"GitHub scope may have them, and jobs select every other set by its name or its own label; {keep}"
     )
     yield Violation("generic_label", message, at, list(runner.labels))
-
-
-def _class_of(called: str, runner: Runner) -> str:
-    """The set that stands for all sets that are the same, as cluster/set. `called` is the runner's own set."""
-    return (runner.same_as or called) if isinstance(runner, PodRunner) else called
 
 
 def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
@@ -153,7 +148,7 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
     owners: dict[str, str] = {}
     for cluster, name, runner in sets:
         at, this, labels = ("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", list(runner.labels)
-        owned = _class_of(this, runner)
+        owned = class_of(this, runner)
         for label in labels:
             # The message has the label as written: another spelling may hide a credential from the mask.
             folded = label.lower()

@@ -17,7 +17,7 @@ from fleet.prove.placement import Host, fit, pool_hosts
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
-from fleet.settings.runner import PodRunner
+from fleet.settings.runner import PodRunner, Runner
 
 _ROUNDING = 1e-9
 
@@ -60,6 +60,11 @@ def classes(fleet: Fleet) -> dict[str, tuple[Set, ...]]:
         if (first := each.runner.same_as) in sets:
             found[first] = (*found.get(first, (sets[first],)), each)
     return found
+
+
+def class_of(called: str, runner: Runner) -> str:
+    """The set that stands for all sets of a class, as cluster/set. `called` is the runner's own set."""
+    return (runner.same_as or called) if isinstance(runner, PodRunner) else called
 
 
 def difference(fleet: Fleet, this: Set, other: Set) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fleet.facts.errors import FleetError
 from fleet.loading.config import load
+from fleet.prove.ci_workloads import CiWorkload, RunsOn, proof
 from fleet.prove.fallback import remarks
 from fleet.prove.same_sets import classes, pod_sets, shortfall
 from fleet.providers.fleet import Fleet
@@ -91,6 +92,12 @@ def test_the_plan_counts_on_the_smallest_cluster() -> None:
     assert line.startswith("usw2/west and use1/east have the same labels (any): GitHub documents no rule")
     assert "All jobs may go to use1, so the runners to count on are 1, not 3." in line
     assert line.endswith("A runner-hour costs 0.752 USD (usw2 0.752, use1 0.752)")
+
+
+def test_a_workload_of_ci_may_name_the_label_of_a_class() -> None:
+    found = proof(two(), CiWorkload("job", "job.yml", RunsOn(("any",)), gpus=1))
+    assert (found.runner_set, found.error) == ("usw2/west or use1/east", "")
+    assert "asks" in proof(two(), CiWorkload("job", "job.yml", RunsOn(("any",)), gpus=2)).error
 
 
 # -- room: the other sets may be anywhere in their pools ---------------------------------------------------------------
