@@ -79,6 +79,9 @@ def _properties(fleet: Fleet, one: Set) -> dict[str, str]:
     return {
         "label list": ", ".join(sorted(map(str.lower, runner.labels))) or "none",
         "group": fleet.group_of(runner),
+        # Providers differ in what isolates jobs: OKE enforces no network policies.
+        "provider": one.settings.provider,
+        "privateEgress": ", ".join(map(str, sorted(one.settings.private_egress))) or "none",
         "GPU": ", ".join(sorted({machine.gpu.name for pool in pools for machine in pool.machines if machine.gpu})),
         "gpus": str(runner.gpus),
         "sharing": ", ".join(sorted({"whole GPUs" if pool.sharing is None else pool.sharing.unit for pool in pools})),

@@ -16,7 +16,7 @@ from fleet.prove.fallback import remarks
 from fleet.prove.same_sets import classes, pod_sets, shortfall
 from fleet.providers.fleet import Fleet
 from fleet.settings.runner import GENERIC_LABELS
-from tests.builders import cluster, config, pool, read_stack, runner
+from tests.builders import cluster, config, existing_context, pool, read_stack, runner
 from tests.fleet.conformance import STACKS
 
 EAST: dict[str, Any] = {"region": "us-east-1", "zones": ["us-east-1a", "us-east-1b"]}
@@ -55,6 +55,17 @@ def refused(**changes: Any) -> str:
 )
 def test_sets_that_differ_are_refused_by_the_property(changes: dict[str, Any], told: str) -> None:
     assert f"must be equal: {told};" in refused(**changes)
+
+
+def test_jobs_of_a_class_reach_the_same_networks_and_are_isolated_in_the_same_way() -> None:
+    first = {"labels": ["any"]}
+    west = cluster(runners={"west": runner(**first)})
+    east = cluster(runners={"east": runner(**first, sameAs="usw2/west")}, privateEgress=["10.20.0.0/16"], **EAST)
+    with pytest.raises(FleetError, match=r"privateEgress is 10\.20\.0\.0/16 here and none there"):
+        load(config(clusters={"usw2": west, "use1": east}))
+    lab = existing_context() | {"runners": {"lab": runner(**first, sameAs="usw2/west")}}
+    with pytest.raises(FleetError, match="provider is kubernetes here and eks there"):
+        load(config(clusters={"usw2": west, "lab": lab}))
 
 
 def test_a_way_to_share_gpus_is_a_property() -> None:
