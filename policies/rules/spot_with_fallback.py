@@ -45,7 +45,7 @@ _NAMES = 5
 _GPU_NAME = "karpenter.k8s.aws/instance-gpu-name"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Pool:
     """A GPU pool: the capacity that it may buy, and its GPU models in lower case, empty if no property names them.
 
