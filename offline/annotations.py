@@ -153,8 +153,12 @@ class _Entries:
         return tuple(entry for entry in within if len(entry.logical) == longest)
 
     def of_remark(self, remark: str) -> tuple[tuple[Entry, ...], int | None]:
-        """The entries and the line that a remark names: an entry or a part of a cluster ("usw2/system"), and maybe a path."""
+        """The entries and the line that a remark names: an entry or a part of a cluster ("usw2/system"), and maybe a path.
+
+        Of several pools ("usw2/t4-spot + t4-ondemand") it is the first.
+        """
         where, _, rest = remark.partition(": ")
+        where = where.partition(" + ")[0]
         name, _, part = where.partition("/")
         found = self.named(where) or (self.named(name) if part else ())
         path = rest.partition(": ")[0].split(".") if found and found[0].name == where else [part]

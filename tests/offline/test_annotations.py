@@ -15,7 +15,7 @@ from offline.base import Base
 from offline.cli import ROOT
 from offline.judge import Verdict
 from offline.plan import Plan, make_plan
-from tests.offline.staging import ON_DEMAND, TEXT, TOO_SMALL, WIDER, base, line_of, plan_of, staging, write
+from tests.offline.staging import ON_DEMAND, TEXT, TOO_SMALL, WIDER, base, line_of, plan_of, shipped, staging, write
 
 
 def unescaped(text: str) -> str:
@@ -31,12 +31,12 @@ def errors(found: tuple[Annotation, ...]) -> list[Annotation]:
 
 def verdict(name: str, level: str = "mandatory", kind: str = "violation", rule: str = "gpu-node-taint") -> Verdict:
     """A verdict on the resource of the staging stack that has this logical name."""
-    urn = next(each.urn for each in staging().resources if each.name == name)
+    urn = next(each.urn for each in shipped().resources if each.name == name)
     return Verdict(rule, level, kind, urn, "wrong")
 
 
 def with_verdicts(*verdicts: Verdict) -> Plan:
-    return replace(staging(), verdicts=verdicts)
+    return replace(shipped(), verdicts=verdicts)
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
@@ -105,24 +105,24 @@ def test_levels_are_errors_warnings_and_notices_in_this_order():
     )
     found = annotate(plan, ROOT)
     assert [each.title for each in found[:2]] == ["hard", "soft"]
-    assert [each.level for each in found] == ["error", "warning"] + ["notice"] * len(staging().remarks)
+    assert [each.level for each in found] == ["error", "warning"] + ["notice"] * len(shipped().remarks)
 
 
 def test_remarks_stand_where_they_point_to():
     file = ROOT / "Pulumi.staging.yaml"
-    lines = {each.message: each.line for each in annotate(staging(), ROOT)}
+    lines = {each.message: each.line for each in annotate(shipped(), ROOT)}
     for start, text in (
         ("usw2: endpoint.publicCidrs:", "endpoint: {publicCidrs"),
         ("usw2: kubernetesVersion:", "kubernetesVersion:"),
         ("usw2/gpu-t4: memory limit", "        gpu-t4:"),
-        ("usw2/t4-spot: 10 gpu-t4 runners", "        t4-spot:"),
+        ("usw2/t4-spot + t4-ondemand: 10 gpu-t4 runners", "        t4-spot:"),
     ):
         (line,) = [line for message, line in lines.items() if message.startswith(start)]
         assert line == line_of(file, text), start
 
 
 def test_a_remark_on_the_system_pool_stands_at_the_system_pool():
-    plan = replace(staging(), overbooked=("usw2/system: too few launchers",))
+    plan = replace(shipped(), overbooked=("usw2/system: too few launchers",))
     (found,) = [each for each in annotate(plan, ROOT) if each.message.endswith("too few launchers")]
     assert found.line == line_of(ROOT / "Pulumi.staging.yaml", "system:")
 

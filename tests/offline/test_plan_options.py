@@ -14,7 +14,7 @@ import offline.commands.plan
 import offline.commands.render
 from offline.cli import ROOT, app
 from tests.day import AS_OF
-from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, few_policies, line_of, staging, write
+from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, few_policies, folder, line_of, staging, write
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def changed(tmp_path) -> str:
 
 
 def test_markdown_is_all_that_stands_on_stdout_and_the_status_is_the_plans(changed):
-    result = run("plan", "staging", "--file", changed, "--base", str(ROOT), "--markdown")
+    result = run("plan", "staging", "--file", changed, "--base", str(folder()), "--markdown")
     assert result.exit_code == 1
     assert result.stdout.startswith("## ❌ `staging`: 3 mandatory policy violations\n")
     assert "| pool `usw2/t4-spot` | `nodes.max` | `5` | `6` |" in result.stdout
@@ -42,14 +42,14 @@ def test_markdown_is_all_that_stands_on_stdout_and_the_status_is_the_plans(chang
 
 def test_annotations_stand_on_stderr_beside_any_form(changed):
     for form in ([], ["--json"], ["--markdown"]):
-        result = run("plan", "staging", "--file", changed, "--base", str(ROOT), "--annotations", *form)
+        result = run("plan", "staging", "--file", changed, "--base", str(folder()), "--annotations", *form)
         (line,) = [line for line in result.stderr.splitlines() if line.startswith("::error ")]
         assert "title=spot-required-nonprod::usw2-t4-spot-us-west-2a-nodes: capacityType is" in line
         assert "::error" not in result.stdout
 
 
 def test_the_terminal_says_what_changes_and_then_the_plan(changed):
-    result = run("plan", "staging", "--file", changed, "--base", str(ROOT))
+    result = run("plan", "staging", "--file", changed, "--base", str(folder()))
     lines = result.stdout.splitlines()
     assert lines[0] == "Before → after"
     for told in (
@@ -69,7 +69,7 @@ def test_a_value_of_several_lines_is_one_line_and_moves_no_terminal(tmp_path):
 
 
 def test_json_has_what_changes(changed):
-    result = run("plan", "staging", "--file", changed, "--base", str(ROOT), "--json")
+    result = run("plan", "staging", "--file", changed, "--base", str(folder()), "--json")
     changes = json.loads(result.stdout)["changes"]
     assert changes["settings"] == [
         {

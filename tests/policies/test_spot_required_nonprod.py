@@ -97,7 +97,7 @@ def test_the_roles_are_configurable() -> None:
 
 def test_a_role_that_no_pool_has_is_no_config() -> None:
     with pytest.raises(
-        InputError, match=r"spot-required-nonprod\.roles\[0\]: must be one of \['burst', 'release'\]; got 'brust'"
+        InputError, match=r"spot-required-nonprod\.roles\[0\]: must be one of \['burst', 'release', 'fallback'\]; got 'brust'"
     ):
         configure([RULE], {RULE.id: {"roles": ["brust"]}}, AS_OF)
     (configured,) = configure([RULE], {RULE.id: {"roles": ["release"]}}, AS_OF)
