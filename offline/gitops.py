@@ -47,6 +47,7 @@ _SHARED = {
     "Namespaces": "infrastructure/namespaces",
     "Priorities": "infrastructure/gpu",
     "Sweeps": "infrastructure/sweeps",
+    "PriorityExpander": "infrastructure/controllers/cluster-autoscaler",
 }
 """Folders of components without a chart, by the component's name. A workload and a job have a folder of their own."""
 

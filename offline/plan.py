@@ -14,7 +14,7 @@ from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import capacity, fragments, monitoring, quotas, reruns, room, schedules, spot
+from fleet.prove import capacity, fallback, fragments, monitoring, quotas, reruns, room, schedules, spot
 from fleet.prove import placement as placing
 from fleet.prove.placement import Placement
 from fleet.prove.schedules import Week
@@ -126,6 +126,7 @@ class Plan:
         for found in self.placements:
             yield from (f"{found.cluster}/{found.runner_set}: {remark}" for remark in found.remarks)
         yield from reruns.remarks(self.fleet)
+        yield from fallback.remarks(self.fleet)
         yield from self.overbooked
         yield from fragments.fragmented(self.placements)
         yield from room.remarks(self.fleet)

@@ -942,7 +942,24 @@ _TALOS = (
         enablement="device-plugin",
     ),
 )
-FULL = tuple(config(github=_GITHUB, tags={"owner": "ci"}, clusters={"one": held}) for held in (*_EKS, *_OKE, *_TALOS))
+
+_ORDERED = {
+    "one": cluster(
+        pools={"spot": pool(capacity="spot"), "t4": pool()},
+        runners={"gpu-one": runner(pools=["spot", "t4"], labels=["t4"])},
+    ),
+    "two": cluster(pools={"t4": pool(capacity="spot")}, runners={"gpu-two": runner(labels=["t4"], sameAs="one/gpu-one")}),
+    "here": oke_cluster(runners={"a10-here": oke_runner(labels=["a10"])}),
+    "there": oke_cluster(
+        pools={"a10": oke_pool(), "more": oke_pool()},
+        runners={"a10-there": oke_runner(pools=["a10", "more"], labels=["a10"], sameAs="here/a10-here")},
+    ),
+}
+"""Runner classes of several pools and of several clusters."""
+FULL = (
+    *(config(github=_GITHUB, tags={"owner": "ci"}, clusters={"one": held}) for held in (*_EKS, *_OKE, *_TALOS)),
+    config(clusters=_ORDERED),
+)
 """Valid configs that use every key between them."""
 
 

@@ -29,6 +29,8 @@ def eks_gpu_cluster_args(
     )
     if settings.by_git:
         args["install_autoscaler"] = False
+    if settings.pool_orders:
+        args["autoscale_by_priority"] = True
     return args
 
 

@@ -73,7 +73,8 @@ def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
 class EksAutoscalerArgs:
     """`physical_name` is the cluster's name as text; `cluster_name` the same with its dependency on the control plane.
 
-    `deliver` installs the chart. It is None if ArgoCD installs it. `node_selector` is that of its pod.
+    `deliver` installs the chart. It is None if ArgoCD installs it. `node_selector` is that of its pod. `by_priority`: whether it
+    prefers node groups by its ConfigMap.
     """
 
     physical_name: str
@@ -83,6 +84,7 @@ class EksAutoscalerArgs:
     ready: Sequence[pulumi.Resource]
     deliver: Deliver | None
     node_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
+    by_priority: bool = False
 
 
 class EksAutoscaler(Component[EksAutoscalerArgs]):
@@ -106,7 +108,9 @@ class EksAutoscaler(Component[EksAutoscalerArgs]):
             opts=child,
         )
         if args.deliver is not None:
-            chart = cluster_autoscaler(args.physical_name, args.region, args.kubernetes_version, args.node_selector)
+            chart = cluster_autoscaler(
+                args.physical_name, args.region, args.kubernetes_version, args.node_selector, by_priority=args.by_priority
+            )
             # A pod gets its credentials when it starts, so the association must exist before.
             args.deliver(Delivery(f"{name}-chart", chart, self, [rights, association, *args.ready]))
         self.role_arn = role.arn

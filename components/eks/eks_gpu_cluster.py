@@ -111,6 +111,9 @@ class EksGpuClusterArgs(TypedDict):
     install_autoscaler: NotRequired[bool]
     """Whether Helm installs the chart of Cluster Autoscaler. Its rights are created either way. Set it to false if another tool,
     such as ArgoCD, installs the chart. Default: true."""
+    autoscale_by_priority: NotRequired[bool]
+    """Whether Cluster Autoscaler prefers node groups by the numbers in the ConfigMap
+    kube-system/cluster-autoscaler-priority-expander, which you create. Default: false."""
     budget: NotRequired[BudgetArgs]
     """A budget for everything in the account that has the tag gpu-ci/stack with the value `stackTag`. The tag counts once the
     paying account has activated it as a cost allocation tag. Default: no budget."""
@@ -133,6 +136,7 @@ class _Settings(EksCluster):
     runners: dict[str, PodRunner] = Field(default_factory=dict)
     cluster_name: str | None = None
     install_autoscaler: bool = True
+    autoscale_by_priority: bool = False
     quotas: dict[QuotaCode, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=AWS_TAGS.most)] = Field(default_factory=dict)
     stack_tag: TagValue | None = None
@@ -243,6 +247,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
                 settings.kubernetes_version,
                 self.ready,
                 by_helm if settings.install_autoscaler else None,
+                by_priority=settings.autoscale_by_priority,
             ),
             opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
         )

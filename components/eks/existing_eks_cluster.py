@@ -79,6 +79,7 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
                     self.ready,
                     by_helm,
                     settings.system_selector,
+                    by_priority=bool(settings.pool_orders),
                 ),
                 opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
             )

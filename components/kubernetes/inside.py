@@ -25,6 +25,7 @@ from components.kubernetes.model_cache import Backing, ModelCache, ModelCacheArg
 from components.kubernetes.namespaces import Namespaces, NamespacesArgs
 from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
+from components.kubernetes.priority_expander import PriorityExpander, PriorityExpanderArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
 from components.kubernetes.sweeps import Sweeps, SweepsArgs
 from components.outputs import RunnerSetOutputs
@@ -35,6 +36,7 @@ from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import kueue_chart, monitoring_charts, plain_charts
 from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.providers.registry import PROVIDERS
 from fleet.render.manifest import Manifest
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
 from fleet.render.placeholders import placeholders
@@ -118,6 +120,9 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
     for chart in plain_charts(inside.settings):
         args = PlainChartArgs(chart, inside.ready, inside.deliver)
         PlainChart(f"{inside.name}-{chart.name}", args, opts=inside.opts)
+    if text := PROVIDERS[inside.settings.provider].priorities(inside.name, inside.settings):
+        expander = PriorityExpanderArgs(text, inside.ready)
+        PriorityExpander(f"{inside.name}-expander", expander, opts=inside.opts)
     selector, installs = inside.settings.system_selector, installs_controller(inside.settings)
     controller = ArcController(
         f"{inside.name}-arc",

@@ -14,8 +14,10 @@ from components.oci.policy import policy
 from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, autoscaler_rights
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER as SERVICE_ACCOUNT
+from fleet.charts.cluster_autoscaler import BEST_WASTE, BY_PRIORITY
 from fleet.facts.scheduling import SYSTEM_SELECTOR
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
+from fleet.providers.oke.fallback import PROVISION_MINUTES
 from fleet.settings.model import Scale, go_duration
 
 
@@ -31,7 +33,7 @@ class ScaledPool:
 class OkeAutoscalerArgs:
     """`idle_delay` is seconds, one for all pools; `network` is the compartment of the subnets; `version` is the add-on's, or None
     where Oracle chooses; `iam` is the provider that writes policies; `ready` must exist before. `node_selector` is
-    that of the autoscaler's pod.
+    that of the autoscaler's pod. `by_priority`: whether it prefers pools by its ConfigMap.
     """
 
     cluster_id: pulumi.Input[str]
@@ -44,6 +46,7 @@ class OkeAutoscalerArgs:
     iam: pulumi.ProviderResource
     ready: Sequence[pulumi.Resource]
     node_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
+    by_priority: bool = False
 
 
 class OkeAutoscaler(Component[OkeAutoscalerArgs]):
@@ -65,7 +68,9 @@ class OkeAutoscaler(Component[OkeAutoscalerArgs]):
             cluster_id=args.cluster_id,
             configurations=[
                 oci.containerengine.AddonConfigurationArgs(key=key, value=value)
-                for key, value in ({"nodes": nodes} | addon_values(args.idle_delay, args.node_selector)).items()
+                for key, value in (
+                    {"nodes": nodes} | addon_values(args.idle_delay, args.node_selector, by_priority=args.by_priority)
+                ).items()
             ],
             override_existing=True,
             remove_addon_resources_on_delete=True,
@@ -89,18 +94,19 @@ class OkeAutoscaler(Component[OkeAutoscalerArgs]):
         )
 
 
-def addon_values(idle_delay: int, node_selector: Mapping[str, str] = SYSTEM_SELECTOR) -> dict[str, str]:
-    """The add-on's settings but its pools; each is a string (docs.oracle.com, cluster add-on configuration arguments)."""
+def addon_values(
+    idle_delay: int, node_selector: Mapping[str, str] = SYSTEM_SELECTOR, *, by_priority: bool = False
+) -> dict[str, str]:
+    """The add-on's settings except its pools. Each is a string (docs.oracle.com, cluster add-on configuration arguments)."""
     return {
         "authType": "workload",
         "scaleDownUnneededTime": go_duration(idle_delay),
         # Ten minutes by default: a shorter idleDelay would mean nothing.
         "scaleDownDelayAfterAdd": "1m",
-        # A GPU node boots, joins and pulls in ten minutes and more; Oracle's own recommendation.
-        "maxNodeProvisionTime": "25m",
+        "maxNodeProvisionTime": f"{PROVISION_MINUTES}m",
         # The size of a pool is not set again, so a raised min would otherwise wait for a job.
         "enforceNodeGroupMinSize": "true",
         "skipNodesWithSystemPods": "false",
-        "expander": "least-waste",
+        "expander": BY_PRIORITY if by_priority else BEST_WASTE,
         "nodeSelectors": json.dumps(dict(node_selector)),
     }

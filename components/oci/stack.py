@@ -13,6 +13,7 @@ from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, MachineSet, install
 from components.kubernetes.mirror import from_registry
 from components.kubernetes.model_cache import Backing
+from components.kubernetes.priority_expander import PriorityExpander, PriorityExpanderArgs
 from components.oci.arguments import oke_gpu_cluster_args
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
 from components.oci.caches import OkeCaches, OkeCachesArgs
@@ -29,6 +30,7 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.oke import existing as settings_of_existing
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
 from fleet.providers.oke.cluster import OkeCluster, OkePools
+from fleet.providers.oke.fallback import oke_priorities
 from fleet.providers.oke.push import gateway
 from fleet.providers.oke.quotas import oke_quotas
 from fleet.providers.oke.vm_runner import MachineRunner
@@ -90,9 +92,19 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
                 iam=iam,
                 ready=cluster.ready,
                 node_selector=settings.system_selector,
+                by_priority=bool(settings.pool_orders),
             ),
             opts=outside,
         )
+        if settings.pool_orders:
+            # Git cannot have the ids of pools that do not exist yet.
+            ids = {pool_name: pool.node_pool_id for pool_name, pool in pools.items()}
+            text = pulumi.Output.all(**ids).apply(lambda known: oke_priorities(settings, known))
+            PriorityExpander(
+                f"{name}-expander",
+                PriorityExpanderArgs(text, cluster.ready, grant=True),
+                opts=pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
+            )
 
     backings: Mapping[str, Backing] = {}
     images: tuple[pulumi.Resource, ...] = ()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.prove.placement import Placement, place
+from fleet.prove.same_sets import class_of
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.model import cpu_text, memory_text
@@ -105,8 +106,8 @@ CI_WORKLOADS = (
 class Proof:
     """Whether a fleet can run a workload.
 
-    `runner_set` is the runner set that its `runs-on` selects ("sjc/oci-a10"). It is empty if `runs-on` does not select exactly
-    one. `error` is the reason why the fleet cannot run the workload, or empty.
+    `runner_set` is the runner set that its `runs-on` selects ("sjc/oci-a10"), or the sets of one class ("a/x or b/y"). It is
+    empty if `runs-on` does not select exactly one class. `error` is the reason why the fleet cannot run the workload, or empty.
     """
 
     workload: CiWorkload
@@ -138,13 +139,12 @@ def _proof(fleet: Fleet, placements: Iterable[Placement], workload: CiWorkload) 
         )
         where = f", only {' and '.join(others)}" if others and workload.runs_on.labels else ""
         return Proof(workload, "", f"no runner set has {workload.runs_on}{where}; add the set, or correct runs-on")
-    if len(reached) > 1:
+    if len({class_of(name, choices[0].runner) for name, choices in reached.items()}) > 1:
         names = " and ".join(reached)
         return Proof(workload, "", f"{workload.runs_on}: {names} all match; name one set and its group")
-    [(name, choices)] = reached.items()
-    # A job may run in any pool of the set. A lack of the set itself is the same in each.
-    lacking = dict.fromkeys(each for found in choices for each in _shortages(workload, found))
-    return Proof(workload, name, "; ".join(lacking))
+    # A job may run in any pool of the set, and in any set of its class. A lack of the set itself is the same in each pool.
+    lacking = dict.fromkeys(each for choices in reached.values() for found in choices for each in _shortages(workload, found))
+    return Proof(workload, " or ".join(reached), "; ".join(lacking))
 
 
 def _name(found: Placement) -> str:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from fleet.facts.errors import Problem, shown
 from fleet.facts.hardware import SPOT
 from fleet.prove.placeholders import rejected
+from fleet.prove.same_sets import class_of, classes, difference, pod_sets, shortfall
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.pool import Pool
+from fleet.settings.pool_order import ContradictionError, pool_ranks
 from fleet.settings.reading import standing
 from fleet.settings.runner import GENERIC_LABELS, PodRunner
 
@@ -107,7 +109,7 @@ def _deployment(fleet: Fleet) -> Iterator[Violation]:
 
 
 def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
-    """At most one runner set carries generic labels.
+    """At most one runner set carries generic labels, or the sets of one class.
 
     The order of clusters is not always the file's, because Pulumi sorts their names. So the error names both sets. It points to
     the set of machines, or else to the second set.
@@ -117,7 +119,7 @@ def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
         for cluster, name, runner in fleet.runner_sets()
         if (found := [label for label in map(str.lower, runner.labels) if label in GENERIC_LABELS])
     ]
-    if len(labeled) < 2:
+    if len({class_of(of, runner) for _, of, runner, _ in labeled}) < 2:
         return
     pods, machines = ([each for each in labeled if (each[2].kind == "pod") is of_pods] for of_pods in (True, False))
     mixed = bool(pods and machines)
@@ -131,7 +133,11 @@ def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
 
 
 def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
-    """A name has one runner set in each runner group, and a label reaches one set. GitHub ignores the case of labels."""
+    """A name has one runner set in each runner group, and a label reaches one set or the sets of one class.
+
+    GitHub offers a job to every set that has all labels of its runs-on (rhobuild/runpool#150). No set has all labels that select
+    another class, because each label other than a generic one belongs to one class. GitHub ignores the case of labels.
+    """
     sets = list(fleet.runner_sets())
     names = (
         _Claim((fleet.group_of(runner), name), cluster, ("clusters", cluster, "runners", name)) for cluster, name, runner in sets
@@ -145,6 +151,7 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
     owners: dict[str, str] = {}
     for cluster, name, runner in sets:
         at, this, labels = ("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", list(runner.labels)
+        owned = class_of(this, runner)
         for label in labels:
             # The message has the label as written: another spelling may hide a credential from the mask.
             folded = label.lower()
@@ -152,7 +159,7 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
                 yield Violation(
                     "label_is_name", f"label '{label}' is the name of a runner set; remove it or rename one", at, labels
                 )
-            elif folded not in GENERIC_LABELS and (owner := owners.setdefault(folded, this)) != this:
+            elif folded not in GENERIC_LABELS and (owner := owners.setdefault(folded, owned)) != owned:
                 message = f"label '{label}' already selects set {owner}, so a runs-on would be ambiguous; remove it or rename it"
                 yield Violation("label_unique", message, at, labels)
 
@@ -199,6 +206,48 @@ def _gpu(pool: Pool) -> str:
     machine = pool.machines[0]
     shared = f" by {pool.sharing.strategy}" if pool.sharing is not None else ""
     return f"{machine.gpu.name if machine.gpu else 'GPU'} {machine.gpu_memory_mib / 1024:.0f}Gi{shared}"
+
+
+def _same_sets(fleet: Fleet) -> Iterator[Violation]:
+    """Sets that `sameAs` declares equal are equal, and each cluster can place all runners of its set."""
+    sets = pod_sets(fleet)
+    for this in sets.values():
+        at, first = ("clusters", this.cluster, "runners", this.name, "sameAs"), this.runner.same_as
+        if first is None:
+            continue
+        others = [called for called, each in sets.items() if each.cluster != this.cluster and each.runner.same_as is None]
+        if first not in others:
+            known = ", ".join(others) or "none, so remove sameAs"
+            message = f"names no set of pods in another cluster that has no sameAs itself; name one of: {known}"
+            yield Violation("same_set", message, at)
+        elif found := difference(fleet, this, sets[first]):
+            message = f"GitHub may give a job to either set, so they must be equal: {found}; give both the same, or remove sameAs"
+            yield Violation("same_differs", message, at)
+        elif not this.runner.labels:
+            message = f"no label selects both sets; add the same labels to this set and to {first}"
+            yield Violation("same_label", message, at)
+    for first, each in ((first, each) for first, same in classes(fleet).items() for each in same):
+        if (short := shortfall(each)) is not None:
+            needed, left = short
+            message = (
+                f"GitHub may give all jobs of this set and its equals (sameAs: {first}) to one cluster; here they need {needed} "
+                f"nodes, and its pools may have only {left} beside other sets; lower scale.max or raise nodes.max"
+            )
+            yield Violation("same_room", message, ("clusters", each.cluster, "runners", each.name, "scale", "max"))
+
+
+def _pool_orders(fleet: Fleet) -> Iterator[Violation]:
+    """The classes of a cluster order their pools in one way, because an autoscaler has one order."""
+    for cluster, settings in fleet.clusters_by_name():
+        if PROVIDERS[settings.provider].moves is None:
+            continue
+        try:
+            pool_ranks(settings.pool_orders)
+        except ContradictionError as error:
+            message = (
+                f"the cluster's autoscaler has one order of pools, and classes contradict each other: {error}; use one order"
+            )
+            yield Violation("pool_order", message, ("clusters", cluster, "runners", error.steps[-1][0], "pools"))
 
 
 def _tenancies(fleet: Fleet) -> Iterator[Violation]:
@@ -360,6 +409,8 @@ _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _generic_labels,
     _runner_sets,
     _reruns,
+    _same_sets,
+    _pool_orders,
     _tenancies,
     _holdings,
     _build_caches,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -14,6 +14,7 @@ from fleet.providers.eks.bill import eks_bill
 from fleet.providers.eks.charts import eks_charts
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.existing import ExistingEksCluster
+from fleet.providers.eks.fallback import eks_moves, eks_priorities
 from fleet.providers.eks.quotas import eks_needs, quota_remarks
 from fleet.providers.kubernetes.bill import kubernetes_bill
 from fleet.providers.kubernetes.cluster import KubernetesCluster
@@ -21,6 +22,7 @@ from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.charts import oke_charts
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.existing import ExistingOkeCluster
+from fleet.providers.oke.fallback import oke_moves
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.oke.system_pool import oke_system_machines
 from fleet.providers.quotas import Need
@@ -43,6 +45,9 @@ class Provider:
     describe them.
     `quota_remarks` returns the quotas that all clusters of the provider may lack. `existing` are the settings of a cluster that
     exists already; None if the provider has no such clusters.
+    `moves` says when the autoscaler moves on to the next pool of an order and when it comes back, from the cluster's name, its
+    settings and the order; None if the program configures no autoscaler. `priorities` returns the text of the autoscaler's
+    ConfigMap from the cluster's name and its settings; empty if no class names several pools, or if only the cloud knows it.
     `boots` is the row of `data/starts.csv` for the boot of a node.
     `components.build` has the builder of a cluster, `fleet.render.files` the files of its machines.
     """
@@ -57,6 +62,8 @@ class Provider:
     system_machines: Callable[[Any], SystemMachines] | None = None
     quota_remarks: Callable[[Iterable[Any]], Iterator[str]] = lambda _: iter(())
     existing: type[Cluster] | None = None
+    moves: Callable[[str, Any, Sequence[str]], str] | None = None
+    priorities: Callable[[str, Any], str] = lambda *_: ""
     boots: str = "elsewhere"
 
 
@@ -72,6 +79,8 @@ PROVIDERS: dict[str, Provider] = {
         system_machines=lambda cluster: (cluster.system.machines, cluster.system.disk, cluster.system.nodes),
         quota_remarks=quota_remarks,
         existing=ExistingEksCluster,
+        moves=eks_moves,
+        priorities=eks_priorities,
         boots="ec2",
     ),
     "oke": Provider(
@@ -84,6 +93,7 @@ PROVIDERS: dict[str, Provider] = {
         charts=oke_charts,
         system_machines=oke_system_machines,
         existing=ExistingOkeCluster,
+        moves=oke_moves,
         boots="oci",
     ),
     "kubernetes": Provider(KubernetesCluster, KUBERNETES_PROFILE, kubernetes_bill, lambda *_: (), NO_TAGS, deployable=True),

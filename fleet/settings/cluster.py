@@ -193,6 +193,12 @@ class Cluster(Model):
         """Pools that a runner set of pods uses."""
         return frozenset(pool for runner in self.runners.values() if isinstance(runner, PodRunner) for pool in runner.ordered)
 
+    @property
+    def pool_orders(self) -> dict[str, tuple[str, ...]]:
+        """The pools of each runner class that names several, the first choice first."""
+        sets = self.runners.items()
+        return {name: runner.ordered for name, runner in sets if isinstance(runner, PodRunner) and len(runner.ordered) > 1}
+
     def pod_sets(self, pool: str) -> dict[str, PodRunner]:
         """The runner sets of pods that name a pool, at any place of their order."""
         sets = self.runners.items()

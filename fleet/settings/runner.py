@@ -67,6 +67,15 @@ _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|
 
 RunnerLabel = Annotated[str, AfterValidator(_runner_label)]
 
+SetReference = Annotated[
+    str,
+    matching(
+        "set_reference",
+        "not a runner set of another cluster; write <cluster>/<set>, for example usw2/gpu-t4",
+        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+    ),
+]
+
 ImageReference = Annotated[
     str,
     Field(min_length=1),
@@ -164,6 +173,8 @@ class PodRunner(RunnerPod):
     default (`timeout-minutes`, docs.github.com, Workflow syntax). The rest is for cancelling and for the last steps."""
     schedules: RunnerSchedules | None = None
     """Windows of the week in which more runners wait for jobs (docs/schedules.md)."""
+    same_as: SetReference | None = None
+    """The set of another cluster that this set equals, as cluster/set. GitHub gives a job to either (docs/fallback.md)."""
     image_size: Memory | None = None
     """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""
     rerun_on: str | None = None

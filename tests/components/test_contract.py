@@ -47,6 +47,7 @@ TOKENS = {
     "OkeSecurity": "gpu-ci:index:OkeSecurity",
     "PlainChart": "gpu-ci:index:PlainChart",
     "Priorities": "gpu-ci:index:Priorities",
+    "PriorityExpander": "gpu-ci:index:PriorityExpander",
     "QueueController": "gpu-ci:index:QueueController",
     "RunnerImage": "gpu-ci:index:RunnerImage",
     "ScaleSet": "gpu-ci:index:ArcRunnerSet",

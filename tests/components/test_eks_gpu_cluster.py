@@ -191,6 +191,7 @@ def test_kubernetes_provider_is_not_replaced_with_its_kubeconfig(staging):
 def test_autoscaler_may_change_this_clusters_groups_and_no_others():
     reading, changing = autoscaler_rights("mine")["Statement"]
     assert not [action for action in reading["Action"] if not action.partition(":")[2].startswith(("Describe", "Get"))]
+    assert "autoscaling:DescribeScalingActivities" in reading["Action"], "without it a pool without machines counts as available"
     assert changing["Action"] == ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
     assert changing["Condition"]["StringEquals"] == {
         "aws:ResourceTag/k8s.io/cluster-autoscaler/enabled": "true",

@@ -301,7 +301,8 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
         found.append(argo_cd(settings.gitops.namespace))
     if _our_autoscaler(settings):
         called = physical(stack, cluster) if settings.found is None else settings.found.identity
-        found.append(cluster_autoscaler(called, settings.region, settings.kubernetes_version, system))
+        ordered = bool(settings.pool_orders)
+        found.append(cluster_autoscaler(called, settings.region, settings.kubernetes_version, system, by_priority=ordered))
     if settings.enablement == DEVICE_PLUGIN and DEVICE_PLUGIN not in there:
         found.append(device_plugin(profile.tolerations, configs))
     if settings.enablement == GPU_OPERATOR and settings.pools and GPU_OPERATOR not in there:

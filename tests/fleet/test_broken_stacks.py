@@ -86,7 +86,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "unknown-key-runner": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.runnerGroup",
         "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool, pools, "
-        "maxLifetime, schedules, imageSize, rerunOn",
+        "maxLifetime, schedules, sameAs, imageSize, rerunOn",
         '"gpu"',
     ),
     "unknown-key-cpu": (
@@ -169,6 +169,45 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "pool t4-spot shares its GPUs in another way, and a runner requests one resource; give both pools the same "
         "sharing, or write a class for each",
         '"t4-shared"',
+    ),
+    "same-as-a-name": (
+        "gpu-ci:clusters.use1.runners.gpu-t4-east.sameAs",
+        "not a runner set of another cluster; write <cluster>/<set>, for example usw2/gpu-t4",
+        '"gpu-t4"',
+    ),
+    "same-as-unknown": (
+        "gpu-ci:clusters.use1.runners.gpu-t4-east.sameAs",
+        "names no set of pods in another cluster that has no sameAs itself; name one of: usw2/gpu-t4",
+        '"usw2/gpu-l4"',
+    ),
+    "same-as-differs": (
+        "gpu-ci:clusters.use1.runners.gpu-t4-east.sameAs",
+        "GitHub may give a job to either set, so they must be equal: capacity is spot here and not spot there; give both the "
+        "same, or remove sameAs",
+        '"usw2/gpu-t4"',
+    ),
+    "same-as-without-labels": (
+        "gpu-ci:clusters.use1.runners.gpu-t4-east.sameAs",
+        "no label selects both sets; add the same labels to this set and to usw2/gpu-t4",
+        '"usw2/gpu-t4"',
+    ),
+    "same-as-without-room": (
+        "gpu-ci:clusters.use1.runners.gpu-t4-east.scale.max",
+        "GitHub may give all jobs of this set and its equals (sameAs: usw2/gpu-t4) to one cluster; here they need 2 nodes, and "
+        "its pools may have only 1 beside other sets; lower scale.max or raise nodes.max",
+        "2",
+    ),
+    "pool-orders-against": (
+        "gpu-ci:clusters.usw2.runners.gpu-b.pools",
+        "the cluster's autoscaler has one order of pools, and classes contradict each other: gpu-a puts t4-spot before t4, gpu-b "
+        "puts t4 before t4-spot; use one order",
+        '["t4", "t4-spot"]',
+    ),
+    "pool-orders-in-a-circle": (
+        "gpu-ci:clusters.usw2.runners.gpu-c.pools",
+        "the cluster's autoscaler has one order of pools, and classes contradict each other: gpu-a puts t4-spot before t4, gpu-b "
+        "puts t4 before t4-more, gpu-c puts t4-more before t4-spot; use one order",
+        '["t4-more", "t4-spot"]',
     ),
     "rerun-unknown": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.rerunOn",

@@ -101,6 +101,24 @@ def test_the_homelabs_tree_has_what_seed_004_asks_of_git():
     }
 
 
+def test_the_order_of_pools_is_beside_the_autoscaler() -> None:
+    config = stack("two-regions")
+    git = {"repository": "https://github.com/example/gpu-ci", "secrets": {"by": "program"}}
+    called = {name: physical_name(config.project, config.stack, name) for name in ("usw2", "use1")}
+    found = files(
+        changed(
+            config,
+            **{name: {"delivery": "argocd", "gitops": git | {"path": f"clusters/{each}"}} for name, each in called.items()},
+        )
+    )
+    for each in called.values():
+        folder = f"{each}/infrastructure/controllers/cluster-autoscaler"
+        order, autoscaler = (yaml.safe_load(found[f"{folder}/{file}.yaml"]) for file in ("priorities", "application"))
+        assert order["metadata"]["name"] == "cluster-autoscaler-priority-expander"
+        assert order["metadata"]["namespace"] == autoscaler["spec"]["destination"]["namespace"]
+        assert autoscaler["spec"]["source"]["helm"]["valuesObject"]["extraArgs"]["expander"] == "priority,least-waste"
+
+
 def test_the_operator_leaves_driver_and_toolkit_to_talos():
     operator = yaml.safe_load(of("homelab")[f"{HOME}/infrastructure/controllers/gpu-operator/application.yaml"])
     source = operator["spec"]["source"]

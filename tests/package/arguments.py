@@ -123,6 +123,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "logTypes": ["api", "audit", "authenticator"],
             "system": {"instanceTypes": ["m6i.large"], "nodes": {"min": 2.0, "max": 4.0}, "disk": "60Gi"},
             "installAutoscaler": False,
+            "autoscaleByPriority": True,
             "budget": BUDGET,
             "quotas": {"L-DB2E81BA": 16.0},
             "tags": {"Team-Name": "ml"},

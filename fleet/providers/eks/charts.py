@@ -13,4 +13,8 @@ def eks_charts(settings: EksPools, physical_name: str, github: GitHub) -> tuple[
     if AUTOSCALER in settings.provided:
         return ()
     called = physical_name if settings.found is None else settings.found.identity
-    return (cluster_autoscaler(called, settings.region, settings.kubernetes_version, settings.system_selector),)
+    ordered = bool(settings.pool_orders)
+    chart = cluster_autoscaler(
+        called, settings.region, settings.kubernetes_version, settings.system_selector, by_priority=ordered
+    )
+    return (chart,)

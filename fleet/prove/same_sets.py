@@ -1,0 +1,149 @@
+"""Runner sets that are one class in several clusters: sets with the same labels, of which GitHub may give a job to any.
+
+GitHub documents no rule by which it chooses one of them, and nobody can set one (actions-runner-controller#4004). A set also
+takes jobs that its cluster cannot place, because its maximum is a fixed number (actions-runner-controller#4515). So every
+assignment must be acceptable, also one of all jobs to one cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from fleet.facts.pricing import span
+from fleet.prove.placement import Host, fit, pool_hosts
+from fleet.providers.fleet import Fleet
+from fleet.settings.cluster import Cluster
+from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.runner import PodRunner, Runner
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """A runner set of pods, with the name and the settings of its cluster."""
+
+    cluster: str
+    settings: Cluster
+    name: str
+    runner: PodRunner
+
+    @property
+    def called(self) -> str:
+        """The set as `sameAs` names it."""
+        return f"{self.cluster}/{self.name}"
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """The pools of its order."""
+        return self.runner.ordered
+
+
+def pod_sets(fleet: Fleet) -> dict[str, Set]:
+    """Every runner set of pods, by cluster/set."""
+    found = (
+        Set(cluster, settings, name, runner)
+        for cluster, settings in fleet.clusters_by_name()
+        for name, runner in _pod_runners(settings)
+    )
+    return {each.called: each for each in found}
+
+
+def classes(fleet: Fleet) -> dict[str, tuple[Set, ...]]:
+    """The sets of each class that several clusters have, by the set that the others name. That set is the first."""
+    sets = pod_sets(fleet)
+    found: dict[str, tuple[Set, ...]] = {}
+    for each in sets.values():
+        if (first := each.runner.same_as) in sets:
+            found[first] = (*found.get(first, (sets[first],)), each)
+    return found
+
+
+def class_of(called: str, runner: Runner) -> str:
+    """The set that stands for all sets of a class, as cluster/set. `called` is the runner's own set."""
+    return (runner.same_as or called) if isinstance(runner, PodRunner) else called
+
+
+def difference(fleet: Fleet, this: Set, other: Set) -> str:
+    """The first property in which two sets of a class differ and which a job may notice, in words. Empty if there is none."""
+    ours, theirs = _properties(fleet, this), _properties(fleet, other)
+    return next((f"{name} is {ours[name]} here and {theirs[name]} there" for name in ours if ours[name] != theirs[name]), "")
+
+
+def _properties(fleet: Fleet, one: Set) -> dict[str, str]:
+    runner = one.settings.with_image(one.runner)
+    pools = [one.settings.pools[name] for name in one.pools]
+    return {
+        "label list": ", ".join(sorted(map(str.lower, runner.labels))) or "none",
+        "group": fleet.group_of(runner),
+        # Providers differ in what isolates jobs: OKE enforces no network policies.
+        "provider": one.settings.provider,
+        "privateEgress": ", ".join(map(str, sorted(one.settings.private_egress))) or "none",
+        "GPU": ", ".join(sorted({machine.gpu.name for pool in pools for machine in pool.machines if machine.gpu})),
+        "gpus": str(runner.gpus),
+        "sharing": ", ".join(sorted({"whole GPUs" if pool.sharing is None else pool.sharing.unit for pool in pools})),
+        "cpu": f"{cpu_text(runner.cpu.request)} to {cpu_text(runner.cpu.limit)}",
+        "memory": f"{memory_text(runner.memory.request)} to {memory_text(runner.memory.limit)}",
+        "shm": memory_text(runner.shm),
+        "scratch": memory_text(runner.scratch),
+        "image": runner.image or "the default",
+        "role": "release" if any(pool.role == "release" for pool in pools) else "burst",
+        "capacity": "spot" if any(pool.capacity == "spot" for pool in pools) else "not spot",
+    }
+
+
+def shortfall(this: Set) -> tuple[int, int] | None:
+    """(nodes that the set's maximum needs, nodes that its pools always leave it), if these are fewer.
+
+    The other sets of its pools may be anywhere in their own pools, so they take as many of its nodes as they can: of all ways to
+    divide its pools into full ones and others, the one with the fewest nodes (minimum cut). A runner takes its part of a node of
+    the type that holds the fewest. A set that fits on no node has its own error.
+    """
+    hosts, pools = pool_hosts(this.settings), this.pools
+    taken = {name: (runner.ordered, _nodes(runner, hosts)) for name, runner in _pod_runners(this.settings)}
+    _, needed = taken.pop(this.name)
+    others = min(
+        sum(hosts[pool].count for pool in full) + sum(part for held, part in taken.values() if {*held} & ({*pools} - {*full}))
+        for count in range(len(pools) + 1)
+        for full in combinations(pools, count)
+    )
+    left = sum(hosts[pool].count for pool in pools) - others
+    return (math.ceil(needed - _ROUNDING), math.floor(left + _ROUNDING)) if needed > left + _ROUNDING else None
+
+
+def _nodes(runner: PodRunner, hosts: Mapping[str, Host]) -> float:
+    """The nodes that the most runners of a set take."""
+    rooms = (fit(runner, machine, hosts[pool]).count for pool in runner.ordered for machine in hosts[pool].machines)
+    return runner.span.max / room if (room := min(rooms)) else 0
+
+
+def _pod_runners(settings: Cluster) -> Iterator[tuple[str, PodRunner]]:
+    return ((name, runner) for name, runner in settings.runners.items() if isinstance(runner, PodRunner))
+
+
+def remarks(fleet: Fleet) -> Iterator[str]:
+    """A line for each class: what is known of GitHub's assignment, what every assignment gives, and the prices."""
+    for sets in classes(fleet).values():
+        least = min(sets, key=lambda each: each.runner.span.max)
+        most = sum(each.runner.span.max for each in sets)
+        each_price = ", ".join(f"{each.cluster} {_price(each)}" for each in sets)
+        yield (
+            f"{' and '.join(each.called for each in sets)} have the same labels ({', '.join(least.runner.labels)}): GitHub "
+            "documents no rule for which of them gets a job. Every assignment is acceptable, because the sets are equal and each "
+            f"cluster holds its scale.max. All jobs may go to {least.cluster}, so the runners to count on are "
+            f"{least.runner.span.max}, not {most}. A runner-hour costs {_price(*sets)} USD ({each_price})"
+        )
+
+
+def _price(*sets: Set) -> str:
+    """USD an hour of a runner of any of the sets, over all pools of their orders."""
+    low, high = span(
+        pool.price(machine.name, one.settings.region).times(one.runner.gpus / pool.units(machine))
+        for one in sets
+        for pool in (one.settings.pools[name] for name in one.pools)
+        for machine in pool.machines
+    )
+    return str(high) if low == high else f"{low} to {high}"

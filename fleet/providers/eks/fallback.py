@@ -1,0 +1,69 @@
+"""How Cluster Autoscaler on AWS follows an order of pools.
+
+Auto Scaling reports a machine that EC2 refuses as a failed scaling activity. The autoscaler reads the activities each minute, and
+leaves the node group alone for a while (cloudprovider/aws/auto_scaling_groups.go at 1.36.1). For that its role has
+`autoscaling:DescribeScalingActivities`; without it the autoscaler would wait for its longest provision time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleet.charts.chart import KUBE_SYSTEM
+from fleet.charts.cluster_autoscaler import (
+    AUTOSCALER,
+    BY_PRIORITY,
+    PRIORITIES,
+    PROVISION_MINUTES,
+    anchored,
+    comes_back,
+    priorities,
+)
+from fleet.providers.eks.cluster import EksPools
+from fleet.settings.pool_order import pool_ranks
+
+_MINUTES = (1, 2)
+"""How long after EC2's refusal the autoscaler moves on. Derived: Auto Scaling tries at once, the autoscaler reads each minute."""
+
+
+def eks_priorities(cluster: str, settings: EksPools) -> str:
+    """The ConfigMap's text for the cluster `cluster`. Empty if no runner class names several pools.
+
+    Empty too if the cluster has its own autoscaler, whose ConfigMap the program does not own.
+    """
+    return _priorities(cluster, settings) if settings.pool_orders and AUTOSCALER not in settings.provided else ""
+
+
+def _priorities(cluster: str, settings: EksPools) -> str:
+    """The text. The autoscaler knows a group by its Auto Scaling group, which EKS calls eks-<node group>-<UUID>.
+
+    Pulumi calls a node group by its logical name and seven hexadecimal digits.
+    """
+    ranks = pool_ranks(settings.pool_orders)
+    return priorities(
+        ranks,
+        {
+            pool: [
+                anchored(f"eks-{cluster}-{pool}-{zone}-nodes-") + "[0-9a-f]{7}-[0-9a-f]{8}-"
+                for zone in settings.groups_of(settings.pools[pool])
+            ]
+            for pool in ranks
+        },
+    )
+
+
+def eks_moves(cluster: str, settings: EksPools, order: Sequence[str]) -> str:
+    """When the autoscaler moves on to the next pool of an order and when it comes back, in words."""
+    if AUTOSCALER in settings.provided:
+        return (
+            f"the cluster's own autoscaler chooses: run it with --expander={BY_PRIORITY} and add to its ConfigMap "
+            f"{KUBE_SYSTEM}/{PRIORITIES}: {', '.join(_priorities(cluster, settings).splitlines())}"
+        )
+    zones = [len(settings.groups_of(settings.pools[pool])) for pool in order[:-1]]
+    least, most = (each * sum(zones) for each in _MINUTES)
+    return (
+        "the autoscaler moves on at once if a pool is at nodes.max, otherwise "
+        f"{_MINUTES[0]} to {_MINUTES[1]} minutes after EC2 refuses a machine in a zone ({least} to {most} minutes until the last "
+        f"pool), or {PROVISION_MINUTES} minutes after the start of a machine that never joins; it tries such a zone again "
+        f"{comes_back()}"
+    )

@@ -1,0 +1,39 @@
+"""How OKE's Cluster Autoscaler add-on follows an order of pools.
+
+The add-on takes every expander but price (docs.oracle.com, configuration arguments of Cluster Autoscaler). The autoscaler knows a
+node pool by its OCID. It leaves a pool alone for a while whose node has the error "Out of host capacity", LimitExceeded or
+QuotaExceeded (kubernetes/autoscaler, cloudprovider/oci/nodepools/oci_manager.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fleet.charts.chart import KUBE_SYSTEM
+from fleet.charts.cluster_autoscaler import AUTOSCALER, BY_PRIORITY, PRIORITIES, anchored, comes_back, priorities
+from fleet.providers.oke.cluster import OkePools
+from fleet.settings.pool_order import pool_ranks
+
+PROVISION_MINUTES = 25
+"""A GPU node boots, joins and pulls in ten minutes and more. Oracle's own recommendation."""
+
+
+def oke_priorities(settings: OkePools, ids: Mapping[str, str]) -> str:
+    """The ConfigMap's text. `ids` are the OCIDs of the node pools, by pool."""
+    ranks = pool_ranks(settings.pool_orders)
+    return priorities(ranks, {pool: [anchored(ids[pool]) + "$"] for pool in ranks})
+
+
+def oke_moves(_cluster: str, settings: OkePools, _order: Sequence[str]) -> str:
+    """When the autoscaler moves on to the next pool of an order and when it comes back, in words."""
+    if AUTOSCALER in settings.provided:
+        return (
+            f"the cluster's own autoscaler chooses: set expander of its add-on to {BY_PRIORITY} and write the OCIDs of the node "
+            f"pools (output nodePoolIds) to the ConfigMap {KUBE_SYSTEM}/{PRIORITIES}"
+        )
+    return (
+        "the autoscaler moves on at once if a pool is at nodes.max, otherwise when OKE reports a node as out of host capacity "
+        f"(Oracle documents no time), or {PROVISION_MINUTES} minutes after the start of a machine that never joins; it tries "
+        f"such a pool again {comes_back()}; "
+        "undeterminable: Oracle documents no list of expanders, so check the pool of a first job"
+    )

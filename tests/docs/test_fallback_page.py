@@ -1,0 +1,43 @@
+"""The page on spot and fallback: its settings are those of the example, its numbers those of the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fleet.charts import cluster_autoscaler as chart
+from fleet.loading.config import load
+from fleet.providers.eks.fallback import eks_moves, eks_priorities
+from fleet.providers.oke import fallback as oke
+from tests.builders import read_stack
+from tests.docs.markdown import ROOT, fences
+from tests.yaml12 import read
+
+PAGE = ROOT / "docs" / "fallback.md"
+EXAMPLE = ROOT / "examples" / "Pulumi.two-regions.yaml"
+
+
+def blocks(language: str) -> list[str]:
+    return [fence.text for fence in fences() if fence.page == PAGE and fence.language == language]
+
+
+def test_the_settings_of_the_page_are_those_of_the_example() -> None:
+    clusters: dict[str, Any] = read(EXAMPLE.read_text())["config"]["gpu-ci:clusters"]
+    ordered, same = map(read, blocks("yaml"))
+    assert ordered == {key: clusters["usw2"][key] for key in ("pools", "runners")}
+    assert same == clusters["use1"]["runners"]
+
+
+def test_the_numbers_of_the_page_are_those_of_the_example() -> None:
+    (shown,) = blocks("text")
+    assert shown == eks_priorities("usw2", load(read_stack(EXAMPLE)).clusters["usw2"])
+
+
+def test_the_times_of_the_page_are_those_of_the_program() -> None:
+    text = " ".join(PAGE.read_text().split())
+    assert chart.comes_back() in text
+    assert f"gives it up after {chart.PROVISION_MINUTES} minutes (OKE: {oke.PROVISION_MINUTES})" in text
+    usw2 = load(read_stack(EXAMPLE)).clusters["usw2"]
+    told = eks_moves("usw2", usw2, usw2.runners["gpu-t4-west"].ordered)
+    for ours, theirs in (("1 to 2 min |", "1 to 2 minutes"), ("3 to 6 min |", "(3 to 6 minutes")):
+        assert ours in text
+        assert theirs in told
