@@ -15,10 +15,10 @@ _NO_AUTOSCALER = (
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
-    """A line for each runner class that names several pools, and one for each class that several clusters have."""
+    """A line for each runner class, flavor and job with several pools, and one for each class that several clusters have."""
     for cluster, settings in fleet.clusters_by_name():
         moves = PROVIDERS[settings.provider].moves
-        for name, order in settings.pool_orders.items():
+        for path, order in settings.pool_orders.items():
             when = moves(cluster, settings, order) if moves is not None else _NO_AUTOSCALER
-            yield f"{cluster}/{name}: pools in order: {', '.join(order)}; {when}"
+            yield f"{cluster}/{path.removeprefix('runners.')}: pools in order: {', '.join(order)}; {when}"
     yield from same_sets.remarks(fleet)

@@ -237,17 +237,15 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
 
 
 def _pool_orders(fleet: Fleet) -> Iterator[Violation]:
-    """The classes of a cluster order their pools in one way, because an autoscaler has one order."""
+    """Classes, flavors and jobs of a cluster order their pools in one way, because an autoscaler has one order."""
     for cluster, settings in fleet.clusters_by_name():
         if PROVIDERS[settings.provider].moves is None:
             continue
         try:
             pool_ranks(settings.pool_orders)
         except ContradictionError as error:
-            message = (
-                f"the cluster's autoscaler has one order of pools, and classes contradict each other: {error}; use one order"
-            )
-            yield Violation("pool_order", message, ("clusters", cluster, "runners", error.steps[-1][0], "pools"))
+            message = f"the cluster's autoscaler has one order of pools, and these contradict each other: {error}; use one order"
+            yield Violation("pool_order", message, ("clusters", cluster, *error.steps[-1][0].split("."), "pools"))
 
 
 def _tenancies(fleet: Fleet) -> Iterator[Violation]:

@@ -195,9 +195,12 @@ class Cluster(Model):
 
     @property
     def pool_orders(self) -> dict[str, tuple[str, ...]]:
-        """The pools of each runner class that names several, the first choice first."""
-        sets = self.runners.items()
-        return {name: runner.ordered for name, runner in sets if isinstance(runner, PodRunner) and len(runner.ordered) > 1}
+        """The pools of each runner class, queue flavor and job that names several, the first choice first, by its path."""
+        found = {f"runners.{name}": runner.ordered for name, runner in self.runners.items() if isinstance(runner, PodRunner)}
+        flavors = self.queues.flavors if self.queues is not None else {}
+        found |= {f"queues.flavors.{name}": flavor.pools for name, flavor in flavors.items()}
+        found |= {f"jobs.{name}": job.ordered for name, job in self.jobs.items()}
+        return {path: pools for path, pools in found.items() if len(pools) > 1}
 
     def pod_sets(self, pool: str) -> dict[str, PodRunner]:
         """The runner sets of pods that name a pool, at any place of their order."""

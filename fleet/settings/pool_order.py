@@ -1,4 +1,4 @@
-"""One order of a cluster's pools that keeps the order of every runner class, because an autoscaler has only one."""
+"""One order of a cluster's pools that keeps every order in the settings, because an autoscaler has only one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 
 
 class ContradictionError(ValueError):
-    """Runner classes whose orders contradict each other. `steps` are the rows (class, pool, next pool) of the circle."""
+    """Orders that contradict each other. `steps` are the rows (path of the order, pool, next pool) of the circle."""
 
     def __init__(self, steps: Sequence[tuple[str, str, str]]) -> None:
         super().__init__(", ".join(f"{name} puts {pool} before {after}" for name, pool, after in steps))
@@ -18,7 +18,7 @@ class ContradictionError(ValueError):
 def pool_ranks(orders: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """The rank of each pool that an order names: a pool has a higher rank than every pool after it. The last have rank 1.
 
-    `orders` are the pools of runner classes, the first choice first. Pools of one rank are in no common order. Raises
+    `orders` are lists of pools, the first choice first, by their paths. Pools of one rank are in no common order. Raises
     ContradictionError.
     """
     after: dict[str, list[str]] = {}

@@ -199,14 +199,14 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "pool-orders-against": (
         "gpu-ci:clusters.usw2.runners.gpu-b.pools",
-        "the cluster's autoscaler has one order of pools, and classes contradict each other: gpu-a puts t4-spot before t4, gpu-b "
-        "puts t4 before t4-spot; use one order",
+        "the cluster's autoscaler has one order of pools, and these contradict each other: runners.gpu-a puts t4-spot "
+        "before t4, runners.gpu-b puts t4 before t4-spot; use one order",
         '["t4", "t4-spot"]',
     ),
     "pool-orders-in-a-circle": (
         "gpu-ci:clusters.usw2.runners.gpu-c.pools",
-        "the cluster's autoscaler has one order of pools, and classes contradict each other: gpu-a puts t4-spot before t4, gpu-b "
-        "puts t4 before t4-more, gpu-c puts t4-more before t4-spot; use one order",
+        "the cluster's autoscaler has one order of pools, and these contradict each other: runners.gpu-a puts t4-spot "
+        "before t4, runners.gpu-b puts t4 before t4-more, runners.gpu-c puts t4-more before t4-spot; use one order",
         '["t4-more", "t4-spot"]',
     ),
     "rerun-unknown": (

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jsonschema
 import pytest
 
+from fleet.facts.errors import FleetError
 from fleet.facts.scheduling import FLAVOR_LABEL, POOL_LABEL
 from fleet.jobs import gpu_job
+from fleet.loading.config import load
+from fleet.prove.fallback import remarks
 from fleet.prove.nodes import cluster_nodes
 from fleet.prove.placement import pool_host
 from fleet.prove.quota import barred
 from fleet.prove.shares import flavor_share, share
 from fleet.providers.fleet import Fleet
 from fleet.render.queues import QueueObjects, queue_objects
-from tests.builders import oke_pool, pool
+from fleet.settings.pool_order import pool_ranks
+from tests.builders import cluster, config, oke_pool, pool, runner
 from tests.fleet.kueue_rules import dangling, refused
 from tests.fleet.queue_configs import of
 from tests.fleet.test_queues import schema
@@ -95,3 +100,22 @@ def test_a_job_gets_the_units_of_all_pools_of_its_flavor_together() -> None:
         assert barred(ONE, "research", None, cluster, pool_host(cluster, name)) == ""
     told = barred(ONE, "research", None, cluster, pool_host(cluster, "t4-release"))
     assert told == "team research has no quota of it; add one, or name another pool"
+
+
+def test_the_autoscaler_follows_the_order_of_a_flavor_and_of_a_job() -> None:
+    found = fleet(EKS, POOLS).clusters["usw2"]
+    assert pool_ranks(found.pool_orders) == {"t4-spot": 2, "t4-more": 1}
+    job = {"namespace": "vision", "image": "registry.example.com/train:1.2", "pools": ["t4-more", "t4-release"]}
+    more = load(config(clusters={"usw2": cluster(pools=POOLS, runners={}, jobs={"train": job})}))
+    assert pool_ranks(more.clusters["usw2"].pool_orders) == {"t4-more": 2, "t4-release": 1}
+    (line,) = remarks(more)
+    assert line.startswith("usw2/jobs.train: pools in order: t4-more, t4-release; the autoscaler moves on ")
+
+
+def test_an_order_of_a_flavor_against_that_of_a_class_is_an_error() -> None:
+    quotas = [{"flavor": "t4", "nominal": 3}]
+    queues = {"flavors": EKS, "teams": {"research": {"namespaces": ["research"], "quotas": quotas}}}
+    runners = {"gpu-t4": runner(pools=["t4-more", "t4-spot"])}
+    both = re.escape("runners.gpu-t4 puts t4-more before t4-spot, queues.flavors.t4 puts t4-spot before t4-more")
+    with pytest.raises(FleetError, match=both):
+        load(config(clusters={"usw2": cluster(pools=POOLS, runners=runners, queues=queues)}))
