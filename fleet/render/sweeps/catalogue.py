@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleet.charts.sweeps import QUARANTINE, REAPER, SCHEDULER, sweep_pods
-from fleet.facts.repair import HEALTHY
+from fleet.facts.repair import ENGINE_LOST, HEALTHY
 from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE
 from fleet.render.sweeps.sweep import Sweep
 from fleet.settings.cluster import Cluster
@@ -34,7 +34,7 @@ def quarantine(cluster: Cluster) -> Sweep:
         "quarantine": QUARANTINE_TAINT.key,
         "gate": STARTUP_GATE.key,
         "annotation": HEALTH_ANNOTATION,
-        "healthyReasons": HEALTHY,
+        "healthyReasons": (*HEALTHY, ENGINE_LOST),
         "rejectedPods": health.rejected_pods,
         "rejectedWithin": 600,
         "startWithin": health.start_within,

@@ -116,6 +116,7 @@ def test_three_rejected_pods_within_ten_minutes_are_enough() -> None:
 def test_a_gpu_error_quarantines_at_once_unless_a_jobs_own_program_causes_it() -> None:
     assert taints(node(error="NvidiaXID79Error")) == [OTHER, tainted("gpu-error")]
     assert taints(node(error="NvidiaXID31Error")) is None
+    assert taints(node(error="DCGMError")) is None, "the agent restarts its engine, and the GPUs are fine"
     assert taints(node(error="NvidiaXID79Error", ready="Unknown")) is None, "Kubernetes itself keeps pods off"
 
 

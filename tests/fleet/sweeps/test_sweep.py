@@ -130,19 +130,9 @@ def test_a_failed_pass_is_tried_again_and_many_in_a_row_end_the_program(capsys: 
 def test_the_token_is_read_for_each_request_because_kubelet_renews_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
 
-    class Answer:
-        def __enter__(self) -> Answer:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            """Close nothing."""
-
-        def read(self) -> bytes:
-            return b"{}"
-
-    def urlopen(request: Any, **_: Any) -> Answer:
+    def urlopen(request: Any, **_: Any) -> io.BytesIO:
         sent.append(request.get_header("Authorization"))
-        return Answer()
+        return io.BytesIO(b"{}")
 
     monkeypatch.setattr("urllib.request.urlopen", urlopen)
     token = tmp_path / "token"
@@ -161,14 +151,13 @@ def test_the_authority_of_an_eks_cluster_is_trusted_and_the_address_checked(monk
         context.verify_flags |= ssl.VERIFY_X509_STRICT
         return context
 
-    monkeypatch.setattr("ssl.create_default_context", strict)
-    made: list[ssl.SSLContext] = []
-
-    def opened(_request: object, context: ssl.SSLContext, **_: object) -> io.BytesIO:
+    def urlopen(_request: object, context: ssl.SSLContext, **_: object) -> io.BytesIO:
         made.append(context)
         return io.BytesIO(b"{}")
 
-    monkeypatch.setattr("urllib.request.urlopen", opened)
+    made: list[ssl.SSLContext] = []
+    monkeypatch.setattr("ssl.create_default_context", strict)
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
     api.Api("https://10.100.0.1:443", authority=Path("ca.crt")).call("GET", "/version")
     (context,) = made
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT, "its certificate has no key identifier"
