@@ -16,7 +16,7 @@ import offline.plan
 from offline.cli import ROOT, app
 from policies.rules import RULES
 from tests.day import AS_OF
-from tests.offline.staging import TOO_SMALL
+from tests.offline.staging import ON_DEMAND, TOO_SMALL, write
 
 STAGING = (ROOT / "Pulumi.staging.yaml").read_text()
 
@@ -55,10 +55,10 @@ def test_staging_is_clean(staging):
         "gpu-ci.GpuNodeGroup usw2-t4-spot",
         "SPOT g4dn.2xlarge, g4dn.4xlarge, 0-2 nodes",
         "opaque: children judged at preview",
-        "10 gpu-t4 runners need 10 nodes, the pool has at most 5: jobs beyond that wait",
+        "10 gpu-t4 runners, and the pools hold at most 7 at the same time: jobs beyond that wait",
         "spot-required-nonprod",
-        f"OK: 104 resources; policies: {len(RULES) - 2} hold, 1 undeterminable, 1 disabled; "
-        "0.348 USD an hour idle, ≤8.228 at worst.",
+        f"OK: 118 resources; policies: {len(RULES) - 2} hold, 1 undeterminable, 1 disabled; "
+        "0.348 USD an hour idle, ≤9.776 at worst.",
         "disabled for this stack: protect-stateful",
     ],
 )
@@ -96,8 +96,12 @@ def test_json_has_the_same_facts():
     assert result.exit_code == 0
     plan = json.loads(result.stdout)
     assert plan["clean"] is True
-    assert len(plan["resources"]) == 104
-    assert {placed["runnerSet"]: placed["poolHolds"] for placed in plan["placement"]} == {"gpu-t4": 5, "gpu-t4-release": 2}
+    assert len(plan["resources"]) == 118
+    assert [(placed["runnerSet"], placed["choice"], placed["pool"], placed["poolHolds"]) for placed in plan["placement"]] == [
+        ("gpu-t4", 1, "t4-spot", 5),
+        ("gpu-t4", 2, "t4-ondemand", 2),
+        ("gpu-t4-release", 1, "t4-release", 2),
+    ]
     assert plan["price"]["worst"]["atMost"] is True
     assert plan["secrets"] == ["gpu-ci:githubPrivateKey"]
     # Nothing shows what the account has.
@@ -127,7 +131,7 @@ def test_a_secret_in_clear_is_refused_and_not_repeated(tmp_path):
 
 
 def test_a_broken_mandatory_policy_is_status_1(tmp_path):
-    path = changed(tmp_path, ("capacity: spot", "capacity: on-demand"))
+    path = str(write(tmp_path, ON_DEMAND))
     result = run("plan", "staging", "--file", path)
     assert result.exit_code == 1
     assert "mandatory spot-required-nonprod: 3 resources: capacityType is" in result.stdout
@@ -141,7 +145,7 @@ def test_a_runner_that_fits_nowhere_is_status_1_and_says_what_would_do(tmp_path)
     path = changed(tmp_path, TOO_SMALL)
     result = run("plan", "staging", "--file", path)
     assert result.exit_code == 1
-    assert "usw2/gpu-t4 cannot be placed: asks" in result.stdout
+    assert "usw2/gpu-t4 cannot be placed: pool t4-spot: asks" in result.stdout
     assert "the smallest type that is large enough is g4dn.2xlarge" in " ".join(result.stdout.split())
     assert "Resources:" not in result.stdout, "nothing is built that cannot be placed"
     assert "FAILED: 1 runner set cannot be placed, so no resource was created or judged" in result.stdout
@@ -179,7 +183,7 @@ def test_what_was_not_judged_is_not_said_to_hold(monkeypatch, config, said):
 def test_a_broken_advisory_policy_is_told_and_does_not_fail(monkeypatch, tmp_path):
     config = {"all": "disabled", "spot-required-nonprod": "advisory"}
     monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
-    result = run("plan", "staging", "--file", changed(tmp_path, ("capacity: spot", "capacity: on-demand")))
+    result = run("plan", "staging", "--file", str(write(tmp_path, ON_DEMAND)))
     assert result.exit_code == 0
     assert "policies: 1 broken," in result.stdout
     assert "advisory spot-required-nonprod: 3 resources: capacityType is" in result.stdout
@@ -197,7 +201,7 @@ def excepted(monkeypatch, *entries):
 
 def test_an_exception_hides_a_violation_until_its_day_and_then_is_one(monkeypatch, tmp_path):
     excepted(monkeypatch, EXCEPTION)
-    path = changed(tmp_path, ("capacity: spot", "capacity: on-demand"))
+    path = str(write(tmp_path, ON_DEMAND))
     before = run("plan", "staging", "--file", path, "--as-of", "2026-12-31")
     assert before.exit_code == 0, before.output
     assert "mandatory spot-required-nonprod (excepted): 3 resources: exceptions[0], until 2026-12-31: a test" in before.stdout
@@ -298,8 +302,8 @@ def test_a_secret_inside_the_model_is_refused(tmp_path, old, key):
             "kubernetesVersion: YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote; got 1.36",
         ),
         ("nodes: {min: 0, max: 5}", "nodes: {min: 6, max: 5}", "nodes.min: min is above max 5; lower min or raise max; got 6"),
-        ("pool: t4-spot", "pool: t5-spot", "no pool of that name in this cluster"),
-        ("idleDelay: 5m", "idleDely: 5m", "unknown key; did you mean idleDelay?"),
+        ("pool: t4-release", "pool: t5-release", "no pool of that name in this cluster"),
+        ("idleDelay: 5m\n          # Images", "idleDely: 5m\n          # Images", "unknown key; did you mean idleDelay?"),
         ("  gpu-ci:tags:", "  gpu-ci:tag:", "gpu-ci:tag: unknown key"),
     ],
 )
@@ -341,4 +345,4 @@ def test_the_command_works_as_a_process_with_a_bare_environment(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "OK: 104 resources" in done.stdout
+    assert "OK: 118 resources" in done.stdout

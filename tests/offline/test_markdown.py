@@ -236,7 +236,7 @@ def test_a_bound_is_said_to_be_one(shown):
 def hostile(plan: Plan) -> Plan:
     """The plan, with a hostile text wherever a file could bring one in."""
     found = plan.placements[0]
-    runner = found.runner.model_copy(update={"labels": (TEAM,)})
+    runner = found.runner.model_copy(update={"labels": (TEAM,), "pool": TEAM})
     placement = replace(found, runner_set=TEAM, runner=runner, host=replace(found.host, name=TEAM))
     line = replace(plan.bill[0], item=f"pool {TEAM}", what=TEAM, sources=(f"https://{TEAM}",))
     verdict = Verdict("gpu-node-taint", "mandatory", "violation", f"urn:pulumi:s::p::t::{TEAM}", f"a\n{TEAM}\n# b")
