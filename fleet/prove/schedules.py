@@ -47,7 +47,7 @@ def weeks(fleet: Fleet, first: date) -> Iterator[Week]:
                 found = ways(window)
                 prices = (each.pool.price(each.machine, cluster.region).times(each.added * hours) for each in found)
                 added = [each.added for each in found]
-                keeps = f"{window.count} {window.KEY}"
+                keeps = f"{window.count} {window.KEY if window.count > 1 else window.KEY.removesuffix('s')}"
                 opens = f"{window} {schedules.time_zone}"
                 yield Week(f"{name}/{owner}/{key}", opens, keeps, hours, (min(added), max(added)), span(prices))
 
