@@ -118,7 +118,7 @@ def managed_nodes(
             time_zone=args.time_zone,
             min_size=action.least,
             max_size=action.most,
-            # -1 leaves the size alone. EC2 raises it to a larger minimum, and the autoscaler removes idle nodes. The default is 0.
+            # The default is 0, and -1 leaves the size alone. EC2 raises it to a larger minimum; the autoscaler lowers it.
             desired_capacity=-1,
             opts=pulumi.ResourceOptions(parent=parent),
         )
