@@ -11,7 +11,7 @@ import pulumi_aws as aws
 import pytest
 
 from components.eks.existing_eks_cluster import kubeconfig
-from fleet.facts.scheduling import POOL_LABEL
+from fleet.facts.scheduling import POOL_LABEL, node_choice
 from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import bill
@@ -89,6 +89,7 @@ def test_a_pool_joins_the_cluster_with_its_role_and_one_group_in_the_subnet_of_e
     assert {name: each["subnetIds"] for name, each in groups.items()} == {
         "usw2-t4-spot-us-west-2a-nodes": ["subnet-0aaaaaaaaaaaaaaa1"],
         "usw2-t4-spot-us-west-2b-nodes": ["subnet-0bbbbbbbbbbbbbbb2"],
+        "usw2-t4-ondemand-us-west-2a-nodes": ["subnet-0aaaaaaaaaaaaaaa1"],
         "usw2-t4-release-us-west-2a-nodes": ["subnet-0aaaaaaaaaaaaaaa1"],
     }, "a pool of one node has a group in the first zone only"
 
@@ -127,12 +128,18 @@ def test_a_kubeconfig_has_the_clusters_endpoint_and_signs_in_with_the_aws_cli():
     assert command["args"][-4:] == ["--cluster-name", "platform", "--output", "json"]
 
 
+POOLS_OF = {"gpu-t4": ["t4-spot", "t4-ondemand"], "gpu-t4-release": ["t4-release"]}
+
+
 def test_controllers_and_listeners_run_on_the_nodes_that_the_settings_select():
     made = releases(recorded(EXAMPLE))
     assert made["arc-controller"].inputs["values"]["nodeSelector"] == {"workload": "system"}
     for each in runner_sets(recorded(EXAMPLE)):
         assert each.values["listenerTemplate"]["spec"]["nodeSelector"] == {"workload": "system"}
-        assert set(each.values["template"]["spec"]["nodeSelector"]) == {POOL_LABEL}, "runners choose their pool as anywhere"
+        spec, pools = each.values["template"]["spec"], POOLS_OF[each.name]
+        assert spec.items() >= node_choice([{POOL_LABEL: pool} for pool in pools]).items(), (
+            "runners choose their pool as anywhere"
+        )
 
 
 def test_without_a_selector_controllers_run_on_any_node():

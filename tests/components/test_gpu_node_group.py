@@ -139,7 +139,7 @@ def test_groups_of_a_pool_share_a_launch_template_and_differ_in_zone_and_sizes_a
         (template,) = [urn for urn in group.dependencies if ":LaunchTemplate::" in urn]
         own = {key: value for key, value in group.inputs.items() if key not in ("scalingConfig", "subnetIds")}
         assert shared.setdefault(template, own) == own, "the autoscaler takes them for different pools"
-    assert len(shared) == 3
+    assert len(shared) == 4
 
 
 def test_the_node_group_tells_the_autoscaler_what_the_smallest_type_offers(spot):
@@ -226,7 +226,7 @@ def test_an_update_of_a_reserved_pool_needs_no_machine_beyond_its_reservation(re
 
 def test_no_other_pool_uses_a_reservation(recording):
     for template in of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate"):
-        if template.name not in ("use1-a100-reserved-launch", "use2-h200-block-launch"):
+        if template.name not in ("use1-a100-reserved-launch", "use2-h200-block-launch", "usw2-t4-reserved-launch"):
             assert "capacityReservationSpecification" not in template.inputs
 
 

@@ -158,10 +158,10 @@ def test_types_of_two_quotas_are_reckoned_in_both() -> None:
 
 def test_the_quotas_of_our_stacks_are_those_of_their_full_pools() -> None:
     staging, prod = (load(read_stack(ROOT / f"Pulumi.{stack}.yaml")) for stack in ("staging", "prod"))
-    assert on_eks(staging) == {"L-3819A6DF": 5 * 16, "L-DB2E81BA": 2 * 8}
+    assert on_eks(staging) == {"L-3819A6DF": 5 * 16, "L-DB2E81BA": 2 * 8 + 2 * 8}, "a fallback pool counts in full"
     assert on_eks(prod, "use1") == {
         "L-3819A6DF": 10 * 16 + 8 * 16,
-        "L-DB2E81BA": 4 * 8 + 2 * 8,
+        "L-DB2E81BA": 4 * 8 + 4 * 8 + 2 * 8 + 2 * 8,
     }
     assert on_eks(reserved(), "use1") == {"L-417A185B": 96, "L-DB2E81BA": 4 * 8}
     assert on_oke(prod) == (

@@ -292,7 +292,10 @@ def test_one_pool_of_one_cluster():
     ("words", "told"),
     [
         (("staging", "--context", ""), "--context: is empty; name the cluster's context"),
-        (("staging", "--pool", "a100"), "--pool: the cluster has no pool a100; it has t4-release, t4-spot; give one of them"),
+        (
+            ("staging", "--pool", "a100"),
+            "--pool: the cluster has no pool a100; it has t4-ondemand, t4-release, t4-spot; give one of them",
+        ),
         (("prod", "--pool", "a10"), "--pool: the stack has several clusters; also pass --cluster, one of: sjc, use1"),
         (("prod", "--cluster", "eu"), "--cluster: the stack has no cluster 'eu'; give one of: sjc, use1"),
         (("nowhere",), "Pulumi.nowhere.yaml does not exist; create it or give one of: homelab, prod, staging"),
@@ -315,6 +318,6 @@ def test_the_command_runs_reports_and_says_by_its_status_how_it_went(server, con
     with Worker(server, lambda name: 1 if name == "smoke-t4-spot-pytorch" else 0):
         done = invoke("staging", "--context", "here", "--kubeconfig", str(config))
     assert done.exit_code == 1
-    assert "usw2: 5 of 6 smoke tests passed" in done.stdout
+    assert "usw2: 8 of 9 smoke tests passed" in done.stdout
     assert "says hello" in done.stderr, "logs leave stdout to the report"
     assert "says hello" not in done.stdout
