@@ -248,10 +248,9 @@ class Cluster(Model):
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """Warnings that depend on the date, such as the end of support and holidays that are past."""
-        for kind, entries in (("pool", self.pools), ("runner set", self.runners)):
-            for name, entry in entries.items():
-                if (schedules := getattr(entry, "schedules", None)) is not None:
-                    yield from (f"{kind} {name}: schedules: {remark}" for remark in schedules.remarks_on(day))
+        for name, pool in self.pools.items():
+            if pool.schedules is not None:
+                yield from (f"pool {name}: schedules: {remark}" for remark in pool.schedules.remarks_on(day))
 
     @property
     def watched(self) -> str:

@@ -197,6 +197,23 @@ def test_waiting_runners_cost_the_nodes_that_they_need_with_disks() -> None:
     assert week.nodes == (0, 0), "the node of the runner that waits always has room for three"
 
 
+def test_only_pools_have_remarks_about_ec2s_actions() -> None:
+    window = {"days": ["sun"], "start": "02:30", "end": "04:00"}
+    past = {"holidays": ("2026-01-01",)}
+    found = load(
+        config(
+            clusters={
+                "usw2": cluster(
+                    pools={"t4": pool(schedules=schedules(**past, work=window | {"nodes": 1}))},
+                    runners={"gpu-t4": runner(schedules=schedules(**past, work=window | {"runners": 1}))},
+                )
+            }
+        )
+    )
+    said = [remark for remark in found.clusters["usw2"].remarks_on(USUAL) if "schedules" in remark]
+    assert [remark.split(": ")[0] for remark in said] == ["pool t4"] * 2
+
+
 # -- runners that wait ---------------------------------------------------------------------------------------------------
 
 
