@@ -11,26 +11,22 @@ replaces a node while the old one still runs. Both stay within each pool's maxim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from fleet.facts import hardware
-from fleet.facts.pricing import Line, Money, nodes, quoted, span
+from fleet.facts.pricing import Line, Money, nodes, quoted
 from fleet.settings.cluster import Cluster
 from fleet.settings.pool import Pool
 from fleet.settings.workloads import CoralWorkload, PoolWorkload
 
-Disk = Callable[[Any], Mapping[str, float]]
-"""The root disk of a pool's node, by units of the price table."""
 
-
-def most_nodes(cluster: Cluster, disk: Disk) -> dict[str, int]:
+def most_nodes(cluster: Cluster) -> dict[str, int]:
     """The nodes of each pool that are paid for in the worst hour."""
     most = {name: pool.paid_nodes[1] for name, pool in cluster.pools.items()}
     for pools, runners in _sharing(cluster):
         spare = max(runners - sum(pool.idle_nodes for pool in pools.values()), 0)
-        for name in sorted(pools, key=lambda name: _rank(_price(cluster, pools[name], disk)), reverse=True):
+        for name in sorted(pools, key=lambda name: _rank(cluster, pools[name]), reverse=True):
             more = min(most[name] - pools[name].idle_nodes, spare)
             most[name], spare = pools[name].idle_nodes + more, spare - more
     return most
@@ -60,12 +56,17 @@ def _sharing(cluster: Cluster) -> Iterator[tuple[dict[str, Pool], int]]:
             yield pools, sum(cluster.runners[name].span.max for name in sets)
 
 
-def _price(cluster: Cluster, pool: Pool, disk: Disk) -> Money:
-    """USD an hour of one node on its most expensive type, with its disk."""
-    _, dear = span(pool.price(machine.name, cluster.region) for machine in pool.machines)
-    parts = (quoted(hardware.unit_price(unit, cluster.region)).times(count) for unit, count in disk(pool).items())
-    return sum(parts, dear)
+def node_hour(cluster: Cluster, pool: Pool, machine: str) -> Money:
+    """USD an hour of one node of a pool with its disk."""
+    parts = (quoted(hardware.unit_price(unit, cluster.region)).times(count) for unit, count in cluster.node_disk(pool).items())
+    return sum(parts, pool.price(machine, cluster.region))
 
 
-def _rank(price: Money) -> tuple[int, float]:
+def rank(price: Money) -> tuple[int, float]:
+    """Sort key: an unknown price is the highest."""
     return price.unknown, price.usd
+
+
+def _rank(cluster: Cluster, pool: Pool) -> tuple[int, float]:
+    """Sort key of a pool: what a node of its most expensive type costs."""
+    return max(rank(node_hour(cluster, pool, name)) for name in pool.instance_types)

@@ -165,6 +165,10 @@ class Cluster(Model):
         """The hourly price of a disk that the cloud sells, by units of the price table; empty if the provider sells none."""
         return {}
 
+    def node_disk(self, pool: Any) -> Mapping[str, float]:
+        """The hourly price of the root disk of a pool's node, as `disk_parts` has it."""
+        return self.disk_parts(pool.disk // 1024)
+
     @property
     def engine_on_nodes(self) -> bool:
         """Whether the nodes run a DCGM engine: the node monitoring agent of EKS starts one on each GPU node."""

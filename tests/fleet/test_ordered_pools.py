@@ -45,7 +45,7 @@ def _spec(fleet: Fleet, name: str = "gpu") -> dict[str, Any]:
 
 
 def _worst(fleet: Fleet) -> dict[str, int]:
-    return most_nodes(fleet.clusters["usw2"], lambda _: {})
+    return most_nodes(fleet.clusters["usw2"])
 
 
 # -- the pod -----------------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def test_a_pool_that_something_else_than_runners_uses_counts_at_its_maximum() ->
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 2), st.sampled_from([("a",), ("b",), ("a", "b"), ("b", "a")])), min_size=1, max_size=2),
+    st.lists(st.tuples(st.integers(1, 2), st.sampled_from([("a",), ("b",), ("a", "b")])), min_size=1, max_size=2),
     st.integers(1, 2),
     st.integers(1, 2),
     st.integers(0, 1),
