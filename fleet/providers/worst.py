@@ -3,6 +3,7 @@
 The autoscaler starts a node only for a pod that no node of its pools has room for. So when a node starts, at least one runner
 runs on every other node of the pools that the same runner sets use. Together such pools never have more nodes than these sets
 have runners, and the most expensive nodes count first. A pool that no other pool shares its sets with counts at its maximum.
+Nodes in quarantine (docs/node-health.md) have no runner either, so as many as may be there at once are added.
 
 Other users start nodes without a runner: queues, workloads, jobs, placeholders, warm pools. Pools with such a user count at their
 maximum, and so do reservations. Two things are left out: jobs that the settings do not name, and the minutes in which a cloud
@@ -17,6 +18,7 @@ from dataclasses import replace
 from fleet.facts import hardware
 from fleet.facts.pricing import Line, Money, nodes, quoted
 from fleet.settings.cluster import Cluster
+from fleet.settings.health import nodes_at_once
 from fleet.settings.pool import Pool
 from fleet.settings.workloads import CoralWorkload, PoolWorkload
 
@@ -24,8 +26,8 @@ from fleet.settings.workloads import CoralWorkload, PoolWorkload
 def most_nodes(cluster: Cluster) -> dict[str, int]:
     """The nodes of each pool that are paid for in the worst hour."""
     most = {name: pool.paid_nodes[1] for name, pool in cluster.pools.items()}
-    for pools, runners in _sharing(cluster):
-        spare = max(runners - sum(pool.idle_nodes for pool in pools.values()), 0)
+    for pools, started in _sharing(cluster):
+        spare = max(started - sum(pool.idle_nodes for pool in pools.values()), 0)
         for name in sorted(pools, key=lambda name: _rank(cluster, pools[name]), reverse=True):
             more = min(most[name] - pools[name].idle_nodes, spare)
             most[name], spare = pools[name].idle_nodes + more, spare - more
@@ -40,7 +42,10 @@ def pool_line(cluster: str, name: str, pool: Pool, region: str, most: int) -> Li
 
 
 def _sharing(cluster: Cluster) -> Iterator[tuple[dict[str, Pool], int]]:
-    """The pools that only runners use, in groups with the same runner sets, and the most runners of these sets."""
+    """The pools that only runners use, in groups with the same runner sets, and the most nodes of a group that start for these.
+
+    That is one for each runner, and one for each node that may be in quarantine.
+    """
     if any(not job.ordered for job in cluster.jobs.values()):
         return
     others: frozenset[str | None] = frozenset(cluster.queues.pools if cluster.queues is not None else ())
@@ -53,7 +58,8 @@ def _sharing(cluster: Cluster) -> Iterator[tuple[dict[str, Pool], int]]:
             groups.setdefault(frozenset(cluster.pod_sets(name)), {})[name] = pool
     for sets, pools in groups.items():
         if len(pools) > 1:
-            yield pools, sum(cluster.runners[name].span.max for name in sets)
+            sick = (nodes_at_once(cluster.health.max_share, pool.nodes.max) for pool in pools.values()) if cluster.health else ()
+            yield pools, sum(cluster.runners[name].span.max for name in sets) + sum(sick)
 
 
 def node_hour(cluster: Cluster, pool: Pool, machine: str) -> Money:
