@@ -200,13 +200,13 @@ def test_waiting_runners_cost_the_nodes_that_they_need_with_disks() -> None:
 
 def test_only_pools_have_remarks_about_ec2s_actions() -> None:
     window = {"days": ["sun"], "start": "02:30", "end": "04:00"}
-    past = {"holidays": ("2026-01-01",)}
+    past = ("2026-01-01",)
     found = load(
         config(
             clusters={
                 "usw2": cluster(
-                    pools={"t4": pool(schedules=schedules(**past, work=window | {"nodes": 1}))},
-                    runners={"gpu-t4": runner(schedules=schedules(**past, work=window | {"runners": 1}))},
+                    pools={"t4": pool(schedules=schedules(holidays=past, work=window | {"nodes": 1}))},
+                    runners={"gpu-t4": runner(schedules=schedules(holidays=past, work=window | {"runners": 1}))},
                 )
             }
         )
