@@ -21,8 +21,9 @@ def bill(fleet: Fleet, day: date) -> tuple[Line, ...]:
 
 
 def _lines(name: str, cluster: Cluster, day: date) -> Iterator[Line]:
-    yield from PROVIDERS[cluster.provider].bill(name, cluster, day)
-    yield from waiting_lines(name, cluster)
+    lines = tuple(PROVIDERS[cluster.provider].bill(name, cluster, day))
+    yield from lines
+    yield from waiting_lines(cluster, lines)
 
 
 def remarks(fleet: Fleet, day: date) -> Iterator[str]:

@@ -52,14 +52,24 @@ def _types(cluster: EksPools, pool: str) -> Iterator[str]:
     only, more = held.machines[0], similar(cluster, pool)
     if more:
         yield (
-            f"it buys {only.name} alone, and its jobs wait if EC2 has none; add {' or '.join(each.name for each in more)} to "
-            "instanceTypes: the same GPUs, and its runner classes fit (the autoscaler counts every node as the first type)"
+            f"it buys {only.name} alone, and its jobs {_without(cluster, pool)} if EC2 has none; add "
+            f"{' or '.join(each.name for each in more)} to instanceTypes: the same GPUs, and its runner classes fit (the "
+            "autoscaler counts every node as the first type)"
         )
-    else:
+    elif _without(cluster, pool) == _WAIT:
         yield (
-            f"it buys {only.name} alone, and its jobs wait if EC2 has none; no similar type has the same GPUs and holds its "
+            f"it buys {only.name} alone, and its jobs {_WAIT} if EC2 has none; no similar type has the same GPUs and holds its "
             "runner classes, so put an on-demand pool after it in pools"
         )
+
+
+_WAIT = "wait"
+
+
+def _without(cluster: EksPools, pool: str) -> str:
+    """What the jobs of a pool do while EC2 has no machine for it: every class has a pool behind it, or some jobs wait."""
+    orders = [runner.ordered for runner in cluster.pod_sets(pool).values()]
+    return "go to the next pool" if orders and all(order[-1] != pool for order in orders) else _WAIT
 
 
 def similar(cluster: EksPools, pool: str) -> tuple[Machine, ...]:
@@ -91,4 +101,4 @@ def _zones(cluster: EksPools, pool: str) -> Iterator[str]:
     others = [zone for zone in cluster.node_zones if zone not in used]
     if len(used) < MIN_ZONES and others:
         fix = "raise nodes.max" if held.nodes.max < MIN_ZONES else f"add {' or '.join(others)} to its zones, or remove zones"
-        yield f"its nodes are in {' and '.join(used)} alone, and its jobs wait if EC2 has none there; {fix}"
+        yield f"its nodes are in {' and '.join(used)} alone, and its jobs {_without(cluster, pool)} if EC2 has none there; {fix}"

@@ -165,6 +165,10 @@ class Cluster(Model):
         """The hourly price of a disk that the cloud sells, by units of the price table; empty if the provider sells none."""
         return {}
 
+    def node_disk(self, pool: Any) -> Mapping[str, float]:
+        """The hourly price of the root disk of a pool's node, as `disk_parts` has it."""
+        return self.disk_parts(pool.disk // 1024)
+
     @property
     def engine_on_nodes(self) -> bool:
         """Whether the nodes run a DCGM engine: the node monitoring agent of EKS starts one on each GPU node."""
@@ -248,10 +252,9 @@ class Cluster(Model):
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """Warnings that depend on the date, such as the end of support and holidays that are past."""
-        for kind, entries in (("pool", self.pools), ("runner set", self.runners)):
-            for name, entry in entries.items():
-                if (schedules := getattr(entry, "schedules", None)) is not None:
-                    yield from (f"{kind} {name}: schedules: {remark}" for remark in schedules.remarks_on(day))
+        for name, pool in self.pools.items():
+            if pool.schedules is not None:
+                yield from (f"pool {name}: schedules: {remark}" for remark in pool.schedules.remarks_on(day))
 
     @property
     def watched(self) -> str:

@@ -97,7 +97,7 @@ def require_jobs(
     queues: Queues | None,
     workloads: Mapping[str, Workload],
 ) -> None:
-    """Refuse jobs whose pool, cache or queue does not exist for them, and jobs with the name of a workload.
+    """Refuse jobs whose pools, cache or queue do not exist for them, pools that differ, and jobs with the name of a workload.
 
     Raises a settings problem.
     """
@@ -106,7 +106,16 @@ def require_jobs(
         if name in workloads and workloads[name].namespace == job.namespace:
             raise problem("job_name", f"a workload has that name in namespace {job.namespace}; rename one", at=at, value=name)
         for index, pool in enumerate(job.ordered):
-            require_pool("job_pool", pool, pools, at=(*at, *(("pool",) if job.pool is not None else ("pools", str(index)))))
+            path = (*at, *(("pool",) if job.pool is not None else ("pools", str(index))))
+            require_pool("job_pool", pool, pools, at=path)
+            first = pools[job.ordered[0]]
+            if (pools[pool].accelerator, pools[pool].sharing) != (first.accelerator, first.sharing):
+                raise problem(
+                    "job_pools_mixed",
+                    f"its GPUs, or how it shares them, differ from those of pool {job.ordered[0]}, and a job requests one kind; "
+                    "name pools of one kind, or write a job for each",
+                    at=path,
+                )
         here = [cache for cache, settings in caches.items() if job.namespace in settings.namespaces]
         if job.cache is not None and job.cache not in here:
             raise problem(

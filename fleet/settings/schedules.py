@@ -119,7 +119,7 @@ class Schedules(Model):
 
     time_zone: Annotated[str, AfterValidator(_time_zone)]
     holidays: Annotated[tuple[Day, ...], Field(max_length=30)] = ()
-    """Local days. EC2 Auto Scaling repeats them each year. An Auto Scaling group has at most 125 actions."""
+    """Local days. There are at most 30, because an Auto Scaling group of EC2 has at most 125 actions."""
     windows: Mapping[DnsLabel, Window]
 
     @model_validator(mode="after")
@@ -161,6 +161,15 @@ class Schedules(Model):
         """What the windows add to a minimum, averaged over a week without holidays in which clocks do not change."""
         return sum(max(each.count - least, 0) * each.week_hours for each in self.windows.values()) / WEEK_HOURS
 
+    def _utc(self, day: date, text: str) -> datetime:
+        return datetime.combine(day, time.fromisoformat(text), self.zone).astimezone(UTC)
+
+
+class PoolSchedules(Schedules):
+    """Windows in which a pool has a larger minimum. EC2 Auto Scaling carries them out, and repeats holidays each year."""
+
+    windows: Mapping[DnsLabel, PoolWindow]
+
     def remarks_on(self, day: date) -> Iterator[str]:
         """Warnings about holidays that are past, and about times that do not exist, or occur twice, within a year from `day`."""
         for past in (each for each in self.holidays if each < day.isoformat()):
@@ -179,18 +188,9 @@ class Schedules(Model):
                         )
                         break
 
-    def _utc(self, day: date, text: str) -> datetime:
-        return datetime.combine(day, time.fromisoformat(text), self.zone).astimezone(UTC)
-
-
-class PoolSchedules(Schedules):
-    """Windows in which a pool has a larger minimum."""
-
-    windows: Mapping[DnsLabel, PoolWindow]
-
 
 class RunnerSchedules(Schedules):
-    """Windows in which more runners wait."""
+    """Windows in which more runners wait. The sweep `runner-scheduler` follows `openings`, so no day needs a remark."""
 
     windows: Mapping[DnsLabel, RunnerWindow]
 

@@ -151,7 +151,7 @@ def _jobs(fleet: Fleet, cluster: str) -> Iterator[User]:
             made["spec"]["template"]["spec"],
             1,
             1,
-            pools=(placed.chosen.pool,),
+            pools=tuple(each.pool for each in (placed.chosen, *placed.behind)),
             ask=placed.job.ask,
             lasts="once",
             queue=made["metadata"].get("labels", {}).get(QUEUE_LABEL, ""),

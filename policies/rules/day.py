@@ -6,7 +6,8 @@ import re
 from datetime import date
 
 VARIABLE = "GPU_CI_AS_OF"
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DAY = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}")
+"""A day before the year 3000, so that a year can be added to it."""
 
 
 def parsed(text: str) -> date | None:

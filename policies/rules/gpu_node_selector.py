@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fleet.facts.scheduling import EKS_PROFILE, POOL_LABEL
+from fleet.facts.scheduling import EKS_PROFILE, FLAVOR_LABEL, POOL_LABEL
 
 from . import schema
 from .kinds import HELM, POD, RUNNER_SET
@@ -21,6 +21,7 @@ from .rule import Args, Rule, Section, Severity
 
 LABELS = (
     POOL_LABEL,
+    FLAVOR_LABEL,
     "accelerator",
     EKS_PROFILE.accelerator_label,
     INSTANCE_TYPE_LABEL,

@@ -337,6 +337,15 @@ def test_teams_are_told_with_their_gpus() -> None:
     assert taken["at most"] == "4", "a queued Job takes of the queue's"
 
 
+def test_a_job_of_several_pools_uses_each_of_them() -> None:
+    pools = {"spot": pool(capacity="spot"), "t4": pool(), "other": pool()}
+    jobs = {"train": {"namespace": "research", "image": "example:1", "pools": ["spot", "t4"]}}
+    _, page = made(usw2=cluster(pools=pools, runners={}, jobs=jobs))
+    assert everything(page, "usw2").row("train")["pool"] == "`spot`, then `t4`"
+    taken = table(page, "Pools of `usw2`", "the pool has")
+    assert [taken.row(name)["at most"] for name in pools] == ["1", "1", "0"]
+
+
 def test_claims_are_told_with_their_sizes_and_classes() -> None:
     pods = table(page_of(GPU_WORK), "Pods of `usw2`", VOLUMES)
     assert pods.row("ollama")[VOLUMES] == "claim `ollama-models` at `/ollama` (100Gi, class `cache-models`, ReadWriteOnce)"

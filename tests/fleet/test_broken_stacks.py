@@ -2688,6 +2688,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "a job needs pool, pools or gpuType; set one of them",
         "",
     ),
+    "job-pools-mixed": (
+        "gpu-ci:clusters.usw2.jobs.train.pools.1",
+        "its GPUs, or how it shares them, differ from those of pool t4, and a job requests one kind; name pools of one kind, or "
+        "write a job for each",
+        '"l4"',
+    ),
     "job-pools-repeated": (
         "gpu-ci:clusters.usw2.jobs.train.pools",
         "a pool is given twice; remove one",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fleet.facts.pricing import total
 from fleet.loading.config import load
 from fleet.prove.bill import bill
 from fleet.prove.schedules import weeks
@@ -195,6 +196,51 @@ def test_waiting_runners_cost_the_nodes_that_they_need_with_disks() -> None:
     shared = load(config(clusters={"usw2": cluster(pools={"t4": four}, runners={"gpu-t4": waiting})}))
     (week,) = weeks(shared, USUAL)
     assert week.nodes == (0, 0), "the node of the runner that waits always has room for three"
+
+
+def test_only_pools_have_remarks_about_ec2s_actions() -> None:
+    window = {"days": ["sun"], "start": "02:30", "end": "04:00"}
+    past = ("2026-01-01",)
+    found = load(
+        config(
+            clusters={
+                "usw2": cluster(
+                    pools={"t4": pool(schedules=schedules(holidays=past, work=window | {"nodes": 1}))},
+                    runners={"gpu-t4": runner(schedules=schedules(holidays=past, work=window | {"runners": 1}))},
+                )
+            }
+        )
+    )
+    said = [remark for remark in found.clusters["usw2"].remarks_on(USUAL) if "schedules" in remark]
+    assert [remark.split(": ")[0] for remark in said] == ["pool t4"] * 2
+
+
+def test_runners_wait_on_no_more_nodes_than_the_worst_hour_has() -> None:
+    window = {"days": [*WORKDAYS, "sat", "sun"], "start": "00:00", "end": "23:58", "runners": 3}
+    waiting = runner(pool=None, pools=["t4", "l4"], scale={"min": 0, "max": 4}, schedules=schedules(work=window))
+    pools = {"t4": pool(nodes={"min": 1, "max": 2}), "l4": pool(instanceTypes=["g6.2xlarge"], nodes={"max": 2})}
+    lines = bill(load(config(clusters={"usw2": cluster(pools=pools, runners={"gpu-t4": waiting})})), USUAL)
+    average = 3 * 7 * (24 - 2 / 60) / WEEK_HOURS
+    assert {line.item: line.least for line in lines if line.item.startswith("waiting")} == {
+        "waiting runners gpu-t4 in l4": 2,
+        "waiting runners gpu-t4 in t4": pytest.approx(average - 2),
+    }
+    idle, worst = total(lines)
+    assert idle.usd <= worst.usd
+
+
+def test_runners_that_wait_on_a_reservation_cost_nothing_more() -> None:
+    window = {"days": WORKDAYS, "start": "09:00", "end": "18:00", "runners": 1}
+    reserved = pool(
+        capacity="reserved",
+        nodes={"min": 1, "max": 1},
+        reservation={"id": "cr-0123456789abcdef0", "zone": "us-west-2a", "count": 1},
+    )
+    runners = {"gpu-t4": runner(scale={"min": 0, "max": 1}, schedules=schedules(work=window))}
+    fleet = load(config(clusters={"usw2": cluster(pools={"t4": reserved}, runners=runners)}))
+    assert not [line for line in bill(fleet, USUAL) if line.item.startswith("waiting")]
+    (week,) = weeks(fleet, USUAL)
+    assert (week.nodes, week.usd[1].usd) == ((0, 0), 0)
 
 
 # -- runners that wait ---------------------------------------------------------------------------------------------------

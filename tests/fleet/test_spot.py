@@ -134,6 +134,10 @@ def test_a_type_without_a_like_gets_the_advice_of_a_fallback() -> None:
         "holds its runner classes, so put an on-demand pool after it in pools"
     ]
 
+    behind = {"t4": pool(instanceTypes=["g6.48xlarge"], capacity="spot"), "more": pool(instanceTypes=["g6.48xlarge"])}
+    ordered = {"gpu-t4": runner(pool=None, pools=["t4", "more"])}
+    found = load(config(clusters={"usw2": cluster(pools=behind, runners=ordered)}))
+    assert said("no similar type", found) == [], "the class has a pool behind it"
     assert named("p4d.24xlarge") == [], "p4de has A100 with more memory, and a pool has one kind of GPU"
 
 

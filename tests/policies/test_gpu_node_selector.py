@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fleet.facts.scheduling import flavor_selector
 from policies.rules.gpu_node_selector import LABELS, RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, GPU, GPU_POD, POD, RELEASE, pod
@@ -14,8 +15,8 @@ from tests.policies.suite import Suite, in_pods
 
 ANYWHERE = changed(GPU_POD, "nodeSelector", REMOVE)
 KNOWN = (
-    "gpu-ci/pool, accelerator, k8s.amazonaws.com/accelerator, node.kubernetes.io/instance-type, nvidia.com/gpu.product, "
-    "karpenter.k8s.aws/instance-gpu-name"
+    "gpu-ci/pool, gpu-ci/flavor, accelerator, k8s.amazonaws.com/accelerator, node.kubernetes.io/instance-type, "
+    "nvidia.com/gpu.product, karpenter.k8s.aws/instance-gpu-name"
 )
 
 
@@ -55,6 +56,10 @@ def test_each_label_names_a_machine(key: str) -> None:
 @pytest.mark.parametrize("spec", [ANYWHERE, selecting(gpu="true"), selecting(role="gpu"), selecting(accelerator="")])
 def test_a_selector_on_another_label_leaves_it_open(spec: dict[str, Any]) -> None:
     assert judged(spec) == said(anywhere())
+
+
+def test_a_job_of_a_queue_flavor_selects_its_machines() -> None:
+    assert judged(changed(GPU_POD, "nodeSelector", flavor_selector("t4"))) == CLEAN
 
 
 def test_a_pod_without_gpus_may_land_anywhere() -> None:

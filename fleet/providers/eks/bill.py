@@ -24,7 +24,7 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
     only the pools, their disks and build caches. A faster disk costs extra on each node.
     """
     region = cluster.region
-    most = most_nodes(cluster, lambda pool: {"gp3-gb": pool.disk / 1024, **pool.root_disk.extra})
+    most = most_nodes(cluster)
     disks: list[tuple[float, int, int]] = []
     for pool_name, pool in cluster.pools.items():
         yield pool_line(name, pool_name, pool, region, most[pool_name])

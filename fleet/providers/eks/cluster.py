@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
-from typing import Annotated, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -148,6 +148,10 @@ class EksPools(Cluster):
     def disk_parts(self, gib: int) -> Mapping[str, float]:
         """As in the base class: a gp3 volume."""
         return {"gp3-gb": gib}
+
+    def node_disk(self, pool: Any) -> Mapping[str, float]:
+        """As in the base class, with what a faster disk costs extra."""
+        return {**super().node_disk(pool), **pool.root_disk.extra}
 
     @property
     def account(self) -> str | None:

@@ -18,7 +18,7 @@ def oke_bill(name: str, cluster: OkePools, _day: date) -> Iterator[Line]:
     Of a cluster that exists already the stack pays only the pools and their disks.
     """
     region = cluster.region
-    most_paid = most_nodes(cluster, lambda pool: {"oci-volume-gb": pool.disk / 1024})
+    most_paid = most_nodes(cluster)
     disks: list[tuple[int, int, int]] = []
     for pool_name, pool in cluster.pools.items():
         yield pool_line(name, pool_name, pool, region, most_paid[pool_name])

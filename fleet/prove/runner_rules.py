@@ -1,0 +1,157 @@
+"""Rules over all runner sets: which set a runs-on reaches, where jobs run again, sets of one class, orders of pools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from fleet.facts.hardware import SPOT
+from fleet.prove.same_sets import class_of, classes, difference, pod_sets, shortfall
+from fleet.prove.violation import Claim, Violation, conflicts
+from fleet.providers.fleet import Fleet
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.pool import Pool
+from fleet.settings.pool_order import ContradictionError, pool_ranks
+from fleet.settings.runner import GENERIC_LABELS, PodRunner
+
+
+def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
+    """At most one runner set carries generic labels, or the sets of one class.
+
+    The order of clusters is not always the file's, because Pulumi sorts their names. So the error names both sets. It points to
+    the set of machines, or else to the second set.
+    """
+    labeled = [
+        (("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", runner, found)
+        for cluster, name, runner in fleet.runner_sets()
+        if (found := [label for label in map(str.lower, runner.labels) if label in GENERIC_LABELS])
+    ]
+    if len({class_of(of, runner) for _, of, runner, _ in labeled}) < 2:
+        return
+    pods, machines = ([each for each in labeled if (each[2].kind == "pod") is of_pods] for of_pods in (True, False))
+    mixed = bool(pods and machines)
+    (_, first, _, own), (at, second, runner, found) = (pods[0], machines[0]) if mixed else labeled[:2]
+    keep = f"keep them on {first}, whose runners are pods" if mixed else "keep them on one"
+    message = (
+        f"sets {first} ({', '.join(own)}) and {second} ({', '.join(found)}) both have generic labels; only one default set per "
+        f"GitHub scope may have them, and jobs select every other set by its name or its own label; {keep}"
+    )
+    yield Violation("generic_label", message, at, list(runner.labels))
+
+
+def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
+    """A name has one runner set in each runner group, and a label reaches one set or the sets of one class.
+
+    GitHub offers a job to every set that has all labels of its runs-on (rhobuild/runpool#150). No set has all labels that select
+    another class, because each label other than a generic one belongs to one class. GitHub ignores the case of labels.
+    """
+    sets = list(fleet.runner_sets())
+    names = (
+        Claim((fleet.group_of(runner), name), cluster, ("clusters", cluster, "runners", name)) for cluster, name, runner in sets
+    )
+    for claim, other in conflicts(names):
+        group, name = claim.key if isinstance(claim.key, tuple) else ("", "")
+        yield Violation(
+            "set_unique", f"cluster {other} has a runner set with that name in group {group}; rename one", claim.at, name
+        )
+    own_names = {name for _, name, _ in sets}
+    owners: dict[str, str] = {}
+    for cluster, name, runner in sets:
+        at, this, labels = ("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", list(runner.labels)
+        owned = class_of(this, runner)
+        for label in labels:
+            # The message has the label as written: another spelling may hide a credential from the mask.
+            folded = label.lower()
+            if folded in own_names and folded != name:
+                yield Violation(
+                    "label_is_name", f"label '{label}' is the name of a runner set; remove it or rename one", at, labels
+                )
+            elif folded not in GENERIC_LABELS and (owner := owners.setdefault(folded, owned)) != owned:
+                message = f"label '{label}' already selects set {owner}, so a runs-on would be ambiguous; remove it or rename it"
+                yield Violation("label_unique", message, at, labels)
+
+
+def _reruns(fleet: Fleet) -> Iterator[Violation]:
+    """Jobs that spot interrupted run again on a set of pods in the same group: no spot, the same GPU, and as many of them."""
+    for cluster, name, runner in fleet.runner_sets():
+        if not isinstance(runner, PodRunner) or runner.rerun_on is None:
+            continue
+        at, pools = ("clusters", cluster, "runners", name, "rerunOn"), _pools_of(fleet, cluster, runner)
+        if all(pool.capacity != SPOT for pool in pools.values()):
+            yield Violation(
+                "rerun_without_spot", "no pool of this class is spot, so no interruption ends its jobs; remove it", at
+            )
+        group = fleet.group_of(runner)
+        sets = [
+            (found, there, other)
+            for there, found, other in fleet.runner_sets()
+            if isinstance(other, PodRunner) and fleet.group_of(other) == group
+        ]
+        if runner.rerun_on not in (known := dict.fromkeys(found for found, _, _ in sets if found != name)):
+            names = f"name one of: {', '.join(known)}" if known else "add one, or remove this"
+            yield Violation("rerun_set", f"group {group} has no other set of pods with this name; {names}", at)
+            continue
+        own = next(iter(pools.values()))
+        for _, there, other in (each for each in sets if each[0] == runner.rerun_on):
+            for pool_name, pool in _pools_of(fleet, there, other).items():
+                if pool.capacity == SPOT:
+                    message = f"its pool {pool_name} is spot, and a rerun happens only once; name a set without spot pools"
+                    yield Violation("rerun_on_spot", message, at)
+                if (_gpu(pool), pool.sharing) != (_gpu(own), own.sharing) or other.gpus < runner.gpus:
+                    message = (
+                        f"its runners have {other.gpus}x {_gpu(pool)}, and jobs of this class need {runner.gpus}x {_gpu(own)}; "
+                        "name a set with the same GPUs and at least as many"
+                    )
+                    yield Violation("rerun_gpus", message, at)
+
+
+def _pools_of(fleet: Fleet, cluster: str, runner: PodRunner) -> dict[str, Pool]:
+    return {name: fleet.clusters[cluster].pools[name] for name in runner.ordered}
+
+
+def _gpu(pool: Pool) -> str:
+    machine = pool.machines[0]
+    shared = f" by {pool.sharing.strategy}" if pool.sharing is not None else ""
+    return f"{machine.gpu.name if machine.gpu else 'GPU'} {machine.gpu_memory_mib / 1024:.0f}Gi{shared}"
+
+
+def _same_sets(fleet: Fleet) -> Iterator[Violation]:
+    """Sets that `sameAs` declares equal are equal, and each cluster can place all runners of its set."""
+    sets = pod_sets(fleet)
+    for this in sets.values():
+        at, first = ("clusters", this.cluster, "runners", this.name, "sameAs"), this.runner.same_as
+        if first is None:
+            continue
+        others = [called for called, each in sets.items() if each.cluster != this.cluster and each.runner.same_as is None]
+        if first not in others:
+            known = ", ".join(others) or "none, so remove sameAs"
+            message = f"names no set of pods in another cluster that has no sameAs itself; name one of: {known}"
+            yield Violation("same_set", message, at)
+        elif found := difference(fleet, this, sets[first]):
+            message = f"GitHub may give a job to either set, so they must be equal: {found}; give both the same, or remove sameAs"
+            yield Violation("same_differs", message, at)
+        elif not this.runner.labels:
+            message = f"no label selects both sets; add the same labels to this set and to {first}"
+            yield Violation("same_label", message, at)
+    for first, each in ((first, each) for first, same in classes(fleet).items() for each in same):
+        if (short := shortfall(each)) is not None:
+            needed, left = short
+            message = (
+                f"GitHub may give all jobs of this set and its equals (sameAs: {first}) to one cluster; here they need {needed} "
+                f"nodes, and its pools may have only {left} beside other sets; lower scale.max or raise nodes.max"
+            )
+            yield Violation("same_room", message, ("clusters", each.cluster, "runners", each.name, "scale", "max"))
+
+
+def _pool_orders(fleet: Fleet) -> Iterator[Violation]:
+    """Classes, flavors and jobs of a cluster order their pools in one way, because an autoscaler has one order."""
+    for cluster, settings in fleet.clusters_by_name():
+        if PROVIDERS[settings.provider].moves is None:
+            continue
+        try:
+            pool_ranks(settings.pool_orders)
+        except ContradictionError as error:
+            message = f"the cluster's autoscaler has one order of pools, and these contradict each other: {error}; use one order"
+            yield Violation("pool_order", message, ("clusters", cluster, *error.steps[-1][0].split("."), "pools"))
+
+
+RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (_generic_labels, _runner_sets, _reruns, _same_sets, _pool_orders)
