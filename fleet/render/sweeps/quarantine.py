@@ -58,10 +58,12 @@ def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterabl
     In each pool at most the share `maxShare` is in quarantine, but at least one node. The nodes that are sick longest go first.
     """
     rejected = _rejections(events, now - settings["rejectedWithin"])
-    held = list(nodes)
+    pools = settings["pools"].values()
+    # The cluster may have thousands of other nodes.
+    held = [node for node in nodes if any(_in(pool, node) for pool in pools)]
     changes: list[Change] = []
-    for pool in settings["pools"].values():
-        members = [node for node in held if pool["selector"].items() <= node["metadata"].get("labels", {}).items()]
+    for pool in pools:
+        members = [node for node in held if _in(pool, node)]
         judged = [(node, *_state(settings, pool, node, rejected, now)) for node in members]
         judged.sort(key=lambda each: (each[1].bad if each[1] else now, each[0]["metadata"]["name"]))
         stay = {node["metadata"]["name"] for node, state, _ in judged if state and _tainted(node, settings["quarantine"])}
@@ -76,6 +78,10 @@ def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterabl
             if change is not None:
                 changes.append(change)
     return changes
+
+
+def _in(pool: Mapping[str, Any], node: Object) -> bool:
+    return bool(pool["selector"].items() <= node["metadata"].get("labels", {}).items())
 
 
 def _state(

@@ -79,17 +79,19 @@ def decide(
 def _reason(runner: Object, pod: Object | None, leaving: Mapping[str, str], limits: Mapping[str, int], now: float) -> str:
     """Why to delete a runner, or an empty text. `leaving` has each node with the reason why it goes away, if it does."""
     meta = runner["metadata"]
-    started = _job_start(runner)
-    if started is not None and pod is None:
+    has_job = bool(runner.get("status", {}).get("jobId"))
+    started = _job_start(runner) if has_job else None
+    if has_job and pod is None:
         return "its pod is gone while it has a job"
     if started is not None and pod is not None and _seconds(pod["metadata"]["creationTimestamp"]) > started:
         return "its pod is newer than its job, so it reuses a registration that is spent"
-    if pod is not None and (why := _ending(pod, leaving, has_job=started is not None)):
+    if pod is not None and (why := _ending(pod, leaving, has_job=has_job)):
         return why
-    if started is None and pod is not None and "idle" in limits:
+    if not has_job and pod is not None and "idle" in limits:
         running = _running_since(pod)
         if running is not None and now - running > limits["idle"]:
             return f"it got no job within {limits['idle']} s"
+    # The start of a job is unknown if the listener has another name, as in other versions of ARC.
     since = _seconds(meta["creationTimestamp"]) if started is None else started
     if now - since > limits["lifetime"]:
         return f"it is older than {limits['lifetime']} s"
@@ -122,11 +124,9 @@ def _leaving(node: Object) -> str:
 
 
 def _job_start(runner: Object) -> float | None:
-    """When the runner's job started, in seconds since 1970; None without a job."""
-    if not runner.get("status", {}).get("jobId"):
-        return None
+    """When the runner's job started, in seconds since 1970; None if no entry says so."""
     times = [each["time"] for each in runner["metadata"].get("managedFields", ()) if each.get("manager") == _LISTENER]
-    return _seconds(max(times, default=runner["metadata"]["creationTimestamp"]))
+    return _seconds(max(times)) if times else None
 
 
 def _running_since(pod: Object) -> float | None:
@@ -160,7 +160,7 @@ def once(api: Api, limits: Mapping[str, Mapping[str, int]], now: float) -> None:
             # A schedule or a person may have changed the minimum of the set.
             ready = any(each["spec"].get("minRunners") for each in sets)
             own[namespace] = {key: value for key, value in seconds.items() if not (ready and key == "idle")}
-    for each in decide(runners, pods, list(api.list("/api/v1/nodes")), own, now):
+    for each in decide(runners, pods, api.list("/api/v1/nodes"), own, now):
         try:
             there = api.delete(f"/{RUNNER_GROUP}/namespaces/{each.namespace}/ephemeralrunners/{each.name}", each.uid)
         except urllib.error.HTTPError as error:

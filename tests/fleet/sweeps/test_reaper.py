@@ -101,9 +101,10 @@ def test_without_a_job_the_lifetime_counts_from_the_creation(age: float, found: 
 
 
 def test_a_job_whose_start_is_unknown_counts_from_the_creation_of_its_runner() -> None:
-    old = ephemeral(age=3601, job=10)
-    del old["metadata"]["managedFields"]
-    assert reasons([old], [runner_pod(age=3700)]) == {"one": "it is older than 3600 s"}
+    for age, found in ((3600, {}), (3601, {"one": "it is older than 3600 s"})):
+        unknown = ephemeral(age=age, job=10)
+        unknown["metadata"]["managedFields"] = [{"manager": "another-listener", "time": ago(10)}]
+        assert reasons([unknown], [runner_pod(age=age - 5)]) == found, "its pod is newer than the runner, as always"
 
 
 def test_the_listeners_last_entry_is_the_start_of_the_job() -> None:
