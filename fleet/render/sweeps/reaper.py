@@ -1,4 +1,4 @@
-"""Deletes EphemeralRunners that hang, and those whose pod or node is going away. It never deletes a pod.
+"""Deletes EphemeralRunners that hang, whose pod or node goes away, or that wait on a sick node. It never deletes a pod.
 
 A deletion ends no job: ARC 0.14.2 asks GitHub first, keeps the pod while GitHub says that its job runs, and asks again every 30
 seconds (ephemeralrunner_controller.go, cleanupRunnerFromService). ARC starts no other pod for an EphemeralRunner that is being
@@ -37,6 +37,8 @@ _LEAVING = (
     "node.kubernetes.io/out-of-service",  # the same
 )
 """Beginnings of the keys of taints that say that a node goes away. EKS, OKE and `kubectl drain` cordon a node instead."""
+_QUARANTINE = "status-taint.cluster-autoscaler.kubernetes.io/gpu-ci-quarantine"
+"""Taint of a sick node. Its jobs go on, and GitHub must send it no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +66,34 @@ def decide(
     lacks is really gone.
     """
     found = {_key(pod): pod for pod in pods}
-    leaving = {node["metadata"]["name"]: _leaving(node) for node in nodes}
+    leaving, closed = {}, {}
+    for node in nodes:
+        name = node["metadata"]["name"]
+        leaving[name] = _leaving(node)
+        closed[name] = leaving[name] or ("is in quarantine" if _QUARANTINE in _taints(node) else "")
     made = []
     for runner in runners:
         meta, phase = runner["metadata"], runner.get("status", {}).get("phase")
         if "deletionTimestamp" in meta or phase in _DONE:
             continue
-        reason = _reason(runner, found.get(_key(runner)), leaving, limits[meta["namespace"]], now)
+        reason = _reason(runner, found.get(_key(runner)), leaving, closed, limits[meta["namespace"]], now)
         if reason:
             made.append(Deletion(meta["namespace"], meta["name"], meta["uid"], reason))
     return made
 
 
-def _reason(runner: Object, pod: Object | None, leaving: Mapping[str, str], limits: Mapping[str, int], now: float) -> str:
-    """Why to delete a runner, or an empty text. `leaving` has each node with the reason why it goes away, if it does."""
+def _reason(
+    runner: Object,
+    pod: Object | None,
+    leaving: Mapping[str, str],
+    closed: Mapping[str, str],
+    limits: Mapping[str, int],
+    now: float,
+) -> str:
+    """Why to delete a runner, or an empty text.
+
+    `leaving` has each node with the reason why it goes away, if it does, and `closed` with the reason why it takes no new job.
+    """
     meta = runner["metadata"]
     has_job = bool(runner.get("status", {}).get("jobId"))
     started = _job_start(runner) if has_job else None
@@ -85,7 +101,7 @@ def _reason(runner: Object, pod: Object | None, leaving: Mapping[str, str], limi
         return "its pod is gone while it has a job"
     if started is not None and pod is not None and _seconds(pod["metadata"]["creationTimestamp"]) > started:
         return "its pod is newer than its job, so it reuses a registration that is spent"
-    if pod is not None and (why := _ending(pod, leaving, has_job=has_job)):
+    if pod is not None and (why := _ending(pod, leaving if has_job else closed, has_job=has_job)):
         return why
     if not has_job and pod is not None and "idle" in limits:
         running = _running_since(pod)
@@ -117,10 +133,14 @@ def _leaving(node: Object) -> str:
     """Why a node goes away, or an empty text."""
     if "deletionTimestamp" in node["metadata"]:
         return "is being deleted"
-    taints = [taint["key"] for taint in node.get("spec", {}).get("taints", ())]
-    if marks := [key for key in taints if key.startswith(_LEAVING)]:
+    if marks := [key for key in _taints(node) if key.startswith(_LEAVING)]:
         return f"has the taint {marks[0]}"
     return "is cordoned" if node.get("spec", {}).get("unschedulable") else ""
+
+
+def _taints(node: Object) -> list[str]:
+    """The keys of a node's taints."""
+    return [taint["key"] for taint in node.get("spec", {}).get("taints", ())]
 
 
 def _job_start(runner: Object) -> float | None:
