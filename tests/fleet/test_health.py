@@ -38,6 +38,13 @@ def test_the_plan_says_when_a_sick_node_is_quarantined_and_what_repairs_it() -> 
     assert said(cluster()) == []
 
 
+def test_a_device_plugin_that_the_program_does_not_install_must_tolerate_the_gate() -> None:
+    (_, warning) = said(existing_eks(health={"startupGate": True}, installed=["device-plugin"]))
+    assert f"device-plugin of the cluster must tolerate {STARTUP_GATE.key}" in warning
+    assert len(said(existing_eks(health={"startupGate": True}))) == 1
+    assert len(said(existing_eks(health={}, installed=["device-plugin"]))) == 1
+
+
 @pytest.mark.parametrize(("nodes", "most"), [(1, 1), (5, 1), (6, 2), (10, 2), (35, 7), (40, 8)])
 def test_a_fifth_of_the_nodes_rounded_up_may_be_out_of_use(nodes: int, most: int) -> None:
     assert nodes_at_once(0.2, nodes) == most

@@ -86,6 +86,12 @@ def test_a_newer_run_of_the_same_branch_counts_and_none_of_a_fork(github, call):
     ]
 
 
+def test_the_name_of_a_job_is_no_command_to_the_runner(github, call):
+    job = a_job(1, "failure", LOST) | {"name": "\n::error::##[add-mask]a"}
+    lost = github.add(a_run(1, head_repository={"full_name": FORK}), job)
+    assert call()[1] == [f"run {lost}: reran the failed jobs:  ::error::# #[add-mask]a: the runner was lost or shut down"]
+
+
 def test_a_dry_run_says_what_it_would_do(github, call):
     lost = github.add(a_run(1), a_job(1, "failure", LOST))
     assert call(RERUN_DRY_RUN="true")[1] == [f"run {lost}: would rerun the failed jobs: job 1: the runner was lost or shut down"]

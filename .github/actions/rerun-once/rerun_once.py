@@ -328,8 +328,12 @@ def inputs(given: Mapping[str, str]) -> tuple[list[str], frozenset[str], float]:
 
 
 def _line(reason: object) -> str:
-    """A message as one line of a log that the runner does not read as a workflow command."""
-    return "".join(sign if sign.isprintable() else " " for sign in str(reason)).replace("%", "%25")[:500]
+    """A message as one line of a log that the runner does not read as a workflow command.
+
+    The runner reads "##[command]" anywhere in a line (actions/runner, ActionCommand.cs, TryParse), and a fork names its own jobs.
+    """
+    text = "".join(sign if sign.isprintable() else " " for sign in str(reason))
+    return text.replace("%", "%25").replace("##[", "# #[")[:500]
 
 
 if __name__ == "__main__":

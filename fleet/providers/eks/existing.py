@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import EksPools, SubnetId
 from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches, require_existing
 from fleet.settings.model import DnsLabel, matching
@@ -82,6 +83,11 @@ class ExistingEksCluster(EksPools):
             yield (
                 f"monitoring: undeterminable: with the add-on {NODE_AGENT} each GPU node would run two DCGM engines; look for it "
                 f"with aws eks list-addons --cluster-name {self.existing.name}, and if it is there, add it to existing.installed"
+            )
+        if self.health is not None and self.health.startup_gate and self.enablement in self.existing.installed:
+            yield (
+                f"health: undeterminable: {self.enablement} of the cluster must tolerate {STARTUP_GATE.key}, or no new node ever "
+                "offers its GPUs; check its tolerations, or remove startupGate"
             )
         if AUTOSCALER_CHART not in self.existing.installed:
             yield (

@@ -58,10 +58,12 @@ def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterabl
     In each pool at most the share `maxShare` is in quarantine, but at least one node. The nodes that are sick longest go first.
     """
     rejected = _rejections(events, now - settings["rejectedWithin"])
-    held = list(nodes)
+    pools = settings["pools"].values()
+    # The cluster may have thousands of other nodes.
+    held = [node for node in nodes if any(_in(pool, node) for pool in pools)]
     changes: list[Change] = []
-    for pool in settings["pools"].values():
-        members = [node for node in held if pool["selector"].items() <= node["metadata"].get("labels", {}).items()]
+    for pool in pools:
+        members = [node for node in held if _in(pool, node)]
         judged = [(node, *_state(settings, pool, node, rejected, now)) for node in members]
         judged.sort(key=lambda each: (each[1].bad if each[1] else now, each[0]["metadata"]["name"]))
         stay = {node["metadata"]["name"] for node, state, _ in judged if state and _tainted(node, settings["quarantine"])}
@@ -78,8 +80,12 @@ def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterabl
     return changes
 
 
+def _in(pool: Mapping[str, Any], node: Object) -> bool:
+    return bool(pool["selector"].items() <= node["metadata"].get("labels", {}).items())
+
+
 def _state(
-    settings: Mapping[str, Any], pool: Mapping[str, Any], node: Object, rejected: Mapping[str, int], now: float
+    settings: Mapping[str, Any], pool: Mapping[str, Any], node: Object, rejected: Mapping[str, Sequence[float]], now: float
 ) -> tuple[State | None, bool]:
     """The state of a node after this look, and whether it may open its gate. None for a node that is healthy."""
     boot = node["status"].get("nodeInfo", {}).get("bootID", "")
@@ -106,12 +112,17 @@ def _state(
     return replace(old, good=old.good or now), whole
 
 
-def _why(settings: Mapping[str, Any], pool: Mapping[str, Any], node: Object, rejected: Mapping[str, int], now: float) -> str:
+def _why(
+    settings: Mapping[str, Any], pool: Mapping[str, Any], node: Object, rejected: Mapping[str, Sequence[float]], now: float
+) -> str:
     """Why a node is sick now; empty if it is not, or if it still starts."""
     conditions = {each["type"]: each for each in node["status"].get("conditions", [])}
     if not _ready(node):
         return _NOT_READY
-    if rejected.get(node["metadata"]["name"], 0) >= settings["rejectedPods"]:
+    # Before the kubelet became ready it was another boot, and a node that a person has just rebooted must not stay in quarantine.
+    since = conditions["Ready"].get("lastTransitionTime")
+    times = rejected.get(node["metadata"]["name"], ())
+    if sum(since is None or each >= seconds(since) for each in times) >= settings["rejectedPods"]:
         return REJECTS
     gpu = conditions.get(_CONDITION, {})
     if gpu.get("status") == "False" and gpu.get("reason") not in settings["healthyReasons"]:
@@ -143,15 +154,17 @@ def _change(
     return Change(node["metadata"]["name"], node["metadata"].get("resourceVersion", ""), taints, state, said + more)
 
 
-def _rejections(events: Iterable[Object], since: float) -> dict[str, int]:
-    """The pods that each node rejected since then, each pod once."""
-    pods: dict[str, set[str]] = {}
+def _rejections(events: Iterable[Object], since: float) -> dict[str, list[float]]:
+    """When each node rejected pods since then, for each pod the last time."""
+    pods: dict[str, dict[str, float]] = {}
     for event in events:
         when = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
         host = event.get("source", {}).get("host") or event.get("reportingInstance", "")
         if seconds(when) >= since and _TOO_MANY_SHARES not in event.get("message", ""):
-            pods.setdefault(host, set()).add(event["involvedObject"].get("uid", ""))
-    return {host: len(found) for host, found in pods.items()}
+            of_host = pods.setdefault(host, {})
+            uid = event["involvedObject"].get("uid", "")
+            of_host[uid] = max(of_host.get(uid, 0), seconds(when))
+    return {host: list(found.values()) for host, found in pods.items()}
 
 
 def _ready(node: Object) -> bool:

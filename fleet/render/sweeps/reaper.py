@@ -1,4 +1,4 @@
-"""Deletes EphemeralRunners that hang, and those whose pod or node is going away. It never deletes a pod.
+"""Deletes EphemeralRunners that hang, whose pod or node goes away, or that wait on a sick node. It never deletes a pod.
 
 A deletion ends no job: ARC 0.14.2 asks GitHub first, keeps the pod while GitHub says that its job runs, and asks again every 30
 seconds (ephemeralrunner_controller.go, cleanupRunnerFromService). ARC starts no other pod for an EphemeralRunner that is being
@@ -37,6 +37,8 @@ _LEAVING = (
     "node.kubernetes.io/out-of-service",  # the same
 )
 """Beginnings of the keys of taints that say that a node goes away. EKS, OKE and `kubectl drain` cordon a node instead."""
+_QUARANTINE = "status-taint.cluster-autoscaler.kubernetes.io/gpu-ci-quarantine"
+"""Taint of a sick node. Its jobs go on, and GitHub must send it no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,32 +66,48 @@ def decide(
     lacks is really gone.
     """
     found = {_key(pod): pod for pod in pods}
-    leaving = {node["metadata"]["name"]: _leaving(node) for node in nodes}
+    leaving, closed = {}, {}
+    for node in nodes:
+        name = node["metadata"]["name"]
+        leaving[name] = _leaving(node)
+        closed[name] = leaving[name] or ("is in quarantine" if _QUARANTINE in _taints(node) else "")
     made = []
     for runner in runners:
         meta, phase = runner["metadata"], runner.get("status", {}).get("phase")
         if "deletionTimestamp" in meta or phase in _DONE:
             continue
-        reason = _reason(runner, found.get(_key(runner)), leaving, limits[meta["namespace"]], now)
+        reason = _reason(runner, found.get(_key(runner)), leaving, closed, limits[meta["namespace"]], now)
         if reason:
             made.append(Deletion(meta["namespace"], meta["name"], meta["uid"], reason))
     return made
 
 
-def _reason(runner: Object, pod: Object | None, leaving: Mapping[str, str], limits: Mapping[str, int], now: float) -> str:
-    """Why to delete a runner, or an empty text. `leaving` has each node with the reason why it goes away, if it does."""
+def _reason(
+    runner: Object,
+    pod: Object | None,
+    leaving: Mapping[str, str],
+    closed: Mapping[str, str],
+    limits: Mapping[str, int],
+    now: float,
+) -> str:
+    """Why to delete a runner, or an empty text.
+
+    `leaving` has each node with the reason why it goes away, if it does, and `closed` with the reason why it takes no new job.
+    """
     meta = runner["metadata"]
-    started = _job_start(runner)
-    if started is not None and pod is None:
+    has_job = bool(runner.get("status", {}).get("jobId"))
+    started = _job_start(runner) if has_job else None
+    if has_job and pod is None:
         return "its pod is gone while it has a job"
     if started is not None and pod is not None and _seconds(pod["metadata"]["creationTimestamp"]) > started:
         return "its pod is newer than its job, so it reuses a registration that is spent"
-    if pod is not None and (why := _ending(pod, leaving, has_job=started is not None)):
+    if pod is not None and (why := _ending(pod, leaving if has_job else closed, has_job=has_job)):
         return why
-    if started is None and pod is not None and "idle" in limits:
+    if not has_job and pod is not None and "idle" in limits:
         running = _running_since(pod)
         if running is not None and now - running > limits["idle"]:
             return f"it got no job within {limits['idle']} s"
+    # The start of a job is unknown if the listener has another name, as in other versions of ARC.
     since = _seconds(meta["creationTimestamp"]) if started is None else started
     if now - since > limits["lifetime"]:
         return f"it is older than {limits['lifetime']} s"
@@ -115,18 +133,20 @@ def _leaving(node: Object) -> str:
     """Why a node goes away, or an empty text."""
     if "deletionTimestamp" in node["metadata"]:
         return "is being deleted"
-    taints = [taint["key"] for taint in node.get("spec", {}).get("taints", ())]
-    if marks := [key for key in taints if key.startswith(_LEAVING)]:
+    if marks := [key for key in _taints(node) if key.startswith(_LEAVING)]:
         return f"has the taint {marks[0]}"
     return "is cordoned" if node.get("spec", {}).get("unschedulable") else ""
 
 
+def _taints(node: Object) -> list[str]:
+    """The keys of a node's taints."""
+    return [taint["key"] for taint in node.get("spec", {}).get("taints", ())]
+
+
 def _job_start(runner: Object) -> float | None:
-    """When the runner's job started, in seconds since 1970; None without a job."""
-    if not runner.get("status", {}).get("jobId"):
-        return None
+    """When the runner's job started, in seconds since 1970; None if no entry says so."""
     times = [each["time"] for each in runner["metadata"].get("managedFields", ()) if each.get("manager") == _LISTENER]
-    return _seconds(max(times, default=runner["metadata"]["creationTimestamp"]))
+    return _seconds(max(times)) if times else None
 
 
 def _running_since(pod: Object) -> float | None:
@@ -160,7 +180,7 @@ def once(api: Api, limits: Mapping[str, Mapping[str, int]], now: float) -> None:
             # A schedule or a person may have changed the minimum of the set.
             ready = any(each["spec"].get("minRunners") for each in sets)
             own[namespace] = {key: value for key, value in seconds.items() if not (ready and key == "idle")}
-    for each in decide(runners, pods, list(api.list("/api/v1/nodes")), own, now):
+    for each in decide(runners, pods, api.list("/api/v1/nodes"), own, now):
         try:
             there = api.delete(f"/{RUNNER_GROUP}/namespaces/{each.namespace}/ephemeralrunners/{each.name}", each.uid)
         except urllib.error.HTTPError as error:

@@ -43,9 +43,9 @@ SETTINGS: dict[str, Any] = json.loads(json.dumps(quarantine(cluster()).settings)
 
 
 def node(name: str = "one", gpus: int = 4, **changes: Any) -> dict[str, Any]:
-    """A Ready node of the pool, a day old; `changes`: taints, state, made, error, ready, boot."""
+    """A Ready node of the pool, a day old; `changes`: taints, state, made, error, ready, since, boot."""
     held = changes.get("state")
-    conditions = [{"type": "Ready", "status": changes.get("ready", "True")}]
+    conditions = [{"type": "Ready", "status": changes.get("ready", "True"), "lastTransitionTime": changes.get("since", OLD)}]
     if "error" in changes:
         conditions.append({"type": "AcceleratedHardwareReady", "status": "False", "reason": changes["error"]})
     return {
@@ -146,6 +146,16 @@ def test_a_node_that_rejected_pods_leaves_quarantine_only_after_a_new_boot() -> 
     (second,) = decide(SETTINGS, [node(gpus=3, taints=inside, state=held)], [], NOW)
     assert second.state == State(NOW - 86_400, 0, "rejects-pods", "first"), "another reason does not hide it"
     assert taints(node(state=held)) == [OTHER], "a person removed the taint"
+
+
+def test_rejections_of_an_earlier_boot_do_not_bring_a_node_back_into_quarantine() -> None:
+    events = [rejection(pod, age) for pod, age in (("a", 300), ("b", 290), ("c", 280))]
+    inside: dict[str, Any] = {"taints": [tainted("rejects-pods")], "state": state(NOW - 280, "rejects-pods")}
+    rebooted = time_text(NOW - 60)
+    (change,) = decide(SETTINGS, [node(**inside, boot="second", since=rebooted)], events, NOW)
+    assert change.state == State(NOW - 280, NOW, "rejects-pods", "first"), "its ten healthy minutes begin"
+    assert taints(node(boot="second", since=time_text(NOW - 285)), *events) is None
+    assert taints(node(boot="second", since=time_text(NOW - 300)), *events) == [OTHER, tainted("rejects-pods")]
 
 
 def test_the_gate_opens_for_all_gpus_and_for_quarantine() -> None:

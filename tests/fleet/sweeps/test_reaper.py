@@ -13,6 +13,7 @@ from urllib.error import HTTPError
 
 import pytest
 
+from fleet.facts.scheduling import QUARANTINE_TAINT
 from fleet.loading.config import load
 from fleet.render.sweeps.api import Api
 from fleet.render.sweeps.catalogue import IDLE, reaper, sweeps
@@ -101,9 +102,10 @@ def test_without_a_job_the_lifetime_counts_from_the_creation(age: float, found: 
 
 
 def test_a_job_whose_start_is_unknown_counts_from_the_creation_of_its_runner() -> None:
-    old = ephemeral(age=3601, job=10)
-    del old["metadata"]["managedFields"]
-    assert reasons([old], [runner_pod(age=3700)]) == {"one": "it is older than 3600 s"}
+    for age, found in ((3600, {}), (3601, {"one": "it is older than 3600 s"})):
+        unknown = ephemeral(age=age, job=10)
+        unknown["metadata"]["managedFields"] = [{"manager": "another-listener", "time": ago(10)}]
+        assert reasons([unknown], [runner_pod(age=age - 5)]) == found, "its pod is newer than the runner, as always"
 
 
 def test_the_listeners_last_entry_is_the_start_of_the_job() -> None:
@@ -158,6 +160,13 @@ def test_a_runner_on_a_node_that_goes_away_is_deleted_with_and_without_job(leavi
     assert reasons([ephemeral(job=30)], [runner_pod()], [leaving]) == {"one": why}
     assert reasons([ephemeral()], [runner_pod()], [leaving]) == {"one": why}
     assert reasons([ephemeral(phase="Pending")], [runner_pod(phase="Pending")], [leaving]) == {"one": why}
+
+
+def test_a_runner_without_job_leaves_a_node_in_quarantine_and_a_job_goes_on() -> None:
+    sick = [node("gpu-1", QUARANTINE_TAINT.key)]
+    assert reasons([ephemeral()], [runner_pod()], sick) == {"one": "its node gpu-1 is in quarantine"}
+    assert reasons([ephemeral(job=30)], [runner_pod()], sick) == {}
+    assert reasons([ephemeral(job=30)], [runner_pod()], [node("gpu-1", QUARANTINE_TAINT.key, cordoned=True)]) != {}
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
