@@ -273,7 +273,7 @@ class Cluster(Model):
                 f"{self.found.controller.namespace} turns them on; see docs/monitoring.md#install-or-use-your-own"
             )
         if self.health is not None and self.pools:
-            yield f"health: {self.health.timing}; {self.node_repair}"
+            yield f"health: {self.health.timing}; {self.node_repair} (docs/node-health.md)"
         queued = self.queues.pools if self.queues is not None else frozenset()
         if not (self.runners or queued or self.workloads or self.jobs):
             yield "runners: the cluster has none, so it runs no job; add one"
