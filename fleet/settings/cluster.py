@@ -450,7 +450,7 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _fallback_rules(self) -> Self:
-        """Refuse a fallback pool that no runner class names, or that a class does not name behind a spot pool."""
+        """Refuse a fallback pool that no runner class names, or that a class does not name after a spot pool."""
         for name, pool in self.pools.items():
             if pool.role != FALLBACK:
                 continue
@@ -458,7 +458,7 @@ class Cluster(Model):
             if not sets:
                 raise problem(
                     "fallback_unused",
-                    "no runner class names this fallback pool; write it behind a spot pool in pools of a class, or remove it",
+                    "no runner class names this fallback pool; write it after a spot pool in pools of a class, or remove it",
                     at=("pools", name, "role"),
                 )
             for set_name, runner in sets.items():
