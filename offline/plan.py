@@ -110,7 +110,8 @@ class Plan:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Facts about clusters, runner sets and pools that the reader should know, although nothing fails."""
-        return tuple(self._remarks())
+        # The pools of a runner set often get the same remark about the same machine type.
+        return tuple(dict.fromkeys(self._remarks()))
 
     def _remarks(self) -> Iterator[str]:
         yield from self.fleet.github.remarks

@@ -38,12 +38,7 @@ _BACKOFF = {
 
 def comes_back() -> str:
     """When the autoscaler tries a pool again that got no machine, in words."""
-    waits = [BACKOFF_MINUTES]
-    while waits[-1] < MOST_BACKOFF_MINUTES:
-        waits.append(min(waits[-1] * 2, MOST_BACKOFF_MINUTES))
-    steps = ", ".join(map(str, waits[:-1]))
-    again = f"starts with {waits[0]} again after {FORGOTTEN_HOURS} hours without a failure"
-    return f"after {steps} and then every {waits[-1]} minutes, and {again}"
+    return f"{BACKOFF_MINUTES} to {MOST_BACKOFF_MINUTES} minutes later"
 
 
 def anchored(name: str) -> str:

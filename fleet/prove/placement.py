@@ -170,8 +170,7 @@ class Placement:
         if self.error:
             return ()
         if isinstance(self.runner, PodRunner):
-            several = f"pool {self.host.name}: " if len(self.runner.ordered) > 1 else ""
-            return tuple(f"{several}{remark}" for remark in _remarks(self.runner, self))
+            return tuple(_remarks(self.runner, self))
         return tuple(_fallback(self.runner)) if isinstance(self.runner, VmPerJobRunner) else ()
 
 

@@ -28,8 +28,8 @@ def remarks(fleet: Fleet) -> Iterator[str]:
     if rebalanced:
         # EKS user guide, managed node groups: Spot. The API has no setting for it.
         yield (
-            f"spot pools {', '.join(rebalanced)}: EKS has no switch for Capacity Rebalancing: when EC2 expects an interruption, "
-            "EKS starts another node and drains the old one, also while a job runs on it (docs/capacity.md#capacity-rebalancing)"
+            f"spot pools {', '.join(rebalanced)}: EKS may drain a node before EC2's notice, while a job runs, and has no switch "
+            "for that (docs/capacity.md#capacity-rebalancing)"
         )
 
 

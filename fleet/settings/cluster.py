@@ -276,7 +276,7 @@ class Cluster(Model):
                 f"{self.found.controller.namespace} turns them on; see docs/monitoring.md#install-or-use-your-own"
             )
         if self.health is not None and self.pools:
-            yield f"health: {self.health.timing}; {self.node_repair}"
+            yield f"health: {self.health.timing}; {self.node_repair} (docs/node-health.md)"
         queued = self.queues.pools if self.queues is not None else frozenset()
         if not (self.runners or queued or self.workloads or self.jobs):
             yield "runners: the cluster has none, so it runs no job; add one"
@@ -453,7 +453,7 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _fallback_rules(self) -> Self:
-        """Refuse a fallback pool that no runner class names, or that a class does not name behind a spot pool."""
+        """Refuse a fallback pool that no runner class names, or that a class does not name after a spot pool."""
         for name, pool in self.pools.items():
             if pool.role != FALLBACK:
                 continue
@@ -461,7 +461,7 @@ class Cluster(Model):
             if not sets:
                 raise problem(
                     "fallback_unused",
-                    "no runner class names this fallback pool; write it behind a spot pool in pools of a class, or remove it",
+                    "no runner class names this fallback pool; write it after a spot pool in pools of a class, or remove it",
                     at=("pools", name, "role"),
                 )
             for set_name, runner in sets.items():

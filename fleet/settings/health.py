@@ -48,6 +48,6 @@ class Health(Model):
     def timing(self) -> str:
         """When a sick node is quarantined, as a clause."""
         return (
-            f"a node is quarantined {MISSING_FOR // 60} minutes after it lost a GPU ({self.start_within // 60} if it is new), "
-            f"and at once if it rejects {self.rejected_pods} pods or reports a GPU error"
+            f"quarantine {MISSING_FOR // 60} minutes after a node lost a GPU ({self.start_within // 60} if it is new), at once "
+            f"after {self.rejected_pods} rejected pods or a GPU error"
         )

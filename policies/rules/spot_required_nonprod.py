@@ -13,7 +13,7 @@ also passes, because its use costs nothing more. The rule reads:
 - Auto Scaling groups: the distribution of the mixed instances policy, which also names the types.
 
 A pool with the role `fallback` is on demand, and by default the rule does not judge it: `spot-with-fallback` refuses such a pool
-unless it is behind a spot pool.
+unless it comes after a spot pool.
 
 The rule does not judge OCI machines that are runners. Instance pools and configurations cannot be preemptible (same page), and a
 machine that a launcher boots for one job is not a resource. The settings reject spot if OCI does not sell it.

@@ -9,7 +9,7 @@ A fallback is small, and keeps no node while it is not needed. A pool of reserve
 it costs the same when it is not used. A pool that may buy both (by a Karpenter requirement, or an OKE placement without
 preemption) is its own fallback. On-demand base capacity of a spot group does not count as a fallback.
 
-A pool with the role `fallback` must be behind a spot pool: each runner set that may run there can also run in a spot pool with
+A pool with the role `fallback` must come after a spot pool: each runner set that may run there can also run in a spot pool with
 that GPU, and there is such a set. In a cluster without a GPU runner set the rule does not judge the role, because the sets may be
 in another stack.
 """
@@ -142,7 +142,7 @@ def _users(pool: _Pool, sets: Iterable[_Set]) -> list[_Set | None]:
 
 
 def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) -> Iterator[Violation]:
-    """The pools with the role fallback that no set names behind a spot pool, or that a set names without one.
+    """The pools with the role fallback that no set names after a spot pool, or that a set names without one.
 
     Without `certain` some sets are not known.
     """
@@ -257,7 +257,7 @@ def _missing(spot: _Pool, user: _Set | None) -> str:
         )
     return (
         f"its runners can run in {where}, and in no other pool with that GPU: their jobs wait if spot runs out; name an "
-        "on-demand pool behind the spot pool"
+        "on-demand pool after the spot pool"
     )
 
 
@@ -275,6 +275,6 @@ RULE = StackRule(
     },
     rationale="Spot capacity of a GPU can run out for hours. A small on-demand pool that the same runner sets use runs the jobs.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",
-    fix="Add a small on-demand pool with the same GPU and a minimum of 0, and name it behind the spot pool: pools: [spot, it].",
+    fix="Add a small on-demand pool with the same GPU and a minimum of 0, and name it after the spot pool in `pools`.",
     check=_check,
 )

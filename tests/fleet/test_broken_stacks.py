@@ -257,7 +257,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "fallback-unused": (
         "gpu-ci:clusters.usw2.pools.t4-ondemand.role",
-        "no runner class names this fallback pool; write it behind a spot pool in pools of a class, or remove it",
+        "no runner class names this fallback pool; write it after a spot pool in pools of a class, or remove it",
         '"fallback"',
     ),
     "missing-provider": (

@@ -122,8 +122,8 @@ def test_a_plan_names_the_zone_id_in_which_eks_creates_no_control_plane(region: 
     settings = cluster(region=region, zones=[f"{region}a", f"{region}b"], pools={}, runners={})
     said = remarks_with("EKS refuses a control plane", load(config(clusters={"usw2": settings})))
     expected = (
-        f"zones: EKS refuses a control plane in zone id {zone_id}, and its name differs per account; leave out the zone that has "
-        f"this id: aws ec2 describe-availability-zones --region {region} --query 'AvailabilityZones[].[ZoneName,ZoneId]'"
+        f"zones: EKS refuses a control plane in zone id {zone_id}; find that zone's name in your account and leave it out: "
+        f"aws ec2 describe-availability-zones --region {region} --query 'AvailabilityZones[].[ZoneName,ZoneId]'"
     )
     assert said == ([expected] if zone_id else [])
 

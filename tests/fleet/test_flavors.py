@@ -109,7 +109,7 @@ def test_the_autoscaler_follows_the_order_of_a_flavor_and_of_a_job() -> None:
     more = load(config(clusters={"usw2": cluster(pools=POOLS, runners={}, jobs={"train": job})}))
     assert pool_ranks(more.clusters["usw2"].pool_orders) == {"t4-more": 2, "t4-release": 1}
     (line,) = remarks(more)
-    assert line.startswith("usw2/jobs.train: pools in order: t4-more, t4-release; the autoscaler moves on ")
+    assert line.startswith("usw2/jobs.train: pools in order: t4-more, t4-release; while EC2 refuses machines, ")
 
 
 def test_an_order_of_a_flavor_against_that_of_a_class_is_an_error() -> None:

@@ -14,10 +14,7 @@ from fleet.loading.config import load
 from fleet.settings.health import nodes_at_once
 from tests.builders import cluster, config, existing_eks, oke_cluster
 
-TIMING = (
-    "health: a node is quarantined 3 minutes after it lost a GPU (8 if it is new), and at once if it rejects 3 pods or reports "
-    "a GPU error; "
-)
+TIMING = "health: quarantine 3 minutes after a node lost a GPU (8 if it is new), at once after 3 rejected pods or a GPU error; "
 
 
 def said(settings: dict[str, Any]) -> list[str]:
@@ -26,15 +23,17 @@ def said(settings: dict[str, Any]) -> list[str]:
 
 
 def test_the_plan_says_when_a_sick_node_is_quarantined_and_what_repairs_it() -> None:
-    silent = "30 minutes after its kubelet went silent, one node of a group at a time"
-    assert said(cluster(health={})) == [f"{TIMING}EKS repairs it 5 minutes after a GPU error and {silent}"]
+    page = " (docs/node-health.md)"
+    assert said(cluster(health={})) == [f"{TIMING}EKS repairs GPU errors after 5 minutes, and silent nodes after 30{page}"]
     (slow,) = said(cluster(health={"repairWait": "12m", "startWithin": "20m", "rejectedPods": 9}))
     assert "(20 if it is new)" in slow
-    assert "rejects 9 pods" in slow
-    assert "repairs it 12 minutes after" in slow
+    assert "after 9 rejected pods" in slow
+    assert "repairs GPU errors after 12 minutes" in slow
     agent = "repairs no GPU without the add-on eks-node-monitoring-agent"
-    assert said(existing_eks(health={}, installed=[])) == [f"{TIMING}EKS replaces it {silent}, and {agent}"]
-    assert said(oke_cluster(health={})) == [f"{TIMING}no node repair: the autoscaler or a person removes it"]
+    assert said(existing_eks(health={}, installed=[])) == [
+        f"{TIMING}EKS replaces silent nodes after 30 minutes, and {agent}{page}"
+    ]
+    assert said(oke_cluster(health={})) == [f"{TIMING}no node repair: the autoscaler or a person removes it{page}"]
     assert said(cluster()) == []
 
 

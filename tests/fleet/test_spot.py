@@ -167,8 +167,8 @@ def test_a_pool_in_one_zone_gets_the_others() -> None:
 
 def test_capacity_rebalancing_is_one_line_for_all_spot_pools_of_eks() -> None:
     held = {name: pool(capacity="spot") for name in ("a", "b")}
-    (line,) = said("Capacity Rebalancing", load(config(clusters={"usw2": cluster(pools=held, runners={})})))
-    assert re.match(r"spot pools usw2/a, usw2/b: EKS has no switch for Capacity Rebalancing: ", line)
+    (line,) = said("capacity-rebalancing", load(config(clusters={"usw2": cluster(pools=held, runners={})})))
+    assert re.match("spot pools usw2/a, usw2/b: EKS may drain a node before EC2's notice, ", line)
     on_demand = load(config(clusters={"usw2": cluster(pools={"a": pool(capacity="on-demand")}, runners={})}))
     assert list(remarks(on_demand)) == []
     assert list(remarks(load(config(clusters={"sjc": oke_cluster()})))) == []

@@ -48,7 +48,7 @@ def prove(found: World, record: Callable[[str, object], None]) -> None:
     for line in table(found):
         record(SUMMARY, line)
         assert line in page, "the page has other results"
-    healed = f"Healed nodes waited another {found.wasted['healthy, still in quarantine'] / 3600:.1f} GPU hours"
+    healed = f"Repaired nodes waited another {found.wasted['healthy, still in quarantine'] / 3600:.1f} GPU hours"
     total = f"{sum(found.wasted.values()) / 3600:.1f}"
     assert f"{healed} for the end of their quarantine: {total} in all." in page
     record(SUMMARY, f"100 faults of {len(BEHAVIOUR)} kinds, {total} wasted GPU hours; {dict(found.repairs)}")

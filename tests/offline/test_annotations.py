@@ -114,7 +114,7 @@ def test_remarks_stand_where_they_point_to():
     for start, text in (
         ("usw2: endpoint.publicCidrs:", "endpoint: {publicCidrs"),
         ("usw2: kubernetesVersion:", "kubernetesVersion:"),
-        ("usw2/gpu-t4: pool t4-spot: memory limit", "        gpu-t4:"),
+        ("usw2/gpu-t4: memory limit", "        gpu-t4:"),
         ("usw2/t4-spot + t4-ondemand: 10 gpu-t4 runners", "        t4-spot:"),
     ):
         (line,) = [line for message, line in lines.items() if message.startswith(start)]

@@ -53,7 +53,7 @@ def missing(name: str, gpus: str = "T4", cluster: str = "cluster usw2") -> str:
 
 LONELY = (
     "its runners can run in spot pool burst (T4), and in no other pool with that GPU: their jobs wait if spot runs out; name an "
-    "on-demand pool behind the spot pool"
+    "on-demand pool after the spot pool"
 )
 
 

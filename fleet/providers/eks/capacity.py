@@ -65,7 +65,6 @@ def refused_zone(region: str) -> Iterator[str]:
     """A warning for regions with a zone in which EKS creates no control plane. Its name differs per account."""
     if region in _REFUSED_ZONES:
         yield (
-            f"EKS refuses a control plane in zone id {_REFUSED_ZONES[region]}, and its name differs per account; leave out the "
-            f"zone that has this id: aws ec2 describe-availability-zones --region {region} --query "
-            "'AvailabilityZones[].[ZoneName,ZoneId]'"
+            f"EKS refuses a control plane in zone id {_REFUSED_ZONES[region]}; find that zone's name in your account and leave "
+            f"it out: aws ec2 describe-availability-zones --region {region} --query 'AvailabilityZones[].[ZoneName,ZoneId]'"
         )

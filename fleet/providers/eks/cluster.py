@@ -220,10 +220,11 @@ class EksPools(Cluster):
     def node_repair(self) -> str:
         """As in the base class: EKS' own repair, with the wait that the program sets."""
         wait = (self.health or Health()).repair_wait
-        silent = f"{OTHER_WAIT // 60} minutes after its kubelet went silent, one node of a group at a time"
         if not self.engine_on_nodes:
-            return f"EKS replaces it {silent}, and repairs no GPU without the add-on {NODE_AGENT}"
-        return f"EKS repairs it {wait // 60} minutes after a GPU error and {silent}"
+            return (
+                f"EKS replaces silent nodes after {OTHER_WAIT // 60} minutes, and repairs no GPU without the add-on {NODE_AGENT}"
+            )
+        return f"EKS repairs GPU errors after {wait // 60} minutes, and silent nodes after {OTHER_WAIT // 60}"
 
     @property
     def watched(self) -> str:

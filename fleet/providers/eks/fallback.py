@@ -14,7 +14,6 @@ from fleet.charts.cluster_autoscaler import (
     AUTOSCALER,
     BY_PRIORITY,
     PRIORITIES,
-    PROVISION_MINUTES,
     anchored,
     comes_back,
     priorities,
@@ -62,8 +61,6 @@ def eks_moves(cluster: str, settings: EksPools, order: Sequence[str]) -> str:
     zones = [len(settings.groups_of(settings.pools[pool])) for pool in order[:-1]]
     least, most = (each * sum(zones) for each in _MINUTES)
     return (
-        "the autoscaler moves on at once if a pool is at nodes.max, otherwise "
-        f"{_MINUTES[0]} to {_MINUTES[1]} minutes after EC2 refuses a machine in a zone ({least} to {most} minutes until the last "
-        f"pool), or {PROVISION_MINUTES} minutes after the start of a machine that never joins; it tries such a zone again "
-        f"{comes_back()}"
+        f"while EC2 refuses machines, the autoscaler reaches the last pool in {least} to {most} minutes, and tries the others "
+        f"again {comes_back()} (docs/fallback.md#minute-by-minute)"
     )

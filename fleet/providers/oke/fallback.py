@@ -32,8 +32,7 @@ def oke_moves(_cluster: str, settings: OkePools, _order: Sequence[str]) -> str:
             f"pools (output nodePoolIds) to the ConfigMap {KUBE_SYSTEM}/{PRIORITIES}"
         )
     return (
-        "the autoscaler moves on at once if a pool is at nodes.max, otherwise when OKE reports a node as out of host capacity "
-        f"(Oracle documents no time), or {PROVISION_MINUTES} minutes after the start of a machine that never joins; it tries "
-        f"such a pool again {comes_back()}; "
+        "the autoscaler moves on when OKE reports Out of host capacity (Oracle documents no time), and tries the pool again "
+        f"{comes_back()} (docs/fallback.md#minute-by-minute); "
         "undeterminable: Oracle documents no list of expanders, so check the pool of a first job"
     )

@@ -56,7 +56,7 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
             f'max by (node, key, value) (kube_node_spec_taint{{key=~".+/({keys})"}}) == 1',
             1800,
             "Node {{ $labels.node }} takes no jobs: {{ $labels.value }}",
-            "The node has had the taint {{ $labels.key }} for 30 minutes, so nothing has healed or removed it.",
+            "The node has had the taint {{ $labels.key }} for 30 minutes, so nothing has repaired or removed it.",
         )
     yield from _spot(cluster)
 
