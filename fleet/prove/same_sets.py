@@ -125,16 +125,16 @@ def _pod_runners(settings: Cluster) -> Iterator[tuple[str, PodRunner]]:
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
-    """A line for each class: what is known of GitHub's assignment, what every assignment gives, and the prices."""
+    """A line for each class: the runners that every assignment of GitHub gives, and the prices."""
     for sets in classes(fleet).values():
         least = min(sets, key=lambda each: each.runner.span.max)
         most = sum(each.runner.span.max for each in sets)
         each_price = ", ".join(f"{each.cluster} {_price(each)}" for each in sets)
+        called = " and ".join(each.called for each in sets)
         yield (
-            f"{' and '.join(each.called for each in sets)} have the same labels ({', '.join(least.runner.labels)}): GitHub "
-            "documents no rule for which of them gets a job. Every assignment is acceptable, because the sets are equal and each "
-            f"cluster holds its scale.max. All jobs may go to {least.cluster}, so the runners to count on are "
-            f"{least.runner.span.max}, not {most}. A runner-hour costs {_price(*sets)} USD ({each_price})"
+            f"{called} have the same labels ({', '.join(least.runner.labels)}), and GitHub may give all jobs to "
+            f"{least.cluster}: count on {least.runner.span.max}, not {most} runners "
+            f"(docs/fallback.md#several-clusters); a runner-hour costs {_price(*sets)} USD ({each_price})"
         )
 
 

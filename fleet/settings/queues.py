@@ -58,7 +58,7 @@ class Quota(Model):
     def _one_place(self) -> Self:
         """Refuse a quota of no pool and no flavor, or of both."""
         if (self.pool is None) is (self.flavor is None):
-            raise problem("queue_quota", "a quota is of one pool or of one flavor; give one of the two", at=("pool",))
+            raise problem("queue_quota", "a quota names either a pool or a flavor; write one of the two", at=("pool",))
         return self
 
     @model_validator(mode="after")

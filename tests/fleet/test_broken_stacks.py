@@ -2234,7 +2234,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "queue-quota-of-nothing": (
         "gpu-ci:clusters.usw2.queues.teams.research.quotas.1.pool",
-        "a quota is of one pool or of one flavor; give one of the two",
+        "a quota names either a pool or a flavor; write one of the two",
         "",
     ),
     "queue-flavor-unknown": (

@@ -54,8 +54,7 @@ def test_the_end_of_a_capacity_block_is_a_remark_before_and_after() -> None:
 def test_the_last_days_of_a_capacity_block_are_shorter_than_the_longest_job() -> None:
     held = block(endDate="2026-12-19")
     assert said_on("2026-12-15", held)[1:] == [
-        "pool t4: GitHub lets a job run for 5 days, and its capacity block has 4 left; set timeout-minutes of its jobs to less "
-        "than the rest, or they are killed"
+        "pool t4: its capacity block ends in 4 days, and a job may run for 5; set timeout-minutes so that its jobs end before"
     ]
     assert len(said_on("2026-12-19", held)) == 2
     reserved = fleet(capacity="reserved", reservation=BLOCK | {"endDate": "2026-12-19"})
@@ -106,8 +105,8 @@ def test_a_pool_of_p5_or_p6_on_demand_has_a_remark_and_other_ways_to_buy_have_no
 def test_a_shared_reservation_says_who_pays_and_how_its_zone_is_called_here() -> None:
     (reserved,) = remarks_with("shares", fleet(capacity="reserved", reservation=BLOCK | {"owner": "210987654321"}))
     assert reserved.startswith(
-        "pool t4: account 210987654321 shares cr-01234567 and pays for machines that do not run, and the bill here counts all "
-        "machines; zone names differ per account"
+        "pool t4: account 210987654321 shares cr-01234567 and pays for unused machines, but the bill here counts all machines; "
+        "write the zone's name in your own account: "
     )
     (shared,) = remarks_with("shares", block(owner="210987654321"))
     assert "has paid for the block" in shared

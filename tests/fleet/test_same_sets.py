@@ -100,9 +100,9 @@ def test_a_third_set_names_the_first_and_not_the_second() -> None:
 def test_the_plan_counts_on_the_smallest_cluster() -> None:
     fleet = two(pools={"t4": pool(nodes={"max": 1})}, scale={"max": 1})
     (line,) = remarks(fleet)
-    assert line.startswith("usw2/west and use1/east have the same labels (any): GitHub documents no rule")
-    assert "All jobs may go to use1, so the runners to count on are 1, not 3." in line
-    assert line.endswith("A runner-hour costs 0.752 USD (usw2 0.752, use1 0.752)")
+    assert line.startswith("usw2/west and use1/east have the same labels (any), and GitHub may give all jobs to use1: ")
+    assert "count on 1, not 3 runners " in line
+    assert line.endswith("; a runner-hour costs 0.752 USD (usw2 0.752, use1 0.752)")
 
 
 def test_a_workload_of_ci_may_name_the_label_of_a_class() -> None:

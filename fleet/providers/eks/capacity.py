@@ -37,8 +37,8 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
     yield f"its {what} ends on {held.end_date}{drained}, and afterwards no node starts"
     if block and (left := (date.fromisoformat(held.end_date) - day).days) < _LONGEST_JOB:
         yield (
-            f"GitHub lets a job run for {_LONGEST_JOB} days, and its capacity block has {left} left; set timeout-minutes of its "
-            "jobs to less than the rest, or they are killed"
+            f"its capacity block ends in {left} days, and a job may run for {_LONGEST_JOB}; set timeout-minutes so that its jobs "
+            "end before"
         )
 
 
@@ -53,11 +53,11 @@ def buying(pool: EksPool) -> Iterator[str]:
     held = pool.reservation
     if held is not None and held.owner is not None:
         # EC2 user guide, shared Capacity Reservations and share Capacity Blocks.
-        unused = "has paid for the block" if pool.capacity == CAPACITY_BLOCK else "pays for machines that do not run"
+        unused = "has paid for the block" if pool.capacity == CAPACITY_BLOCK else "pays for unused machines"
         yield (
-            f"account {held.owner} shares {held.id} and {unused}, and the bill here counts all machines; zone names differ per "
-            f"account, so zone must be what this account sees: aws ec2 describe-capacity-reservations --capacity-reservation-ids "
-            f"{held.id} --query 'CapacityReservations[].AvailabilityZone'"
+            f"account {held.owner} shares {held.id} and {unused}, but the bill here counts all machines; write the zone's name "
+            f"in your own account: aws ec2 describe-capacity-reservations --capacity-reservation-ids {held.id} "
+            "--query 'CapacityReservations[].AvailabilityZone'"
         )
 
 
