@@ -953,9 +953,14 @@ _ORDERED = {
     "there": oke_cluster(
         pools={"a10": oke_pool(), "more": oke_pool()},
         runners={"a10-there": oke_runner(pools=["a10", "more"], labels=["a10"], sameAs="here/a10-here")},
+        queues={
+            "flavors": {"both": {"pools": ["a10", "more"]}},
+            "teams": {"ml": {"namespaces": ["ml"], "quotas": [{"flavor": "both", "nominal": 1}]}},
+        },
+        jobs={"train": {"namespace": "ml", "image": "registry.example.com/train:1", "pools": ["a10", "more"]}},
     ),
 }
-"""Runner classes of several pools and of several clusters."""
+"""Runner classes, queue flavors and jobs of several pools, and classes of several clusters."""
 FULL = (
     *(config(github=_GITHUB, tags={"owner": "ci"}, clusters={"one": held}) for held in (*_EKS, *_OKE, *_TALOS)),
     config(clusters=_ORDERED),

@@ -190,7 +190,8 @@ def test_nothing_of_a_runner_waits_for_a_queue(queued):
 
 
 def _of_teams(recording: Recording, token: str) -> list[Resource]:
-    return [each for each in of_type(recording, token) if not each.inputs["metadata"]["namespace"].startswith("runners-")]
+    teams = {each.inputs["metadata"]["namespace"] for each in of_type(recording, LOCAL_QUEUE)}
+    return [each for each in of_type(recording, token) if each.inputs["metadata"]["namespace"] in teams]
 
 
 def test_every_namespace_of_a_team_has_walls_before_its_queue_takes_a_job(queued):

@@ -121,7 +121,7 @@ def test_a_workload_stands_after_its_namespace_its_wall_its_volume_and_the_class
 def test_in_a_teams_namespace_a_workload_has_the_teams_walls_and_waits_for_no_queue():
     queues = {"teams": {"research": {"namespaces": ["ai"], "quotas": [{"pool": "t4", "nominal": 1}]}}}
     recording = build({"ollama": workload("ollama")}, queues=queues)
-    (server,) = of_type(recording, TOKENS["Deployment"])
+    server = next(each for each in of_type(recording, TOKENS["Deployment"]) if "ollama" in each.name)
     stands = before(recording, server)
     for token in (NAMESPACE, NETWORK, "kubernetes:core/v1:LimitRange"):
         own = [

@@ -79,7 +79,8 @@ def test_oke_knows_its_pools_by_ocids_that_are_known_late() -> None:
     addon = next(each for each in of_type(early, oke.ADDON) if each.inputs["addonName"] == "ClusterAutoscaler")
     held = {entry["key"]: entry["value"] for entry in addon.inputs["configurations"]}
     assert held["expander"] == "priority,least-waste"
-    (role,) = of_type(early, "kubernetes:rbac.authorization.k8s.io/v1:Role")
+    role = next(each for each in of_type(early, "kubernetes:rbac.authorization.k8s.io/v1:Role") if "expander" in each.name)
     assert role.inputs["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}]
-    (binding,) = of_type(early, "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding")
+    bindings = of_type(early, "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding")
+    binding = next(each for each in bindings if "expander" in each.name)
     assert binding.inputs["subjects"] == [{"kind": "ServiceAccount", "name": "cluster-autoscaler", "namespace": "kube-system"}]

@@ -152,6 +152,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "sharing": {"strategy": "time-slicing", "replicas": 4.0},
             "nodeConfig": {"kubelet": {"config": {"podPidsLimit": 4096.0}}},
             "poolName": "l4",
+            "flavor": "l4-any",
             "stackTag": "blue",
             "tags": {"Team-Name": "ml"},
         },
