@@ -225,8 +225,10 @@ def test_each_pool_has_its_reason() -> None:
         "use1/t4-spot: has spot machines, which the cloud can interrupt, and the job does not allow spot; set spot; "
         "asks for 4 GPUs, g4dn.2xlarge has 1; asks for 4 GPUs, g4dn.4xlarge has 1; the smallest type that is large enough "
         "is g4dn.12xlarge",
+        "use1/t4-ondemand: asks for 4 GPUs, g4dn.2xlarge has 1; the smallest type that is large enough is g4dn.12xlarge",
         "use1/t4-release: asks for 4 GPUs, g4dn.2xlarge has 1; the smallest type that is large enough is g4dn.12xlarge",
         "use1/a10g-spot: has A10G, the job asks for T4",
+        "use1/a10g-ondemand: has A10G, the job asks for T4",
         "use1/a10g-release: has A10G, the job asks for T4",
         "sjc/a10: has A10, the job asks for T4",
     ]
@@ -296,8 +298,8 @@ def test_a_refused_job_is_a_job_error_with_a_problem_for_each_pool() -> None:
     with pytest.raises(JobError) as error:
         create_gpu_job("task", IMAGE, gpu_type="h100", fleet=PROD)
     assert [(each.field, each.rule) for each in error.value.problems] == [
-        (name, "placement") for name in ("use1/t4-spot", "use1/t4-release", "use1/a10g-spot", "use1/a10g-release", "sjc/a10")
-    ]
+        (f"use1/{gpu}-{bought}", "placement") for gpu in ("t4", "a10g") for bought in ("spot", "ondemand", "release")
+    ] + [("sjc/a10", "placement")]
 
 
 # -- remarks -------------------------------------------------------------------------------------------------------------
