@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from fleet.charts.chart import Pod
 from fleet.settings.cluster import Cluster
-from fleet.settings.runner import PodRunner
 
 NAMESPACE = "gpu-sweeps"
 """Only sweeps run there."""
@@ -21,10 +20,9 @@ QUARANTINE = Pod("gpu-quarantine", 20, 96)
 
 def sweep_pods(cluster: Cluster) -> Iterator[Pod]:
     """The sweeps of a cluster, each one pod on the system pool."""
-    runners = [runner for runner in cluster.runners.values() if isinstance(runner, PodRunner)]
-    if runners:
+    if cluster.pod_runners:
         yield REAPER
-    if any(runner.schedules for runner in runners):
+    if any(runner.schedules for runner in cluster.pod_runners.values()):
         yield SCHEDULER
     if cluster.health is not None and cluster.pools:
         yield QUARANTINE

@@ -15,6 +15,7 @@ from itertools import combinations
 from fleet.facts.pricing import span
 from fleet.prove.placement import Host, fit, pool_hosts
 from fleet.providers.fleet import Fleet
+from fleet.providers.installed import runner_prices
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner, Runner
@@ -47,7 +48,7 @@ def pod_sets(fleet: Fleet) -> dict[str, Set]:
     found = (
         Set(cluster, settings, name, runner)
         for cluster, settings in fleet.clusters_by_name()
-        for name, runner in _pod_runners(settings)
+        for name, runner in settings.pod_runners.items()
     )
     return {each.called: each for each in found}
 
@@ -103,7 +104,7 @@ def shortfall(this: Set) -> tuple[int, int] | None:
     the type that holds the fewest. A set that fits on no node has its own error.
     """
     hosts, pools = pool_hosts(this.settings), this.pools
-    taken = {name: (runner.ordered, _nodes(runner, hosts)) for name, runner in _pod_runners(this.settings)}
+    taken = {name: (runner.ordered, _nodes(runner, hosts)) for name, runner in this.settings.pod_runners.items()}
     _, needed = taken.pop(this.name)
     others = min(
         sum(hosts[pool].count for pool in full) + sum(part for held, part in taken.values() if {*held} & ({*pools} - {*full}))
@@ -118,10 +119,6 @@ def _nodes(runner: PodRunner, hosts: Mapping[str, Host]) -> float:
     """The nodes that the most runners of a set take."""
     rooms = (fit(runner, machine, hosts[pool]).count for pool in runner.ordered for machine in hosts[pool].machines)
     return runner.span.max / room if (room := min(rooms)) else 0
-
-
-def _pod_runners(settings: Cluster) -> Iterator[tuple[str, PodRunner]]:
-    return ((name, runner) for name, runner in settings.runners.items() if isinstance(runner, PodRunner))
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
@@ -140,10 +137,5 @@ def remarks(fleet: Fleet) -> Iterator[str]:
 
 def _price(*sets: Set) -> str:
     """USD an hour of a runner of any of the sets, over all pools of their orders."""
-    low, high = span(
-        pool.price(machine.name, one.settings.region).times(one.runner.gpus / pool.units(machine))
-        for one in sets
-        for pool in (one.settings.pools[name] for name in one.pools)
-        for machine in pool.machines
-    )
+    low, high = span(price for one in sets for price in runner_prices(one.settings, one.runner))
     return str(high) if low == high else f"{low} to {high}"

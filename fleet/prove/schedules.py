@@ -65,8 +65,8 @@ def waiting_lines(cluster: Cluster, lines: Iterable[Line]) -> Iterator[Line]:
     """
     pools = {line.item: line for line in lines}
     room = {item: line.most - line.least for item, line in pools.items()}
-    for set_name, runner in cluster.runners.items():
-        if not isinstance(runner, PodRunner) or runner.schedules is None:
+    for set_name, runner in cluster.pod_runners.items():
+        if runner.schedules is None:
             continue
         part = 1.0
         for way, wanted in sorted(_averages(cluster, runner, runner.schedules), key=partial(_cost, cluster), reverse=True):
@@ -98,8 +98,8 @@ def _scheduled(cluster: Cluster) -> Iterator[tuple[str, Schedules, Callable[[Win
     for name, pool in cluster.pools.items():
         if pool.schedules is not None:
             yield f"pool {name}", pool.schedules, partial(_pool_ways, name, pool)
-    for name, runner in cluster.runners.items():
-        if isinstance(runner, PodRunner) and runner.schedules is not None:
+    for name, runner in cluster.pod_runners.items():
+        if runner.schedules is not None:
             yield name, runner.schedules, partial(_runner_ways, cluster, runner)
 
 

@@ -191,9 +191,10 @@ def _fixed(pool: Pool) -> bool:
 
 def _least_nodes(cluster: Cluster, runner: PodRunner) -> int:
     """The nodes of which one is free for the runner while no job runs, wherever the pods are that always run in its pool."""
-    pool: Pool = cluster.pools[runner.ordered[0]]
-    sets = (each for each in cluster.runners.values() if isinstance(each, PodRunner) and runner.ordered[0] in each.ordered)
-    taken = sum(each.span.min * each.gpus for each in sets) + sum(each.units for _, each in standing(cluster, runner.ordered[0]))
+    name = runner.ordered[0]
+    pool: Pool = cluster.pools[name]
+    waiting = sum(each.span.min * each.gpus for each in cluster.pod_sets(name).values())
+    taken = waiting + sum(each.units for _, each in standing(cluster, name))
     # A node is full for the runner if this many of its units are taken.
     full = min(map(pool.units, pool.machines)) - runner.gpus + 1
     return taken // max(full, 1) + 1

@@ -20,7 +20,7 @@ from fleet.charts.kube_state_metrics import node_labels
 from fleet.charts.kueue import kueue
 from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
-from fleet.facts.pricing import range_text
+from fleet.facts.pricing import Money, range_text
 from fleet.facts.scheduling import RUNTIME_CLASS, STARTUP_GATE, Toleration
 from fleet.providers.oke.push import gateway
 from fleet.providers.registry import PROVIDERS
@@ -40,7 +40,7 @@ def installed(cluster: Cluster, physical_name: str, github: GitHub) -> tuple[Cha
         *shared_charts(cluster),
         *monitoring_charts(cluster, physical_name),
         *PROVIDERS[cluster.provider].charts(cluster, physical_name, github),
-        *(pod_set(cluster, name, runner, github) for name, runner in cluster.runners.items() if isinstance(runner, PodRunner)),
+        *(pod_set(cluster, name, runner, github) for name, runner in cluster.pod_runners.items()),
     )
 
 
@@ -185,11 +185,14 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
 
 
 def runner_price(cluster: Cluster, runner: PodRunner) -> str:
-    """USD per hour of a runner's part of a node of any of its pools, by the units that it requests, as `range_text` writes it."""
-    pools = [cluster.pools[name] for name in runner.ordered]
-    return range_text(
-        pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for pool in pools for each in pool.machines
-    )
+    """The range of `runner_prices`, as `range_text` writes it."""
+    return range_text(runner_prices(cluster, runner))
+
+
+def runner_prices(cluster: Cluster, runner: PodRunner) -> Iterator[Money]:
+    """USD per hour of a runner's part of a node, by the units that it requests: for each type of each of its pools."""
+    for pool in (cluster.pools[name] for name in runner.ordered):
+        yield from (pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for each in pool.machines)
 
 
 def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:

@@ -193,14 +193,19 @@ class Cluster(Model):
         return ()
 
     @property
+    def pod_runners(self) -> dict[str, PodRunner]:
+        """The runner sets of pods."""
+        return {name: runner for name, runner in self.runners.items() if isinstance(runner, PodRunner)}
+
+    @property
     def runner_pools(self) -> frozenset[str]:
         """Pools that a runner set of pods uses."""
-        return frozenset(pool for runner in self.runners.values() if isinstance(runner, PodRunner) for pool in runner.ordered)
+        return frozenset(pool for runner in self.pod_runners.values() for pool in runner.ordered)
 
     @property
     def pool_orders(self) -> dict[str, tuple[str, ...]]:
         """The pools of each runner class, queue flavor and job that names several, the first choice first, by its path."""
-        found = {f"runners.{name}": runner.ordered for name, runner in self.runners.items() if isinstance(runner, PodRunner)}
+        found = {f"runners.{name}": runner.ordered for name, runner in self.pod_runners.items()}
         flavors = self.queues.flavors if self.queues is not None else {}
         found |= {f"queues.flavors.{name}": flavor.pools for name, flavor in flavors.items()}
         found |= {f"jobs.{name}": job.ordered for name, job in self.jobs.items()}
@@ -208,8 +213,7 @@ class Cluster(Model):
 
     def pod_sets(self, pool: str) -> dict[str, PodRunner]:
         """The runner sets of pods that name a pool, at any place of their order."""
-        sets = self.runners.items()
-        return {name: runner for name, runner in sets if isinstance(runner, PodRunner) and pool in runner.ordered}
+        return {name: runner for name, runner in self.pod_runners.items() if pool in runner.ordered}
 
     def flavor_of(self, pool: str) -> str:
         """The queue flavor of several pools that has this one; empty if none has it."""
@@ -352,10 +356,9 @@ class Cluster(Model):
                 at=("pools", SYSTEM_POOL),
                 value=SYSTEM_POOL,
             )
-        for name, runner in self.runners.items():
-            if isinstance(runner, PodRunner):
-                for index, pool in enumerate(runner.ordered):
-                    require_pool("runner_pool", pool, self.pools, at=("runners", name, *runner.pool_at(index)))
+        for name, runner in self.pod_runners.items():
+            for index, pool in enumerate(runner.ordered):
+                require_pool("runner_pool", pool, self.pools, at=("runners", name, *runner.pool_at(index)))
         of_runners = self.runner_pools
         for name, pool in self.pools.items():
             if pool.placeholders and name not in of_runners:
@@ -434,9 +437,7 @@ class Cluster(Model):
     @model_validator(mode="after")
     def _shared_rules(self) -> Self:
         """Refuse runners that ask for more than a pool with shared GPUs gives, and pools of one class that share differently."""
-        for name, runner in self.runners.items():
-            if not isinstance(runner, PodRunner):
-                continue
+        for name, runner in self.pod_runners.items():
             first = self.pools[runner.ordered[0]]
             for index, each in enumerate(runner.ordered):
                 pool = self.pools[each]

@@ -55,8 +55,8 @@ def test_one_file_an_object(rendered):
     out, result = rendered
     files = [path for path in tree(out) if path.endswith(".yaml")]
     assert len(files) == 35, (
-        "five namespaces, a priority class, the order of pools, two sets with a secret and three walls each, two sweeps with a network "
-        "policy, five charts"
+        "five namespaces, a priority class, the order of pools, two sets with a secret and three walls each, two sweeps with "
+        "a network policy, five charts"
     )
     assert sorted(result.stdout.split()) == sorted(str(out / path) for path in files)
 

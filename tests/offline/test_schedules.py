@@ -22,7 +22,6 @@ SCHEDULES = (
 def stack_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = (ROOT / "Pulumi.staging.yaml").read_text(encoding="utf-8")
     before, name, after = text.partition("        t4-release:\n")
-    assert name
     assert POOL in after
     path = tmp_path_factory.mktemp("schedules") / "Pulumi.staging.yaml"
     path.write_text(before + name + after.replace(POOL, POOL + SCHEDULES, 1), encoding="utf-8")

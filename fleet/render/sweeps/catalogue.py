@@ -9,7 +9,6 @@ from fleet.render.sweeps.sweep import Sweep
 from fleet.settings.cluster import Cluster
 from fleet.settings.health import MISSING_FOR, Health
 from fleet.settings.namespaces import runner_namespace
-from fleet.settings.runner import PodRunner
 
 IDLE = 900
 """Seconds for which a runner may wait for a job, while its set has the minimum 0: then ARC starts it because a job waits."""
@@ -56,7 +55,7 @@ def reaper(cluster: Cluster) -> Sweep:
     Launchers of OCI machines are no part of it: each has the lifetime of its own machine, and a new launcher pod may use the
     registration again.
     """
-    runners = {runner_namespace(name): each for name, each in cluster.runners.items() if isinstance(each, PodRunner)}
+    runners = {runner_namespace(name): each for name, each in cluster.pod_runners.items()}
     limits = {namespace: {"lifetime": each.max_lifetime, "idle": IDLE} for namespace, each in runners.items()}
     return Sweep(
         REAPER,
@@ -76,8 +75,8 @@ def scheduler(cluster: Cluster) -> Sweep:
     """Sets `minRunners` of the runner sets whose class has schedules. Their charts leave that field out."""
     sets = {
         runner_namespace(name): {"name": name, "usual": runner.scale.min, **runner.schedules.model_dump(mode="json")}
-        for name, runner in cluster.runners.items()
-        if isinstance(runner, PodRunner) and runner.schedules is not None
+        for name, runner in cluster.pod_runners.items()
+        if runner.schedules is not None
     }
     return Sweep(
         SCHEDULER,

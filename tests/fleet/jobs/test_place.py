@@ -298,17 +298,8 @@ def test_a_refused_job_is_a_job_error_with_a_problem_for_each_pool() -> None:
     with pytest.raises(JobError) as error:
         create_gpu_job("task", IMAGE, gpu_type="h100", fleet=PROD)
     assert [(each.field, each.rule) for each in error.value.problems] == [
-        (name, "placement")
-        for name in (
-            "use1/t4-spot",
-            "use1/t4-ondemand",
-            "use1/t4-release",
-            "use1/a10g-spot",
-            "use1/a10g-ondemand",
-            "use1/a10g-release",
-            "sjc/a10",
-        )
-    ]
+        (f"use1/{gpu}-{bought}", "placement") for gpu in ("t4", "a10g") for bought in ("spot", "ondemand", "release")
+    ] + [("sjc/a10", "placement")]
 
 
 # -- remarks -------------------------------------------------------------------------------------------------------------
