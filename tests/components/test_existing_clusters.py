@@ -20,6 +20,7 @@ from offline.judge import Verdict, configure, judge
 from offline.plan import Plan, make_plan
 from offline.record import Recording, Resource
 from policies.rules import RULES
+from policies.rules.node_labels import wanted
 from tests.builders import ROOT, cluster, config, existing_context, existing_eks, pool, read_stack, runner
 from tests.components.recorded import RELEASE, SECRET, named, of_type, recorded, runner_sets, whole
 from tests.day import AS_OF
@@ -89,6 +90,7 @@ def test_a_pool_joins_the_cluster_with_its_role_and_one_group_in_the_subnet_of_e
     assert {name: each["subnetIds"] for name, each in groups.items()} == {
         "usw2-t4-spot-us-west-2a-nodes": ["subnet-0aaaaaaaaaaaaaaa1"],
         "usw2-t4-spot-us-west-2b-nodes": ["subnet-0bbbbbbbbbbbbbbb2"],
+        "usw2-t4-ondemand-us-west-2a-nodes": ["subnet-0aaaaaaaaaaaaaaa1"],
         "usw2-t4-release-us-west-2a-nodes": ["subnet-0aaaaaaaaaaaaaaa1"],
     }, "a pool of one node has a group in the first zone only"
 
@@ -132,7 +134,8 @@ def test_controllers_and_listeners_run_on_the_nodes_that_the_settings_select():
     assert made["arc-controller"].inputs["values"]["nodeSelector"] == {"workload": "system"}
     for each in runner_sets(recorded(EXAMPLE)):
         assert each.values["listenerTemplate"]["spec"]["nodeSelector"] == {"workload": "system"}
-        assert set(each.values["template"]["spec"]["nodeSelector"]) == {POOL_LABEL}, "runners choose their pool as anywhere"
+        asks = {ask.key for ask in wanted(each.values["template"]["spec"]).asks}
+        assert asks == {POOL_LABEL}, "runners choose their pools as anywhere"
 
 
 def test_without_a_selector_controllers_run_on_any_node():
