@@ -202,14 +202,17 @@ class Cluster(Model):
         """Pools that a runner set of pods uses."""
         return frozenset(pool for runner in self.pod_runners.values() for pool in runner.ordered)
 
+    def _pool_lists(self) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
+        """(path, settings, pools) of each runner class, queue flavor and job that names pools, the first choice first."""
+        yield from ((f"runners.{name}", runner, runner.ordered) for name, runner in self.pod_runners.items())
+        flavors = self.queues.flavors if self.queues is not None else {}
+        yield from ((f"queues.flavors.{name}", flavor, flavor.pools) for name, flavor in flavors.items())
+        yield from ((f"jobs.{name}", job, job.ordered) for name, job in self.jobs.items())
+
     @property
     def pool_orders(self) -> dict[str, tuple[str, ...]]:
         """The pools of each runner class, queue flavor and job that names several, the first choice first, by its path."""
-        found = {f"runners.{name}": runner.ordered for name, runner in self.pod_runners.items()}
-        flavors = self.queues.flavors if self.queues is not None else {}
-        found |= {f"queues.flavors.{name}": flavor.pools for name, flavor in flavors.items()}
-        found |= {f"jobs.{name}": job.ordered for name, job in self.jobs.items()}
-        return {path: pools for path, pools in found.items() if len(pools) > 1}
+        return {path: pools for path, _, pools in self._pool_lists() if len(pools) > 1}
 
     def pod_sets(self, pool: str) -> dict[str, PodRunner]:
         """The runner sets of pods that name a pool, at any place of their order."""
@@ -454,26 +457,26 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _fallback_rules(self) -> Self:
-        """Refuse a fallback pool that no runner class names, or that a class does not name after a spot pool."""
+        """Refuse a fallback pool that no runner class names, and one that is not after a spot pool in a list."""
+        for path, settings, pools in self._pool_lists():
+            for place, name in enumerate(pools):
+                fallback = name in self.pools and self.pools[name].role == FALLBACK
+                before = (self.pools[each] for each in pools[:place] if each in self.pools)
+                if fallback and not any(pool.capacity == SPOT for pool in before):
+                    alone = getattr(settings, "pool", None) is not None
+                    raise problem(
+                        "fallback_first",
+                        "a pool with role fallback is only used when spot has no capacity; write a spot pool before it, or give "
+                        "it another role",
+                        at=(*path.split("."), *(("pool",) if alone else ("pools", str(place)))),
+                    )
         for name, pool in self.pools.items():
-            if pool.role != FALLBACK:
-                continue
-            sets = self.pod_sets(name)
-            if not sets:
+            if pool.role == FALLBACK and name not in self.runner_pools:
                 raise problem(
                     "fallback_unused",
                     "no runner class names this fallback pool; write it after a spot pool in pools of a class, or remove it",
                     at=("pools", name, "role"),
                 )
-            for set_name, runner in sets.items():
-                place = runner.ordered.index(name)
-                if not any(self.pools[before].capacity == SPOT for before in runner.ordered[:place]):
-                    raise problem(
-                        "fallback_first",
-                        "a pool with role fallback is only used when spot has no capacity; write a spot pool before it, or give "
-                        "it another role",
-                        at=("runners", set_name, *runner.pool_at(place)),
-                    )
         return self
 
     def _require_enablement(self, *, driver_at: Callable[[str, Any], tuple[str, ...]] | None = None, fix: str = "") -> None:

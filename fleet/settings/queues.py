@@ -27,13 +27,15 @@ Amount = Annotated[int, Field(ge=0)]
 class Flavor(Model):
     """Several pools that a team's quota counts as one, so that a Job runs in the first of them that has a node for it."""
 
-    pools: Annotated[tuple[str, ...], Field(min_length=2)]
-    """The first choice first (docs/fallback.md)."""
+    pools: tuple[str, ...]
+    """Two or more, the first choice first (docs/fallback.md)."""
 
     @model_validator(mode="after")
     def _each_pool_once(self) -> Self:
-        """Refuse a pool given twice."""
+        """Refuse a pool given twice, and fewer than two pools."""
         require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
+        if len(self.pools) < 2:
+            raise problem("flavor_alone", "a flavor has two pools or more; add one, or write quotas of the pool", at=("pools",))
         return self
 
 

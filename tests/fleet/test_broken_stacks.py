@@ -255,6 +255,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "a pool with role fallback is only used when spot has no capacity; write a spot pool before it, or give it another role",
         '"t4-ondemand"',
     ),
+    "fallback-of-a-job": (
+        "gpu-ci:clusters.usw2.jobs.train.pools.0",
+        "a pool with role fallback is only used when spot has no capacity; write a spot pool before it, or give it another role",
+        '"t4-ondemand"',
+    ),
     "fallback-unused": (
         "gpu-ci:clusters.usw2.pools.t4-ondemand.role",
         "no runner class names this fallback pool; write it after a spot pool in pools of a class, or remove it",
@@ -2266,6 +2271,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.queues.flavors.t4.pools.1",
         "no pool of that name in this cluster; name one of: t4-spot, t4-more, a10g",
         '"t4-ondemand"',
+    ),
+    "flavor-of-one-pool": (
+        "gpu-ci:clusters.usw2.queues.flavors.t4.pools",
+        "a flavor has two pools or more; add one, or write quotas of the pool",
+        '["t4-spot"]',
     ),
     "flavor-pool-repeated": (
         "gpu-ci:clusters.usw2.queues.flavors.t4.pools",
