@@ -34,10 +34,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
             yield item.fault, item.group.urn if item.group is not None else None
     idle, worst = sums(items)
     if Money(worst.usd).exceeds(limit := _limit(stack, "worstUsdPerHour", WORST_USD)):
-        yield (
-            f"worst hour {worst.usd:.2f} USD, with every pool at its maximum, is above {limit:.2f}: {_spenders(items, 1, 'worstUsdPerHour')}",
-            None,
-        )
+        yield f"worst hour {worst.usd:.2f} USD is above {limit:.2f}: {_spenders(items, 1, 'worstUsdPerHour')}", None
     if Money(idle.usd).exceeds(limit := _limit(stack, "idleUsdPerHour", IDLE_USD)):
         month = f"{idle.usd * HOURS:.0f} a month"
         yield f"idle hour {idle.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}", None
