@@ -51,8 +51,9 @@ def place(found: Placement, region: str) -> Place:
 
 
 def span(least: float, most: float) -> str:
-    """A count between two limits: "2-4", or "2" if both are 2."""
-    return f"{least:g}" if least == most else f"{least:g}-{most:g}"
+    """A count between two limits: "2-4", or "2" if both are 2. An average, such as nodes of a schedule, has two decimals."""
+    low, high = (f"{round(each, 2):g}" for each in (least, most))
+    return low if least == most else f"{low}-{high}"
 
 
 def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:

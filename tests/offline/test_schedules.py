@@ -38,6 +38,8 @@ def test_the_week_is_that_of_the_plans_day(stack_file: Path) -> None:
     assert "Schedules, the week of 2026-12-21 to 2026-12-27" in text
     (line,) = (line for line in text.splitlines() if "t4-release/work" in line)
     assert line.split()[-4:] == ["node", "45", "+1", "33.84"]
+    (billed,) = (line for line in text.splitlines() if "pool t4-release  " in line)
+    assert "0.27-2" in billed.split(), "45 of 168 hours, in a few digits"
 
 
 def test_pull_requests_and_programs_have_the_same_week(stack_file: Path) -> None:
