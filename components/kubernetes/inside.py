@@ -48,7 +48,7 @@ from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.gitops import ByProgram, GitOps
-from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE
+from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import PoolWorkload, Workload
 
@@ -186,7 +186,8 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
 def declare_sweeps(inside: Inside, sets: Mapping[str, RunnerSet]) -> None:
     """Declare the sweeps. `sets` are the runner sets that the same program declares: a sweep has rights in their namespaces."""
     if wanted := sweeps(inside.settings):
-        spaces = [each for each in sets.values() if isinstance(each, pulumi.Resource) and inside.git is None]
+        declared = sets.items() if inside.git is None else ()
+        spaces = {runner_namespace(name): each for name, each in declared if isinstance(each, pulumi.Resource)}
         args = SweepsArgs(wanted, inside.settings.system_selector, inside.ready, spaces)
         Sweeps(f"{inside.name}-sweeps", args, opts=inside.opts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 
@@ -21,13 +21,13 @@ _AFTER = {"ClusterRoleBinding": ["ClusterRole"], "RoleBinding": ["Role"], "Deplo
 class SweepsArgs:
     """`sweeps` run on the nodes of `selector`. `ready` must exist before any object.
 
-    `spaces` must exist before roles: they create the namespaces in which sweeps have rights. In Git, waves order them.
+    `spaces` create the namespaces in which sweeps have rights, by the name of the namespace. In Git, waves order them.
     """
 
     sweeps: Sequence[Sweep]
     selector: Mapping[str, str]
     ready: Sequence[pulumi.Resource]
-    spaces: Sequence[pulumi.Resource] = ()
+    spaces: Mapping[str, pulumi.Resource] = field(default_factory=dict)
 
 
 class Sweeps(Component[SweepsArgs]):
@@ -43,7 +43,8 @@ class Sweeps(Component[SweepsArgs]):
                 kind, where = each["kind"], each["metadata"].get("namespace", "")
                 before = [found[needed, where] for needed in _AFTER.get(kind, ())]
                 if where not in ("", NAMESPACE):
-                    before += args.spaces
+                    # Only its own: with those of all sets a plan would take time by the square of their number.
+                    before += [args.spaces[where]] if where in args.spaces else []
                 elif where:
                     before += walled if kind == "Deployment" else [made]
                 found[kind, where] = self._object(name, each, [*args.ready, *before])
