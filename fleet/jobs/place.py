@@ -252,18 +252,19 @@ def pool_options(fleet: Fleet, cluster: str | None, pool: Pools) -> dict[str, An
             for pool_name, settings in held.pools.items()
             if cluster in (None, name) and pool_name == wanted
         ]
-        options.append(
-            {name: value for name, value in asked[0].items() if all(each[name] == value for each in asked)} if asked else {}
-        )
+        options.append(_common(asked))
     return agreed(options)
 
 
 def agreed(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The options of a job over several pools, from those of each: what they agree on, and spot if one pool is spot."""
-    if not options:
-        return {}
-    found = {name: value for name, value in options[0].items() if all(each.get(name) == value for each in options)}
-    return found | ({"spot": True} if any(each.get("spot") for each in options) else {})
+    return _common(options) | ({"spot": True} if any(each.get("spot") for each in options) else {})
+
+
+def _common(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The options that are the same in all."""
+    first = options[0] if options else {}
+    return {name: value for name, value in first.items() if all(each.get(name) == value for each in options)}
 
 
 def options_of(pool: Pool) -> dict[str, Any]:

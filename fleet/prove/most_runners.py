@@ -8,7 +8,7 @@ Its exact optimum is a bound: real nodes may hold fewer runners if classes of di
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 
@@ -17,32 +17,54 @@ def most_runners(wanted: Mapping[str, int], nodes: Mapping[str, int], held: Mapp
 
     `held` is how many runners of a set one node of a pool holds, by (set, pool), for the pools that the set may use.
     """
+    variables = tuple(held)
     rows = [
-        *([Fraction(name == each) for name, _ in held] + [Fraction(most)] for each, most in wanted.items()),
-        *(
-            [Fraction(pool == each, count) for (_, pool), count in held.items()] + [Fraction(most)]
-            for each, most in nodes.items()
-        ),
+        *(({key: Fraction(1) for key in variables if key[0] == each}, Fraction(most)) for each, most in wanted.items()),
+        *(({key: Fraction(1, held[key]) for key in variables if key[1] == each}, Fraction(most)) for each, most in nodes.items()),
     ]
-    return math.floor(_largest(rows))
+    return math.floor(_largest(variables, rows))
 
 
-def _largest(rows: list[list[Fraction]]) -> Fraction:
-    """The largest sum of variables that are not negative, under rows of the form `factors · variables <= last`.
+def _largest(
+    variables: Sequence[tuple[str, str]], rows: Sequence[tuple[Mapping[tuple[str, str], Fraction], Fraction]]
+) -> Fraction:
+    """The largest sum of variables that are not negative, under rows (factors, bound) of the form `factors · variables <= bound`.
 
-    The simplex method with Bland's rule, in exact fractions. All bounds are 0 or more, so all variables can start at 0.
+    The simplex method with Bland's rule, in exact fractions. All bounds are 0 or more, so all variables can start at 0. A row has
+    only its factors other than 0, because most are 0: a set uses few pools.
     """
-    count, width = len(rows), len(rows[0]) - 1
-    table = [[*row[:-1], *(Fraction(index == each) for each in range(count)), row[-1]] for index, row in enumerate(rows)]
-    gain = [Fraction(-1)] * width + [Fraction(0)] * (count + 1)
-    basis = list(range(width, width + count))
-    while (enters := next((column for column in range(width + count) if gain[column] < 0), None)) is not None:
-        bounding = [index for index in range(count) if table[index][enters] > 0]
-        leaves = min(bounding, key=lambda index: (table[index][-1] / table[index][enters], basis[index]))
+    column = {key: index for index, key in enumerate(variables)}
+    width = len(variables)
+    table = [
+        {column[key]: factor for key, factor in factors.items()} | {width + row: Fraction(1)}
+        for row, (factors, _) in enumerate(rows)
+    ]
+    bounds = [bound for _, bound in rows]
+    gain, total = dict.fromkeys(range(width), Fraction(-1)), Fraction(0)
+    basis = list(range(width, width + len(rows)))
+    while (enters := min((each for each, value in gain.items() if value < 0), default=None)) is not None:
+        leaves = min(
+            (row for row, factors in enumerate(table) if factors.get(enters, 0) > 0),
+            key=lambda row: (bounds[row] / table[row][enters], basis[row]),
+        )
         pivot = table[leaves][enters]
-        table[leaves] = [value / pivot for value in table[leaves]]
+        chosen = table[leaves] = {each: value / pivot for each, value in table[leaves].items()}
+        bounds[leaves] /= pivot
         basis[leaves] = enters
-        for row in (gain, *(table[index] for index in range(count) if index != leaves)):
-            if factor := row[enters]:
-                row[:] = [value - factor * other for value, other in zip(row, table[leaves], strict=True)]
-    return gain[-1]
+        for row, factors in enumerate(table):
+            if row != leaves and (factor := factors.get(enters)):
+                _subtract(factors, factor, chosen)
+                bounds[row] -= factor * bounds[leaves]
+        factor = gain[enters]
+        _subtract(gain, factor, chosen)
+        total -= factor * bounds[leaves]
+    return total
+
+
+def _subtract(row: dict[int, Fraction], factor: Fraction, other: Mapping[int, Fraction]) -> None:
+    """Subtract a multiple of another row. Zeros are left out."""
+    for each, value in other.items():
+        if left := row.get(each, Fraction(0)) - factor * value:
+            row[each] = left
+        else:
+            row.pop(each, None)

@@ -237,7 +237,7 @@ def _queue(case: Case) -> Iterator[Reason]:
     edits = [_object_edit(f"set label {QUEUE_LABEL}: {name}", queue=name) for name in names]
     kind = "flavor" if (flavor := queues.flavor_of(case.nodes.host.name)) else "pool"
     flavor = flavor or case.nodes.host.name
-    part = flavor_share(case.settings, queues, flavor)
+    part = flavor_share(case.settings, queues, case.nodes.host)
     need = max(whole.gpus, math.ceil(whole.cpu.request / part.cpu), math.ceil(whole.memory.request / part.memory))
     for name in names:
         quotas = [quota.name for quota in queues.teams[name].quotas]

@@ -36,7 +36,7 @@ def barred(ask: Ask, queue: str | None, namespace: str | None, cluster: Cluster,
     quota = next((each for each in queues.teams[team].quotas if each.name == flavor), None)
     if quota is None:
         return f"team {team} has no quota of it; add one, or name another pool"
-    return _short(ask, team, quota, queues, host, flavor_share(cluster, queues, flavor))
+    return _short(ask, team, quota, queues, host, flavor_share(cluster, queues, host))
 
 
 def most(team: str, quota: Quota, queues: Queues) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 
 from fleet.facts.pricing import Line, Money, span
-from fleet.prove.placement import fit, pool_hosts
+from fleet.prove.placement import Host, fit, pool_hosts
 from fleet.providers.fleet import Fleet
 from fleet.providers.worst import node_hour, rank
 from fleet.settings.cluster import Cluster
@@ -65,11 +65,9 @@ def waiting_lines(cluster: Cluster, lines: Iterable[Line]) -> Iterator[Line]:
     """
     pools = {line.item: line for line in lines}
     room = {item: line.most - line.least for item, line in pools.items()}
-    for set_name, runner in cluster.pod_runners.items():
-        if runner.schedules is None:
-            continue
+    for set_name, runner, schedules, hosts in _runners(cluster):
         part = 1.0
-        for way, wanted in sorted(_averages(cluster, runner, runner.schedules), key=partial(_cost, cluster), reverse=True):
+        for way, wanted in sorted(_averages(cluster, hosts, runner, schedules), key=partial(_cost, cluster), reverse=True):
             item, price = f"pool {way.name}", node_hour(cluster, way.pool, way.machine)
             least = min(wanted * part, room[item])
             if least > _ROUNDING:
@@ -80,10 +78,12 @@ def waiting_lines(cluster: Cluster, lines: Iterable[Line]) -> Iterator[Line]:
                 yield replace(pools[item], item=called, what=what, least=least, most=0, cheap=price, dear=price)
 
 
-def _averages(cluster: Cluster, runner: PodRunner, schedules: Schedules) -> Iterator[tuple[Way, float]]:
+def _averages(
+    cluster: Cluster, hosts: Mapping[str, Host], runner: PodRunner, schedules: Schedules
+) -> Iterator[tuple[Way, float]]:
     """Each way to hold all runners that wait in windows, and its nodes as an average over a week."""
     windows = list(schedules.windows.values())
-    for ways in zip(*(_runner_ways(cluster, runner, window) for window in windows), strict=True):
+    for ways in zip(*(_runner_ways(cluster, hosts, runner, window) for window in windows), strict=True):
         average = sum(way.added * window.week_hours for way, window in zip(ways, windows, strict=True)) / WEEK_HOURS
         yield ways[0], average
 
@@ -98,21 +98,27 @@ def _scheduled(cluster: Cluster) -> Iterator[tuple[str, Schedules, Callable[[Win
     for name, pool in cluster.pools.items():
         if pool.schedules is not None:
             yield f"pool {name}", pool.schedules, partial(_pool_ways, name, pool)
-    for name, runner in cluster.pod_runners.items():
-        if runner.schedules is not None:
-            yield name, runner.schedules, partial(_runner_ways, cluster, runner)
+    for name, runner, schedules, hosts in _runners(cluster):
+        yield name, schedules, partial(_runner_ways, cluster, hosts, runner)
+
+
+def _runners(cluster: Cluster) -> Iterator[tuple[str, PodRunner, Schedules, Mapping[str, Host]]]:
+    """Name, class and schedules of each runner set with schedules, and the hosts of the cluster."""
+    found = [(name, runner, runner.schedules) for name, runner in cluster.pod_runners.items() if runner.schedules is not None]
+    hosts = pool_hosts(cluster) if found else {}
+    yield from ((*each, hosts) for each in found)
 
 
 def _pool_ways(name: str, pool: Pool, window: Window) -> list[Way]:
     return [Way(name, pool, machine, max(window.count - pool.idle_nodes, 0)) for machine in pool.instance_types]
 
 
-def _runner_ways(cluster: Cluster, runner: PodRunner, window: Window) -> list[Way]:
+def _runner_ways(cluster: Cluster, hosts: Mapping[str, Host], runner: PodRunner, window: Window) -> list[Way]:
     """The nodes that the runners of a window need beyond those of `scale.min`, on every type of every pool of the class.
 
     Pools whose number of nodes never changes, such as reservations, add none.
     """
-    hosts, ways = pool_hosts(cluster), []
+    ways = []
     for name in runner.ordered:
         pool = cluster.pools[name]
         least, most = pool.paid_nodes

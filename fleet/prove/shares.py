@@ -18,15 +18,17 @@ class Share:
     memory: int
 
 
-def share(host: Host) -> Share:
-    """The CPU and memory that kubelet and DaemonSets leave to pods on a pool's node, per unit of its resource."""
-    offers = [(for_runners(machine, host.disk, host.daemonsets), host.units(machine)) for machine in host.machines]
+def share(*hosts: Host) -> Share:
+    """The CPU and memory that kubelet and DaemonSets leave to pods on a node of one of the pools, per unit of its resource."""
+    offers = [
+        (for_runners(machine, host.disk, host.daemonsets), host.units(machine)) for host in hosts for machine in host.machines
+    ]
     return Share(
         min(max(offer.cpu, 0) // units for offer, units in offers), min(max(offer.memory, 0) // units for offer, units in offers)
     )
 
 
-def flavor_share(cluster: Cluster, queues: Queues, flavor: str) -> Share:
-    """The share of a ResourceFlavor: the least that any of its pools leaves for one unit."""
-    shares = [share(pool_host(cluster, pool)) for pool in queues.pools_of(flavor)]
-    return Share(min(each.cpu for each in shares), min(each.memory for each in shares))
+def flavor_share(cluster: Cluster, queues: Queues, host: Host) -> Share:
+    """The share of the ResourceFlavor that has a pool: the least that any pool of the flavor leaves for one unit."""
+    others = [name for name in queues.pools_of(queues.flavor_of(host.name) or host.name) if name != host.name]
+    return share(host, *(pool_host(cluster, name) for name in others))

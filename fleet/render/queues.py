@@ -21,7 +21,8 @@ from fleet.facts.scheduling import (
     SchedulingProfile,
     flavor_labels,
 )
-from fleet.prove.shares import Share, flavor_share
+from fleet.prove.placement import pool_hosts
+from fleet.prove.shares import Share, share
 from fleet.providers.registry import PROVIDERS
 from fleet.render.manifest import Manifest, manifest
 from fleet.settings.cluster import Cluster
@@ -66,7 +67,8 @@ def queue_objects(name: str, cluster: Cluster, queues: Queues) -> QueueObjects:
     profile = PROVIDERS[cluster.provider].profile
     names = queues.flavor_names(cluster.pools)
     pools: dict[str, dict[str, Pool]] = {each: {pool: cluster.pools[pool] for pool in queues.pools_of(each)} for each in names}
-    shares = {each: flavor_share(cluster, queues, each) for each in names}
+    hosts = pool_hosts(cluster)
+    shares = {each: share(*(hosts[pool] for pool in held)) for each, held in pools.items()}
     return QueueObjects(
         priorities=tuple(map(workload_priority, JOB_PRIORITIES)),
         flavors=tuple(flavor(each, held, name, profile) for each, held in pools.items()),

@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,11 @@ def in_cluster(environment: Mapping[str, str] = os.environ) -> Api:
     host, port = environment["KUBERNETES_SERVICE_HOST"], environment["KUBERNETES_SERVICE_PORT"]
     where = f"[{host}]" if ":" in host else host
     return Api(f"https://{where}:{port}", _ACCOUNT / "token", _ACCOUNT / "ca.crt")
+
+
+def seconds(text: str) -> float:
+    """A time of the API, such as 2026-11-23T03:00:00Z, as seconds since 1970."""
+    return datetime.fromisoformat(text).timestamp()
 
 
 def say(**fields: Any) -> None:

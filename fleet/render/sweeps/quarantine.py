@@ -12,12 +12,11 @@ import sys
 import urllib.error
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from time import time
 from typing import Any
 
-from fleet.render.sweeps.api import Api, Object, in_cluster, loop, say
+from fleet.render.sweeps.api import Api, Object, in_cluster, loop, say, seconds
 
 EVENTS = "/api/v1/events?fieldSelector=reason=UnexpectedAdmissionError"
 NODES = "/api/v1/nodes"
@@ -194,11 +193,6 @@ def _tainted(node: Object, key: str) -> bool:
 
 def _count(node: Object, resource: str) -> int:
     return int(node["status"].get("allocatable", {}).get(resource, "0"))
-
-
-def seconds(text: str) -> float:
-    """A time of the API, such as 2026-11-23T03:00:00Z, as seconds since 1970."""
-    return datetime.fromisoformat(text).timestamp()
 
 
 def patches(settings: Mapping[str, Any], changes: Iterable[Change]) -> Iterator[tuple[str, Object]]:

@@ -12,12 +12,11 @@ import sys
 import urllib.error
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from time import time
 from typing import Any
 
-from fleet.render.sweeps.api import Api, Object, in_cluster, loop, say
+from fleet.render.sweeps.api import Api, Object, in_cluster, loop, say, seconds
 
 INTERVAL = 5
 """Seconds between two passes. A spot node has two minutes, and the pods of a drain get less."""
@@ -99,7 +98,7 @@ def _reason(
     started = _job_start(runner) if has_job else None
     if has_job and pod is None:
         return "its pod is gone while it has a job"
-    if started is not None and pod is not None and _seconds(pod["metadata"]["creationTimestamp"]) > started:
+    if started is not None and pod is not None and seconds(pod["metadata"]["creationTimestamp"]) > started:
         return "its pod is newer than its job, so it reuses a registration that is spent"
     if pod is not None and (why := _ending(pod, leaving if has_job else closed, has_job=has_job)):
         return why
@@ -108,7 +107,7 @@ def _reason(
         if running is not None and now - running > limits["idle"]:
             return f"it got no job within {limits['idle']} s"
     # The start of a job is unknown if the listener has another name, as in other versions of ARC.
-    since = _seconds(meta["creationTimestamp"]) if started is None else started
+    since = seconds(meta["creationTimestamp"]) if started is None else started
     if now - since > limits["lifetime"]:
         return f"it is older than {limits['lifetime']} s"
     return ""
@@ -146,12 +145,12 @@ def _taints(node: Object) -> list[str]:
 def _job_start(runner: Object) -> float | None:
     """When the runner's job started, in seconds since 1970; None if no entry says so."""
     times = [each["time"] for each in runner["metadata"].get("managedFields", ()) if each.get("manager") == _LISTENER]
-    return _seconds(max(times)) if times else None
+    return seconds(max(times)) if times else None
 
 
 def _running_since(pod: Object) -> float | None:
     states = (each["state"] for each in pod.get("status", {}).get("containerStatuses", ()) if each["name"] == _RUNNER)
-    return next((_seconds(state["running"]["startedAt"]) for state in states if "running" in state), None)
+    return next((seconds(state["running"]["startedAt"]) for state in states if "running" in state), None)
 
 
 def _key(found: Object) -> tuple[str, str]:
@@ -159,16 +158,12 @@ def _key(found: Object) -> tuple[str, str]:
     return found["metadata"]["namespace"], found["metadata"]["name"]
 
 
-def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
-
-
 def once(api: Api, limits: Mapping[str, Mapping[str, int]], now: float) -> None:
     """One pass. A namespace that cannot be read, or a runner that cannot be deleted, is logged and does not stop the others."""
     runners: list[Object] = []
     pods: list[Object] = []
     own: dict[str, Mapping[str, int]] = {}
-    for namespace, seconds in limits.items():
+    for namespace, held in limits.items():
         try:
             sets = list(api.list(f"/{RUNNER_GROUP}/namespaces/{namespace}/autoscalingrunnersets"))
             more = list(api.list(f"/{RUNNER_GROUP}/namespaces/{namespace}/ephemeralrunners"))
@@ -179,7 +174,7 @@ def once(api: Api, limits: Mapping[str, Mapping[str, int]], now: float) -> None:
         else:
             # A schedule or a person may have changed the minimum of the set.
             ready = any(each["spec"].get("minRunners") for each in sets)
-            own[namespace] = {key: value for key, value in seconds.items() if not (ready and key == "idle")}
+            own[namespace] = {key: value for key, value in held.items() if not (ready and key == "idle")}
     for each in decide(runners, pods, api.list("/api/v1/nodes"), own, now):
         try:
             there = api.delete(f"/{RUNNER_GROUP}/namespaces/{each.namespace}/ephemeralrunners/{each.name}", each.uid)
