@@ -108,7 +108,9 @@ lock: .venv/dev ## Renew the locks from their .in files
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements.txt requirements.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o deployments/requirements.txt deployments/requirements.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o package/requirements.txt package/requirements.in
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements-doctor.txt requirements-doctor.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements-dev.txt requirements-dev.in
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements-pictures.txt requirements-pictures.in
 	@# What the runner image has: for Python 3.10 of Ubuntu 22.04 and 3.12 of 24.04.
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.10 --generate-hashes $(ARGS) \
 	  -o images/runner-gpu/requirements.txt images/runner-gpu/requirements.in
