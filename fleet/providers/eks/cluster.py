@@ -494,9 +494,7 @@ class EksCluster(EksPools):
         return frozenset(self.kubernetes.addons)
 
     def _cluster_remarks(self) -> Iterator[str]:
-        """Warnings about the endpoint and the control plane's zones."""
-        for cidr in self.endpoint.reserved_cidrs:
-            yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
+        """Warnings about Prometheus' volume, the registry, the control plane's zones and the endpoint."""
         if self.makes_class and len(self.fixed_zones) > self.system.nodes.min:
             yield (
                 f"monitoring: the volume of Prometheus is in one of {len(self.fixed_zones)} zones. Without a node of the system "

@@ -81,12 +81,6 @@ SecurityGroupId = Annotated[str, _kind("networksecuritygroup")]
 CapacityReservationId = Annotated[str, _kind("capacityreservation")]
 
 
-def is_example(ocid: str) -> bool:
-    """Whether an OCID is a placeholder from the project's own stack files."""
-    found = _OCID.fullmatch(ocid)
-    return found is not None and found[3].startswith("example")
-
-
 def region_of(ocid: str) -> str:
     """The region in an OCID, by name or by key; empty if it has none or the key is unknown."""
     found = _OCID.fullmatch(ocid)
