@@ -16,7 +16,20 @@ import pytest
 
 from tests.builders import ROOT
 
-OURS = ("fleet", "components", "package", "policies", "offline", "deployments", "submit", "bench", "images", "tests", "rules")
+OURS = (
+    "fleet",
+    "doctor",
+    "components",
+    "package",
+    "policies",
+    "offline",
+    "deployments",
+    "submit",
+    "bench",
+    "images",
+    "tests",
+    "rules",
+)
 IMPORTERS = ("__import__", "import_module", "run_module")
 PROGRAMS = ("__main__", "offline.__main__", "policies.__main__")
 
@@ -122,6 +135,11 @@ def test_deployments_import_fleet_alone():
     assert astray("deployments", "fleet") == []
 
 
+def test_doctor_imports_fleet_alone_and_nothing_of_pulumi():
+    assert astray("doctor", "fleet") == []
+    assert [f"{module} imports {name}" for module in below("doctor") for name in imported(module) if of_sdk(name)] == []
+
+
 def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
     assert astray("submit", "fleet") == []
     assert [f"{module} imports {name}" for module in below("submit") for name in imported(module) if of_sdk(name)] == []
@@ -166,7 +184,7 @@ def test_a_cycle_is_found():
 
 
 def test_one_module_uses_a_yaml_library():
-    folders = ("fleet", "components", "package", "policies", "offline", "submit", "deployments", "bench", "images")
+    folders = ("fleet", "doctor", "components", "package", "policies", "offline", "submit", "deployments", "bench", "images")
     users = {
         module
         for folder in folders
@@ -178,7 +196,7 @@ def test_one_module_uses_a_yaml_library():
 
 
 def test_offline_runs_the_program_and_imports_no_component():
-    assert astray("offline", "fleet", "policies.rules") == []
+    assert astray("offline", "fleet", "doctor", "policies.rules") == []
 
 
 def test_nothing_that_ships_imports_tests_or_bench():
@@ -206,6 +224,13 @@ def test_no_program_loads_the_sdk_of_a_cloud_that_it_may_not_use():
         "the walk must reach what it is to judge"
     )
     assert [name for name in names if name.split(".")[0] == "pulumi_oci"] == []
+
+
+def test_no_program_loads_the_sdks_of_doctor_before_a_check_runs():
+    names = loaded(*PROGRAMS)
+    assert "doctor.aws" in names, "the walk must reach what it is to judge"
+    assert [name for name in names if name.split(".")[0] in ("boto3", "botocore", "oci", "jwt")] == []
+    assert "boto3" in imported("doctor.aws")
 
 
 def test_no_program_but_submit_loads_its_client():
@@ -279,7 +304,8 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
         ("deployments", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("submit", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("policies.rules", ("fleet.facts",), ["components.build", "fleet.providers.fleet", "offline.plan"]),
-        ("offline", ("fleet", "policies.rules"), ["components.build"]),
+        ("doctor", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
+        ("offline", ("fleet", "doctor", "policies.rules"), ["components.build"]),
     ],
 )
 def test_an_import_against_the_arrows_is_found(monkeypatch, tmp_path, folder, allowed, wrong):

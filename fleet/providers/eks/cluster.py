@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
+from fleet.charts.cloudwatch import CLOUDWATCH
 from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machines, quota_code
 from fleet.facts.repair import OTHER_WAIT
@@ -487,6 +488,14 @@ class EksCluster(EksPools):
     def disk_class(self, tags: Mapping[str, str]) -> Volumes:
         """As in the base class: gp3."""
         return gp3_class(tags)
+
+    @property
+    def addon_versions(self) -> dict[str, str]:
+        """The version of each add-on that the program installs."""
+        found = self.kubernetes.addons | {name: self.kubernetes.drivers[name] for name in self.drivers}
+        if self.monitoring is not None and self.monitoring.cloudwatch:
+            found[CLOUDWATCH] = self.kubernetes.cloudwatch
+        return found
 
     @property
     def provided(self) -> frozenset[str]:

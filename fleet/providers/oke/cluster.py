@@ -111,6 +111,28 @@ class OkePools(Cluster):
         """The known paths of the cluster's compartments, by OCID."""
         return {self.compartment: self.compartment_path} if self.compartment_path else {}
 
+    def images(self) -> Iterator[tuple[str, str]]:
+        """(region, OCID) of each image of nodes and machines."""
+        yield from ((self.region, image.id) for image in self.node_images.values())
+        for _, runner in self.machine_runners():
+            places = runner.places if isinstance(runner, VmPerJobRunner) else ()
+            for region, own in [(place.region, place.image) for place in places] or [(self.region, None)]:
+                image = own or (runner.image.id if runner.image is not None else None)
+                if image is not None:
+                    yield region, image
+
+    def shapes(self) -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+        """(name, region, availability domains, shapes) of each group of machines. A domain needs one of the shapes."""
+        for name, pool in self.pools.items():
+            zones = (pool.reservation.zone,) if pool.reservation is not None else pool.zones or self.zones
+            yield f"pool {name}", self.region, zones, pool.instance_types
+        for name, runner in self.machine_runners():
+            if isinstance(runner, VmPerJobRunner):
+                for place in runner.places:
+                    yield f"runner set {name}", place.region, place.availability_domains, runner.shapes
+            elif isinstance(runner, VmRunner):
+                yield f"runner set {name}", self.region, runner.availability_domains, runner.shapes
+
     def machine_runners(self) -> Iterator[tuple[str, MachineRunner]]:
         """Runner sets whose runners are machines, in the order of the config."""
         for name, runner in self.runners.items():

@@ -1,0 +1,32 @@
+"""What is left to fill in in a stack file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor.finding import Finding, ok, wrong
+from fleet.loading.placeholders import Placeholder, placeholders
+from fleet.loading.stackfile import StackConfig
+from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
+
+AREA = "settings"
+
+
+def findings(config: StackConfig, fleet: Fleet) -> Iterator[Finding]:
+    """A finding for each kind of example value that is left, and one for the GitHub App's key."""
+    kinds: dict[str, list[Placeholder]] = {}
+    for each in placeholders(config):
+        kinds.setdefault(each.meaning, []).append(each)
+    for kind, found in kinds.items():
+        keys = ", ".join(f"{each.key} (line {each.line})" for each in found)
+        yield wrong(AREA, f"{kind}: {keys}", f"write your own values in {config.path.name}")
+    if not kinds:
+        yield ok(AREA, f"{config.path.name} has no example values")
+    if fleet.needs_key:
+        yield from (_secret(config, f"{NAMESPACE}:{key}") for key in SECRETS)
+
+
+def _secret(config: StackConfig, key: str) -> Finding:
+    if key in config.secret_keys:
+        return ok(AREA, f"{key} is set, as a secret")
+    return wrong(AREA, f"{key} is not set", f"pulumi config set --stack {config.stack} --secret {key} < app.private-key.pem")
