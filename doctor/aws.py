@@ -24,8 +24,8 @@ def findings(fleet: Fleet, session: Any = None) -> Iterator[Finding]:
         return
     try:
         import boto3  # noqa: PLC0415 - an optional extra
+        from botocore import exceptions as errors  # noqa: PLC0415
         from botocore.config import Config  # noqa: PLC0415
-        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415
     except ImportError:
         yield skipped(AREA, f"boto3 is not installed, so credentials, {_LATER} are not checked; make doctor installs it")
         return
@@ -33,10 +33,10 @@ def findings(fleet: Fleet, session: Any = None) -> Iterator[Finding]:
     try:
         session = session or boto3.Session()
         who = session.client("sts", region_name=next(iter(clusters.values())).region, config=quick).get_caller_identity()
-    except HTTPClientError as error:
+    except (errors.ConnectionError, errors.HTTPClientError) as error:
         yield skipped(AREA, f"AWS cannot be reached, so credentials, {_LATER} are not checked: {error}")
         return
-    except (BotoCoreError, ClientError) as error:
+    except (errors.BotoCoreError, errors.ClientError) as error:
         yield wrong(AREA, f"credentials: {error}", "aws configure sso, then export AWS_PROFILE=<the profile>")
         yield skipped(AREA, f"{_LATER}: there are no credentials")
         return
@@ -55,7 +55,7 @@ def findings(fleet: Fleet, session: Any = None) -> Iterator[Finding]:
             ("node images", _images(clients["ssm"], region, held)),
             ("your own images", _own_images(clients["ec2"], region, held)),
         ):
-            yield from guarded(found, AREA, f"{region}: {what}", (ClientError, BotoCoreError))
+            yield from guarded(found, AREA, f"{region}: {what}", (errors.ClientError, errors.BotoCoreError))
 
 
 def _account(clusters: Clusters, account: str, principal: str) -> Iterator[Finding]:
