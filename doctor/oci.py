@@ -87,9 +87,8 @@ def _tenancy(clusters: Clusters, config: Mapping[str, Any], regions: Any) -> Ite
     home = next((each.region_name for each in regions if each.is_home_region), "")
     for name, cluster in clusters.items():
         if home != (cluster.home_region or cluster.region):
-            yield wrong(
-                AREA, f"{name}: the tenancy's home region is {home}, and OCI takes policies there", f"set homeRegion: {home}"
-            )
+            said = f"{name}: the tenancy's home region is {home}, the only one where OCI takes policies"
+            yield wrong(AREA, said, f"set homeRegion: {home}")
 
 
 def _places(clusters: Clusters) -> dict[str, list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +75,9 @@ def fleet(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-def changed(account: None) -> Iterator[dict[str, tuple[int, Any]]]:
+def changed(account: None) -> dict[str, tuple[int, Any]]:
     """The answers, to change some."""
-    yield answers()
+    return answers()
 
 
 def ask(fleet: Any, given: dict[str, tuple[int, Any]]) -> tuple[list[Any], Loopback]:
