@@ -69,7 +69,7 @@ def _app(fleet: Fleet, key: str, api: str) -> Iterator[Finding]:
         said = f"GitHub refuses the key for App {github.app_id} ({error.code})"
         yield wrong(AREA, said, f"set appId to the number on the App's page, or create a key there and run: {_SET_KEY}")
         return
-    yield ok(AREA, f"the key belongs to App {github.app_id} ({app['slug']})")
+    yield ok(AREA, f"the key belongs to App {github.app_id} ({app['name']})")
     try:
         installed = _get(api, f"/app/installations/{github.installation_id}", token)
     except HTTPError as error:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -15,6 +18,8 @@ from moto import mock_aws
 from doctor import aws
 from fleet.facts import versions
 from fleet.facts.eks_images import parameter
+from tests.builders import ROOT
+from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import edited, fixes, lines, shipped
 
 MINOR = versions.KUBERNETES["1.36"]
@@ -95,6 +100,30 @@ def test_every_call_only_reads(cloud: Cloud) -> None:
     list(aws.findings(shipped("staging"), cloud))
     assert {"GetCallerIdentity", "GetServiceQuota", "DescribeInstanceTypeOfferings", "GetParameter"} <= set(cloud.called)
     assert [name for name in cloud.called if not name.startswith(("Get", "Describe", "List"))] == []
+
+
+def test_the_page_names_each_action_that_the_calls_need(cloud: Cloud, tmp_path: Path) -> None:
+    fleet = edited("staging", tmp_path, ("          role: burst", "          role: burst\n          ami: ami-0f0f0f0f"))
+    list(aws.findings(fleet, cloud))
+    listed = re.findall(r'"(?:ec2|eks|servicequotas|ssm):(\w+)"', (ROOT / "docs" / "doctor.md").read_text())
+    assert set(cloud.called) == {*listed, "GetCallerIdentity"}
+
+
+def test_the_fixes_are_calls_that_the_clis_have(cloud: Cloud, tmp_path: Path) -> None:
+    cloud.quotas = dict.fromkeys(CODES, 0.0)
+    cloud.addons = dict.fromkeys(MINOR.addons, [])
+    cloud.images = dict.fromkeys(cloud.images, "")
+    own = ("          role: release", "          role: release\n          ami: ami-0f0f0f0f")
+    found = fixes(aws.findings(edited("staging", tmp_path, ("us-west-2c", "us-west-2d"), own), cloud))
+    calls = [shlex.split(each.partition(", then ")[0]) for each in found]
+    assert {(service, command) for _, service, command, *_ in calls} == {
+        ("service-quotas", "request-service-quota-increase"),
+        ("ec2", "describe-instance-type-offerings"),
+        ("eks", "describe-addon-versions"),
+        ("ssm", "get-parameters-by-path"),
+        ("ec2", "describe-images"),
+    }
+    assert [fault for call in calls for fault in aws_faults(tuple(call[1:]))] == []
 
 
 def test_a_quota_that_is_too_small_names_the_command_that_requests_more(cloud: Cloud) -> None:

@@ -40,14 +40,14 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_each_line_has_state_area_and_text_and_the_fix_follows(checks: Callable[..., None]) -> None:
-    command = "aws service-quotas " + "request " * 40
+    command = "aws service-quotas" + " request" * 40
     checks(ok("tools", "git 2.43.0"), wrong("aws", "a quota is too small", command), skipped("oci", "no file"))
     done = run("staging")
     assert done.exit_code == 1
     assert done.stdout.splitlines() == [
         "ok      tools     git 2.43.0",
         "wrong   aws       a quota is too small",
-        f"                  fix: {command}".rstrip(),
+        f"                  fix: {command}",
         "skipped oci       no file",
         "FAILED: 1 ok, 1 wrong, 1 skipped",
     ]

@@ -1,6 +1,6 @@
 """The checks of GitHub against a server on loopback.
 
-The answers have the required fields of GitHub's OpenAPI description (github/rest-api-description): `integration` has id, slug,
+The answers have the required fields of GitHub's OpenAPI description (github/rest-api-description): `integration` has id, name,
 html_url and permissions; `installation` has id, account, app_id, permissions, html_url and suspended_at; an answer of
 `/orgs/{org}/actions/runner-groups` has total_count and runner_groups, each with id, name, visibility and default.
 """
@@ -26,7 +26,7 @@ KEY = _PAIR.private_bytes(
 ).decode()
 TOKEN = "a-token-of-a-person"  # noqa: S105 - of nobody
 PAGE = "https://github.com/organizations/example/settings/installations/12345678"
-APP = {"id": 123456, "slug": "gpu-runners", "html_url": "https://github.com/apps/gpu-runners", "permissions": {}}
+APP = {"id": 123456, "name": "gpu-runners", "html_url": "https://github.com/apps/gpu-runners", "permissions": {}}
 
 
 def installation(**changes: Any) -> dict[str, Any]:
