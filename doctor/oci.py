@@ -128,8 +128,7 @@ def _limits(api: _Api, clusters: Clusters) -> Iterator[Finding]:
         if limit >= gpus:
             yield ok(AREA, said)
         else:
-            page = f"https://cloud.oracle.com/support/create?type=limit&region={region}"
-            yield wrong(AREA, said, f"request an increase of {code}: {page}")
+            yield wrong(AREA, said, f"request an increase of {code} in {region}: the console, page Limits, Quotas and Usage")
 
 
 def _shapes(api: _Api, clusters: Clusters) -> Iterator[Finding]:
@@ -195,7 +194,7 @@ def _images(api: _Api, clusters: Clusters) -> Iterator[Finding]:
                 yield ok(AREA, f"{name}: {region} has image {found.display_name}")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Any) -> str:
     """The error on one line. An error of the service has many fields, of which these say what happened."""
     if hasattr(error, "status"):
         return f"{error.operation_name} is answered {error.status} {error.code}: {error.message}"

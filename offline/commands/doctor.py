@@ -83,8 +83,8 @@ def _key(config: StackConfig, fleet: Fleet, file: Path | None) -> tuple[str, str
     name = f"{NAMESPACE}:{SECRETS[0]}"
     if not fleet.needs_key or name not in config.secret_keys:
         return "", "the stack's config has no key of the App; give it: --key-file FILE"
-    printed, error = backend.read(ROOT, "config", "get", name, "--stack", config.stack)
-    return printed or "", f"{error}; give the key: --key-file FILE"
+    printed, why = backend.read(ROOT, "config", "get", name, "--stack", config.stack)
+    return printed or "", f"{why}; give the key: --key-file FILE"
 
 
 def _policies(stack: str) -> Iterator[Finding]:

@@ -111,7 +111,7 @@ def test_the_page_names_each_action_that_the_calls_need(cloud: Cloud, tmp_path: 
 
 def test_the_fixes_are_calls_that_the_clis_have(cloud: Cloud, tmp_path: Path) -> None:
     cloud.quotas = dict.fromkeys(CODES, 0.0)
-    cloud.addons = dict.fromkeys(MINOR.addons, [])
+    cloud.addons = {name: [] for name in MINOR.addons}
     cloud.images = dict.fromkeys(cloud.images, "")
     own = ("          role: release", "          role: release\n          ami: ami-0f0f0f0f")
     found = fixes(aws.findings(edited("staging", tmp_path, ("us-west-2c", "us-west-2d"), own), cloud))

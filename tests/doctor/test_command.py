@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from doctor import backend, github, network
+from doctor import backend, github, network, settings
 from doctor.finding import Finding, ok, skipped, wrong
+from fleet.facts.errors import InputError
+from fleet.loading.config import fleet_of
+from fleet.loading.stackfile import load
 from offline.cli import app
 from offline.commands import doctor
 from tests.builders import ROOT
@@ -99,11 +103,11 @@ def test_the_key_comes_from_the_cli_only_if_the_stack_has_it(tmp_path: Path, mon
         return KEY, ""
 
     monkeypatch.setattr(backend, "read", read)
-    bare = doctor.load("staging", ROOT)
-    fleet = doctor.fleet_of(bare)
+    bare = load("staging", ROOT)
+    fleet = fleet_of(bare)
     assert doctor._key(bare, fleet, None) == ("", "the stack's config has no key of the App; give it: --key-file FILE")
     assert asked == []
-    with_key = doctor.load("staging", ROOT, stack_file=copy("staging", tmp_path, secret()))
+    with_key = load("staging", ROOT, stack_file=copy("staging", tmp_path, secret()))
     assert doctor._key(with_key, fleet, None)[0] == KEY
     assert asked == [("config", "get", "gpu-ci:githubPrivateKey", "--stack", "staging")]
 
@@ -146,9 +150,18 @@ def test_a_stack_with_things_wrong_says_each_with_its_fix(tmp_path: Path, monkey
     assert done.stdout.count("\n                  fix: ") == sum(state == "wrong" for state, _ in states)
 
 
+def test_every_area_has_a_row_on_the_page_and_is_in_the_report() -> None:
+    names = [each.stem for each in (ROOT / "doctor").glob("*.py") if each.stem not in ("__init__", "finding")]
+    areas = {import_module(f"doctor.{name}").AREA for name in names}
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "doctor.md").read_text(), re.MULTILINE)
+    assert set(rows) == areas | {"policies"}
+    called = (ROOT / "offline" / "commands" / "doctor.py").read_text()
+    assert [name for name in names if f"{name}.findings(" not in called] == []
+
+
 def test_a_policy_config_that_is_not_current_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
-        raise doctor.InputError("policies/config/staging.json:3: must be the config that policies/stacks.toml generates")
+        raise InputError("policies/config/staging.json:3: must be the config that policies/stacks.toml generates")
 
     monkeypatch.setattr(doctor, "require_current", refuse)
     (found,) = doctor._policies("staging")
@@ -164,7 +177,7 @@ def test_a_stack_without_examples_is_ok_and_lacks_only_its_key(tmp_path: Path) -
         ("203.0.113.0/24", "93.184.216.0/24"),
         ("ci-alerts@example.com", "ci@acme-robotics.io"),
     )
-    config = doctor.load("staging", ROOT, stack_file=copy("staging", tmp_path, *own))
-    first, second = doctor.settings.findings(config, doctor.fleet_of(config))
+    config = load("staging", ROOT, stack_file=copy("staging", tmp_path, *own))
+    first, second = settings.findings(config, fleet_of(config))
     assert first == ok("settings", "Pulumi.staging.yaml has no example values")
     assert second.fix == "pulumi config set --stack staging --secret gpu-ci:githubPrivateKey < app.private-key.pem"

@@ -122,7 +122,7 @@ OTHER_HOME = [
             "/20190729/services/compute/limits/gpu-a10-count/",
             SMALL,
             "us-sanjose-1: limit gpu-a10-count: full pools and machine sets need 124 GPUs, the tenancy has 4",
-            "request an increase of gpu-a10-count: https://",
+            "request an increase of gpu-a10-count in us-sanjose-1: the console",
         ),
         (
             "/20160918/availabilityDomains",
