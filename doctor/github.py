@@ -126,8 +126,10 @@ def _groups(fleet: Fleet, token: str, api: str) -> Iterator[Finding]:
 
 def _get(api: str, path: str, token: str) -> dict[str, Any]:
     """The answer to a GET. Raises HTTPError, or another OSError if GitHub cannot be reached or does not answer in JSON."""
-    headers = {"Accept": "application/vnd.github+json", "Authorization": f"Bearer {token}", "X-GitHub-Api-Version": "2022-11-28"}
+    headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
     request = urllib.request.Request(f"{api}{path}", headers=headers)  # noqa: S310 - https, or a test's loopback
+    # A redirect to another host must not carry the token there.
+    request.add_unredirected_header("Authorization", f"Bearer {token}")
     with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
         try:
             return dict(json.load(answer))

@@ -10,6 +10,14 @@ from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 
 AREA = "settings"
+SHOWS = {
+    "an example id of GitHub": "gh api orgs/<organization>/installations --jq '.installations[] | [.app_slug, .app_id, .id]'",
+    "a reserved network, which clouds refuse": "curl https://checkip.amazonaws.com",
+    "an example OCID": "oci iam compartment list --compartment-id-in-subtree true --all",
+    "the prefix of an example tenancy": "oci iam availability-domain list",
+    "an example AWS account": "aws sts get-caller-identity --query Account",
+}
+"""The command that shows values of your own, by the meaning of the example."""
 
 
 def findings(config: StackConfig, fleet: Fleet) -> Iterator[Finding]:
@@ -19,7 +27,8 @@ def findings(config: StackConfig, fleet: Fleet) -> Iterator[Finding]:
         kinds.setdefault(each.meaning, []).append(each)
     for kind, found in kinds.items():
         keys = ", ".join(f"{each.key} (line {each.line})" for each in found)
-        yield wrong(AREA, f"{kind}: {keys}", f"write your own values in {config.path.name}")
+        write = f"write your own values into {config.path.name}"
+        yield wrong(AREA, f"{kind}: {keys}", f"{SHOWS[kind]}, then {write}" if kind in SHOWS else write)
     if not kinds:
         yield ok(AREA, f"{config.path.name} has no example values")
     if fleet.needs_key:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -15,15 +16,18 @@ from typer.testing import CliRunner
 from doctor import backend, github, network, settings
 from doctor.finding import Finding, ok, skipped, wrong
 from fleet.facts.errors import InputError
+from fleet.facts.placeholders import meaning
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from offline.cli import app
 from offline.commands import doctor
 from tests.builders import ROOT
+from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import copy
 from tests.doctor.loopback import serve
 from tests.doctor.test_github import KEY, TOKEN
 from tests.doctor.test_github import answers as github_answers
+from tests.fleet.test_placeholders import EXAMPLES
 
 
 def run(*words: str) -> Any:
@@ -167,6 +171,13 @@ def test_a_policy_config_that_is_not_current_is_wrong(monkeypatch: pytest.Monkey
     (found,) = doctor._policies("staging")
     assert (found.state, found.fix) == ("wrong", "make docs")
     assert [each.state for each in doctor._policies("nobody")] == ["skipped"]
+
+
+def test_the_commands_that_show_your_own_values_belong_to_meanings_of_examples() -> None:
+    meanings = {meaning(key, value) for key, value in EXAMPLES}
+    assert set(settings.SHOWS) <= meanings
+    calls = [shlex.split(each) for each in settings.SHOWS.values()]
+    assert [fault for call in calls if call[0] == "aws" for fault in aws_faults(tuple(call[1:]))] == []
 
 
 def test_a_stack_without_examples_is_ok_and_lacks_only_its_key(tmp_path: Path) -> None:
