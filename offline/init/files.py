@@ -1,16 +1,14 @@
-"""Plans a new stack in a temporary copy of the project, and then writes its three files, or none."""
+"""Plans a new stack from a temporary folder, and then writes its three files, or none."""
 
 from __future__ import annotations
 
 import math
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from fleet.facts.errors import InputError
 from fleet.facts.pricing import total
@@ -55,54 +53,40 @@ def _names(stack: str) -> tuple[str, str]:
 
 def prepared(answers: Answers, found: Found | None, root: Path, day: date) -> New:
     """Choose GPU and sizes, and plan the stack. Nothing below `root` changes. Raises InputError if that gives no clean plan."""
-    with _copy(root) as folder:
-        answers, content, fleet = _sized(answers, found, folder, day)
-        (folder / STACKS).write_text((root / STACKS).read_text(encoding="utf-8") + tables(answers, fleet, day), encoding="utf-8")
+    with TemporaryDirectory(prefix="gpu-ci-init-") as name:
+        folder = Path(name)
         stack_file, policies = _names(answers.stack)
-        config = policy_configs(folder)[policies]
-        (folder / policies).write_text(config, encoding="utf-8")
-        plan = make_plan(answers.stack, folder, as_of=day)
+        answers, fleet = _sized(answers, found, folder / stack_file, root, day)
+        (folder / policies).parent.mkdir(parents=True)
+        limits = (root / STACKS).read_text(encoding="utf-8") + tables(answers, fleet, day)
+        (folder / STACKS).write_text(limits, encoding="utf-8")
+        (folder / policies).write_text(policy_configs(folder)[policies], encoding="utf-8")
+        plan = make_plan(answers.stack, root, folder / stack_file, as_of=day, policies_of=folder)
         faults = [refusal.why for refusal in plan.refused] + [verdict.message for verdict in plan.broken]
         if faults:
             raise InputError(f"the fleet of these answers does not pass its own plan: {faults[0]}; give other answers")
-        return New(answers, {stack_file: content, STACKS: (folder / STACKS).read_text(encoding="utf-8"), policies: config}, plan)
+        files = {path: (folder / path).read_text(encoding="utf-8") for path in (stack_file, STACKS, policies)}
+    return New(answers, files, plan)
 
 
-def _sized(answers: Answers, found: Found | None, folder: Path, day: date) -> tuple[Answers, str, Fleet]:
-    """The answers with a GPU, the stack file, and its fleet. A budget chooses the cheapest GPU and the most nodes that fit."""
+def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: date) -> tuple[Answers, Fleet]:
+    """Write the stack file to `path`: the answers with a GPU, and the fleet. A budget chooses the cheapest GPU, and the most
+    nodes that fit."""
     models = gpus(answers.provider, answers.region)
     chosen = answers if answers.gpu or not models else replace(answers, gpu=models[0])
-    sizes = range(_MOST, _LEAST - 1, -1) if answers.budget is not None else (_USUAL,)
-    for most in sizes:
-        fleet = _fleet(chosen, text(chosen, found, most, 1), folder)
-        idle, worst = total(bill.bill(fleet, day))
+
+    def written(most: int, monthly: int) -> Fleet:
+        path.write_text(text(chosen, found, most, monthly), encoding="utf-8")
+        return fleet_of(stackfile.load(answers.stack, root, stack_file=path))
+
+    for most in range(_MOST, _LEAST - 1, -1) if answers.budget is not None else (_USUAL,):
+        idle, worst = total(bill.bill(written(most, 1), day))
         if answers.budget is None or worst.usd <= answers.budget:
-            monthly = math.ceil((idle.usd * MONTH + worst.usd * _WORK) / 100) * 100
-            content = text(chosen, found, most, monthly)
-            return chosen, content, _fleet(chosen, content, folder)
+            return chosen, written(most, math.ceil((idle.usd * MONTH + worst.usd * _WORK) / 100) * 100)
     raise InputError(
         f"--budget: the smallest fleet with {chosen.gpu} for these jobs costs {worst.usd:.2f} USD in its worst hour "
         f"({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"
     )
-
-
-def _fleet(answers: Answers, content: str, folder: Path) -> Fleet:
-    (folder / _names(answers.stack)[0]).write_text(content, encoding="utf-8")
-    return fleet_of(stackfile.load(answers.stack, folder))
-
-
-@contextmanager
-def _copy(root: Path) -> Iterator[Path]:
-    """A folder with links to everything that a plan reads, and with an empty folder for policy configs."""
-    folder = Path(tempfile.mkdtemp(prefix="gpu-ci-init-"))
-    try:
-        for path in root.iterdir():
-            if path.name not in ("policies", ".git", ".venv"):
-                (folder / path.name).symlink_to(path)
-        (folder / "policies" / "config").mkdir(parents=True)
-        yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
 def write(new: New, root: Path) -> None:

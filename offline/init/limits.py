@@ -60,7 +60,7 @@ def _wanted(answers: Answers, fleet: Fleet, idle: Money, worst: Money) -> Iterat
     )
     fallback = max((pool.nodes.max for pool in bought if pool.role == FALLBACK), default=0)
     yield "spot-with-fallback", {"maxFallback": fallback}, f"The fallback pool has {fallback} nodes."
-    zones = min((len(getattr(cluster, "zones", ())) for cluster in clusters), default=0)
+    zones = min((len(getattr(each, "node_zones", ()) or each.zones) for each in clusters if spot), default=0)
     yield (
         "spot-diversified",
         {"minTypes": min((len(pool.instance_types) for pool in spot), default=2), "minZones": zones if spot else 2},
@@ -76,7 +76,8 @@ def _wanted(answers: Answers, fleet: Fleet, idle: Money, worst: Money) -> Iterat
         yield (
             "stack-gpu-ceiling",
             {"maxGpus": full + machines},
-            f"Full pools have {full} GPUs" + (f", and VMs of jobs {machines}." if machines else "."),
+            " and ".join([f"Full pools have {full} GPUs"] * bool(full) + [f"VMs of jobs have {machines} GPUs"] * bool(machines))
+            + ".",
         )
         ceiling = answers.budget if answers.budget is not None else math.ceil(worst.usd)
         origin = f"The budget is {ceiling:.2f}" if answers.budget is not None else f"The ceiling is {ceiling}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fleet.facts import hardware
@@ -57,7 +57,7 @@ class Jobs:
     extra: tuple[str, ...] = field(default=())
 
     def lines(self) -> Iterator[str]:
-        """The runner set as YAML. A limit of all CPUs of the share leaves nothing unused."""
+        """The runner set as YAML. A node has less memory than its type is sold with, so the limit is three quarters of it."""
         small = self.pools[0].machines[0]
         cpus, gib = small.vcpus * self.gpus // small.gpus, small.memory_mib // 1024 * self.gpus // small.gpus
         names = [each.name for each in self.pools]
@@ -67,7 +67,7 @@ class Jobs:
         yield from (f"  {line}" for line in self.extra)
         yield f"  gpus: {self.gpus}"
         yield f"  cpu: {{request: {max(cpus // 2, 1)}, limit: {cpus}}}"
-        yield f"  memory: {{request: {max(gib // 2, 4)}Gi, limit: {gib}Gi}}"
+        yield f"  memory: {{request: {max(gib // 2, 1)}Gi, limit: {max(gib * 3 // 4, 1)}Gi}}"
         yield from [f"  labels: {joined(self.labels)}"] * bool(self.labels)
         yield f"  scale: {{min: 0, max: {sum(each.gpus for each in self.pools) // self.gpus}}}"
 
@@ -128,8 +128,3 @@ def large(answers: Answers) -> Machine:
             "leave training out, or choose another --gpu"
         )
     return max((each for each in several if each.gpus <= 4), key=lambda each: each.gpus, default=several[0])
-
-
-def indented(lines: Iterable[str], depth: int) -> str:
-    """Lines of YAML below a key, each with `depth` spaces."""
-    return "\n".join(" " * depth + line for line in lines)

@@ -11,7 +11,7 @@ from fleet.facts import versions
 from fleet.facts.errors import InputError
 from fleet.settings.runner import GENERIC_LABELS
 from offline.init.answers import CLOUDS, READS, Answers, joined, offered
-from offline.init.cluster import Found
+from offline.init.cluster import Found, Group
 from offline.init.parts import Jobs, Part, large, pools, runner_sets, slug, small
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -101,7 +101,6 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
     runners += _machines(answers, zones, most) if containers else []
     oke = found.version if found else _newest_oke()
     row = versions.OKE_KUBERNETES.get(oke)
-    nodes = [line for parts in held.values() for part in parts for line in part.lines()]
     return {
         "region": answers.region,
         "key": _KEYS.get(answers.region, ""),
@@ -110,7 +109,7 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         "oke_version": oke,
         "monthly": str(monthly),
         "protect": _PROTECT if answers.kind == "prod" else (),
-        "pools": nodes,
+        "pools": _below("pools", (part for parts in held.values() for part in parts)),
         "runners": runners,
         "context": found.context if found else "platform",
         "cluster_name": (found and found.cluster) or "platform",
@@ -125,6 +124,12 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         "gpu_image": f"oke-gpu: {{id: ocid1.image.oc1.{answers.region}.examplegpu, driver: {_DRIVER}}}" if held else (),
         "addons": f"addonVersions: {{ClusterAutoscaler: {row.autoscaler}}}" if held and row and row.autoscaler else (),
     }
+
+
+def _below(key: str, parts: Iterable[Part | Group]) -> list[str]:
+    """The parts below a key; nothing at all if there is none."""
+    lines = [f"  {line}" for part in parts for line in part.lines()]
+    return [f"{key}:", *lines] if lines else []
 
 
 def _newest_oke() -> str:
@@ -177,7 +182,7 @@ def _described(answers: Answers, found: Found) -> dict[str, str | Iterable[str]]
         "context": found.context,
         "installed": _installed(found),
         "enablement": found.enablement,
-        "pools": [line for group in found.groups for line in group.lines()],
+        "pools": _below("pools", found.groups),
         "runners": runners,
     }
 
