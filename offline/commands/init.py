@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from rich.prompt import Prompt
@@ -21,6 +21,7 @@ from offline.progress import Progress
 from policies.rules.rule import STACK_KINDS
 
 _Text = str | None
+_Read = TypeVar("_Read")
 
 
 @app.command(rich_help_panel=WRITE)
@@ -73,58 +74,66 @@ def init(
         _report(new)
 
 
-def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> Answers:
-    """The answers from flags, from the cluster that was read, and from the terminal. Raises InputError."""
-    missing: list[str] = []
+class _Questions:
+    """Takes each answer from its flag, or else from the terminal. Without a terminal it collects the flags that are missing."""
 
-    def answer(name: str, question: str, choices: Sequence[str], default: str, check: Callable[[str], object]) -> str:
-        """A flag's value or the answer to a question, until `check` accepts it; the default if there is no terminal."""
-        if (flag := given[name]) is not None:
-            check(flag)
-            return flag
+    def __init__(self, given: dict[str, str | None]) -> None:
+        self.given = given
+        self.missing: list[str] = []
+
+    def answer(self, name: str, question: str, choices: Sequence[str], default: str, reader: Callable[[str], _Read]) -> _Read:
+        """What `reader` makes of the text. On a terminal it asks again until the text is valid. Raises InputError."""
+        if (flag := self.given.get(name)) is not None:
+            return reader(flag)
+        shown = f" ({', '.join(choices)})" if choices else ""
         if not _terminal():
-            missing.append(f"--{name}" + (f" ({', '.join(choices)})" if choices else ""))
-            return default
+            self.missing.append(f"--{name}{shown}")
+            return reader(default)
         while True:
-            shown = f" ({', '.join(choices)})" if choices else ""
-            reply = Prompt.ask(f"{question}{shown}", default=default, console=console())
             try:
-                check(reply)
+                return reader(Prompt.ask(f"{question}{shown}", default=default, console=console()))
             except InputError as error:
                 sys.stdout.write(f"{error}\n")
-                continue
-            return reply
 
-    if found is not None and given["provider"] is None:
-        given["provider"] = READS if found.groups else f"existing-{found.provider}" if found.provider else None
-    provider = ask.one_of(
-        "--provider",
-        answer("provider", "Where do the runners run?", PROVIDERS, "eks", lambda text: ask.one_of("--provider", text, PROVIDERS)),
-        PROVIDERS,
-    )
-    if provider == READS and (found is None or not found.groups):
-        why = "its cluster has no GPU nodes" if found is not None else "it reads the GPU nodes of a cluster"
-        raise InputError(f"--provider {READS}: {why}; give --from-context with a context whose cluster has some")
+
+def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> Answers:
+    """The answers from flags, from the cluster that was read, and from the terminal. Raises InputError."""
+    if found is not None:
+        own = READS if found.groups else f"existing-{found.provider}" if found.provider else None
+        given |= {"provider": given["provider"] or own, "region": given["region"] or found.region or None}
+    asked = _Questions(given)
+    answer, known = asked.answer, lambda flag, values: lambda text: ask.one_of(flag, text, values)
+    provider = answer("provider", "Where do the jobs run?", PROVIDERS, "eks", known("--provider", PROVIDERS))
+    if provider == READS and not (found and found.groups):
+        raise InputError(
+            f"--provider {READS}: it reads the GPU nodes of a cluster; give --from-context with a context that has some"
+        )
     if found is not None and not provider.startswith("existing"):
-        raise InputError(f"--from-context: provider {provider} creates a cluster; leave one of the two out")
-    region = gpu = ""
-    if known := ask.regions(provider):
-        if found is not None and given["region"] is None:
-            given["region"] = found.region
-        region = answer("region", "Which region?", known, known[-1], lambda text: ask.one_of("--region", text, known))
-        region = ask.one_of("--region", region, known)
-    if not known and given["budget"] is not None:
-        raise InputError(f"--budget: provider {provider} buys no machines; remove it")
-    if (models := ask.gpus(provider, region)) and (given["gpu"] is not None or given["budget"] is None):
-        gpu = answer("gpu", "Which GPU?", models, models[0], lambda text: ask.one_of("--gpu", text, models))
-        gpu = ask.one_of("--gpu", gpu, models)
+        raise InputError(f"--from-context: provider {provider} is for new clusters; leave one of the two out")
+    regions = ask.regions(provider)
+    if given["region"] is not None and not regions and provider != READS:
+        raise InputError(f"--region: provider {provider} has no regions; remove it")
+    region = answer("region", "Which region?", regions, regions[-1], known("--region", regions)) if regions else ""
+    models, gpu = ask.gpus(provider, region), ""
     usd = None if given["budget"] is None else ask.budget(given["budget"])
+    if usd is not None and not regions:
+        raise InputError(f"--budget: provider {provider} buys no machines; remove it")
+    if models and (usd is None or given["gpu"] is not None):
+
+        def gpu_or_budget(text: str) -> tuple[str, float | None]:
+            return ("", ask.budget(text)) if "/" in text and regions else (ask.one_of("--gpu", text, models), usd)
+
+        either = "Which GPU, or a budget such as 6/hour?" if regions else "Which GPU?"
+        gpu, usd = answer("gpu", either, models, models[0], gpu_or_budget)
     url = answer("organization", "Which GitHub organization or repository?", (), "example", ask.organization)
-    wanted = answer("jobs", "Which kinds of jobs?", ask.jobs_of(provider), "tests", lambda text: ask.jobs(text, provider))
+    jobs = answer(
+        "jobs", "Which kinds of jobs, with commas?", ask.jobs_of(provider), "tests", lambda text: ask.jobs(text, provider)
+    )
     kind = "homelab" if provider == "talos" else ask.one_of("--kind", given["kind"] or "", STACK_KINDS[:-1])
-    if missing:
-        raise InputError(f"{missing[0]}: required without a terminal; add " + " and ".join(missing))
-    return Answers(stack, provider, region, gpu, ask.organization(url), ask.jobs(wanted, provider), kind, usd)
+    if asked.missing:
+        names = " and ".join(asked.missing)
+        raise InputError(f"{asked.missing[0].split()[0]}: required without a terminal; add {names}")
+    return Answers(stack, provider, region, gpu, url, jobs, kind, usd)
 
 
 def _terminal() -> bool:
@@ -133,12 +142,15 @@ def _terminal() -> bool:
 
 def _report(new: New) -> None:
     """What was written, where the jobs run and what that costs, and what to do next."""
-    stack, (idle, worst) = new.answers.stack, new.plan.cost
-    out = console()
-    out.print(f"Wrote {', '.join(new.files)}.")
+    stack, (idle, worst), out = new.answers.stack, new.plan.cost, console()
+    pools: dict[str, list[str]] = {}
     for found in new.plan.placements:
-        each = f"{found.worst.count} on each {found.worst.machine.name}"
-        out.print(f"  {found.runner_set}: up to {found.runner.span.max} jobs, {each} of {found.host.name}")
+        pools.setdefault(f"{found.runner_set}: up to {found.runner.span.max} jobs at the same time", []).append(found.host.name)
+    out.print(f"Wrote {', '.join(new.files)}.")
+    for jobs, names in pools.items():
+        out.print(f"  {jobs} in {', '.join(names)}")
     out.print(f"  price: {idle} USD an hour without jobs ({idle.usd * MONTH:.0f} a month), {worst} at worst")
-    out.print(f"Next: replace the examples (grep -n -A1 REPLACE Pulumi.{stack}.yaml), then make plan STACK={stack}.")
-    out.print("docs/getting-started.md continues from there to the first job.")
+    out.print(
+        f"Next: make plan STACK={stack} shows everything. `grep -n -A1 REPLACE Pulumi.{stack}.yaml` lists what only you know."
+    )
+    out.print("From there to the first job: docs/getting-started.md")
