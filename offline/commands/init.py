@@ -15,8 +15,8 @@ from offline.app import ROOT, WRITE, app, console, exit_status
 from offline.day import day_of
 from offline.init import answers as ask
 from offline.init.answers import PROVIDERS, READS, Answers
-from offline.init.cluster import Found, read
 from offline.init.files import New, prepared, require_free, write
+from offline.init.found import Found
 from offline.progress import Progress
 from policies.rules.rule import STACK_KINDS
 
@@ -53,7 +53,7 @@ def init(
     """
     with exit_status():
         require_free(ask.stack_name(stack), ROOT)
-        found = None if from_context is None else read(from_context)
+        found = None if from_context is None else _read(from_context)
         given = _answers(
             stack,
             found,
@@ -72,6 +72,12 @@ def init(
             new = prepared(given, found, ROOT, day_of())
         write(new, ROOT)
         _report(new)
+
+
+def _read(context: str) -> Found:
+    from offline.init.cluster import read  # noqa: PLC0415 - it loads the Kubernetes client, which no other command needs
+
+    return read(context)
 
 
 class _Questions:
@@ -100,6 +106,10 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> A
     """The answers from flags, from the cluster that was read, and from the terminal. Raises InputError."""
     if found is not None:
         own = READS if found.groups else f"existing-{found.provider}" if found.provider else None
+        if own is None:
+            raise InputError(
+                "--from-context: the cluster has no GPU nodes, and new ones are possible on EKS and OKE only; add some"
+            )
         given |= {"provider": given["provider"] or own, "region": given["region"] or found.region or None}
     asked = _Questions(given)
     answer, known = asked.answer, lambda flag, values: lambda text: ask.one_of(flag, text, values)
@@ -125,6 +135,8 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> A
 
         either = "Which GPU, or a budget such as 6/hour?" if regions else "Which GPU?"
         gpu, usd = answer("gpu", either, models, models[0], gpu_or_budget)
+    if given["gpu"] is not None and not models:
+        raise InputError(f"--gpu: provider {provider} has its own GPUs; remove it")
     url = answer("organization", "Which GitHub organization or repository?", (), "example", ask.organization)
     jobs = answer(
         "jobs", "Which kinds of jobs, with commas?", ask.jobs_of(provider), "tests", lambda text: ask.jobs(text, provider)

@@ -1,21 +1,22 @@
 """Reads a cluster that exists already, through its Kubernetes API and by GET requests only.
 
-Import this module late: `submit.kubeconfig` loads the Kubernetes client.
+Import this module late: it loads the Kubernetes client.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from fleet.facts import hardware
 from fleet.facts.errors import InputError, quoted
-from fleet.facts.hardware import ON_DEMAND, SPOT, Machine
+from fleet.facts.hardware import ON_DEMAND, SPOT
+from fleet.facts.node_image import NODE_IMAGES
+from offline.init.found import Found, Group
 from submit.cluster import Cluster
 from submit.errors import SubmitError
+from submit.kubeconfig import connect
 from submit.objects import Kind, Object, at, name, part, parts, text
 
 _NODES = Kind("v1", "nodes", namespaced=False)
@@ -27,10 +28,8 @@ _GROUPS = (
     "cloud.google.com/gke-nodepool",
     "kubernetes.azure.com/agentpool",
     "oke.oraclecloud.com/pool.name",
-    "nvidia.com/gpu.product",
-    _TYPE,
 )
-"""Labels of which the first that a node has selects its group. Cloud providers, Karpenter and NVIDIA's operator set them."""
+"""Labels of node groups. The first one that a node has selects its pool, together with the instance type."""
 _CLOUDS = {"aws": "eks", "ocid1": "oke", "oci": "oke"}
 """The provider by the first word of a node's providerID."""
 _IMAGES = {
@@ -41,77 +40,13 @@ _IMAGES = {
     "Ubuntu": "ubuntu",
 }
 """The kind of node image by a word of `osImage`."""
+_CLOSEST = "al2023-nvidia"
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that Kubernetes sets and removes by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """GPU nodes that are alike. `selector` is the label that selects them, `taints` have key, value and effect."""
-
-    name: str
-    machine: Machine
-    count: int
-    capacity: str
-    image: str
-    selector: tuple[str, str]
-    taints: tuple[tuple[str, str, str], ...]
-    region: str
-
-    def lines(self) -> Iterator[str]:
-        """The pool as YAML."""
-        price = hardware.price(self.machine.name, self.region, ON_DEMAND)
-        yield f"{self.name}:"
-        yield f"  instanceTypes: [{self.machine.name}]"
-        yield f"  capacity: {self.capacity}"
-        yield f"  image: {self.image}"
-        yield "  role: burst"
-        yield f"  nodes: {{min: {self.count}, max: {self.count}}}"
-        yield f"  selector: {{{self.selector[0]}: {json.dumps(self.selector[1])}}}"
-        if self.taints:
-            rows = (
-                f"key: {key}" + f", value: {json.dumps(value)}" * bool(value) + f", effect: {how}"
-                for key, value, how in self.taints
-            )
-            yield f"  taints: [{', '.join(f'{{{row}}}' for row in rows)}]"
-        if price is not None:
-            yield "  # The list price on demand. Write what you pay."
-            yield f"  usdPerHour: {price.usd_per_hour}"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a cluster shows. `provider` is eks, oke or empty; `cluster` its name in the cloud, if a node tells it.
-
-    `controller` is the namespace and the service account of an ARC controller.
-    """
-
-    context: str
-    provider: str
-    cluster: str
-    version: str
-    region: str
-    zones: tuple[str, ...]
-    installed: tuple[str, ...]
-    controller: tuple[str, str] | None
-    groups: tuple[Group, ...]
-
-    @property
-    def name(self) -> str:
-        """The context's name as that of a cluster in a stack file."""
-        last = re.sub(r"[^a-z0-9]+", "-", self.context.rpartition("/")[2].rpartition("@")[2].lower()).strip("-")
-        return (last if last[:1].isalpha() else f"k8s-{last}")[:20].strip("-")
-
-    @property
-    def enablement(self) -> str:
-        """What advertises the GPUs: the GPU operator if the cluster has it, else the device plugin."""
-        return "gpu-operator" if "gpu-operator" in self.installed else "device-plugin"
-
-
 def read(context: str) -> Found:
     """The cluster of a kubeconfig context. Raises InputError if it cannot be read."""
-    from submit.kubeconfig import connect  # noqa: PLC0415 - it loads the Kubernetes client
-
     try:
         cluster = connect(context=context)
         version = _version(cluster)
@@ -121,6 +56,10 @@ def read(context: str) -> Found:
     installed, controller = _installed(workloads[_DEPLOYMENTS], workloads[_DAEMONSETS])
     labels = [_labels(node) for node in nodes]
     region = next((found for each in labels if (found := text(each, _REGION))), "")
+    groups = tuple(_groups(nodes, region, "gpu-operator" in installed))
+    if any("Bottlerocket" in group.system for group in groups):
+        # Its images run a device plugin of their own.
+        installed = tuple(sorted({*installed, "device-plugin"}))
     clouds = (re.split(r"[:.]", text(node, "spec", "providerID"))[0] for node in nodes)
     return Found(
         context=context,
@@ -131,7 +70,7 @@ def read(context: str) -> Found:
         zones=tuple(sorted({text(each, _ZONE) for each in labels} - {""})),
         installed=installed,
         controller=controller,
-        groups=tuple(_groups(nodes, region)),
+        groups=groups,
     )
 
 
@@ -145,9 +84,13 @@ def _labels(node: Object) -> Mapping[str, str]:
     return part(node, "metadata", "labels")
 
 
-def _groups(nodes: list[Object], region: str) -> Iterator[Group]:
-    """The GPU nodes by the label that selects them. Raises InputError for a machine that the hardware table lacks."""
-    alike: dict[tuple[str, str], list[Object]] = defaultdict(list)
+def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]:
+    """The GPU nodes by the label that selects them. Raises InputError for a machine that the hardware table lacks.
+
+    Without the GPU operator the nodes of an image without driver must have one that somebody installed. No kind of image says
+    that, so these nodes get the kind that has a driver, a container toolkit and no device plugin.
+    """
+    alike: dict[tuple[tuple[str, str], ...], list[Object]] = defaultdict(list)
     for node in nodes:
         kind = text(_labels(node), _TYPE)
         known = {each.name: each for each in hardware.machines()}
@@ -159,8 +102,8 @@ def _groups(nodes: list[Object], region: str) -> Iterator[Group]:
                 f"--from-context: node {name(node)} has GPUs and instance type {quoted(kind)}, which "
                 "fleet/facts/data/instances.csv does not have; add a row: docs/conventions.md#adding"
             )
-        key = next(key for key in _GROUPS if text(_labels(node), key))
-        alike[key, text(_labels(node), key)].append(node)
+        group = [(key, value) for key in _GROUPS if (value := text(_labels(node), key))]
+        alike[*group[:1], (_TYPE, kind)].append(node)
     taken: set[str] = set()
     for selector, held in alike.items():
         machine = hardware.machine(text(_labels(held[0]), _TYPE))
@@ -175,11 +118,20 @@ def _groups(nodes: list[Object], region: str) -> Iterator[Group]:
         }
         system = text(held[0], "status", "nodeInfo", "osImage")
         image = next((kind for word, kind in _IMAGES.items() if word in system), "ubuntu")
-        spot = "SPOT" in (
-            text(_labels(held[0]), "eks.amazonaws.com/capacityType"),
-            text(_labels(held[0]), "karpenter.sh/capacity-type").upper(),
+        closest = not operator and (NODE_IMAGES[image].advertises or not NODE_IMAGES[image].driver)
+        labels = _labels(held[0])
+        sold = {text(labels, "eks.amazonaws.com/capacityType"), text(labels, "karpenter.sh/capacity-type")}
+        yield Group(
+            name=called,
+            machine=machine,
+            count=len(held),
+            capacity=SPOT if sold & {"SPOT", "spot"} else ON_DEMAND,
+            image=_CLOSEST if closest else image,
+            selector=selector,
+            taints=tuple(sorted(taints)),
+            region=region,
+            system=system if closest else "",
         )
-        yield Group(called, machine, len(held), SPOT if spot else ON_DEMAND, image, selector, tuple(sorted(taints)), region)
 
 
 def _installed(deployments: list[Object], daemonsets: list[Object]) -> tuple[tuple[str, ...], tuple[str, str] | None]:

@@ -18,7 +18,7 @@ from fleet.prove import bill
 from fleet.providers.fleet import Fleet
 from fleet.settings.budget import MONTH
 from offline.init.answers import Answers, gpus
-from offline.init.cluster import Found
+from offline.init.found import Found
 from offline.init.limits import tables
 from offline.init.text import text
 from offline.plan import Plan, make_plan

@@ -11,7 +11,7 @@ from fleet.facts import versions
 from fleet.facts.errors import InputError
 from fleet.settings.runner import GENERIC_LABELS
 from offline.init.answers import CLOUDS, READS, Answers, joined, offered
-from offline.init.cluster import Found, Group
+from offline.init.found import Found, Group
 from offline.init.parts import Jobs, Part, large, pools, runner_sets, slug, small
 
 _TEMPLATES = Path(__file__).parent / "templates"

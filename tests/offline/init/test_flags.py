@@ -62,7 +62,10 @@ def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project:
             {"provider": "existing-context"},
             "--provider existing-context: it reads the GPU nodes of a cluster; give --from-context",
         ),
-        ({"provider": "talos", "region": None, "gpu": None, "budget": "3/hour"}, "--budget: provider talos buys no machines; remove it"),
+        (
+            {"provider": "talos", "region": None, "gpu": None, "budget": "3/hour"},
+            "--budget: provider talos buys no machines; remove it",
+        ),
         (
             {"provider": "oke", "region": "us-sanjose-1", "gpu": "H100", "jobs": "containers"},
             "--jobs: containers needs a VM shape",
