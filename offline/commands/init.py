@@ -101,6 +101,15 @@ class _Questions:
             except InputError as error:
                 sys.stdout.write(f"{error}\n")
 
+    def require(self) -> None:
+        """Raise InputError if flags are missing."""
+        if self.missing:
+            raise InputError(f"{self.missing[0].split()[0]}: required without a terminal; add {' and '.join(self.missing)}")
+
+
+def _known(flag: str, values: Sequence[str]) -> Callable[[str], str]:
+    return lambda text: ask.one_of(flag, text, values)
+
 
 def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> Answers:
     """The answers from flags, from the cluster that was read, and from the terminal. Raises InputError."""
@@ -112,8 +121,10 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> A
             )
         given |= {"provider": given["provider"] or own, "region": given["region"] or found.region or None}
     asked = _Questions(given)
-    answer, known = asked.answer, lambda flag, values: lambda text: ask.one_of(flag, text, values)
-    provider = answer("provider", "Where do the jobs run?", PROVIDERS, "eks", known("--provider", PROVIDERS))
+    answer = asked.answer
+    provider = answer("provider", "Where do the jobs run?", PROVIDERS, "eks", _known("--provider", PROVIDERS))
+    # The choices for all other answers depend on it.
+    asked.require()
     if provider == READS and not (found and found.groups):
         raise InputError(
             f"--provider {READS}: it reads the GPU nodes of a cluster; give --from-context with a context that has some"
@@ -123,7 +134,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> A
     regions = ask.regions(provider)
     if given["region"] is not None and not regions and provider != READS:
         raise InputError(f"--region: provider {provider} has no regions; remove it")
-    region = answer("region", "Which region?", regions, regions[-1], known("--region", regions)) if regions else ""
+    region = answer("region", "Which region?", regions, regions[-1], _known("--region", regions)) if regions else ""
     models, gpu = ask.gpus(provider, region), ""
     usd = None if given["budget"] is None else ask.budget(given["budget"])
     if usd is not None and not regions:
@@ -142,9 +153,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> A
         "jobs", "Which kinds of jobs, with commas?", ask.jobs_of(provider), "tests", lambda text: ask.jobs(text, provider)
     )
     kind = "homelab" if provider == "talos" else ask.one_of("--kind", given["kind"] or "", STACK_KINDS[:-1])
-    if asked.missing:
-        names = " and ".join(asked.missing)
-        raise InputError(f"{asked.missing[0].split()[0]}: required without a terminal; add {names}")
+    asked.require()
     return Answers(stack, provider, region, gpu, url, jobs, kind, usd)
 
 

@@ -9,8 +9,8 @@ from datetime import date
 from typing import Any
 
 from fleet.facts.pricing import Money, total
-from fleet.facts.scheduling import FALLBACK
 from fleet.prove import bill
+from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.settings.pool import Pool
@@ -56,15 +56,13 @@ def _wanted(answers: Answers, fleet: Fleet, idle: Money, worst: Money) -> Iterat
     yield (
         "gpu-limit-ceiling",
         {"maxPerContainer": each, "maxPerPod": each, "maxPerWorkload": taken},
-        f"A job takes up to {each} GPUs, and all runners of the largest set {taken}.",
+        f"GPUs of the largest job: {each}. GPUs of all runners of the largest set: {taken}.",
     )
-    fallback = max((pool.nodes.max for pool in bought if pool.role == FALLBACK), default=0)
-    yield "spot-with-fallback", {"maxFallback": fallback}, f"The fallback pool has {fallback} nodes."
-    zones = min((len(getattr(each, "node_zones", ()) or each.zones) for each in clusters if spot), default=0)
+    zones = min((len(each.node_zones) for each in clusters if isinstance(each, EksPools)), default=len(answers.zones))
     yield (
         "spot-diversified",
         {"minTypes": min((len(pool.instance_types) for pool in spot), default=2), "minZones": zones if spot else 2},
-        f"{_listed(spot)} is the only size with these GPUs, or {answers.region} the only zone of the region.",
+        f"Zones of {answers.region}: {zones}. Types with these GPUs and of similar size: {_listed(spot)}.",
     )
     most, largest = max(map(_gpus, bought), default=0), max((r.span.max * r.machines[0].gpus for r in sets), default=0)
     yield (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleet.facts import hardware
@@ -96,7 +96,7 @@ def pools(answers: Answers, most: int, extra: tuple[str, ...] = ()) -> dict[str,
     return found
 
 
-def runner_sets(answers: Answers, held: dict[str, tuple[Part, ...]], extra: tuple[str, ...] = ()) -> Iterator[Jobs]:
+def runner_sets(answers: Answers, held: Mapping[str, tuple[Part, ...]], extra: tuple[str, ...] = ()) -> Iterator[Jobs]:
     """The runner sets of pods over these pools. Only the set for tests has labels that fit any GPU job."""
     named = f"gpu-{slug(answers.gpu)}"
     if "tests" in held:

@@ -101,11 +101,12 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
     runners += _machines(answers, zones, most) if containers else []
     oke = found.version if found else _newest_oke()
     row = versions.OKE_KUBERNETES.get(oke)
+    eks: str = max(versions.KUBERNETES, key=versions.minor)
     return {
         "region": answers.region,
         "key": _KEYS.get(answers.region, ""),
         "zones": zones,
-        "eks_version": found.version if found else max(versions.KUBERNETES, key=versions.minor),
+        "eks_version": found.version if found else eks,
         "oke_version": oke,
         "monthly": str(monthly),
         "protect": _PROTECT if answers.kind == "prod" else (),

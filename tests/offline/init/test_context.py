@@ -119,7 +119,8 @@ def cluster_of(project: Project) -> Any:
     (new,) = project.made
     assert [verdict.message for verdict in new.plan.verdicts if verdict.kind == "violation"] == []
     assert new.plan.passes()
-    return next(iter(read_yaml(project.root / "Pulumi.acme.yaml").value["config"]["gpu-ci:clusters"].items()))
+    document: Any = read_yaml(project.root / "Pulumi.acme.yaml").value
+    return next(iter(document["config"]["gpu-ci:clusters"].items()))
 
 
 def test_gpu_nodes_are_described_as_they_are(init: Init, project: Project, server: Server):
@@ -208,6 +209,14 @@ def test_a_cluster_of_eks_without_gpus_gets_pools(init: Init, project: Project, 
     assert cluster["existing"]["installed"] == ["cluster-autoscaler", "metrics-server"]
     assert list(cluster["existing"]["subnets"]) == ["us-west-2a", "us-west-2c"]
     assert set(cluster["pools"]) == {"t4-spot", "t4-ondemand"}
+
+
+def test_a_cluster_in_one_zone_may_have_spot_pools_in_one_zone(init: Init, project: Project, server: Server):
+    server.has(SYSTEM)
+    assert init("--gpu", "T4").exit_code == 0
+    _, cluster = cluster_of(project)
+    assert list(cluster["existing"]["subnets"]) == ["us-west-2a"]
+    assert "minZones = 1" in project.files["policies/stacks.toml"].partition("[acme]")[2]
 
 
 def test_a_cluster_of_oke_without_gpus_gets_pools(init: Init, project: Project, server: Server):

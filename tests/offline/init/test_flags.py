@@ -12,12 +12,14 @@ import sys
 import time
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from offline.cli import app
 from offline.commands import init
+from offline.init import files
 from tests.builders import ROOT
 from tests.offline.init.conftest import Project
 
@@ -34,7 +36,8 @@ def run(stack: str = "acme", answers: str | None = None, **changes: str | None):
 @pytest.mark.parametrize("flag", GIVEN)
 def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project: Project):
     before = project.files
-    done = run(**{flag.removeprefix("--"): None})
+    cut: dict[str, Any] = {flag.removeprefix("--"): None}
+    done = run(**cut)
     assert done.exit_code == 2
     assert done.stderr.startswith(f"error: {flag}: required without a terminal; add {flag}")
     assert done.stderr.count("\n") == 1
@@ -72,7 +75,7 @@ def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project:
         ),
     ],
 )
-def test_a_wrong_value_is_one_error_line(changes: dict[str, str | None], message: str, project: Project):
+def test_a_wrong_value_is_one_error_line(changes: dict[str, Any], message: str, project: Project):
     before = project.files
     done = run(**changes)
     assert done.exit_code == 2, done.output
@@ -101,17 +104,23 @@ def test_nothing_is_overwritten(held: str, project: Project):
 
 
 def test_a_file_that_appears_while_the_fleet_is_planned_stays(project: Project, monkeypatch: pytest.MonkeyPatch):
-    planned = init.prepared
+    def late(new: files.New, root: Path) -> None:
+        (root / "policies/config/acme.json").write_text("mine")
+        files.write(new, root)
 
-    def late(*given):
-        new = planned(*given)
-        (project.root / "policies/config/acme.json").write_text("mine")
-        return new
-
-    monkeypatch.setattr(init, "prepared", late)
+    monkeypatch.setattr(init, "write", late)
     before = project.files
     assert run().exit_code == 2
     assert project.files == before | {"policies/config/acme.json": "mine"}
+
+
+def test_a_fleet_that_fails_its_own_plan_is_not_written(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(files, "tables", lambda answers, fleet, day: '\n[acme]\nkind = "prod"\n')
+    before = project.files
+    done = run(gpu="A100")
+    assert done.exit_code == 2
+    assert "error: the fleet of these answers does not pass its own plan: " in done.stderr
+    assert project.files == before
 
 
 @pytest.mark.parametrize("failing", ["policies/config/acme.json", "policies/stacks.toml"])

@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 from typer.testing import CliRunner
-from yamllint import linter
-from yamllint.config import YamlLintConfig
+from yamllint import linter  # type: ignore[import-untyped]
+from yamllint.config import YamlLintConfig  # type: ignore[import-untyped]
 
 from offline.cli import app
 from offline.plan import make_plan
