@@ -97,7 +97,7 @@ class _Questions:
             return reader(default)
         while True:
             try:
-                return reader(Prompt.ask(f"{question}{shown}", default=default, console=console()))
+                return reader(Prompt.ask(f"{question}{shown}", default=default if choices else ..., console=console()))
             except InputError as error:
                 sys.stdout.write(f"{error}\n")
 
@@ -134,7 +134,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> A
     regions = ask.regions(provider)
     if given["region"] is not None and not regions and provider != READS:
         raise InputError(f"--region: provider {provider} has no regions; remove it")
-    region = answer("region", "Which region?", regions, regions[-1], _known("--region", regions)) if regions else ""
+    region = answer("region", "Which region?", regions, regions[0], _known("--region", regions)) if regions else ""
     models, gpu = ask.gpus(provider, region), ""
     usd = None if given["budget"] is None else ask.budget(given["budget"])
     if usd is not None and not regions:
@@ -166,7 +166,9 @@ def _report(new: New) -> None:
     stack, (idle, worst), out = new.answers.stack, new.plan.cost, console()
     pools: dict[str, list[str]] = {}
     for found in new.plan.placements:
-        pools.setdefault(f"{found.runner_set}: up to {found.runner.span.max} jobs at the same time", []).append(found.host.name)
+        count = found.runner.span.max
+        jobs = f"{found.runner_set}: {count} {'job' if count == 1 else 'jobs'} at the same time"
+        pools.setdefault(jobs, []).append(found.host.name)
     out.print(f"Wrote {', '.join(new.files)}.")
     for jobs, names in pools.items():
         out.print(f"  {jobs} in {', '.join(names)}")

@@ -38,7 +38,7 @@ JOBS = {
     "training": "several GPUs in each job; on demand",
     "containers": "Docker, kind or root; a VM of its own for each job",
 }
-STACK_NAME = re.compile(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?")
+_STACK_NAME = re.compile(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?")
 _BUDGET = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,2})?)/(hour|month)")
 
 
@@ -80,7 +80,7 @@ def _folded(text: str) -> str:
 
 def stack_name(text: str) -> str:
     """The name of a new stack. Raises InputError. Pulumi allows more, but cluster names of the clouds contain this name."""
-    if not STACK_NAME.fullmatch(text):
+    if not _STACK_NAME.fullmatch(text):
         raise InputError(
             f"STACK: a new stack's name has 1 to 30 lower-case letters, digits and hyphens, a letter first; got {quoted(text)}"
         )
@@ -123,15 +123,16 @@ def jobs_of(provider: str) -> tuple[str, ...]:
 
 
 def regions(provider: str) -> tuple[str, ...]:
-    """The regions whose zones and prices this project knows."""
+    """The regions whose zones and prices this project knows, the default first."""
     if CLOUDS[provider] == "aws":
-        return tuple(sorted({row["region"] for row in rows("prices.csv")} - {"*"}))
-    return (*_ONE_DOMAIN, *_THREE_DOMAINS) if CLOUDS[provider] == "oci" else ()
+        return tuple(sorted({row["region"] for row in rows("prices.csv")} - {"*"}, reverse=True))
+    return (*_THREE_DOMAINS, *_ONE_DOMAIN) if CLOUDS[provider] == "oci" else ()
 
 
 def gpus(provider: str, region: str) -> tuple[str, ...]:
-    """NVIDIA GPUs whose machines have a price in the region, the cheapest first."""
-    return tuple(dict.fromkeys(each.gpu.name for each in offered(provider, region) if each.gpu is not None))
+    """NVIDIA GPUs whose machines have a price in the region: the cheapest first, those without support in new drivers last."""
+    found = [each.gpu for each in offered(provider, region) if each.gpu is not None]
+    return tuple(dict.fromkeys(each.name for each in sorted(found, key=lambda each: each.max_driver_branch is not None)))
 
 
 def offered(provider: str, region: str, gpu: str = "") -> tuple[Machine, ...]:

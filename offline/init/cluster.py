@@ -14,7 +14,6 @@ from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.node_image import NODE_IMAGES
 from offline.init.found import Found, Group
-from submit.cluster import Cluster
 from submit.errors import SubmitError
 from submit.kubeconfig import connect
 from submit.objects import Kind, Object, at, name, part, parts, text
@@ -49,7 +48,7 @@ def read(context: str) -> Found:
     """The cluster of a kubeconfig context. Raises InputError if it cannot be read."""
     try:
         cluster = connect(context=context)
-        version = _version(cluster)
+        server = cluster.version()
         nodes, workloads = cluster.list(_NODES, {})[0], {kind: cluster.list(kind, {})[0] for kind in (_DEPLOYMENTS, _DAEMONSETS)}
     except SubmitError as error:
         raise InputError(f"--from-context: {error}") from None
@@ -65,19 +64,13 @@ def read(context: str) -> Found:
         context=context,
         provider=next((_CLOUDS[cloud] for cloud in clouds if cloud in _CLOUDS), ""),
         cluster=next((found for each in labels if (found := text(each, "alpha.eksctl.io/cluster-name"))), ""),
-        version=version,
+        version=f"{text(server, 'major')}.{text(server, 'minor').rstrip('+')}",
         region=region,
         zones=tuple(sorted({text(each, _ZONE) for each in labels} - {""})),
         installed=installed,
         controller=controller,
         groups=groups,
     )
-
-
-def _version(cluster: Cluster) -> str:
-    """The minor of the API server, such as 1.36."""
-    found = cluster.version()
-    return f"{text(found, 'major')}.{re.sub('[^0-9].*', '', text(found, 'minor'))}"
 
 
 def _labels(node: Object) -> Mapping[str, str]:

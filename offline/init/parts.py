@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fleet.facts import hardware
 from fleet.facts.errors import InputError
@@ -26,7 +26,6 @@ class Part:
     role: str
     most: int
     about: str = ""
-    least: int = 0
     extra: tuple[str, ...] = ()
 
     @property
@@ -41,7 +40,7 @@ class Part:
         yield f"  instanceTypes: {joined(each.name for each in self.machines)}"
         yield f"  capacity: {self.capacity}"
         yield f"  role: {self.role}"
-        yield f"  nodes: {{min: {self.least}, max: {self.most}}}"
+        yield f"  nodes: {{min: 0, max: {self.most}}}"
         yield from (f"  {line}" for line in self.extra)
 
 
@@ -54,7 +53,7 @@ class Jobs:
     gpus: int
     about: str
     labels: Sequence[str] = ()
-    extra: tuple[str, ...] = field(default=())
+    extra: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """The runner set as YAML. A node has less memory than its type is sold with, so the limit is three quarters of it."""

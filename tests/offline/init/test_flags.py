@@ -48,7 +48,7 @@ def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project:
     ("changes", "message"),
     [
         ({"provider": "gke"}, "--provider: not known; got 'gke'; did you mean oke? give one of: eks, oke, talos, existing-eks"),
-        ({"region": "eu-west-1"}, "--region: not known; got 'eu-west-1'; did you mean us-west-2? give one of: us-east-1,"),
+        ({"region": "eu-west-1"}, "--region: not known; got 'eu-west-1'; did you mean us-west-2? give one of: us-west-2,"),
         ({"gpu": "A10"}, "--gpu: not known; got 'A10'; did you mean A10G? give one of: T4, L4, A10G"),
         (
             {"jobs": "tests,containers"},
@@ -158,7 +158,7 @@ def test_stacks_toml_keeps_its_text_and_grows_at_the_end(project: Project):
 def test_it_ends_with_placement_price_and_the_next_step(project: Project):
     lines = run().stdout.splitlines()
     assert lines[0] == "Wrote Pulumi.acme.yaml, policies/stacks.toml, policies/config/acme.json."
-    assert "  gpu-t4: up to 5 jobs at the same time in t4-spot, t4-ondemand" in lines
+    assert "  gpu-t4: 5 jobs at the same time in t4-spot, t4-ondemand" in lines
     assert any(
         re.fullmatch(r"  price: 0\.348 USD an hour without jobs \(254 a month\), ≤6\.\d+ at worst", line) for line in lines
     )
@@ -175,6 +175,11 @@ def test_a_budget_without_a_gpu_chooses_the_cheapest(project: Project):
     assert tomllib.loads(new.files["policies/stacks.toml"])["acme"]["stack-cost-ceiling"]["worstUsdPerHour"] == 8
 
 
+def test_a_budget_chooses_no_gpu_that_new_drivers_leave_out(project: Project):
+    assert run(provider="oke", region="us-ashburn-1", gpu=None, budget="12/hour").exit_code == 0
+    assert project.made[0].answers.gpu == "A10", "P100 costs less, but driver 580 is its last"
+
+
 def test_a_larger_budget_has_more_nodes(project: Project):
     for stack, usd in (("small", "5/hour"), ("large", "15/hour")):
         assert run(stack, budget=usd).exit_code == 0
@@ -184,11 +189,12 @@ def test_a_larger_budget_has_more_nodes(project: Project):
 
 def test_on_a_terminal_it_asks_for_what_no_flag_gives(project: Project, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(init, "_terminal", lambda: True)
-    done = CliRunner().invoke(app, ["init", "acme", "--jobs", "tests"], input="gke\neks\n\nL4\nacme\n")
+    done = CliRunner().invoke(app, ["init", "acme", "--jobs", "tests"], input="gke\neks\n\nL4\n\nacme\n")
     assert done.exit_code == 0, done.output
     (new,) = project.made
     assert (new.answers.provider, new.answers.region, new.answers.gpu) == ("eks", "us-west-2", "L4")
     assert "--provider: not known; got 'gke'" in done.stdout
+    assert done.stdout.count("Which GitHub organization") == 2, "it has no default"
     assert "Which kinds of jobs" not in done.stdout, "a flag gave it"
 
 
