@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.prompt import Prompt
@@ -92,12 +92,13 @@ class _Questions:
         if (flag := self.given.get(name)) is not None:
             return reader(flag)
         shown = f" ({', '.join(choices)})" if choices else ""
+        proposed: dict[str, Any] = {"default": default} if choices else {}
         if not _terminal():
             self.missing.append(f"--{name}{shown}")
             return reader(default)
         while True:
             try:
-                return reader(Prompt.ask(f"{question}{shown}", default=default if choices else ..., console=console()))
+                return reader(Prompt.ask(f"{question}{shown}", console=console(), **proposed))
             except InputError as error:
                 sys.stdout.write(f"{error}\n")
 

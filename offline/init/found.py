@@ -38,10 +38,10 @@ class Group:
         yield "  role: burst"
         yield f"  nodes: {{min: {self.count}, max: {self.count}}}"
         yield "  selector:"
-        yield from (f"    {key}: {json.dumps(value)}" for key, value in self.selector)
+        yield from (f"    {json.dumps(key)}: {json.dumps(value)}" for key, value in self.selector)
         if self.taints:
             rows = (
-                f"key: {key}" + f", value: {json.dumps(value)}" * bool(value) + f", effect: {how}"
+                f"key: {json.dumps(key)}" + f", value: {json.dumps(value)}" * bool(value) + f", effect: {how}"
                 for key, value, how in self.taints
             )
             yield f"  taints: [{', '.join(f'{{{row}}}' for row in rows)}]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -112,8 +113,8 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         "protect": _PROTECT if answers.kind == "prod" else (),
         "pools": _below("pools", (part for parts in held.values() for part in parts)),
         "runners": runners,
-        "context": found.context if found else "platform",
-        "cluster_name": (found and found.cluster) or "platform",
+        "context": json.dumps(found.context) if found else "platform",
+        "cluster_name": json.dumps(found.cluster) if found and found.cluster else "platform",
         "subnets": [
             f"{zone}: subnet-0aaaaaaaaaaaaaaa{number}"
             for number, zone in enumerate((found.zones if found else ()) or answers.zones[:2], 1)
@@ -180,7 +181,7 @@ def _described(answers: Answers, found: Found) -> dict[str, str | Iterable[str]]
     if not runners:
         raise InputError("--jobs: training needs a node with several GPUs, and the cluster has none; write --jobs tests")
     return {
-        "context": found.context,
+        "context": json.dumps(found.context),
         "installed": _installed(found),
         "enablement": found.enablement,
         "pools": _below("pools", found.groups),
