@@ -10,6 +10,8 @@ from string import Template
 
 from fleet.facts import versions
 from fleet.facts.errors import InputError
+from fleet.providers.oke.ocid import key_of
+from fleet.providers.talos.cluster import TalosCluster
 from fleet.settings.runner import GENERIC_LABELS
 from offline.init.answers import CLOUDS, READS, Answers, joined, offered
 from offline.init.found import Found, Group
@@ -18,8 +20,6 @@ from offline.init.parts import Jobs, Part, large, pools, runner_sets, slug, smal
 _TEMPLATES = Path(__file__).parent / "templates"
 _BLOCK = re.compile(r"( *)\$([a-z_]+)")
 _WHERE = {"aws": "on EKS", "oci": "on OKE", "owned": "on own machines with Talos", "": "on a cluster that exists already"}
-_KEYS = {"us-ashburn-1": "iad", "us-phoenix-1": "phx", "eu-frankfurt-1": "fra", "uk-london-1": "lhr", "us-sanjose-1": "sjc"}
-"""OCI's keys of regions, which its OCIDs contain."""
 _DRIVER = "580.159.03"
 """An example of the driver in an image of OCI. Branch 580 drives every NVIDIA GPU of the hardware table."""
 _NVME = (
@@ -86,7 +86,7 @@ def _name(answers: Answers, found: Found | None) -> str:
     if CLOUDS[answers.provider] == "aws":
         area, side, number = answers.region.split("-")
         return f"{area}{side[0]}{number}"
-    return _KEYS.get(answers.region, "home")
+    return "home" if answers.provider == "talos" else key_of(answers.region)
 
 
 def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> dict[str, str | Iterable[str]]:
@@ -105,7 +105,7 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
     eks: str = max(versions.KUBERNETES, key=versions.minor)
     return {
         "region": answers.region,
-        "key": _KEYS.get(answers.region, ""),
+        "key": "" if aws else key_of(answers.region),
         "zones": zones,
         "eks_version": found.version if found else eks,
         "oke_version": oke,
@@ -159,7 +159,12 @@ def _owned(answers: Answers) -> dict[str, str | Iterable[str]]:
     pool = (Part("gpu", (machine,), "", "burst", 1),)
     held = dict.fromkeys(answers.jobs, pool)
     is_repository = answers.organization.count("/") > 3
+    talos: str = TalosCluster.model_fields["talos_version"].default
+    newest = versions.minor(versions.TALOS[talos].kubernetes[1])
+    kubernetes: str = max((each for each in versions.TALOS_KUBERNETES if versions.minor(each) <= newest), key=versions.minor)
     return {
+        "talos_version": talos,
+        "kubernetes_version": kubernetes,
         "stack": answers.stack,
         "repository": answers.organization if is_repository else f"{answers.organization}/gpu-ci",
         "machine": machine.name,
