@@ -37,10 +37,13 @@ BIN := .venv/bin
 CODE := fleet doctor components package policies offline deployments submit bench images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help plan render doctor check smoke docs policy-pack image image-test image-push test test-alerts search lint lint-images format bench lock clean
+.PHONY: help init plan render doctor check smoke docs policy-pack image image-test image-push test test-alerts search lint lint-images format bench lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+init: .venv/run ## Write a new stack from a few questions: STACK=acme [ARGS="--provider eks --region us-west-2 …"]
+	@$(BIN)/python -m offline init $(ARGS) -- "$$STACK"
 
 plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [ARGS=--markdown]
 	@$(BIN)/python -m offline plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"

@@ -1,4 +1,7 @@
-"""Imports follow the arrows: fleet ← components ← package; fleet ← deployments, submit, rules; fleet, rules ← offline."""
+"""Imports follow the arrows: fleet ← components ← package; fleet ← deployments, submit, rules; fleet, rules ← offline.
+
+`offline` also uses the Kubernetes client of `submit`, in one module.
+"""
 
 from __future__ import annotations
 
@@ -195,8 +198,17 @@ def test_one_module_uses_a_yaml_library():
     assert users == {"fleet.facts.yaml_text"}
 
 
+CLIENT = ("submit.kubeconfig", "submit.cluster", "submit.objects", "submit.errors")
+"""What reads a cluster. `init --from-context` uses it too."""
+
+
 def test_offline_runs_the_program_and_imports_no_component():
-    assert astray("offline", "fleet", "doctor", "policies.rules") == []
+    assert astray("offline", "fleet", "doctor", "policies.rules", *CLIENT) == []
+
+
+def test_only_init_reads_a_cluster_from_offline():
+    users = {module for module in below("offline") if imported(module) & set(CLIENT)}
+    assert users == {"offline.init.cluster"}
 
 
 def test_nothing_that_ships_imports_tests_or_bench():

@@ -88,6 +88,11 @@ def region_of(ocid: str) -> str:
     return _BY_KEY.get(named, named if _REGION.fullmatch(named) else "")
 
 
+def key_of(region: str) -> str:
+    """The three letters of a region in OCIDs: sjc for us-sanjose-1. Raises StopIteration for an unknown region."""
+    return next(key for key, name in _BY_KEY.items() if name == region)
+
+
 def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> None:
     """Refuse an OCID of another region. `at` is its path in the settings. Raises a settings problem."""
     found = region_of(ocid) if ocid is not None else ""
