@@ -16,7 +16,20 @@ import pytest
 
 from tests.builders import ROOT
 
-OURS = ("fleet", "components", "package", "policies", "offline", "deployments", "submit", "bench", "images", "tests", "rules")
+OURS = (
+    "fleet",
+    "components",
+    "package",
+    "policies",
+    "offline",
+    "deployments",
+    "bootstrap",
+    "submit",
+    "bench",
+    "images",
+    "tests",
+    "rules",
+)
 IMPORTERS = ("__import__", "import_module", "run_module")
 PROGRAMS = ("__main__", "offline.__main__", "policies.__main__")
 
@@ -122,6 +135,10 @@ def test_deployments_import_fleet_alone():
     assert astray("deployments", "fleet") == []
 
 
+def test_bootstrap_imports_fleet_alone():
+    assert astray("bootstrap", "fleet") == []
+
+
 def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
     assert astray("submit", "fleet") == []
     assert [f"{module} imports {name}" for module in below("submit") for name in imported(module) if of_sdk(name)] == []
@@ -166,7 +183,7 @@ def test_a_cycle_is_found():
 
 
 def test_one_module_uses_a_yaml_library():
-    folders = ("fleet", "components", "package", "policies", "offline", "submit", "deployments", "bench", "images")
+    folders = ("fleet", "components", "package", "policies", "offline", "submit", "deployments", "bootstrap", "bench", "images")
     users = {
         module
         for folder in folders
@@ -182,7 +199,7 @@ def test_offline_runs_the_program_and_imports_no_component():
 
 
 def test_nothing_that_ships_imports_tests_or_bench():
-    for folder in ("fleet", "components", "package", "policies", "offline", "deployments", "submit", "images"):
+    for folder in ("fleet", "components", "package", "policies", "offline", "deployments", "bootstrap", "submit", "images"):
         found = {name.split(".")[0] for module in below(folder) for name in imported(module)}
         assert not found & {"tests", "bench"}, folder
 
