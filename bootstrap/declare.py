@@ -33,7 +33,7 @@ def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
     )
     opts = pulumi.ResourceOptions(provider=provider)
     issuers = _issuers(settings, opts)
-    stored, outputs = _state(settings.state, opts) if settings.state is not None else ({}, {})
+    stored, outputs = _state(settings.state, settings.region, opts) if settings.state is not None else ({}, {})
     read = _policy("read", f"{NAMESPACE}-read", rights.reading(), opts)
     roles: dict[str, dict[str, Any]] = {"deployments": {}, "preview": {}}
     for target in targets:
@@ -49,7 +49,7 @@ def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
     return outputs | {"deployRoles": roles["deployments"], "previewRoles": roles["preview"]}
 
 
-def _state(state: State, opts: pulumi.ResourceOptions) -> tuple[dict[str, aws.iam.Policy], dict[str, Any]]:
+def _state(state: State, region: str, opts: pulumi.ResourceOptions) -> tuple[dict[str, aws.iam.Policy], dict[str, Any]]:
     """The state bucket: the policies of those who read and write it, and the outputs."""
     held = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(protect=True))
     key = None
@@ -64,7 +64,8 @@ def _state(state: State, opts: pulumi.ResourceOptions) -> tuple[dict[str, aws.ia
         )
         for purpose, write in (("preview", False), ("deployments", True))
     }
-    return policies, {"backend": f"s3://{state.bucket}", "secretsProvider": f"awskms:///{ALIAS}" if key else "passphrase"}
+    secrets = f"awskms://{ALIAS}?region={region}" if key else "passphrase"
+    return policies, {"backend": f"s3://{state.bucket}", "secretsProvider": secrets}
 
 
 def _protect(bucket: aws.s3.Bucket, arn: str, key: aws.kms.Key | None, opts: pulumi.ResourceOptions) -> None:
