@@ -180,6 +180,7 @@ def test_a_stack_whose_policy_would_be_too_long_is_one_line():
 
 
 def statement_of(action: str) -> dict[str, Any]:
+    found: dict[str, Any]
     (found,) = [
         statement
         for document in changes(target()).values()
