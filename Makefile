@@ -34,7 +34,7 @@ export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK DIR CUDA UBUNTU FLAVOUR
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet doctor components package policies offline deployments submit bench images examples tests .ci .github/scripts .github/actions __main__.py
+CODE := fleet doctor components package policies offline deployments bootstrap submit bench images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
 .PHONY: help init plan render doctor check smoke docs policy-pack image image-test image-push test test-alerts search lint lint-images format bench lock clean
@@ -95,7 +95,7 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, shell, workflows
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/yamllint --strict *.yaml package/*.yaml policies deployments examples .github
+	$(BIN)/yamllint --strict *.yaml package/*.yaml policies deployments bootstrap examples .github
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
 

@@ -306,22 +306,33 @@ def test_a_name_that_nobody_makes_is_found(line, wrong):
     assert [fault for call in calls(line, "here") for fault in wrong_names(call)] == wrong
 
 
+NEW = {stack for fence in fences() for stack in re.findall(r"^make init STACK=(\w+)", fence.text, re.MULTILINE)}
+"""Stacks that a page creates with `make init` before it uses them."""
+
+
+def _there(path: str) -> bool:
+    """Whether a file exists, or `make init` of a page writes it."""
+    written = {f"Pulumi.{stack}.yaml" for stack in NEW} | {f"policies/config/{stack}.json" for stack in NEW}
+    return (ROOT / path).exists() or path in written
+
+
 def pulumi_faults(words: list[str]) -> Iterator[str]:
     """What a call of pulumi names and the project in its folder does not have: stack, secret, pack, config."""
     folder = words[words.index("-C") + 1] if "-C" in words else "."
     for option in ("--policy-pack", "--policy-pack-config", "--config"):
-        if option in words and not (ROOT / words[words.index(option) + 1]).exists():
+        if option in words and not _there(words[words.index(option) + 1]):
             yield words[words.index(option) + 1]
     secrets = [*ours().secret_keys] if folder == "deployments" else [f"{settings.NAMESPACE}:{key}" for key in settings.SECRETS]
     if "--secret" in words and words[words.index("--secret") + 1] not in secrets:
         yield words[words.index("--secret") + 1]
-    if "-s" in words and not (ROOT / folder / f"Pulumi.{words[words.index('-s') + 1]}.yaml").exists():
+    if "-s" in words and not _there(str(Path(folder, f"Pulumi.{words[words.index('-s') + 1]}.yaml"))):
         yield f"stack {words[words.index('-s') + 1]}"
 
 
 def test_pulumi_commands_name_what_is_there():
     told = [(fence, line) for fence in fences() for line in fence.text.splitlines() if line.strip().startswith("pulumi ")]
     assert any("deployments" in line for _, line in told), "deploying is told"
+    assert NEW, "a page creates a stack"
     assert [f"{fence.place}: {fault}" for fence, line in told for fault in pulumi_faults(line.split())] == []
 
 
@@ -332,6 +343,9 @@ def test_pulumi_commands_name_what_is_there():
         ("pulumi up -s main", ["stack main"]),
         ("pulumi -C deployments up -s main", []),
         ("pulumi -C deployments up -s prod", ["stack prod"]),
+        ("pulumi -C bootstrap up -s main", []),
+        ("pulumi up -s acme", []),
+        ("pulumi -C deployments up -s acme", ["stack acme"]),
         ("pulumi config set --secret gpu-ci:key", ["gpu-ci:key"]),
         ("pulumi -C deployments config set --secret gpu-ci:githubPrivateKey", ["gpu-ci:githubPrivateKey"]),
         ("pulumi preview --policy-pack policy", ["policy"]),
