@@ -1,7 +1,20 @@
 """`python -m offline`: importing this module registers every command of `offline/commands` with the application."""
 
 from offline.app import ROOT, app
-from offline.commands import charts, check, explain, inventory, plan, policies, policy_config, policy_pack, render, start
+from offline.commands import (
+    charts,
+    check,
+    explain,
+    inventory,
+    plan,
+    policies,
+    policy_config,
+    policy_pack,
+    render,
+    schema,
+    settings,
+    start,
+)
 
 __all__ = [
     "ROOT",
@@ -15,5 +28,7 @@ __all__ = [
     "policy_config",
     "policy_pack",
     "render",
+    "schema",
+    "settings",
     "start",
 ]

@@ -107,7 +107,7 @@ def _toml(text: str) -> str:
     return text
 
 
-class Containerd(Model):
+class NodeContainerd(Model):
     """Settings of containerd."""
 
     config: Annotated[str, AfterValidator(_toml)] | None = None
@@ -157,7 +157,7 @@ class NodeConfig(Model):
     """The parts of a NodeConfig's `spec` that a pool may set."""
 
     kubelet: Annotated[Kubelet | None, unowned(_OWNED_KUBELET)] = None
-    containerd: Containerd | None = None
+    containerd: NodeContainerd | None = None
     instance: Instance | None = None
     feature_gates: FeatureGates | None = None
 

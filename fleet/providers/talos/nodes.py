@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.settings.kubelet import KubeletConfig, ResourceManagers, owned_fields, unowned
@@ -105,8 +105,16 @@ class Host(Model):
         return self
 
 
+def _without_size(schema: dict[str, Any]) -> None:
+    for bound in ("min", "max"):
+        del schema["properties"][bound]
+    schema["required"].remove("max")
+
+
 class Hosts(Nodes):
     """Your own machines as the nodes of a pool. All of them always exist, so the pool's size is their number."""
+
+    model_config = ConfigDict(json_schema_extra=_without_size)
 
     hosts: Annotated[dict[DnsLabel, Host], Field(min_length=1)]
 
