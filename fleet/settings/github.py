@@ -58,15 +58,18 @@ class GitHubApp(Model):
     """A GitHub App and its installation."""
 
     app_id: Identifier
+    """App ID of the GitHub App, from its settings page, in quotes."""
     installation_id: Identifier
+    """ID of the App's installation in the organization, in quotes. It is the number at the end of the installation's URL."""
 
 
 class GitHub(GitHubApp):
     """The GitHub scope and the GitHub App of the runners. The App's private key is the secret `gpu-ci:githubPrivateKey`."""
 
     url: ScopeUrl
+    """URL of the organization or repository that the runners belong to. A GitHub App cannot register runners of an enterprise."""
     group: RunnerGroup = "default"
-    """Default runner group of the sets. It must exist on GitHub."""
+    """Runner group of every runner class without a `group` of its own. Create it on GitHub first."""
 
     @property
     def owner(self) -> str:

@@ -311,7 +311,9 @@ class Span(Model):
     """A request and a limit in the same unit. The scheduler reserves the request."""
 
     request: Any
+    """What the scheduler reserves."""
     limit: Any
+    """The most that the pod may use. It is not below `request`."""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
@@ -325,14 +327,18 @@ class CpuSpan(Span):
     """CPU request and limit."""
 
     request: Cpu
+    """CPU that the scheduler reserves on the node. Unit: cores, or millicores with m."""
     limit: Cpu
+    """The most CPU that the pod may use. It is not below `request`. Unit: cores, or millicores with m."""
 
 
 class MemorySpan(Span):
     """Memory request and limit."""
 
     request: Memory
+    """Memory that the scheduler reserves on the node."""
     limit: Memory
+    """The most memory that the pod may use. Beyond it the kernel ends a process. It is not below `request`."""
 
 
 class Scale(Model):
@@ -342,7 +348,10 @@ class Scale(Model):
     """
 
     min: Annotated[int, Field(ge=0)] = 0
+    """Runners that always wait, also while no job runs. Unit: runners."""
     max: Annotated[int, Field(ge=1, le=10_000)]
+    """The most runners at the same time. GitHub allows 10,000 per runner group. Unit: runners. Source: docs.github.com, usage
+    limits for self-hosted runners."""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
@@ -360,3 +369,5 @@ class Nodes(Scale):
     """
 
     max: Annotated[int, Field(ge=1, le=1000)]
+    """The most nodes at the same time. Unit: nodes. Source: docs.oracle.com, service limits (OKE, 1,000 per pool); EKS service
+    quotas (450 per node group until AWS raises it)."""

@@ -32,7 +32,7 @@ class Config(Fleet):
     it. Example: `{secure: "v1:6a1b2c3d4e5f6071:pXk0c2VjcmV0"}`"""
     disable_default_providers: tuple[str, ...] = Field(default=(), alias="pulumi:disable-default-providers")
     """Packages without a default provider. With `["*"]` each resource must name its provider, so that none lands in the wrong
-    account or region. Source: pulumi.com/docs/iac/concepts/resources/options/provider."""
+    account or region. Source: pulumi.com/docs/iac/concepts/resources/options/provider. Example: `["*"]`"""
 
 
 class StackFile(Model):
@@ -41,8 +41,7 @@ class StackFile(Model):
     model_config = ConfigDict(alias_generator=str.lower)
 
     config: Config
-    """The settings. Each key has its namespace before a colon; those of this project start with `gpu-ci:`. Example:
-    `{"pulumi:disable-default-providers": ["*"]}`"""
+    """The settings. Each key has its namespace before a colon; those of this project start with `gpu-ci:`."""
     secretsprovider: str | None = None
     """How the CLI encrypts the secrets of the stack: `passphrase`, `default`, or the URL of a key. `pulumi stack init
     --secrets-provider` writes it. Source: pulumi.com/docs/iac/concepts/secrets. Example:

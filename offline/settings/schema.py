@@ -59,13 +59,13 @@ class _Schema(GenerateJsonSchema):
 
 def _default(field: FieldInfo, duration: bool) -> Any:
     """The default of a field as a stack file would have it. None for a required field, and for one whose default is no value."""
-    if field.is_required():
+    value = None if field.is_required() else field.get_default(call_default_factory=True)
+    if value in (None, ""):
         return None
-    value = field.get_default(call_default_factory=True)
     written = TypeAdapter(field.rebuild_annotation()).dump_python(
         value, mode="json", by_alias=True, exclude_none=True, exclude_defaults=True
     )
-    if duration and value is not None:
+    if duration:
         return next(f"{value // length}{unit}" for length, unit in ((3600, "h"), (60, "m"), (1, "s")) if value % length == 0)
     return written
 

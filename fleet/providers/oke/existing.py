@@ -20,12 +20,13 @@ class ExistingOke(ExistingContext):
     """An OKE cluster as the console shows it, and the kubeconfig context of its Kubernetes API."""
 
     id: ClusterId
+    """OCID of the OKE cluster."""
     node_subnet: SubnetId
-    """Private subnet of the new nodes and of their pods."""
+    """OCID of the private subnet of the new nodes and of their pods."""
     node_security_group: SecurityGroupId
-    """Network security group of the new nodes and of their pods."""
+    """OCID of the network security group of the new nodes and of their pods."""
     network_compartment: CompartmentId | None = None
-    """Compartment of the subnet. Default: that of the cluster."""
+    """OCID of the compartment of the subnet. Default: that of the cluster. Example: `ocid1.compartment.oc1..examplenetwork`"""
 
     @property
     def identity(self) -> str:
@@ -40,9 +41,13 @@ class ExistingOkeCluster(OkePools):
     SELLS_VOLUMES: ClassVar[bool] = False
 
     existing: ExistingOke
+    """The OKE cluster: its OCID, its network and what it has already (docs/existing-clusters.md)."""
     delivery: Literal["helm"] = "helm"
+    """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
+    """Always empty: name a storage class of your cluster in the `storage` of a workload. Example: `{}`"""
     runners: dict[SetName, OkePodRunner] = Field(default_factory=dict)
+    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     @property
     def found(self) -> Existing:

@@ -56,20 +56,29 @@ class TalosCluster(Cluster):
     requests (docs.siderolabs.com, Deploy Metrics Server)."""
 
     provider: Literal["talos"]
+    """Machines of your own with Talos Linux. `make render` writes their configuration, and ArgoCD installs the charts
+    (docs/talos.md)."""
     region: Annotated[str, Field(min_length=1)] = "home"
-    """A name for the location of the machines. No cloud reads it."""
+    """A name for the place of the machines. No cloud reads it. Example: `garage`"""
     talos_version: QuotedText = "1.13"
-    """Talos minor; its release is pinned in fleet/facts/data/versions.toml."""
+    """Talos minor version, in quotes. Its release is pinned in fleet/facts/data/versions.toml."""
     endpoint: Annotated[str, _ENDPOINT]
     """URL of the Kubernetes API, with the address of a control-plane host, or an address that all of them share."""
     control_plane: ControlPlane
+    """The hosts of etcd and of the API server."""
     system: TalosSystem = TalosSystem()
+    """CPU hosts for controllers, listeners and CoreDNS. Default: the control plane runs them too."""
     cni: Literal["flannel", "none"] = "flannel"
-    """Talos' own network plugin, or none if you install another one, such as Cilium."""
+    """`flannel` is Talos' own network plugin. Write `none` if you install another one, such as Cilium. Example: `none`"""
     enablement: Enablement = "gpu-operator"
+    """What advertises the GPUs of the nodes to Kubernetes: NVIDIA's device plugin or NVIDIA's GPU operator (docs/layers.md).
+    Example: `device-plugin`"""
     delivery: Literal["argocd"] = "argocd"
+    """Always `argocd`: the program has no access to the cluster."""
     gitops: GitOps
+    """The Git repository that ArgoCD reads."""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(_no_caches)] = Field(default_factory=dict)
+    """Always empty: name a storage class of your cluster in the `storage` of a workload. Example: `{}`"""
     pools: dict[DnsLabel, TalosPool] = Field(default_factory=dict)
     runners: dict[SetName, PodRunner]
 
