@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from fleet.settings.model import YAML_WORDS, Model, QuotedText, matching, problem
+from fleet.settings.model import YAML_WORDS, Form, Model, QuotedText, matching, problem
 
 _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
 
@@ -24,7 +24,11 @@ def _scope_url(url: str) -> str:
     return url
 
 
-ScopeUrl = Annotated[str, AfterValidator(_scope_url)]
+ScopeUrl = Annotated[
+    str,
+    AfterValidator(_scope_url),
+    Form("GitHub scope", "https://github.com/<organization> or …/<organization>/<repository>", _SCOPE.pattern),
+]
 RepositoryName = Annotated[
     str,
     matching(
@@ -51,7 +55,12 @@ def _group(name: str) -> str:
     return name
 
 
-RunnerGroup = Annotated[str, Field(min_length=1), AfterValidator(_group)]
+RunnerGroup = Annotated[
+    str,
+    Field(min_length=1),
+    AfterValidator(_group),
+    Form("runner group", "a letter first, then letters, digits, spaces, _ . or -; not a YAML word such as on", _GROUP.pattern),
+]
 
 
 class GitHubApp(Model):

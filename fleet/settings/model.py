@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -44,6 +44,17 @@ class Model(BaseModel):
     )
 
 
+def without(*keys: str) -> Callable[[dict[str, Any]], None]:
+    """A value for `json_schema_extra`: the schema of the model lacks these keys of its base, because rules refuse them."""
+
+    def drop(schema: dict[str, Any]) -> None:
+        for key in keys:
+            del schema["properties"][key]
+        schema["required"] = [key for key in schema.get("required", ()) if key not in keys]
+
+    return drop
+
+
 def problem(rule: str, message: str, **context: object) -> PydanticCustomError:
     """The error of a settings rule: `rule` is its short name, `message` says what is wrong and how to fix it.
 
@@ -57,7 +68,8 @@ def problem(rule: str, message: str, **context: object) -> PydanticCustomError:
 class Form:
     """How a JSON Schema describes a value that a validator checks: `rule` says in words what the validator allows.
 
-    `title` names the kind of value, `pattern` is a regular expression of the whole text, `types` are the JSON types.
+    `title` names the kind of value, `pattern` is a regular expression of the whole text, `types` are the JSON types. `values`
+    returns the allowed values.
     """
 
     title: str
@@ -65,13 +77,15 @@ class Form:
     pattern: str = ""
     most: int | None = None
     types: tuple[str, ...] = ("string",)
+    values: Callable[[], Iterable[str]] | None = None
 
     def __get_pydantic_json_schema__(self, source: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """The keywords of this form. Editors show `patternErrorMessage`, which is not a keyword of JSON Schema."""
         kind = {"type": self.types[0] if len(self.types) == 1 else list(self.types), "title": self.title}
         pattern = {"pattern": f"^({self.pattern})$"} if self.pattern else {}
         most = {} if self.most is None else {"maxLength": self.most}
-        return {**handler(source), **kind, **pattern, **most, "patternErrorMessage": self.rule}
+        values = {} if self.values is None else {"enum": list(self.values())}
+        return {**handler(source), **kind, **pattern, **most, **values, "patternErrorMessage": self.rule}
 
 
 @dataclass(frozen=True, slots=True)

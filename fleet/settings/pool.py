@@ -11,7 +11,7 @@ from fleet.facts import hardware
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
+from fleet.settings.model import Duration, Form, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
 from fleet.settings.schedules import PoolSchedules, require_within
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -54,8 +54,24 @@ def _disk(mebibytes: int) -> int:
     return mebibytes
 
 
-GpuType = Annotated[str, AfterValidator(_gpu_machine)]
-CpuType = Annotated[str, AfterValidator(_cpu_machine)]
+GpuType = Annotated[
+    str,
+    AfterValidator(_gpu_machine),
+    Form(
+        "GPU machine type",
+        "a machine type with GPUs of fleet/facts/data/instances.csv, such as g4dn.2xlarge",
+        values=lambda: (machine.name for machine in hardware.machines() if machine.gpus),
+    ),
+]
+CpuType = Annotated[
+    str,
+    AfterValidator(_cpu_machine),
+    Form(
+        "CPU machine type",
+        "a machine type without GPU of fleet/facts/data/instances.csv, such as m6i.large",
+        values=lambda: (machine.name for machine in hardware.machines() if not machine.gpus),
+    ),
+]
 Disk = Annotated[Memory, AfterValidator(_disk)]
 """Size of a root volume in MiB, whole GiB."""
 

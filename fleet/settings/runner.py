@@ -14,6 +14,7 @@ from fleet.settings.model import (
     CpuSpan,
     DnsLabel,
     Duration,
+    Form,
     Memory,
     MemorySpan,
     Model,
@@ -65,7 +66,11 @@ _TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9_.-]*", r"@sha256:[0-9
 # A colon before a slash precedes the port of a registry, not a version.
 _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|{_DIGEST})"
 
-RunnerLabel = Annotated[str, AfterValidator(_runner_label)]
+RunnerLabel = Annotated[
+    str,
+    AfterValidator(_runner_label),
+    Form("runner label", "1 to 255 characters, no comma, no control character and no space around it", "[^,]+", 255),
+]
 
 SetReference = Annotated[
     str,

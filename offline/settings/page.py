@@ -20,6 +20,8 @@ _WORDS = {"github": "GitHub", "gitops": "GitOps"} | {
     word: word.upper() for word in ("ami", "ecr", "eks", "gpu", "mig", "mps", "oci", "ocir", "oke", "vm", "cpu", "id")
 }
 _PAGE = re.compile(r"docs/([a-z-]+\.md(?:#[a-z-]+)?)")
+_QUANTITY = re.compile(r'"([0-9]+(?:s|m|h|Mi|Gi))"')
+"""What `yaml_text` quotes, and people do not."""
 _ROOT = "StackFile"
 
 Group = tuple[str, str, tuple[str, ...]]
@@ -106,10 +108,10 @@ class _Page:
             return f"[{name}](#{_slug(name)})"
         if parts := [part for part in held.get("anyOf", held.get("oneOf", ())) if part != {"type": "null"}]:
             return " or ".join(dict.fromkeys(map(self._type, parts)))
-        if "enum" in held or "const" in held:
-            return " or ".join(f"`{each}`" for each in held.get("enum", [held.get("const")]))
         if rule := held.get("patternErrorMessage"):
             return f"[{self._rules[rule]}](#kinds-of-values)"
+        if "enum" in held or "const" in held:
+            return " or ".join(f"`{each}`" for each in held.get("enum", [held.get("const")]))
         for word, said in (("items", "list of"), ("additionalProperties", "mapping to")):
             if isinstance(held.get(word), Mapping):
                 return f"{said} {self._type(held[word])}"
@@ -162,8 +164,8 @@ def _slug(heading: str) -> str:
 
 def _flow(value: Mapping[str, object]) -> str:
     """A mapping on one line, without its braces."""
-    text = yaml_text(value, flow=True).strip()
-    return text[1:-1]
+    text = yaml_text(value, flow=True).strip()[1:-1]
+    return _QUANTITY.sub(r"\1", text)
 
 
 def _code(value: object) -> str:

@@ -40,6 +40,10 @@ class _Schema(GenerateJsonSchema):
             found["properties"][key] = {"description": text.whole, **held}
         return found
 
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
+        """Keep the order of fields and of examples."""
+        return value
+
     def dict_schema(self, schema: Any) -> JsonSchemaValue:
         found = super().dict_schema(schema)
         # An error about a key that breaks a pattern is better than one about an unknown key.

@@ -31,7 +31,7 @@ from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.existing import NODE_AGENT
 from fleet.settings.health import Health
-from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, QuotedText, matching, problem, require_once
+from fleet.settings.model import Cidr, DnsLabel, Form, Model, Nodes, QuotedText, matching, problem, require_once
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import PodRunner, SetName
@@ -60,7 +60,11 @@ def _minor(version: str) -> str:
     return version
 
 
-EksVersion = Annotated[QuotedText, AfterValidator(_minor)]
+EksVersion = Annotated[
+    QuotedText,
+    AfterValidator(_minor),
+    Form("EKS version", "a Kubernetes minor with a known node image, in quotes", values=lambda: versions.KUBERNETES),
+]
 """A Kubernetes minor whose add-ons and node image are known."""
 
 

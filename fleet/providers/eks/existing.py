@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import EksPools, SubnetId
 from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches, require_existing
-from fleet.settings.model import DnsLabel, matching
+from fleet.settings.model import DnsLabel, matching, without
 from fleet.settings.runner import PodRunner, SetName
 
 ClusterName = Annotated[
@@ -52,6 +52,8 @@ class ExistingEks(Existing):
 class ExistingEksCluster(EksPools):
     """An EKS cluster that exists already: GPU pools, charts, runner sets. The program does not own network and control plane."""
 
+    model_config = ConfigDict(json_schema_extra=without("caches", "gitops"))
+
     ZONES_AT: ClassVar[tuple[str, ...]] = ("existing", "subnets")
     SELLS_VOLUMES: ClassVar[bool] = False
 
@@ -60,7 +62,6 @@ class ExistingEksCluster(EksPools):
     delivery: Literal["helm"] = "helm"
     """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
-    """Always empty: name a storage class of your cluster in the `storage` of a workload. Example: `{}`"""
     runners: dict[SetName, PodRunner] = Field(default_factory=dict)
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 

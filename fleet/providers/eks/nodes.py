@@ -43,7 +43,7 @@ class EksReservation(Reservation):
     start_date: Day | None = None
     """The day on which the reservation starts, as AWS shows it. Default: it has started."""
     end_date: Day | None = None
-    """The day on which the reservation ends, as AWS shows it. A capacity block always has one."""
+    """The day on which the reservation or block ends, as AWS shows it."""
     owner: Annotated[str, matching("owner", "not an AWS account; write its 12 digits in quotes", r"[0-9]{12}")] | None = None
     """The AWS account that shares the reservation through AWS RAM, in quotes. Default: the account of the cluster."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.pricing import Money
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
@@ -13,7 +13,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
 from fleet.settings.existing import Existing, ExistingContext, refuse_caches, require_existing
 from fleet.settings.kubelet import DescribedKubelet, ResourceManagers
-from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, without
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner, SetName
 
@@ -31,6 +31,8 @@ class NodeTaint(Model):
 
 class DescribedPool(Pool):
     """GPU nodes that exist already. The settings describe them for the proofs; the program changes nothing of them."""
+
+    model_config = ConfigDict(json_schema_extra=without("cdi", "idleDelay", "labels", "reservation", "schedules", "sharing"))
 
     LABELED: ClassVar[bool] = False
     MANAGERS_AT: ClassVar[tuple[str, ...]] = ()
@@ -88,6 +90,8 @@ class DescribedPool(Pool):
 class KubernetesCluster(Cluster):
     """A cluster of any provider that exists already: charts, ARC and runner sets on nodes that the settings describe."""
 
+    model_config = ConfigDict(json_schema_extra=without("budget", "caches", "gitops", "queues"))
+
     SELLS_VOLUMES: ClassVar[bool] = False
 
     provider: Literal["kubernetes"]
@@ -102,7 +106,6 @@ class KubernetesCluster(Cluster):
     delivery: Literal["helm"] = "helm"
     """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
-    """Always empty: name a storage class of your cluster in the `storage` of a workload. Example: `{}`"""
     pools: dict[DnsLabel, DescribedPool] = Field(default_factory=dict)
     """GPU nodes that exist already, as pools by a name of your choice."""
     runners: dict[SetName, PodRunner] = Field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE
@@ -14,7 +14,7 @@ from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
 from fleet.settings.kubelet import KubeletFlags, ResourceManagers, unowned
 from fleet.settings.local_disks import require_local_disks
-from fleet.settings.model import Memory, Model, problem
+from fleet.settings.model import Memory, Model, problem, without
 from fleet.settings.pool import Pool, Reservation, require_own_labels
 
 FLEX_SHAPE = "VM.Standard.E5.Flex"
@@ -41,6 +41,8 @@ def _node_image(kind: str) -> str:
 
 class OkePool(Pool):
     """A GPU pool of one shape, as a managed node pool."""
+
+    model_config = ConfigDict(json_schema_extra=without("schedules"))
 
     instance_types: Annotated[tuple[Shape, ...], Field(min_length=1)]
     """The GPU shape of the nodes. OKE allows one shape per node pool."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts import versions
 from fleet.facts.versions import minor
@@ -17,7 +17,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.egress import within
 from fleet.settings.enablement import GPU_OPERATOR, Enablement
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
-from fleet.settings.model import DnsLabel, QuotedText, matching, problem
+from fleet.settings.model import DnsLabel, QuotedText, matching, problem, without
 from fleet.settings.runner import PodRunner, SetName
 
 _OPERATOR_FROM = (1, 13)
@@ -49,6 +49,8 @@ def _no_caches(caches: dict[str, Any]) -> dict[str, Any]:
 class TalosCluster(Cluster):
     """A Talos cluster: control plane, system nodes, GPU machines. `pulumi up` does not deploy it; ArgoCD does."""
 
+    model_config = ConfigDict(json_schema_extra=without("budget", "caches"))
+
     SECRETS_BY: ClassVar[GitSecrets] = ExternalSecrets()
     SELLS_VOLUMES: ClassVar[bool] = False
     SIGNED_KUBELETS: ClassVar[bool] = False
@@ -78,7 +80,6 @@ class TalosCluster(Cluster):
     gitops: GitOps
     """The Git repository that ArgoCD reads."""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(_no_caches)] = Field(default_factory=dict)
-    """Always empty: name a storage class of your cluster in the `storage` of a workload. Example: `{}`"""
     pools: dict[DnsLabel, TalosPool] = Field(default_factory=dict)
     runners: dict[SetName, PodRunner]
 

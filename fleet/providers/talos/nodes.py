@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.settings.kubelet import KubeletConfig, ResourceManagers, owned_fields, unowned
-from fleet.settings.model import DnsLabel, Memory, Model, Nodes, matching, memory_text, problem
+from fleet.settings.model import DnsLabel, Form, Memory, Model, Nodes, matching, memory_text, problem, without
 from fleet.settings.pool import Pool, require_own_labels
 
 _TURING = (7, 5)
@@ -28,7 +28,11 @@ def _address(text: str) -> str:
     return str(found)
 
 
-HostAddress = Annotated[str, AfterValidator(_address)]
+HostAddress = Annotated[
+    str,
+    AfterValidator(_address),
+    Form("host address", "the IP address at which other machines reach the host, such as 192.0.2.20", "[0-9a-fA-F.:]+"),
+]
 DiskPath = Annotated[
     str,
     matching(
@@ -109,16 +113,10 @@ class Host(Model):
         return self
 
 
-def _without_size(schema: dict[str, Any]) -> None:
-    for bound in ("min", "max"):
-        del schema["properties"][bound]
-    schema["required"].remove("max")
-
-
 class Hosts(Nodes):
     """Your own machines as the nodes of a pool. All of them always exist, so the pool's size is their number."""
 
-    model_config = ConfigDict(json_schema_extra=_without_size)
+    model_config = ConfigDict(json_schema_extra=without("min", "max"))
 
     hosts: Annotated[dict[DnsLabel, Host], Field(min_length=1)]
     """The machines, by host name. All of them always run, so the pool's size is their number."""
@@ -157,6 +155,8 @@ class TalosDriver(Model):
 
 class TalosPool(Pool):
     """Your own GPU machines, all of one type."""
+
+    model_config = ConfigDict(json_schema_extra=without("idleDelay", "reservation", "schedules"))
 
     capacity: Literal["on-demand"] = "on-demand"
     """Always `on-demand`: the machines are your own. Example: `on-demand`"""
