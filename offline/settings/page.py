@@ -11,7 +11,7 @@ from fleet.facts.yaml_text import yaml_text
 from offline.settings.schema import stack_schema
 from offline.settings.texts import Text
 
-_HEAD = Path(__file__).parent / "head.md"
+_HEAD = Path(__file__).parent.parent / "settings_head.md"
 _FIRST = ("config", "gpu-ci:github", "gpu-ci:clusters", "pools", "runners", "system", "endpoint", "network", "existing")
 """Keys whose sections come before those of other keys."""
 _TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`", "object": "mapping"}

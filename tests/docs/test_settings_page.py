@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import read_yaml
 from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.settings.model import Model
 from offline.settings.examples import config_of, stack_files
 from offline.settings.page import page
 from offline.settings.schema import schema_text, stack_schema
-from offline.settings.texts import Text
+from offline.settings.texts import Text, text_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BROKEN = ROOT / "tests" / "fleet" / "broken"
@@ -91,6 +92,23 @@ def test_every_example_and_default_is_a_valid_value() -> None:
         values = [*held.get("examples", ()), *([held["default"]] if "default" in held else ())]
         wrong += [(name, value) for value in values if not check.is_valid(value)]
     assert not wrong
+
+
+def models(base: type[Model] = Model) -> Iterator[type[Model]]:
+    """Every settings model."""
+    for model in base.__subclasses__():
+        yield model
+        yield from models(model)
+
+
+def test_the_rules_of_a_field_accept_the_example_in_its_docstring() -> None:
+    tried = 0
+    for model in set(models()):
+        for name, field in model.model_fields.items():
+            for example in text_of(model, name).examples:
+                TypeAdapter(field.rebuild_annotation()).validate_json(json.dumps(example))
+                tried += 1
+    assert tried > 200
 
 
 @pytest.mark.parametrize("path", stack_files(), ids=lambda path: path.name)
