@@ -27,7 +27,11 @@ def _scope_url(url: str) -> str:
 ScopeUrl = Annotated[
     str,
     AfterValidator(_scope_url),
-    Form("GitHub scope", "https://github.com/<organization> or …/<organization>/<repository>", _SCOPE.pattern),
+    Form(
+        "GitHub scope",
+        "not a GitHub scope; write https://github.com/<organization> or …/<organization>/<repository>",
+        _SCOPE.pattern,
+    ),
 ]
 RepositoryName = Annotated[
     str,
@@ -59,7 +63,11 @@ RunnerGroup = Annotated[
     str,
     Field(min_length=1),
     AfterValidator(_group),
-    Form("runner group", "a letter first, then letters, digits, spaces, _ . or -; not a YAML word such as on", _GROUP.pattern),
+    Form(
+        "runner group",
+        "a runner group starts with a letter, then has letters, digits, spaces, _ . or -, and is not a YAML word such as on",
+        _GROUP.pattern,
+    ),
 ]
 
 

@@ -59,7 +59,7 @@ GpuType = Annotated[
     AfterValidator(_gpu_machine),
     Form(
         "GPU machine type",
-        "a machine type with GPUs of fleet/facts/data/instances.csv, such as g4dn.2xlarge",
+        "not a machine type with GPUs of fleet/facts/data/instances.csv; write for example g4dn.2xlarge",
         values=lambda: (machine.name for machine in hardware.machines() if machine.gpus),
     ),
 ]
@@ -68,7 +68,7 @@ CpuType = Annotated[
     AfterValidator(_cpu_machine),
     Form(
         "CPU machine type",
-        "a machine type without GPU of fleet/facts/data/instances.csv, such as m6i.large",
+        "not a machine type without GPU of fleet/facts/data/instances.csv; write for example m6i.large",
         values=lambda: (machine.name for machine in hardware.machines() if not machine.gpus),
     ),
 ]

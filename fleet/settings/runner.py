@@ -69,7 +69,12 @@ _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|
 RunnerLabel = Annotated[
     str,
     AfterValidator(_runner_label),
-    Form("runner label", "1 to 255 characters, no comma, no control character and no space around it", "[^,]+", 255),
+    Form(
+        "runner label",
+        "a runner label has 1 to 255 characters, no comma, no control character and no space around it",
+        "[^,]+",
+        255,
+    ),
 ]
 
 SetReference = Annotated[

@@ -22,6 +22,8 @@ _WORDS = {"github": "GitHub", "gitops": "GitOps"} | {
 _PAGE = re.compile(r"docs/([a-z-]+\.md(?:#[a-z-]+)?)")
 _QUANTITY = re.compile(r'"([0-9]+(?:s|m|h|Mi|Gi))"')
 """What `yaml_text` quotes, and people do not."""
+_FEW = 12
+"""Values that the page lists. An editor has all."""
 _ROOT = "StackFile"
 
 Group = tuple[str, str, tuple[str, ...]]
@@ -38,23 +40,25 @@ def page() -> str:
 class _Page:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._models = {**schema["$defs"], _ROOT: schema}
-        self._rules: dict[str, str] = {}
+        self._rules: dict[str, tuple[str, list[str]]] = {}
         self._collect(schema)
 
     def text(self) -> str:
         lines = [_HEAD.read_text(encoding="utf-8").rstrip()]
         for group in self._groups(("", "", (_ROOT,)), set()):
             lines += self._section(*group)
-        lines += ["", "## Kinds of values", "", "| kind | rule |", "|---|---|"]
-        lines += [f"| {title} | {_cell(rule)} |" for rule, title in sorted(self._rules.items(), key=lambda each: each[1].lower())]
+        lines += ["", "## Kinds of values", "", "| kind | error for any other value |", "|---|---|"]
+        for rule, (title, values) in sorted(self._rules.items(), key=lambda each: (each[1][0].lower(), each[0])):
+            listed = f": {', '.join(values)}" if 0 < len(values) <= _FEW else ""
+            lines.append(f"| {title} | {_cell(rule + listed).replace('<', '&lt;')} |")
         return "\n".join([*lines, ""])
 
     def _collect(self, held: Any) -> None:
-        """Collect the title of each rule."""
+        """Collect the title of each rule and the values that it allows, if it lists them."""
         for inner in held.values() if isinstance(held, Mapping) else held if isinstance(held, list) else ():
             self._collect(inner)
         if isinstance(held, Mapping) and "patternErrorMessage" in held:
-            self._rules[held["patternErrorMessage"]] = held["title"]
+            self._rules[held["patternErrorMessage"]] = held["title"], held.get("enum", [])
 
     def _groups(self, group: Group, seen: set[str]) -> Iterator[Group]:
         """The group, then the groups of its keys, each model once."""
@@ -109,7 +113,7 @@ class _Page:
         if parts := [part for part in held.get("anyOf", held.get("oneOf", ())) if part != {"type": "null"}]:
             return " or ".join(dict.fromkeys(map(self._type, parts)))
         if rule := held.get("patternErrorMessage"):
-            return f"[{self._rules[rule]}](#kinds-of-values)"
+            return f"[{self._rules[rule][0]}](#kinds-of-values)"
         if "enum" in held or "const" in held:
             return " or ".join(f"`{each}`" for each in held.get("enum", [held.get("const")]))
         for word, said in (("items", "list of"), ("additionalProperties", "mapping to")):

@@ -63,7 +63,9 @@ def _minor(version: str) -> str:
 EksVersion = Annotated[
     QuotedText,
     AfterValidator(_minor),
-    Form("EKS version", "a Kubernetes minor with a known node image, in quotes", values=lambda: versions.KUBERNETES),
+    Form(
+        "EKS version", "no node image is known for this version; use one of these, in quotes", values=lambda: versions.KUBERNETES
+    ),
 ]
 """A Kubernetes minor whose add-ons and node image are known."""
 

@@ -151,7 +151,7 @@ def _close(text: str) -> list[str]:
 Region = Annotated[
     str,
     AfterValidator(_region),
-    Form("OCI region", "a commercial OCI region by its full name, such as us-sanjose-1", values=lambda: sorted(_BY_KEY.values())),
+    Form("OCI region", "not a commercial OCI region; write for example us-sanjose-1", values=lambda: sorted(_BY_KEY.values())),
 ]
 CompartmentPath = Annotated[
     str,

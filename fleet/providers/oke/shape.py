@@ -46,7 +46,7 @@ Shape = Annotated[
     AfterValidator(_nvidia),
     Form(
         "GPU shape",
-        "a shape of OCI with NVIDIA GPUs, such as VM.GPU.A10.1",
+        "not a shape of OCI with NVIDIA GPUs; write for example VM.GPU.A10.1",
         values=lambda: (each.name for each in hardware.machines("oci") if each.gpu is not None and each.gpu.vendor == "nvidia"),
     ),
 ]

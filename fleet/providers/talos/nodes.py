@@ -31,7 +31,11 @@ def _address(text: str) -> str:
 HostAddress = Annotated[
     str,
     AfterValidator(_address),
-    Form("host address", "the IP address at which other machines reach the host, such as 192.0.2.20", "[0-9a-fA-F.:]+"),
+    Form(
+        "host address",
+        "not the IP address of a host; write the one at which other machines reach it, such as 192.0.2.20",
+        "[0-9a-fA-F.:]+",
+    ),
 ]
 DiskPath = Annotated[
     str,
@@ -54,7 +58,7 @@ class UserVolume(Model):
     """Disk space for a provisioner of local volumes. Talos mounts it at /var/mnt/<name>."""
 
     name: VolumeName = "local-path-provisioner"
-    """Name of the volume. Talos mounts it at /var/mnt/<name>. Example: `models`"""
+    """Name of the volume. Talos mounts it at `/var/mnt/<name>`. Example: `models`"""
     disk: DiskPath | None = None
     """Another disk of the machine. The volume uses all of it. Give this or `ephemeral`."""
     ephemeral: Memory | None = None
