@@ -55,7 +55,7 @@ VolumeName = Annotated[
 
 
 class UserVolume(Model):
-    """Disk space for a provisioner of local volumes. Talos mounts it at /var/mnt/<name>."""
+    """Disk space for a provisioner of local volumes. Talos mounts it at `/var/mnt/<name>`."""
 
     name: VolumeName = "local-path-provisioner"
     """Name of the volume. Talos mounts it at `/var/mnt/<name>`. Example: `models`"""
