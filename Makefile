@@ -60,10 +60,12 @@ check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [S
 smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name]
 	@$(BIN)/python -m submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $(ARGS) -- "$$STACK"
 
-docs: .venv/run ## Write policies/config/*.json, package/schema.json and the generated pages of docs/
+docs: .venv/run ## Write policies/config/*.json, package/schema.json, schema/stack.schema.json and the generated pages of docs/
 	@$(BIN)/python -m offline policy-config > /dev/null
 	@$(BIN)/python -m offline policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
 	@$(BIN)/python -m package.reference
+	@$(BIN)/python -m offline schema > schema/.stack.json && mv schema/.stack.json schema/stack.schema.json
+	@$(BIN)/python -m offline settings > docs/.settings.md && mv docs/.settings.md docs/settings.md
 	@for file in Pulumi.*.yaml; do \
 	  stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
 	  $(BIN)/python -m offline inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
