@@ -112,7 +112,6 @@ def test_remarks_stand_where_they_point_to():
     file = ROOT / "Pulumi.staging.yaml"
     lines = {each.message: each.line for each in annotate(shipped(), ROOT)}
     for start, text in (
-        ("usw2: endpoint.publicCidrs:", "endpoint: {publicCidrs"),
         ("usw2: kubernetesVersion:", "kubernetesVersion:"),
         ("usw2/gpu-t4: memory limit", "        gpu-t4:"),
         ("usw2/t4-spot + t4-ondemand: 10 gpu-t4 runners", "        t4-spot:"),

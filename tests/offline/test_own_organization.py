@@ -83,4 +83,4 @@ def test_no_remark_is_left_of_a_placeholder_that_was_replaced(plan: Plan) -> Non
 def test_before_the_step_a_remark_names_each_placeholder(stack: str) -> None:
     remarks = "\n".join(make_plan(stack, ROOT).remarks)
     for key in ("github.url", "github.appId", "github.installationId", "budget.emails[0]", "endpoint.publicCidrs[0]"):
-        assert f"{key} (line " in remarks
+        assert key in remarks
