@@ -27,7 +27,7 @@ _STACK_KEYS = ("config", "encryptedkey", "encryptionsalt", "environment", "mainE
 _STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _SAME_NAMESPACE = 0.8
 """A namespace that is at least so similar to the project's name is a slip. Other packages have namespaces of their own."""
-_FILE_NAME = re.compile(r"Pulumi\.(?P<stack>.+)\.ya?ml")
+_FILE_NAME = re.compile(r"Pulumi\.(?P<stack>[^/]+)\.ya?ml")
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,12 @@ def stacks(root: Path) -> tuple[str, ...]:
     """The names of the stacks that have a file in `root`."""
     names = (path.name.removeprefix("Pulumi.").removesuffix(".yaml") for path in root.glob("Pulumi.*.yaml"))
     return tuple(sorted(name for name in names if name))
+
+
+def name_of_file(stack: str | None) -> str | None:
+    """The stack's name where the name of its file is given: staging for Pulumi.staging.yaml."""
+    file = _FILE_NAME.fullmatch(stack or "")
+    return file["stack"] if file is not None else stack
 
 
 def load(stack: str, root: Path, project_file: Path | None = None, stack_file: Path | None = None) -> StackConfig:
