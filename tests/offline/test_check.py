@@ -618,7 +618,9 @@ def test_what_no_policy_reads_is_named(tmp_path):
     assert (
         f"  ! NIMService.apps.nvidia.com has containers or GPUs, and no policy reads it: {tmp_path}/c.yaml:1 and 1 more" in lines
     )
-    assert "  no policy reads: Service (2)" in lines
+    assert "  1 kind that no policy reads (-v lists them)" in lines
+    assert "  no policy reads: Service (2)" in run(folder, "-v").stdout.splitlines()
+    assert lines[1] == lines[-1], "the result is first and last"
     assert json.loads(run(folder, "--json").stdout)["notJudged"][0] == {
         "type": "kubernetes:core/v1:Service",
         "count": 2,
