@@ -88,7 +88,7 @@ def load(stack: str, root: Path, project_file: Path | None = None, stack_file: P
     project = Project.read(project_file or root / "Pulumi.yaml")
     folder = project.path.parent / project.stack_folder
     path = stack_file or folder / f"Pulumi.{stack}.yaml"
-    fix = _named(stack, stacks(folder), "create it or ")
+    fix = _named(stack, stacks(folder), "create it or ") if stack_file is None else "create it or correct its path"
     return _StackFile(ConfigFile.read(path, "stack: there must be a file for the stack", fix), project).config(stack)
 
 

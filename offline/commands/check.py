@@ -33,7 +33,7 @@ def check(
 
     def annotate_error(error: Exception) -> None:
         if with_annotations:
-            print_annotations(of_input(error, Path(folder), Path.cwd()))
+            print_annotations(of_input(error, Path.cwd()))
 
     with exit_status(annotate_error, as_json):
         with Progress() as progress:

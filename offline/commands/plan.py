@@ -54,7 +54,7 @@ def plan(
         if as_markdown and not as_json:
             sys.stdout.write(wrong_input(stack, error, ROOT))
         if with_annotations:
-            print_annotations(of_input(error, file or ROOT / f"Pulumi.{stack}.yaml", ROOT))
+            print_annotations(of_input(error, ROOT))
 
     with exit_status(tell, as_json):
         with Progress() as progress:

@@ -135,7 +135,10 @@ def test_strict_fails_on_what_a_critical_policy_cannot_tell(tmp_path, strict, st
         (("",), "DIR: must not be empty; name a folder of manifests, or one file"),
         (("no/such/folder",), "DIR: no/such/folder does not exist; name a folder of manifests, or one file"),
         (("/dev/null",), "DIR: /dev/null is neither a folder nor a file; name a folder of manifests, or one file"),
-        ((".", "--stack", "prd"), "--stack: there must be a stack or a policy config of that name; got 'prd'; give one of: "),
+        (
+            (".", "--stack", "prd"),
+            "--stack: there must be a stack or a policy config of that name; got 'prd'; did you mean prod?",
+        ),
         (
             (".", "--stack", "../config/prod"),
             "--stack: there must be a stack or a policy config of that name; got '../config/prod'; ",
