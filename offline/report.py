@@ -71,9 +71,9 @@ def _result(plan: Plan, console: Console, strict: bool) -> None:
 
 
 def _failures(plan: Plan, console: Console, strict: bool) -> None:
-    """Print what fails the plan, a line for each."""
+    """Print what fails the plan, a line for each; in a pipe it is not wrapped, so that a log can be searched."""
     for line in (*(str(words.refusal(plan.config, each)) for each in plan.refused), *_verdicts(plan.blocked(strict))):
-        show_line(console, line, "red", indent="  ")
+        show_line(console, line, "red", indent="  ", whole=True)
 
 
 def _verdicts(verdicts: Iterable[Verdict]) -> Iterator[str]:

@@ -196,7 +196,8 @@ def refusal(config: StackConfig, found: Refusal) -> Fault:
 
 def unplaceable(plan: Plan) -> str:
     """How many things no node can hold: "2 runner sets and 1 workload cannot be placed"."""
-    counts = Counter(each.kind for each in plan.refused)
+    # A runner set with several pools is refused once for each pool.
+    counts = Counter(kind for kind, _, _ in dict.fromkeys((each.kind, each.cluster, each.workload) for each in plan.refused))
     return f"{' and '.join(counted(count, kind, f'{kind}s') for kind, count in counts.items())} cannot be placed"
 
 

@@ -159,6 +159,13 @@ def test_a_runner_that_fits_nowhere_is_status_1_and_says_what_would_do(tmp_path)
     assert {found["state"] for found in as_json["policies"]} == {"not judged"}, "not judged is not clean"
 
 
+def test_a_runner_that_fits_in_none_of_its_pools_counts_once_and_each_pool_has_a_line(tmp_path):
+    path = changed(tmp_path, ("memory: {request: 16Gi, limit: 32Gi}", "memory: {request: 40Gi, limit: 48Gi}"))
+    lines = run("plan", "staging", "--file", path).stdout.splitlines()
+    assert lines[1].startswith("FAILED: 2 runner sets cannot be placed"), "gpu-t4 and gpu-t4-release"
+    assert sum("runners.gpu-t4: cannot be placed: pool t4-" in line for line in lines) == 4, "two pools, first and last"
+
+
 def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
     import pulumi
 
