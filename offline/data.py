@@ -18,7 +18,7 @@ from offline.compare import Comparison, Pair
 from offline.judge import Verdict
 from offline.plan import RUNNER_SET, Outcome, Plan
 from offline.record import Resource
-from offline.words import Place
+from offline.words import Place, refusal
 
 T = TypeVar("T")
 
@@ -60,6 +60,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "remarks": list(plan.remarks),
         "placement": [_placement(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements],
         "refused": [fields_of(each, "cluster", "workload", "kind", "error") for each in plan.refused if each.kind != RUNNER_SET],
+        "failures": [fields_of(refusal(plan.config, each), "file", "line", "path", "message") for each in plan.refused],
         "price": {"lines": [_line(line) for line in plan.bill], "idle": _money(idle), "worst": _money(worst)},
         "schedules": [_week(found) for found in plan.weeks],
         "policyConfig": plan.policy_config,

@@ -21,10 +21,10 @@ from fleet.prove.schedules import Week
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from offline import deployments
 from offline.day import day_of
-from offline.judge import Configured, Verdict, configure, judge
+from offline.judge import Configured, Verdict, judge
 from offline.manifests.urns import means_manifests
 from offline.policyconfig import require_current
-from offline.policyfile import policy_config, policy_settings
+from offline.policyfile import configured_for, policy_config, policy_settings
 from offline.record import Recording, Remedy, Resource, joined, record
 from offline.remedies import Remediation, Remedies
 from policies.rules import RULES, AnyRule
@@ -238,7 +238,7 @@ def make_plan(
     judging = policies_of or root
     if judging == root:
         require_current(stack, root)
-    policies = configure(RULES, policy_settings(stack, judging), day)
+    policies = configured_for(RULES, policy_settings(stack, judging), stack, judging, day)
     judges = policy_config(stack, judging)
     placements = placing.place(fleet)
     lines = billing.bill(fleet, day)

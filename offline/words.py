@@ -7,12 +7,15 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+from fleet.facts.errors import Fault
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
 from fleet.facts.pricing import Line, Money
+from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import runner_hour
 from fleet.prove.placement import Fit, Host, Placement
 from fleet.prove.room import Refusal
 from fleet.prove.schedules import Week
+from offline.entries import place_of
 from offline.judge import Verdict
 from offline.plan import Outcome, Plan
 
@@ -185,14 +188,16 @@ def one_line(value: str) -> str:
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
 
 
-def refusal_line(found: Refusal) -> str:
-    """Why a runner set, workload or job cannot be placed."""
-    return f"{found.cluster}/{found.workload} cannot be placed: {found.error}"
+def refusal(config: StackConfig, found: Refusal) -> Fault:
+    """Why a runner set, workload or job cannot be placed, with its place in the stack file."""
+    file, line, path = place_of(config, f"{found.cluster}/{found.workload}", found.kind)
+    return Fault(f"cannot be placed: {found.error}", file, line, path)
 
 
 def unplaceable(plan: Plan) -> str:
     """How many things no node can hold: "2 runner sets and 1 workload cannot be placed"."""
-    counts = Counter(each.kind for each in plan.refused)
+    # A runner set with several pools is refused once for each pool.
+    counts = Counter(kind for kind, _, _ in dict.fromkeys((each.kind, each.cluster, each.workload) for each in plan.refused))
     return f"{' and '.join(counted(count, kind, f'{kind}s') for kind, count in counts.items())} cannot be placed"
 
 

@@ -10,9 +10,22 @@ import typer
 
 from fleet.facts.errors import InputError
 from offline.annotations import annotate, of_input
-from offline.app import PROVE, ROOT, Annotations, AsOf, File, Json, Stack, Strict, app, console, exit_status, print_annotations
+from offline.app import (
+    PROVE,
+    ROOT,
+    Annotations,
+    AsOf,
+    File,
+    Json,
+    Stack,
+    Strict,
+    Verbose,
+    app,
+    console,
+    exit_status,
+    print_annotations,
+)
 from offline.base import read_base
-from offline.changes import report_changes
 from offline.data import to_json
 from offline.day import day_of
 from offline.markdown import markdown, wrong_input
@@ -33,16 +46,17 @@ def plan(
     with_annotations: Annotations = False,
     as_of: AsOf = None,
     strict: Strict = False,
+    verbose: Verbose = False,
 ) -> None:
-    """Show resources, placement, price and policies of a stack."""
+    """Show placement, price, resources and policies of a stack."""
 
     def tell(error: Exception) -> None:
         if as_markdown and not as_json:
             sys.stdout.write(wrong_input(stack, error, ROOT))
         if with_annotations:
-            print_annotations(of_input(error, file or ROOT / f"Pulumi.{stack}.yaml", ROOT))
+            print_annotations(of_input(error, ROOT))
 
-    with exit_status(tell):
+    with exit_status(tell, as_json):
         with Progress() as progress:
             if as_json and as_markdown:
                 raise InputError("--json, --markdown: choose one output format; remove one of them")
@@ -54,9 +68,7 @@ def plan(
         elif as_markdown:
             sys.stdout.write(markdown(found, before, strict))
         else:
-            if before is not None:
-                report_changes(found, before, console())
-            report(found, console(), strict)
+            report(found, console(), strict, verbose, before)
         if with_annotations:
             print_annotations(annotate(found, ROOT, before, strict))
         raise typer.Exit(0 if found.passes(strict) else 1)

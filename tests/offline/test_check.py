@@ -135,7 +135,10 @@ def test_strict_fails_on_what_a_critical_policy_cannot_tell(tmp_path, strict, st
         (("",), "DIR: must not be empty; name a folder of manifests, or one file"),
         (("no/such/folder",), "DIR: no/such/folder does not exist; name a folder of manifests, or one file"),
         (("/dev/null",), "DIR: /dev/null is neither a folder nor a file; name a folder of manifests, or one file"),
-        ((".", "--stack", "prd"), "--stack: there must be a stack or a policy config of that name; got 'prd'; give one of: "),
+        (
+            (".", "--stack", "prd"),
+            "--stack: there must be a stack or a policy config of that name; got 'prd'; did you mean prod?",
+        ),
         (
             (".", "--stack", "../config/prod"),
             "--stack: there must be a stack or a policy config of that name; got '../config/prod'; ",
@@ -618,7 +621,9 @@ def test_what_no_policy_reads_is_named(tmp_path):
     assert (
         f"  ! NIMService.apps.nvidia.com has containers or GPUs, and no policy reads it: {tmp_path}/c.yaml:1 and 1 more" in lines
     )
-    assert "  no policy reads: Service (2)" in lines
+    assert "  1 kind that no policy reads (-v lists them)" in lines
+    assert "  no policy reads: Service (2)" in run(folder, "-v").stdout.splitlines()
+    assert lines[1] == lines[-1], "the result is first and last"
     assert json.loads(run(folder, "--json").stdout)["notJudged"][0] == {
         "type": "kubernetes:core/v1:Service",
         "count": 2,

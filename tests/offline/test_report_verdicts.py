@@ -38,7 +38,7 @@ def test_missing_tags_are_one_line_that_names_the_setting(untagged: Path) -> Non
     text = " ".join(run(untagged).split())
     count = len([verdict for verdict in json.loads(run(untagged, "--json"))["verdicts"] if verdict["message"] == TAGS])
     assert count > 20, "JSON has every verdict"
-    assert text.count("required-tags:") == 1
+    assert text.count("required-tags:") == 2, "above the plan and below it"
     assert f"mandatory required-tags: {count} resources: {TAGS} (usw2-" in text
     assert f", and {count - 3} more)" in text
 
@@ -52,7 +52,7 @@ def test_markdown_has_one_row_for_them(untagged: Path) -> None:
 
 def test_the_plan_names_the_config_that_judged_it(untagged: Path) -> None:
     absent = "policies/config/acme.json does not exist: strictest levels and default limits"
-    assert f"Policies\nconfig: {absent}\n" in run(untagged)
+    assert f"(-v lists them)\nconfig: {absent}\n" in run(untagged)
     found = make_plan(STACK, ROOT, untagged)
     assert f"Config: {absent}." in markdown(found).replace("\\", "")
     assert json.loads(run(untagged, "--json"))["policyConfig"] == absent
