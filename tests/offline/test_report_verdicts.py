@@ -15,7 +15,7 @@ from offline.plan import make_plan
 from offline.words import alike, listed
 
 STACK = "acme"
-TAGS = "Missing required tags: owner, cost-center, stack, ttl. Set gpu-ci:tags in Pulumi.acme.yaml."
+TAGS = "Missing required tags: owner, cost-center, stack, ttl. Set Pulumi.acme.yaml: gpu-ci:tags."
 
 
 @pytest.fixture(scope="module")

@@ -21,13 +21,13 @@ OF_VOLUME = (
     f"Missing tags in tagSpecifications of volume: {NAMES}, or the fixed tags {', '.join(FIXED)}. Add them to the launch "
     "template."
 )
-OF_TEMPLATE = f"Missing required tags in tagSpecifications of instance: {NAMES}. Set gpu-ci:tags in Pulumi.staging.yaml."
+OF_TEMPLATE = f"Missing required tags in tagSpecifications of instance: {NAMES}. Set Pulumi.staging.yaml: gpu-ci:tags."
 
 
 def of_group(names: str = NAMES) -> str:
     return (
         f"Missing required tags of its instances: {names}. Neither the launch template nor a tag of the Auto Scaling group with "
-        "propagateAtLaunch has them. Set gpu-ci:tags in Pulumi.staging.yaml."
+        "propagateAtLaunch has them. Set Pulumi.staging.yaml: gpu-ci:tags."
     )
 
 
@@ -74,7 +74,7 @@ SUITE = Suite(
             (OURS, group(), *tags()),
             {
                 of_group("team"): "a",
-                "Missing tags in tagSpecifications of volume: team. Add them to the launch template.": "launch",
+                "Missing tags in tagSpecifications of volume: team. Set Pulumi.staging.yaml: gpu-ci:tags.": "launch",
             },
             {"tags": ["team"], "volumeTags": []},
         ),

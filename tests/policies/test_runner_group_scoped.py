@@ -35,8 +35,8 @@ def unscoped(shown: str, path: str = "values") -> str:
 def foreign(shown: str, path: str = "values") -> str:
     return (
         f"{path}.githubConfigUrl is {shown}: its owner is not one that this stack serves (github.com/example, "
-        f"ghes.example.com/ml, github.com/enterprises/acme); correct the URL, or list every owner in "
-        f"{config_of(RULE.id, 'owners')}"
+        f"ghes.example.com/ml, github.com/enterprises/acme); correct Pulumi.staging.yaml: gpu-ci:github.url, or add "
+        f'"github.com/other" to {config_of(RULE.id, "owners")}'
     )
 
 

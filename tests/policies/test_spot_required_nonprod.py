@@ -37,7 +37,9 @@ from tests.policies.pool_fixtures import ASG, GROUP
 from tests.policies.suite import Suite
 
 ROLE = "gpu-ci/role"
-ROLE_MEND = "or, if its jobs must not be interrupted, write `role: release` for the pool in the stack file"
+ROLE_MEND = (
+    "or, if its jobs must not be interrupted, write release as Pulumi.staging.yaml: gpu-ci:clusters.<cluster>.pools.<pool>.role"
+)
 NO_ROLE_MEND = f"or label it {ROLE}=release: without a {ROLE} label it is judged as burst"
 NVIDIA = '(amiType is "AL2023_x86_64_NVIDIA")'
 ON_DEMAND = changed(NODE_GROUP_PROPS, "capacityType", "ON_DEMAND")
