@@ -21,12 +21,6 @@ _TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?')
 """The tokens that separate keys from values in valid JSON: braces, and strings with or without a colon after them."""
 
 
-def policy_config(stack: str, root: Path) -> str:
-    """The path of the policy config, or a text that says that the file does not exist."""
-    name = f"{_FOLDER}/{stack}.json"
-    return name if (root / name).is_file() else f"{name} does not exist: strictest levels and default limits"
-
-
 def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
     """The stack's policy config in the project at `root`. If there is no file, it is empty: every policy has its defaults.
 

@@ -40,7 +40,7 @@ def report(plan: Plan, console: Console, strict: bool = False) -> None:
         console.print(Text(f"  {words.WEEK_NOTE}", style="dim"))
     if plan.recording is not None:
         console.print()
-        console.print(_heading("Policies"), Text(f"config: {plan.policy_config}"), _policies(plan), sep="\n")
+        console.print(_heading("Policies"), Text(f"policy values: {plan.policy_config}"), _policies(plan), sep="\n")
         for line in _said(plan):
             console.print(Text(f"  {line}"))
     console.print()
