@@ -87,8 +87,8 @@ def _with(configured: Configured, values: Values, plan: Plan) -> Configured:
     if not values:
         return configured
     rule = next(rule for rule in RULES if rule.id == configured.policy.name)
-    given = {name: value for name, value in configured.config.items() if value is not None} | values
-    return configure([rule], {rule.id: {"enforcementLevel": configured.level.value, **given}}, plan.as_of)[0]
+    entry = {**configured.config, **values, "enforcementLevel": configured.level.value}
+    return configure([rule], {rule.id: entry}, plan.as_of)[0]
 
 
 class _Search:
@@ -196,8 +196,8 @@ def _diff(stack: str, values: Mapping[str, Values], root: Path) -> str:
     before = (root / name).read_text(encoding="utf-8") if (root / name).is_file() else ""
     settings = dict(policy_settings(stack, root))
     for policy, found in values.items():
-        entry = settings.get(policy, {})
-        settings[policy] = {**({"enforcementLevel": entry} if isinstance(entry, str) else dict(entry)), **found}
+        entry: Any = settings.get(policy, {})
+        settings[policy] = {**({"enforcementLevel": entry} if isinstance(entry, str) else entry), **found}
     return _unified(name, before, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
 

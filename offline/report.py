@@ -229,10 +229,7 @@ def _said(plan: Plan) -> Iterator[str]:
     for done in plan.remediations:
         yield from (f"remediated by {done.rule}: {words.name_of(done.urn)}: {change}" for change in done.changes)
     for verdict, names in words.alike(verdict for verdict in plan.verdicts if verdict.kind != "not-applicable"):
-        kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
-        said = f"{verdict.level} {verdict.rule}{kind}"
-        many = f"{said}: {len(names)} resources: {verdict.message} ({words.listed(names, _FEW)})"
-        yield f"{said}: {names[0]}: {verdict.message}" if len(names) == 1 else many
+        yield words.said(verdict, names, _FEW)
     idle, disabled = words.silent(plan.outcomes())
     if idle:
         yield f"{words.counted(len(idle), 'policy has', 'policies have')} no resource to judge: {', '.join(idle)}"

@@ -201,6 +201,13 @@ def _without_name(verdict: Verdict) -> str:
     return re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", "…", verdict.message) if verdict.urn else verdict.message
 
 
+def said(verdict: Verdict, names: list[str], most: int) -> str:
+    """A verdict of `alike` in one line. The message comes last, because it ends with what to change."""
+    kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
+    where = names[0] if len(names) == 1 else f"{len(names)} resources ({listed(names, most)})"
+    return f"{verdict.level} {verdict.rule}{kind}: {where}: {verdict.message}"
+
+
 def listed(names: Iterable[str], most: int) -> str:
     """The first `most` names and the number of the others: "a, b, and 3 more"."""
     listed = list(names)

@@ -134,14 +134,14 @@ class Verdict:
 _ADDED = re.compile(r"\. Change (Pulumi\.staging\.yaml: gpu-ci:\S+)$")
 
 
-def parted(messages: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Messages as the check wrote them, and the setting that was added to each: the fields of a Verdict."""
+def parted(messages: Iterable[str]) -> Verdict:
+    """The verdict with messages as the check wrote them, and the setting that was added to each."""
     said, changes = [], []
     for message in messages:
         words, *added = _ADDED.split(message)
         said.append(words)
         changes.append(added[0] if added else "")
-    return {"messages": tuple(said), "changes": tuple(changes)}
+    return Verdict(tuple(said), changes=tuple(changes))
 
 
 def said(*messages: str, unknown: str = "") -> Verdict:
@@ -180,10 +180,10 @@ def judge(
     try:
         _policy(rule, as_of).validate(args, report)
     except UnknownValueError as error:
-        return Verdict(**parted(messages), unknown=".".join(error.props))
+        return replace(parted(messages), unknown=".".join(error.props))
     except _NotApplicableError as reason:
-        return Verdict(**parted(messages), excepted=str(reason.reason))
-    return Verdict(**parted(messages))
+        return replace(parted(messages), excepted=str(reason.reason))
+    return parted(messages)
 
 
 def remedied(
