@@ -244,7 +244,8 @@ def _judged(rule: StackRule, resources: list[PolicyResource], config: Mapping[st
         verdict = Verdict(unknown=".".join(error.props))
     except _NotApplicableError as reason:
         verdict = Verdict(excepted=str(reason.reason))
-    return replace(verdict, **parted(text for text, _ in messages), urns=tuple(of for _, of in messages))
+    found = parted(text for text, _ in messages)
+    return replace(verdict, messages=found.messages, changes=found.changes, urns=tuple(of for _, of in messages))
 
 
 def judge_alone(
