@@ -109,7 +109,7 @@ def test_a_role_that_no_pool_has_is_no_config() -> None:
 
 def test_what_the_message_advises_is_what_a_stack_file_takes() -> None:
     (message,) = judge(RULE, NODE_GROUP, ON_DEMAND).messages
-    (role,) = re.findall(r"write (\w+) as \S+\.role", message)
+    (role,) = re.findall(r"write (\w+) as Pulumi\.", message)
     assert role in get_args(Role)
     assert judge(RULE, NODE_GROUP, changed(ON_DEMAND, "labels", ROLE, role)) == CLEAN
 
