@@ -18,8 +18,8 @@ TAGS = {"owner": "ci-platform", "cost-center": "ci", "stack": "dev", "ttl": "per
 FIXED = {"gpu-ci/stack": "dev", "gpu-ci/cluster": "usw2", "gpu-ci/pool": "t4"}
 NAMES = ", ".join(TAGS)
 OF_VOLUME = (
-    f"Missing tags in tagSpecifications of volume: {NAMES}, or the fixed tags {', '.join(FIXED)}. Add them to the launch "
-    "template."
+    f"Missing tags in tagSpecifications of volume: {NAMES}, or the fixed tags {', '.join(FIXED)}. Set "
+    "Pulumi.staging.yaml: gpu-ci:tags."
 )
 OF_TEMPLATE = f"Missing required tags in tagSpecifications of instance: {NAMES}. Set Pulumi.staging.yaml: gpu-ci:tags."
 
