@@ -13,6 +13,7 @@ from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
 from fleet.prove.placement import Placement
 from fleet.prove.schedules import Week
+from offline.agree import Agreement
 from offline.base import Base
 from offline.compare import Comparison, Pair
 from offline.judge import Verdict
@@ -23,10 +24,14 @@ from offline.words import Place, refusal
 T = TypeVar("T")
 
 
-def to_json(plan: Plan, base: Base | None = None) -> str:
-    """The plan as one JSON document, with the changes from the base if there is one. Keys are camelCase, money is USD an hour."""
+def to_json(plan: Plan, base: Base | None = None, agreed: Agreement | None = None) -> str:
+    """The plan as one JSON document. Keys are camelCase, money is USD an hour.
+
+    It has the changes from the base and the policy values that admit the plan, if they are given.
+    """
     changes = {"changes": _changes(plan, base)} if base is not None else {}
-    return document(_plan(plan) | changes)
+    admitting = {"agree": _agreement(agreed)} if agreed is not None else {}
+    return document(_plan(plan) | changes | admitting)
 
 
 def document(content: Mapping[str, Any]) -> str:
@@ -69,6 +74,10 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "verdicts": [verdict_json(verdict) for verdict in plan.verdicts],
         "resources": [_resource(resource) for resource in plan.resources],
     }
+
+
+def _agreement(agreed: Agreement) -> dict[str, Any]:
+    return fields_of(agreed, "values", "diff") | {"left": [verdict_json(verdict) for verdict in agreed.left]}
 
 
 def _placement(found: Placement, region: str) -> dict[str, Any]:

@@ -85,6 +85,20 @@ def similar_table(stack: str, root: Path) -> str:
     return f"; {STACKS} has [{found}]: rename it to [{stack}] if it is for this stack" if found else ""
 
 
+def policy_values(stack: str, root: Path) -> str:
+    """Which policy values a stack has, and which file sets them, for people."""
+    tables, _ = _read(root)
+    name = _path(stack)
+    if (table := tables.get(stack)) is not None:
+        own = sum(isinstance(entry, Mapping) for entry in table.values())
+        differ = "1 policy differs" if own == 1 else f"{own} policies differ"
+        return f"{name}, from {STACKS} [{stack}], kind {table[_KIND]}; {differ} from the kind's"
+    if (root / name).is_file():
+        return f"{name}, written by hand: {STACKS} has no [{stack}]"
+    absent = f"no entry for {stack}: the strictest levels and default limits; add [{stack}] to {STACKS} (python -m offline init)"
+    return absent + similar_table(stack, root)
+
+
 def _path(stack: str) -> str:
     return f"policies/config/{stack}.json"
 

@@ -16,20 +16,11 @@ from typing import NoReturn
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.limits import read_bytes
 from offline.judge import Configured, Rule, Settings, configure
-from offline.policyconfig import similar_table
 
 _FOLDER = "policies/config"
 _FIX = "fix the file"
 _TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?')
 """The tokens that separate keys from values in valid JSON: braces, and strings with or without a colon after them."""
-
-
-def policy_config(stack: str, root: Path) -> str:
-    """The path of the policy config, or a text that says that the file does not exist."""
-    name = f"{_FOLDER}/{stack}.json"
-    if (root / name).is_file():
-        return name
-    return f"{name} does not exist: strictest levels and default limits{similar_table(stack, root)}"
 
 
 def configured_for(rules: Iterable[Rule], settings: Settings, stack: str, root: Path, as_of: date) -> tuple[Configured, ...]:

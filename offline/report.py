@@ -30,7 +30,7 @@ def report(plan: Plan, console: Console, strict: bool = False, verbose: bool = F
     """
     console.print(Text(f"gpu-ci plan of stack {plan.config.stack} on {plan.as_of}", style="bold"))
     _result(plan, console, strict)
-    _failures(plan, console, strict)
+    _failures(plan, console, strict, verbose)
     console.print()
     _notes(plan, console)
     _placement(plan, console)
@@ -47,7 +47,7 @@ def report(plan: Plan, console: Console, strict: bool = False, verbose: bool = F
         _resources(plan, console, verbose)
         _policies(plan, console, strict, verbose)
     console.print()
-    _failures(plan, console, strict)
+    _failures(plan, console, strict, verbose)
     _result(plan, console, strict)
 
 
@@ -70,19 +70,16 @@ def _result(plan: Plan, console: Console, strict: bool) -> None:
     show_line(console, words.verdict_line(facts, blocked), "bold red" if blocked else "bold green")
 
 
-def _failures(plan: Plan, console: Console, strict: bool) -> None:
+def _failures(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
     """Print what fails the plan, a line for each; in a pipe it is not wrapped, so that a log can be searched."""
-    for line in (*(str(words.refusal(plan.config, each)) for each in plan.refused), *_verdicts(plan.blocked(strict))):
+    for line in (*(str(words.refusal(plan.config, each)) for each in plan.refused), *_verdicts(plan.blocked(strict), verbose)):
         show_line(console, line, "red", indent="  ", whole=True)
 
 
-def _verdicts(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """A line for each group of equal verdicts."""
+def _verdicts(verdicts: Iterable[Verdict], verbose: bool) -> Iterator[str]:
+    """A line for each group of equal verdicts, with the names of the first resources; `verbose` names all."""
     for verdict, names in words.alike(verdicts):
-        kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
-        said = f"{verdict.level} {verdict.rule}{kind}"
-        many = f"{said}: {len(names)} resources: {verdict.message} ({words.listed(names, _FEW)})"
-        yield f"{said}: {names[0]}: {verdict.message}" if len(names) == 1 else many
+        yield words.said(verdict, names, len(names) if verbose else _FEW)
 
 
 def _notes(plan: Plan, console: Console) -> None:
@@ -285,7 +282,7 @@ def _price(plan: Plan, console: Console) -> None:
 def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
     """Print how many policies hold, the config that judged, and the verdicts that do not fail the plan."""
     _heading(f"Policies: {words.states(plan.outcomes())}" + ("" if verbose else _LISTED), console)
-    show_line(console, f"config: {plan.policy_config}")
+    show_line(console, f"policy values: {plan.policy_config}")
     if verbose:
         _list_policies(plan, console)
     for done in plan.remediations:
@@ -293,7 +290,7 @@ def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None
             show_line(console, f"remediated by {done.rule}: {words.name_of(done.urn)}: {change}", indent="  ")
     failing = set(plan.blocked(strict))
     rest = (verdict for verdict in plan.verdicts if verdict.kind != "not-applicable" and verdict not in failing)
-    for line in _verdicts(rest):
+    for line in _verdicts(rest, verbose):
         show_line(console, line, indent="  ")
 
 

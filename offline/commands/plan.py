@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
+from offline.agree import agree, lines
 from offline.annotations import annotate, of_input
 from offline.app import (
     PROVE,
@@ -47,6 +49,9 @@ def plan(
     as_of: AsOf = None,
     strict: Strict = False,
     verbose: Verbose = False,
+    agreeing: Annotated[
+        bool, typer.Option("--agree", help="Print the smallest change of policy values that admits the plan, as a diff.")
+    ] = False,
 ) -> None:
     """Show placement, price, resources and policies of a stack."""
 
@@ -63,12 +68,18 @@ def plan(
             day = day_of(as_of)
             found = make_plan(stack, ROOT, file, progress, day)
             before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
+            if agreeing:
+                progress("looking for policy values that admit the plan")
+            agreed = agree(found, ROOT) if agreeing else None
         if as_json:
-            sys.stdout.write(to_json(found, before) + "\n")
+            sys.stdout.write(to_json(found, before, agreed) + "\n")
         elif as_markdown:
-            sys.stdout.write(markdown(found, before, strict))
+            sys.stdout.write(markdown(found, before, strict, agreed))
         else:
             report(found, console(), strict, verbose, before)
+            if agreed is not None:
+                # Without a console, because no line of a diff may be wrapped.
+                sys.stdout.write(mask("".join(f"{line}\n" for line in lines(agreed)) + agreed.diff))
         if with_annotations:
             print_annotations(annotate(found, ROOT, before, strict))
         raise typer.Exit(0 if found.passes(strict) else 1)

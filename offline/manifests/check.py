@@ -19,8 +19,8 @@ from offline.manifests.remarks import Unjudged, laid_over, unjudged
 from offline.manifests.tree import Tree, read_tree
 from offline.manifests.urns import PROJECT
 from offline.plan import Outcome, blocked_of, levels_of, outcomes_of
-from offline.policyconfig import require_current
-from offline.policyfile import configured_for, policy_config, policy_settings
+from offline.policyconfig import policy_values, require_current
+from offline.policyfile import configured_for, policy_settings
 from offline.record import Recording
 from policies.rules import RULES
 
@@ -61,7 +61,7 @@ class Check:
     tree: Tree
     policies: tuple[Configured, ...]
     policy_config: str
-    """The file of the policies' config, or a text that says that there is none."""
+    """Which files the policies' config comes from, for people."""
     verdicts: tuple[Verdict, ...]
 
     @cached_property
@@ -115,7 +115,7 @@ def make_check(
     tree = read_tree(stack, target)
     progress("judging policies")
     recording = Recording(PROJECT, stack, False, tuple(each.resource for each in tree.manifests), {})
-    return Check(stack, target, tree, policies, policy_config(stack, root), judge(recording, policies))
+    return Check(stack, target, tree, policies, policy_values(stack, root), judge(recording, policies))
 
 
 def _settings(stack: str, root: Path) -> Mapping[str, object]:

@@ -31,6 +31,7 @@ from .capacity import bought
 from .draft import Draft
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
 from .machine_types import ANNOTATIONS
+from .places import POOL_SETTINGS, RUNNER_SETTINGS
 from .pods import pod_specs, pods_of, takes_gpus
 from .pools import gpu_sign
 from .read import Later, bound, keys, shown, text, true, walk, whole
@@ -190,6 +191,7 @@ RULE = Rule(
     rationale="A GPU node that waits for jobs costs as much as a busy one, and most hours of a week have no jobs.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",
     fix="EKS: scalingConfig minSize, desiredSize 0. OKE: nodeConfigDetails.size 0. ARC: minRunners 0. Karpenter: not Never.",
+    settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.scale.min") | {"": f"{POOL_SETTINGS}.nodes.min"},
     check=_check,
     remedy=_remediate,
 )

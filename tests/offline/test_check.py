@@ -893,7 +893,7 @@ kind: AutoscalingRunnerSet
 metadata: {name: gpu, namespace: runners}
 spec: {githubConfigUrl: https://github.com/acme, runnerGroup: gpu, maxRunners: 1}
 """
-OWNERS = "staging.runner-group-scoped.owners in policies/stacks.toml"
+OWNERS = "policies/stacks.toml: staging.runner-group-scoped.owners"
 
 
 def test_a_runner_set_serves_the_owner_of_the_stacks_url(tmp_path):
@@ -902,7 +902,7 @@ def test_a_runner_set_serves_the_owner_of_the_stacks_url(tmp_path):
     ]
     assert message == (
         'spec.githubConfigUrl is "https://github.com/acme": its owner is not one that this stack serves (github.com/example); '
-        f"correct the URL, or list every owner in {OWNERS}"
+        f'correct set.yaml, or add "github.com/acme" to {OWNERS}'
     )
     own = {"set.yaml": RUNNERS.replace("github.com/acme", "github.com/example/tools")}
     assert not any("owner" in each.verdict.message for each in checked(tmp_path / "own", own).findings)

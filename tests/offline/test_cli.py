@@ -21,6 +21,10 @@ from tests.offline.staging import ON_DEMAND, TOO_SMALL, line_of, write
 STAGING = (ROOT / "Pulumi.staging.yaml").read_text()
 
 
+GROUPS = ", ".join(f"usw2-t4-spot-us-west-2{zone}-nodes" for zone in "abc")
+"""The node groups of the pool in `ON_DEMAND`."""
+
+
 def run(*arguments: str):
     return CliRunner().invoke(app, list(arguments))
 
@@ -134,7 +138,7 @@ def test_a_broken_mandatory_policy_is_status_1(tmp_path):
     path = str(write(tmp_path, ON_DEMAND))
     result = run("plan", "staging", "--file", path)
     assert result.exit_code == 1
-    assert "mandatory spot-required-nonprod: 3 resources: capacityType is" in result.stdout
+    assert f"mandatory spot-required-nonprod: 3 resources ({GROUPS}): capacityType is" in " ".join(result.stdout.split())
     assert (
         "FAILED: 3 mandatory policy violations; 121 resources; "
         f"policies: {len(RULES) - 3} hold, 1 broken, 1 undeterminable, 1 disabled; " in result.stdout
@@ -198,7 +202,7 @@ def test_a_broken_advisory_policy_is_told_and_does_not_fail(monkeypatch, tmp_pat
     result = run("plan", "staging", "--file", str(write(tmp_path, ON_DEMAND)))
     assert result.exit_code == 0
     assert "policies: 1 broken," in result.stdout
-    assert "advisory spot-required-nonprod: 3 resources: capacityType is" in result.stdout
+    assert f"advisory spot-required-nonprod: 3 resources ({GROUPS}): capacityType is" in " ".join(result.stdout.split())
 
 
 # -- exceptions, remediations, the undeterminable ------------------------------------------------------------------------
@@ -216,7 +220,10 @@ def test_an_exception_hides_a_violation_until_its_day_and_then_is_one(monkeypatc
     path = str(write(tmp_path, ON_DEMAND))
     before = run("plan", "staging", "--file", path, "--as-of", "2026-12-31")
     assert before.exit_code == 0, before.output
-    assert "mandatory spot-required-nonprod (excepted): 3 resources: exceptions[0], until 2026-12-31: a test" in before.stdout
+    assert (
+        f"mandatory spot-required-nonprod (excepted): 3 resources ({GROUPS}): exceptions[0], until 2026-12-31: a test"
+        in " ".join(before.stdout.split())
+    )
     after = run("plan", "staging", "--file", path, "--as-of", "2027-01-01")
     assert after.exit_code == 1
     assert "expired on 2026-12-31" in after.stdout

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.facts.errors import InputError
-from offline.policyfile import configured_for, policy_config, policy_settings
+from offline.policyconfig import policy_values
+from offline.policyfile import configured_for, policy_settings
 from policies.rules import RULES
 
 NAME = "policies/config/dev.json"
@@ -139,8 +140,8 @@ def test_a_wrong_entry_is_an_error_at_its_line_with_the_similar_name(tmp_path, t
 def test_a_stack_without_a_config_hears_of_a_similar_table(tmp_path):
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "stacks.toml").write_text('[stagin]\nkind = "staging"\n[other]\nkind = "dev"\n')
-    said = "policies/config/staging.json does not exist: strictest levels and default limits"
+    said = "no entry for staging: the strictest levels and default limits; add [staging] to policies/stacks.toml (python -m offline init)"
     note = "; policies/stacks.toml has [stagin]: rename it to [staging] if it is for this stack"
-    assert policy_config("staging", tmp_path) == said + note
+    assert policy_values("staging", tmp_path) == said + note
     (tmp_path / "Pulumi.stagin.yaml").write_text("config: {}\n")
-    assert policy_config("staging", tmp_path) == said, "the table is another stack's"
+    assert policy_values("staging", tmp_path) == said, "the table is another stack's"
