@@ -1,7 +1,7 @@
 """Draws the pictures of docs/images: diagrams from their Mermaid text, and a plan as the terminal shows it.
 
-merman renders Mermaid without a browser. It has wheels for few machines, so requirements-dev.txt does not have it; `make pictures`
-installs it. Each diagram has the hashes of its source and of itself, so that a test finds an old diagram without merman, too.
+merman renders Mermaid without a browser. It has wheels for few machines, so requirements-dev.txt does not have it, and
+`make pictures` installs it. Each diagram has the hashes of its source and of itself, so that a test finds an old diagram without merman, too.
 """
 
 from __future__ import annotations
