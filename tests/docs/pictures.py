@@ -1,7 +1,7 @@
 """Draws the pictures of docs/images: diagrams from their Mermaid text, and a plan as the terminal shows it.
 
 merman renders Mermaid without a browser. It has wheels for few machines, so requirements-dev.txt does not have it, and
-`make pictures` installs it. Each diagram has the hashes of its source and of itself, so that a test finds an old diagram without merman, too.
+`make pictures` installs it. Each diagram has the hashes of its source and of itself: a test without merman finds an old one, too.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def diagram(source: str, name: str) -> str:
         },
     }
     options = {"svg": {"diagram_id": name, "root_background_color": "#ffffff"}, "site_config": config}
-    svg = Merman().render_svg(source + _CLASSES, json.dumps(options))
+    svg: str = Merman().render_svg(source + _CLASSES, json.dumps(options))
     # Without a size of its own an image is as wide as the page.
     size = re.search(r'viewBox="\S+ \S+ (\S+) (\S+)"', svg)
     assert size is not None, "merman gives a viewBox"
