@@ -29,7 +29,7 @@ COLORS = {
 }
 """Fill and border of the classes that a diagram uses for its boxes."""
 _CLASSES = "".join(f"\n  classDef {name} fill:{fill},stroke:{stroke},color:#1f2937" for name, (fill, stroke) in COLORS.items())
-WIDTH = 100
+WIDTH = 120
 """Columns of the terminal in the picture of the plan."""
 _THEME = TerminalTheme(
     (250, 250, 250),
@@ -102,7 +102,7 @@ def diagram(source: str, name: str) -> str:
 
 
 def plan_picture(stack: str) -> str:
-    """The SVG of what `make plan` prints on a terminal of 100 columns."""
+    """The SVG of what `make plan` prints on a terminal of 120 columns."""
     console = MaskingConsole(width=WIDTH)
     console.file, console.record = io.StringIO(), True
     report(make_plan(stack, ROOT), console)
