@@ -37,7 +37,7 @@ BIN := .venv/bin
 CODE := fleet doctor components package policies offline deployments bootstrap submit bench images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help init plan render doctor check smoke docs policy-pack image image-test image-push test test-alerts search lint lint-images format bench lock clean
+.PHONY: help init plan render doctor check smoke docs pictures policy-pack image image-test image-push test test-alerts search lint lint-images format bench lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -69,6 +69,9 @@ docs: .venv/run ## Write policies/config/*.json, package/schema.json, schema/sta
 	@for file in Pulumi.*.yaml; do \
 	  stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
 	  $(BIN)/python -m offline inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
+
+pictures: .venv/pictures ## Draw the pictures of docs/images: diagrams from their Mermaid text, and the plan
+	GPU_CI_RENEW=1 $(BIN)/python -m pytest -q tests/docs/test_pictures.py
 
 # Below a .gitignore the CLI may publish nothing of it: without OUT it goes to a new folder among the temporary ones.
 policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR]
@@ -148,4 +151,9 @@ clean: ## Remove the virtual environment and everything generated
 .venv/dev: .venv/run requirements-dev.txt
 	@echo "Installing what the tests need, once …" >&2
 	@$(BIN)/python .ci/install.py requirements-dev.txt
+	@touch $@
+
+# What draws diagrams has wheels for few machines, so no other target needs it.
+.venv/pictures: .venv/dev requirements-pictures.txt
+	@$(BIN)/python .ci/install.py requirements-pictures.txt
 	@touch $@
