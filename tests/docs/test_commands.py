@@ -19,13 +19,11 @@ from ruamel.yaml import YAML
 from fleet.facts import versions
 from fleet.facts.offer import for_runners
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, POOL_LABEL, Toleration
-from fleet.loading.config import load
-from fleet.prove import placement, room
+from fleet.prove import placement
 from fleet.prove.namespace_limits import limit_range, resource_quota
 from fleet.providers import fleet as settings
 from fleet.settings.model import Cpu, Memory
 from policies.rules.gpu_limits_required import RULE
-from tests.builders import read_stack
 from tests.deployments.builders import ours
 from tests.docs.inside import READ_AT, Inside, insides, stack
 from tests.docs.kubectl import HEREDOC, Call, calls
@@ -158,29 +156,6 @@ def test_a_pod_lands_on_a_pool_of_staging(manifest):
 @pytest.mark.parametrize("manifest", pods())
 def test_a_pod_runs_once(manifest):
     assert manifest.body["spec"]["restartPolicy"] == "Never", "a smoke test that restarts never ends"
-
-
-_BELOW = re.compile(r"# Pulumi\.(\w+)\.yaml, below clusters\.(\w+)")
-
-
-def stack_parts() -> list[Any]:
-    """YAML blocks that are part of a cluster's settings, with the stack and the cluster that their first line names."""
-    found = [(fence, YAML(typ="safe", pure=True).load(fence.text)) for fence in fences() if fence.language == "yaml"]
-    return [
-        pytest.param(part, *named.groups() if (named := _BELOW.match(fence.text)) else ("staging", CLUSTER), id=fence.place)
-        for fence, part in found
-        if isinstance(part, dict) and {"pools", "runners", "workloads"} & set(part)
-    ]
-
-
-@pytest.mark.parametrize(("part", "name", "cluster"), stack_parts())
-def test_a_part_of_a_stack_file_fits_into_its_stack(part, name, cluster):
-    config = read_stack(ROOT / f"Pulumi.{name}.yaml")
-    for key, entries in part.items():
-        config["clusters"][cluster].setdefault(key, {}).update(entries)
-    fleet = load(config)
-    placement.require(placement.place(fleet))
-    room.require(fleet)
 
 
 # -- names ---------------------------------------------------------------------------------------------------------------
