@@ -59,11 +59,11 @@ class Answers:
         return Answer(text, 1 if faults else 0)
 
     def _answer(self, program: str, words: tuple[str, ...]) -> tuple[list[str], str]:
+        faults = [*TOOLS[program].faults(words), *self._missing_files(words)] if program in TOOLS else []
+        if faults:
+            return faults, ""
         answer = {"python": self._python, "pulumi": self._pulumi, "git": self._git}.get(program)
-        faults, text = answer(words) if answer else ([*CHECKS.get(program, _nothing)(words)], "answer")
-        if program in TOOLS:
-            faults = [*TOOLS[program].faults(words), *faults, *self._missing_files(words)]
-        return faults, text
+        return answer(words) if answer else ([*CHECKS.get(program, _nothing)(words)], "answer")
 
     # -- this repository's commands ----------------------------------------------------------------------------------------
 

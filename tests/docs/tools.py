@@ -24,10 +24,12 @@ class Tool:
     def faults(self, words: tuple[str, ...]) -> Iterator[str]:
         """What a call names and the program does not have."""
         given = words[: words.index("--")] if "--" in words else words
-        command = self._command(given)
-        if command is None:
-            yield f"command {' '.join(given[:2])}"
+        plain = self._plain(given)
+        named = [command for command in self.commands if plain[: len(command)] == command]
+        if not named:
+            yield f"command {' '.join(plain[:2])}"
             return
+        command = max(named, key=len)
         known = self.options | self.commands[command]
         left = len(command)
         takes_value = False
@@ -46,17 +48,16 @@ class Tool:
         if takes_value:
             yield f"{given[-1]} without its value"
 
-    def _command(self, words: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The longest command that the words name; options of all commands may be before it."""
-        plain: list[str] = []
+    def _plain(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        """The words that are no options, nor values of those options that may be before a command."""
+        found: list[str] = []
         skip = False
         for word in words:
             if skip or word.startswith("-"):
                 skip = not skip and self.options.get(word, False)
             else:
-                plain.append(word)
-        found = [command for command in self.commands if tuple(plain[: len(command)]) == command]
-        return max(found, key=len, default=None)
+                found.append(word)
+        return tuple(found)
 
 
 def _options(text: str) -> dict[str, bool]:
