@@ -32,27 +32,27 @@ APPS: Mapping[str, typer.Typer] = {"offline": offline, "submit": submit, "images
 """The commands of this repository, by module."""
 CHECKERS = ("hadolint", "mypy", "ruff", "shellcheck", "yamllint", "zizmor")
 """Programs of the virtual environment that `make lint` calls. `make lint` itself is their test."""
-PROGRAMS = frozenset((*TOOLS, *CHECKERS, "python", "aws", "oci"))
+PROGRAMS = frozenset((*TOOLS, *CHECKERS, "python", "python3", "aws", "oci"))
 NEEDS = ("there is no kubeconfig", "found no working podman", "helm is missing")
 """Errors of our commands after everything was right: only the cluster or the program that they call is missing."""
-DEPLOYED = frozenset(re.findall(r'export\("(\w+)"', (ROOT / "deployments" / "__main__.py").read_text()))
-"""Outputs of the program in deployments/."""
+NOT_RUN = frozenset(("doctor", "init"))
+"""Commands that ask clouds, or the reader. Only their arguments are checked."""
+READERS = ("acme", "staging")
+"""The name that pages give to the stack that a reader makes, and our stack that stands for it here."""
 
 
 class Answers:
-    """Answers the calls of one block, in a checkout at `folder`. `faults` has what is wrong with them, `called` the programs."""
+    """Answers the calls of one block, in a checkout at `folder`. `faults` has what is wrong with them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.faults: list[str] = []
-        self.called: list[str] = []
 
     def __call__(self, program: str, words: tuple[str, ...]) -> Answer:
-        self.called.append(program)
         if program in CHECKERS:
             return Answer()
         try:
-            faults, text = self._answer(program, words)
+            faults, text = self._answer(program, tuple(re.sub(rf"\b{READERS[0]}\b", READERS[1], word) for word in words))
         except Exception as error:  # noqa: BLE001 - the block would wait for its answer
             faults, text = [repr(error)], ""
         self.faults += [f"{program} {' '.join(words)}: {fault}" for fault in faults]
@@ -62,17 +62,19 @@ class Answers:
         faults = [*TOOLS[program].faults(words), *self._missing_files(words)] if program in TOOLS else []
         if faults:
             return faults, ""
-        answer = {"python": self._python, "pulumi": self._pulumi, "git": self._git}.get(program)
+        answer = {"python": self._python, "python3": self._python, "pulumi": self._pulumi, "git": self._git}.get(program)
         return answer(words) if answer else ([*CHECKS.get(program, _nothing)(words)], "answer")
 
     # -- this repository's commands ----------------------------------------------------------------------------------------
 
     def _python(self, words: tuple[str, ...]) -> tuple[list[str], str]:
         module, arguments = words[1], words[2:]
-        if words[0] != "-m" or module not in (*APPS, "pytest"):
+        if words[0] != "-m" or module not in (*APPS, "pytest", "http.server"):
             return [f"module {module}"], ""
-        if module == "pytest":
-            return [], ""
+        if module in ("pytest", "http.server"):
+            return [*self._missing_files(words)], ""
+        if arguments[0] in NOT_RUN:
+            return [*_parsed(module, arguments)], ""
         free = module == "offline" and arguments[0] == "plan" and "--base" not in arguments
         with chdir(self._folder), pytest.MonkeyPatch.context() as patch:
             patch.setenv("PATH", "")
@@ -88,15 +90,16 @@ class Answers:
 
     def _pulumi(self, words: tuple[str, ...]) -> tuple[list[str], str]:
         faults = [*pulumi_faults([*words])]
-        folder = words[words.index("-C") + 1] if "-C" in words else "."
-        if "output" not in words:
+        folder = words[words.index("-C") + 1] if "-C" in words else ""
+        named = words[words.index("output") + 1 :] if "output" in words else ()
+        if faults or not named or named[0].startswith("-"):
             return faults, ""
-        name = words[words.index("output") + 1]
-        if folder == "deployments":
-            return [*faults, *([f"output {name}"] if name not in DEPLOYED else [])], "{}"
-        stack = words[words.index("-s") + 1] if "-s" in words else "staging"
-        outputs = _plain(recorded(stack).outputs)
-        return [*faults, *([f"output {name}"] if name not in outputs else [])], json.dumps(outputs.get(name))
+        name = named[0]
+        if folder:
+            exported = re.findall(r'export\("(\w+)"', (ROOT / folder / "__main__.py").read_text())
+            return ([] if name in exported else [f"output {name}"]), "{}"
+        outputs = _plain(recorded(words[words.index("-s") + 1] if "-s" in words else READERS[1]).outputs)
+        return ([] if name in outputs else [f"output {name}"]), json.dumps(outputs.get(name))
 
     def _git(self, words: tuple[str, ...]) -> tuple[list[str], str]:
         """Makes the second checkout that later commands of a block read."""
@@ -109,7 +112,7 @@ class Answers:
         """Files of the repository that a call names and that are not there."""
         for word in words:
             path = word.removeprefix("@")
-            if path.startswith(("homelab/", "policies/", "Pulumi.")) and not (self._folder / path).exists():
+            if path.startswith(("bootstrap/", "homelab/", "policies/", "Pulumi.")) and not (self._folder / path).exists():
                 yield f"no file {path}"
 
 
@@ -117,6 +120,13 @@ class Answers:
 def _planned(arguments: tuple[str, ...]) -> tuple[int, str, str]:
     """A plan reads the repository and writes nothing, so each is made once."""
     return _invoke("offline", arguments)
+
+
+def _parsed(module: str, arguments: tuple[str, ...]) -> Iterator[str]:
+    """What is wrong with the arguments of a command that is not run."""
+    done = CliRunner().invoke(APPS[module], [*arguments[: arguments.index("--") if "--" in arguments else None], "--help"])
+    if done.exit_code:
+        yield done.stderr
 
 
 def _invoke(module: str, arguments: tuple[str, ...]) -> tuple[int, str, str]:

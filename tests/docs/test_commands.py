@@ -62,12 +62,6 @@ def test_the_operators_pages_have_commands():
     assert {"operate.md", "troubleshooting.md"} <= told
 
 
-@pytest.mark.parametrize("fence", SHELL)
-def test_a_shell_block_parses(fence):
-    done = subprocess.run(["/usr/bin/env", "bash", "-n"], input=fence.text, text=True, capture_output=True, check=False)
-    assert done.returncode == 0, f"{fence.place}: {done.stderr}"
-
-
 @pytest.mark.skipif(not SHELLCHECK.exists(), reason="shellcheck is not installed beside this Python")
 @pytest.mark.parametrize("fence", SHELL)
 def test_shellcheck_finds_nothing_in_a_shell_block(fence):
@@ -221,11 +215,6 @@ def test_names_were_read_at_the_versions_that_are_pinned():
     assert versions.KUBERNETES[KUBERNETES].addons["eks-node-monitoring-agent"] == "v1.7.2-eksbuild.1"
 
 
-def test_kubectl_names_only_what_the_project_makes():
-    assert CALLS, "no page has a call of kubectl"
-    assert [f"{call.place}: {wrong}" for call in CALLS for wrong in wrong_names(call)] == []
-
-
 def test_the_pages_look_into_every_namespace_of_every_cluster():
     """Runner sets are many and alike: one of each kind is enough."""
     looked = {call.namespace for call in CALLS}
@@ -292,12 +281,6 @@ def pulumi_faults(words: list[str]) -> Iterator[str]:
         yield words[words.index("--secret") + 1]
     if "-s" in words and not (ROOT / folder / f"Pulumi.{words[words.index('-s') + 1]}.yaml").exists():
         yield f"stack {words[words.index('-s') + 1]}"
-
-
-def test_pulumi_commands_name_what_is_there():
-    told = [(fence, line) for fence in fences() for line in fence.text.splitlines() if line.strip().startswith("pulumi ")]
-    assert any("deployments" in line for _, line in told), "deploying is told"
-    assert [f"{fence.place}: {fault}" for fence, line in told for fault in pulumi_faults(line.split())] == []
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ def test_every_yaml_block_is_settings_a_manifest_or_a_workflow() -> None:
 def kinds(fence: Fence) -> list[str]:
     """What a YAML block is."""
     body = YAML(typ="safe", pure=True).load(fence.text)
+    if body is None:
+        return ["comment"]
     found = {
         "settings": bool(HEAD.match(fence.text)),
         "manifest": "apiVersion" in body,

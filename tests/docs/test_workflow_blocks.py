@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from fleet.prove.ci_workloads import RunsOn
 from tests.docs.inside import PAGES_NAME, stack
 from tests.docs.markdown import ROOT, Fence, fences
-from tests.docs.snippets import snippets
+from tests.docs.snippets import HEAD, snippets
 
 ZIZMOR = Path(sys.executable).parent / "zizmor"
 HOSTED = "ubuntu-24.04"
@@ -99,8 +99,11 @@ def faults(text: str, page: Path) -> Iterator[str]:
                 yield from label_faults(value, page)
 
 
-BLOCKS = [fence for fence in fences() if fence.language == "yaml" and {"jobs", "steps"} & read(fence.text).keys()]
-BLOCKS = [fence for fence in BLOCKS if not fence.text.startswith("# ")]
+BLOCKS = [
+    fence
+    for fence in fences()
+    if fence.language == "yaml" and not HEAD.match(fence.text) and {"jobs", "steps"} & (read(fence.text) or {}).keys()
+]
 
 
 def zizmor(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
