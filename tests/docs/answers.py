@@ -22,7 +22,7 @@ from submit.cli import app as submit
 from tests.components.recorded import recorded
 from tests.docs.kubectl import Call
 from tests.docs.markdown import ROOT
-from tests.docs.resources import unknown_kinds
+from tests.docs.resources import unknown_fields, unknown_kinds
 from tests.docs.shell import Answer
 from tests.docs.test_cloud_commands import aws_faults, oci_faults
 from tests.docs.test_commands import pulumi_faults, wrong_names
@@ -138,6 +138,7 @@ def _kubectl_faults(words: tuple[str, ...]) -> Iterator[str]:
     call = Call("", words)
     yield from wrong_names(call)
     yield from unknown_kinds(call)
+    yield from unknown_fields(call)
 
 
 def _cosign_faults(words: tuple[str, ...]) -> Iterator[str]:

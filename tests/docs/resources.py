@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
 
 from fleet.charts.gpu_operator import OPERATOR
 from fleet.charts.kueue import KUEUE
@@ -70,6 +77,53 @@ def unknown_kinds(call: Call) -> Iterator[str]:
         for kind in plain[1].partition("/")[0].split(","):
             if not any(kind in _kinds(inside) for inside in insides()):
                 yield f"kind {kind}"
+
+
+def unknown_fields(call: Call) -> Iterator[str]:
+    """Fields that the columns of a call name and the API's nodes and pods do not have."""
+    plain, output = [*_plain(call.words)], call.option("-o", "--output") or ""
+    if plain[:2] not in (["get", "nodes"], ["get", "pods"]) or not output.startswith("custom-columns="):
+        return
+    for column in re.split(r",(?=[A-Z]+:)", output.partition("=")[2]):
+        schema = _schema(plain[1].removesuffix("s"))
+        # A dot is part of a key after a backslash, and inside of brackets.
+        for key in re.findall(r"\.((?:\\.|\[[^]]*\]|[^.\[\\])+)", column.partition(":")[2]):
+            schema = _below(schema, key)
+            if schema is None:
+                yield f"field {key} in {column}"
+                break
+
+
+def _below(schema: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    """The schema of a key of an object, of a list's items if the key has brackets; None if the object has no such key."""
+    name, bracket, _ = key.partition("[")
+    found = _resolved(schema.get("properties", {}).get(name, schema.get("additionalProperties")))
+    if not isinstance(found, Mapping) or bool(bracket) is not ("items" in found):
+        return None
+    return _resolved(found["items"]) if bracket else found
+
+
+@cache
+def _schema(kind: str) -> Mapping[str, Any]:
+    return _file(f"{kind}-v1.json")
+
+
+@cache
+def _file(name: str) -> Mapping[str, Any]:
+    """A schema of Kubernetes 1.34, as kubernetes-validate brings it."""
+    folder = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema" / "v1.34.0-local"
+    found: Mapping[str, Any] = json.loads((folder / name).read_text())
+    return found
+
+
+def _resolved(schema: Any) -> Any:
+    """A schema, or the definition that it refers to."""
+    while isinstance(schema, Mapping) and "$ref" in schema:
+        path = schema["$ref"].partition("#/")[2]
+        schema = _file("_definitions.json")
+        for key in path.split("/"):
+            schema = schema[key]
+    return schema
 
 
 def _kinds(inside: Inside) -> frozenset[str]:

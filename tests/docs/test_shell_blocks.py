@@ -93,6 +93,8 @@ def test_few_blocks_are_exempt_and_only_because_they_need_a_machine_or_an_accoun
         ("kubectl -n runners-gpu-t4 get pods --lable app", "option --lable of get"),
         ("kubectl -n runners-gpu-t4 list pods", "command list pods"),
         ("kubectl get rabbits", "kind rabbits"),
+        ("kubectl get nodes -o custom-columns=A:.status.node.osImage", "field node in"),
+        ("kubectl get pods -A -o custom-columns='A:.spec.containers.name'", "field containers in"),
         ("NS=nobody; kubectl -n $NS get pods", "namespace nobody"),
         ("kubectl get nodes -l", "-l without its value"),
         ("pulumi stack output cluster -s staging --json", "output cluster"),
