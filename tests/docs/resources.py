@@ -88,10 +88,11 @@ def unknown_fields(call: Call) -> Iterator[str]:
         schema = _schema(plain[1].removesuffix("s"))
         # A dot is part of a key after a backslash, and inside of brackets.
         for key in re.findall(r"\.((?:\\.|\[[^]]*\]|[^.\[\\])+)", column.partition(":")[2]):
-            schema = _below(schema, key)
-            if schema is None:
+            below = _below(schema, key)
+            if below is None:
                 yield f"field {key} in {column}"
                 break
+            schema = below
 
 
 def _below(schema: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
