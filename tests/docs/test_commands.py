@@ -19,13 +19,11 @@ from ruamel.yaml import YAML
 from fleet.facts import versions
 from fleet.facts.offer import for_runners
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, POOL_LABEL, Toleration
-from fleet.loading.config import load
-from fleet.prove import placement, room
+from fleet.prove import placement
 from fleet.prove.namespace_limits import limit_range, resource_quota
 from fleet.providers import fleet as settings
 from fleet.settings.model import Cpu, Memory
 from policies.rules.gpu_limits_required import RULE
-from tests.builders import read_stack
 from tests.deployments.builders import ours
 from tests.docs.inside import READ_AT, Inside, insides, stack
 from tests.docs.kubectl import HEREDOC, Call, calls
@@ -62,12 +60,6 @@ def test_every_toml_block_parses():
 def test_the_operators_pages_have_commands():
     told = {fence.page.name for fence in fences() if fence.language in SHELLS}
     assert {"operate.md", "troubleshooting.md"} <= told
-
-
-@pytest.mark.parametrize("fence", SHELL)
-def test_a_shell_block_parses(fence):
-    done = subprocess.run(["/usr/bin/env", "bash", "-n"], input=fence.text, text=True, capture_output=True, check=False)
-    assert done.returncode == 0, f"{fence.place}: {done.stderr}"
 
 
 @pytest.mark.skipif(not SHELLCHECK.exists(), reason="shellcheck is not installed beside this Python")
@@ -160,29 +152,6 @@ def test_a_pod_runs_once(manifest):
     assert manifest.body["spec"]["restartPolicy"] == "Never", "a smoke test that restarts never ends"
 
 
-_BELOW = re.compile(r"# Pulumi\.(\w+)\.yaml, below clusters\.(\w+)")
-
-
-def stack_parts() -> list[Any]:
-    """YAML blocks that are part of a cluster's settings, with the stack and the cluster that their first line names."""
-    found = [(fence, YAML(typ="safe", pure=True).load(fence.text)) for fence in fences() if fence.language == "yaml"]
-    return [
-        pytest.param(part, *named.groups() if (named := _BELOW.match(fence.text)) else ("staging", CLUSTER), id=fence.place)
-        for fence, part in found
-        if isinstance(part, dict) and {"pools", "runners", "workloads"} & set(part)
-    ]
-
-
-@pytest.mark.parametrize(("part", "name", "cluster"), stack_parts())
-def test_a_part_of_a_stack_file_fits_into_its_stack(part, name, cluster):
-    config = read_stack(ROOT / f"Pulumi.{name}.yaml")
-    for key, entries in part.items():
-        config["clusters"][cluster].setdefault(key, {}).update(entries)
-    fleet = load(config)
-    placement.require(placement.place(fleet))
-    room.require(fleet)
-
-
 # -- names ---------------------------------------------------------------------------------------------------------------
 
 PROVIDER_LABELS = frozenset(("node.kubernetes.io/instance-type",))
@@ -244,11 +213,6 @@ def test_names_were_read_at_the_versions_that_are_pinned():
     pinned = {name: versions.CHARTS[name].version for name in READ_AT}
     assert pinned == READ_AT, "read names and labels of the new version's templates, then write the version here"
     assert versions.KUBERNETES[KUBERNETES].addons["eks-node-monitoring-agent"] == "v1.7.2-eksbuild.1"
-
-
-def test_kubectl_names_only_what_the_project_makes():
-    assert CALLS, "no page has a call of kubectl"
-    assert [f"{call.place}: {wrong}" for call in CALLS for wrong in wrong_names(call)] == []
 
 
 def test_the_pages_look_into_every_namespace_of_every_cluster():
@@ -327,13 +291,6 @@ def pulumi_faults(words: list[str]) -> Iterator[str]:
         yield words[words.index("--secret") + 1]
     if "-s" in words and not _there(str(Path(folder, f"Pulumi.{words[words.index('-s') + 1]}.yaml"))):
         yield f"stack {words[words.index('-s') + 1]}"
-
-
-def test_pulumi_commands_name_what_is_there():
-    told = [(fence, line) for fence in fences() for line in fence.text.splitlines() if line.strip().startswith("pulumi ")]
-    assert any("deployments" in line for _, line in told), "deploying is told"
-    assert NEW, "a page creates a stack"
-    assert [f"{fence.place}: {fault}" for fence, line in told for fault in pulumi_faults(line.split())] == []
 
 
 @pytest.mark.parametrize(
