@@ -37,7 +37,7 @@ BIN := .venv/bin
 CODE := fleet doctor components package policies offline deployments bootstrap submit bench images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help init plan render doctor check smoke docs pictures policy-pack image image-test image-push test test-alerts search lint lint-images format bench lock clean
+.PHONY: help init plan render doctor check smoke docs pictures policy-pack image image-test image-push test test-alerts search lint lint-images site format bench lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -96,13 +96,17 @@ test-alerts: .venv/dev ## Run the rules' promtool cases, and change every rule: 
 search: .venv/dev ## Run the property tests with examples that no run had before
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=search $(ARGS)
 
-lint: .venv/dev lint-images ## Format check, lint, types, YAML, shell, workflows, images
+lint: .venv/dev lint-images ## Format check, lint, types, YAML, shell, links of the pages, workflows, images
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict *.yaml package/*.yaml policies deployments bootstrap examples .github
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
+	$(BIN)/python .ci/pages.py
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
+
+site: .venv/dev ## Build the documentation site into build/site: [ARGS=URL of the repository]
+	$(BIN)/python .ci/pages.py $(ARGS)
 
 lint-images: .venv/dev ## Check the Dockerfiles and the shell scripts of images
 	$(BIN)/hadolint --config images/runner-gpu/.hadolint.yaml images/*/Dockerfile
