@@ -1,4 +1,4 @@
-"""What a destroyed stack left in its clouds: whatever has its tag, or the tags that Kubernetes gives to what it creates. Only reads.
+"""What a destroyed stack left in its clouds: what has its tag, or a tag by which Kubernetes marks what it creates.
 
 Not seen: what has none of these tags. Sources: API references of Resource Groups Tagging and of OCI Search;
 aws/amazon-vpc-cni-k8s (`cluster.k8s.amazonaws.com/name` on network interfaces); kubernetes/cloud-provider-aws

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -83,7 +83,7 @@ class Run:
 
     def run(self) -> bool:
         """Run the steps; whether all succeeded."""
-        with self._signals():
+        with self._signals(), suppress(StoppedError):
             if self._all(self.script.before, float("inf")):
                 # The budget may end before the steps' times, because this machine may be suspended between them.
                 allowed = self.budget / self.worst * 3600 if self.worst else float("inf")
@@ -92,9 +92,8 @@ class Run:
                     self._all(self.script.paid, deadline)
                 finally:
                     self._stoppable = False
-                    if not self.keep:
-                        for step in self.script.end:
-                            self._one(step, float("inf"))
+                    for step in () if self.keep else self.script.end:
+                        self._one(step, float("inf"))
         return self.ok
 
     def _all(self, steps: Sequence[Step], deadline: float) -> bool:

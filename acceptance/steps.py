@@ -75,7 +75,7 @@ class Steps:
         if judged and (self._shell.folder / config).is_file():
             judged += ["--policy-pack-config", config]
         file = ["--config-file", str(of)] if of else []
-        return ("pulumi", command, "--stack", self._stack, "--non-interactive", *judged, *file, *words)
+        return ("pulumi", *command.split(), "--stack", self._stack, "--non-interactive", *judged, *file, *words)
 
     def _plan(self) -> None:
         self._python("offline", "plan", "--", self._stack)
@@ -146,7 +146,7 @@ class Steps:
         copy = self._folder / self._file.name
         shutil.copyfile(self._file, copy)
         key = edited_tag(self._fleet)
-        self._shell.run(*self._pulumi("config", "set", "--path", f'{NAMESPACE}:tags["{key}"]', EDITED, of=copy))
+        self._shell.run(*self._pulumi("config set", "--path", f'{NAMESPACE}:tags["{key}"]', EDITED, of=copy))
         counts = json.loads(self._shell.read(*self._pulumi("preview", "--json", of=copy)))["changeSummary"]
         self._shell.say(f"the preview of the edit: {', '.join(f'{count} {word}' for word, count in counts.items())}")
         if others := counts.keys() - _UNCHANGED - {"update"}:
