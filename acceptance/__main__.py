@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,7 @@ from offline.day import day_of
 
 def main(
     stack: Stack,
-    budget_usd: Annotated[float, typer.Option("--budget-usd", help="The most USD that the run may cost.")],
+    budget_usd: Annotated[str, typer.Option("--budget-usd", help="The most USD that the run may cost.")],
     repository: Annotated[
         str, typer.Option("--repository", help="Also run test-gpu.yml of this repository, ORG/REPO, on the stack's runners.")
     ] = "",
@@ -50,10 +51,11 @@ def main(
         shell, scan = Shell(ROOT), Scan(config.project, stack, fleet)
         with tempfile.TemporaryDirectory() as folder:
             script = Steps(stack, config.path, fleet, shell, Path(folder), scan, repository).script()
-            shell.say(bounded(script, worst, budget_usd))
+            budget = amount(budget_usd)
+            shell.say(bounded(script, worst, budget))
             if not yes:
                 _ask(stack)
-            run = Run(shell, script, worst.usd, budget_usd, keep)
+            run = Run(shell, script, worst.usd, budget, keep)
             run.run()
         path = record_file or ROOT / record.path_of(day, fleet)
         record.write(path, record.document(run, fleet, day, os.environ))
@@ -80,10 +82,16 @@ def require_possible(fleet: Fleet, repository: str) -> None:
         raise InputError("--repository: the stack has no GPU pool for smoke tests, so a job of GitHub is needed; give ORG/REPO")
 
 
+def amount(text: str) -> float:
+    """USD. Raises InputError for what is no amount above 0."""
+    with suppress(ValueError):
+        if 0 < (found := float(text)) < math.inf:
+            return found
+    raise InputError(f"--budget-usd: must be a number of USD above 0; got {quoted(text)}; give BUDGET_USD=25")
+
+
 def bounded(script: Script, worst: Money, budget: float) -> str:
     """A line that says what the run costs at most. Raises InputError if that is unknown or more than the budget in USD."""
-    if not 0 < budget < math.inf:
-        raise InputError(f"--budget-usd: must be a number of USD above 0; got {quoted(budget)}; write 25")
     if worst.unknown:
         raise InputError(f"--budget-usd: the plan does not know the price of {worst.unknown} items, so no budget is safe")
     hours, most = script.seconds / 3600, script.bound(worst.usd)

@@ -63,7 +63,9 @@ class Left:
 class Scan:
     """Lists what the stack has in its clouds. `session` is a boto3 session; `search` gives OCI's search client of a region."""
 
-    def __init__(self, project: str, stack: str, fleet: Fleet, session: Any = None, search: Callable[[str], Any] | None = None):
+    def __init__(
+        self, project: str, stack: str, fleet: Fleet, session: Any = None, search: Callable[[str], Any] | None = None
+    ) -> None:
         self._stack = stack
         self._session = session
         self._search = search or _search

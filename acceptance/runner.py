@@ -73,9 +73,9 @@ class Run:
 
     @property
     def all_results(self) -> list[Result]:
-        """`results`, and those steps that did not run."""
-        ran = {result.step.name for result in self.results}
-        return [*self.results, *(Result(step, NOT_RUN) for step in self._steps if step.name not in ran)]
+        """One for each step, in order, also for those that did not run."""
+        ran = {result.step.name: result for result in self.results}
+        return [ran.get(step.name, Result(step, NOT_RUN)) for step in self._steps]
 
     @property
     def _steps(self) -> list[Step]:

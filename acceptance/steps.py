@@ -49,7 +49,7 @@ class Steps:
                 Step("preview", "the engine and the policies accept the stack", 900, self._preview),
             ),
             paid=(
-                Step("up", "the clouds create the fleet", 3600, self._up),
+                Step("up", "the clouds create the fleet", 5400, self._up),
                 Step("again", "a second run changes nothing", 900, self._again),
                 *job,
                 Step("edit", "another value of a tag updates, and replaces nothing", 1800, self._edit),
