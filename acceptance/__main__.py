@@ -16,7 +16,7 @@ from acceptance import record
 from acceptance.leftovers import Scan
 from acceptance.runner import Run, Script
 from acceptance.shell import Shell
-from acceptance.steps import Steps
+from acceptance.steps import Steps, tested
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.pricing import Money, total
 from fleet.loading.config import fleet_of
@@ -78,8 +78,10 @@ def require_possible(fleet: Fleet, repository: str) -> None:
         raise InputError(f"--repository: must be ORG/REPO; got {quoted(repository)}")
     if repository and not any(fleet.runner_sets()):
         raise InputError("--repository: the stack has no runner set; leave the option out")
-    if not repository and not any(cluster.pools for _, cluster in fleet.clusters_by_name()):
-        raise InputError("--repository: the stack has no GPU pool for smoke tests, so a job of GitHub is needed; give ORG/REPO")
+    if not repository and not tested(fleet):
+        raise InputError(
+            "--repository: no GPU pool of the stack can run a smoke test, so a job of GitHub is needed; give ORG/REPO"
+        )
 
 
 def amount(text: str) -> float:

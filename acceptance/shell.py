@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +53,8 @@ class Shell:
 
     def say(self, line: str) -> None:
         """Print a line."""
-        print(line, flush=True)  # noqa: T201 - the program's own output
+        with suppress(OSError):  # the terminal may be gone, and what was created must still be destroyed
+            print(line, flush=True)  # noqa: T201 - the program's own output
 
     def run(self, *words: str) -> None:
         """Run a command; its output goes to the terminal. Raises StepError if it fails or takes too long."""

@@ -13,6 +13,7 @@ from acceptance.runner import Script
 from acceptance.shell import Shell, Step, StepError
 from fleet.facts.yaml_text import helm_values
 from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.render.workloads.smoke import smoke_tests
 
 WORKFLOW = "test-gpu.yml"
 EDITED = "acceptance"
@@ -38,7 +39,7 @@ class Steps:
 
     def script(self) -> Script:
         """All steps in order, with the most seconds for each."""
-        job = [Step("job", "pods of each GPU pool get GPUs that work", 3600, self._smoke)] if self._tested else []
+        job = [Step("job", "pods of each GPU pool get GPUs that work", 3600, self._smoke)] if tested(self._fleet) else []
         if self._repository:
             job.append(Step("github-job", "GitHub runs a GPU job on a runner of the stack", 3600, self._dispatch))
         return Script(
@@ -59,11 +60,6 @@ class Steps:
                 Step("leftovers", "nothing of it is left", 900, self._leftovers),
             ),
         )
-
-    @property
-    def _tested(self) -> list[str]:
-        """The clusters with GPU pools, which smoke tests use."""
-        return [name for name, each in self._fleet.clusters_by_name() if each.pools]
 
     def _python(self, *words: str) -> None:
         self._shell.run(sys.executable, "-m", *words)
@@ -114,7 +110,7 @@ class Steps:
             "--non-interactive",
         )
         written = json.loads(self._shell.read(*output))
-        for name in self._tested:
+        for name in tested(self._fleet):
             if text := written.get(name):
                 path = self._folder / f"{name}.kubeconfig"
                 path.write_text(text)
@@ -192,8 +188,11 @@ class Steps:
             self._shell.say(f"  {each}")
 
 
+def tested(fleet: Fleet) -> list[str]:
+    """The clusters in which a smoke test can run."""
+    return [name for name, each in fleet.clusters_by_name() if any(test.job is not None for test in smoke_tests(each))]
+
+
 def edited_tag(fleet: Fleet) -> str:
-    """The tag that the edit changes: ttl, or else the first. Raises KeyError if there is none."""
-    if not fleet.tags:
-        raise KeyError("tags")
+    """The tag that the edit changes: ttl, or else the first."""
     return "ttl" if "ttl" in fleet.tags else next(iter(fleet.tags))

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from acceptance.leftovers import _AWS, Left, Scan
+from acceptance.leftovers import DELETE, Left, Scan
 from fleet.providers.fleet import Fleet
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import shipped
@@ -54,14 +54,14 @@ def test_an_account_without_the_stack_has_nothing_left(cloud: Any, scan: Scan) -
 def test_a_volume_of_a_claim_is_found_with_its_command(cloud: Any, scan: Scan) -> None:
     called = volume(cloud("ec2"), *TAGS)
     (left,) = scan()
-    assert left.delete == f"aws ec2 delete-volume --region us-west-2 --volume-id {called}"
+    assert left.delete == f"aws ec2 delete-volume --volume-id {called} --region us-west-2"
     assert called in left.what
 
 
 def test_what_kubernetes_marks_is_found_once(cloud: Any, scan: Scan) -> None:
     called = volume(cloud("ec2"), *TAGS, {"Key": f"kubernetes.io/cluster/{CLUSTER}", "Value": "owned"})
     other = volume(cloud("ec2"), {"Key": f"kubernetes.io/cluster/{CLUSTER}", "Value": "owned"})
-    assert sorted(each.delete.split()[-1] for each in scan()) == sorted([called, other])
+    assert sorted(each.delete.split()[4] for each in scan()) == sorted([called, other])
 
 
 def test_a_terminated_instance_is_gone(cloud: Any, scan: Scan) -> None:
@@ -71,7 +71,7 @@ def test_a_terminated_instance_is_gone(cloud: Any, scan: Scan) -> None:
     made = ec2.run_instances(ImageId=image, MinCount=2, MaxCount=2, TagSpecifications=spec)["Instances"]
     kept, gone = (each["InstanceId"] for each in made)
     ec2.terminate_instances(InstanceIds=[gone])
-    assert [each.delete for each in scan()] == [f"aws ec2 terminate-instances --region us-west-2 --instance-ids {kept}"]
+    assert [each.delete for each in scan()] == [f"aws ec2 terminate-instances --instance-ids {kept} --region us-west-2"]
 
 
 def test_log_groups_of_the_control_plane_are_found_and_deleted(cloud: Any, scan: Scan) -> None:
@@ -79,7 +79,7 @@ def test_log_groups_of_the_control_plane_are_found_and_deleted(cloud: Any, scan:
     for name in (f"/aws/eks/{CLUSTER}/cluster", "/aws/eks/gpu-ci-staging-usw2x/cluster"):
         logs.create_log_group(logGroupName=name)
     assert [each.delete for each in scan()] == [
-        f"aws logs delete-log-group --region us-west-2 --log-group-name /aws/eks/{CLUSTER}/cluster"
+        f"aws logs delete-log-group --log-group-name /aws/eks/{CLUSTER}/cluster --region us-west-2"
     ]
     scan.delete_log_groups()
     assert scan() == []
@@ -87,7 +87,7 @@ def test_log_groups_of_the_control_plane_are_found_and_deleted(cloud: Any, scan:
 
 
 def test_every_command_is_one_of_aws() -> None:
-    lines = [each.format(region="us-west-2", id="x", arn="arn:x") for each in _AWS.values()]
+    lines = [each.format(id="x", arn="arn:x") for each in DELETE.values() if each.startswith("aws ")]
     assert [fault for line in lines for fault in aws_faults(tuple(shlex.split(line)[1:]))] == []
 
 
@@ -114,7 +114,7 @@ def test_oracles_search_is_asked_by_tag_and_what_is_terminated_is_gone(prod: Fle
         assert {method for method, _ in server.asked} == {"POST"}
         assert {path.partition("?")[0] for _, path in server.asked} == {"/20180409/resources"}
     assert [each.delete for each in found if "us-sanjose-1" in each.what] == [
-        "oci compute instance terminate --region us-sanjose-1 --instance-id ocid1.instance.a",
+        "oci compute instance terminate --instance-id ocid1.instance.a --region us-sanjose-1",
         "no command is known here; look for it in the cloud's console",
     ]
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -30,6 +33,7 @@ from tests.day import AS_OF
 from tests.doctor.test_github import KEY
 from tests.engine import staging
 from tests.engine.conftest import _missing
+from tests.engine.provider import Asked
 from tests.engine.staging import STACK, Site
 from tests.submit.server import TOKEN, ApiServer
 from tests.submit.test_smoke import Worker
@@ -145,6 +149,32 @@ def test_the_whole_run_is_accepted_and_leaves_nothing(rehearsal: Rehearsal, site
     held = record.document(rehearsal.run, fleet_of(load(STACK, site.cli.folder)), date(2026, 11, 23), site.cli.environment)
     assert (held["ok"], held["cloud"], held["versions"]["pulumi CLI"] != "") == (True, False, True)
     assert KEY.splitlines()[1] not in json.dumps(held) + "".join(rehearsal.shell.lines)
+
+
+def test_ctrl_c_during_the_update_destroys_on_the_engine(rehearsal: Rehearsal, site: Site) -> None:
+    """The CLI is interrupted as by hand, after the engine has created something."""
+
+    def interrupt() -> None:
+        before = len(created())
+        while len(created()) < before + 20:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def created() -> list[Asked]:
+        return [
+            call for each in site.serving.values() for call in tuple(each.asked) if call.method == "Create" and not call.preview
+        ]
+
+    watcher = threading.Thread(target=interrupt, daemon=True)
+    watcher.start()
+    rehearsal.run.run()
+    watcher.join(10)
+    found = statuses(rehearsal.run)
+    assert found == dict.fromkeys(found, OK) | {"up": "failed", "again": NOT_RUN, "job": NOT_RUN, "edit": NOT_RUN}
+    assert [each.why for each in rehearsal.run.results if each.why] == ["interrupted by SIGINT"]
+    export = json.loads(site.cli.ok("stack", "export", "--stack", STACK).out)
+    assert not export["deployment"].get("resources")
+    assert not export["deployment"].get("pending_operations")
 
 
 def test_a_failure_in_the_middle_destroys_on_the_engine(rehearsal: Rehearsal, site: Site, tmp_path: Path) -> None:
