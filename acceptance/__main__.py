@@ -57,7 +57,7 @@ def main(
                 _ask(stack)
             run = Run(shell, script, worst.usd, budget, keep)
             run.run()
-        path = record_file or ROOT / record.path_of(day, fleet)
+        path = record_file or ROOT / record.path_of(day, fleet, run.ok)
         record.write(path, record.document(run, fleet, day, os.environ))
         summary(run, path, stack)
         raise typer.Exit(0 if run.ok else 1)

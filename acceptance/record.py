@@ -22,9 +22,9 @@ _IDENTIFIERS = re.compile(r"\b[0-9]{12}\b|\bocid1\.[\w.-]+")
 _PACKAGES = {"eks": ("pulumi-aws", "pulumi-eks"), "oke": ("pulumi-oci",)}
 
 
-def path_of(day: date, fleet: Fleet) -> Path:
-    """The usual file: the day and the fleet's providers."""
-    return FOLDER / f"{day.isoformat()}-{'-'.join(_providers(fleet))}.json"
+def path_of(day: date, fleet: Fleet, accepted: bool) -> Path:
+    """The usual file: the day, the fleet's providers, and whether the run failed."""
+    return FOLDER / f"{'-'.join((day.isoformat(), *_providers(fleet)))}{'' if accepted else '-failed'}.json"
 
 
 def document(run: Run, fleet: Fleet, day: date, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -38,15 +38,7 @@ def document(run: Run, fleet: Fleet, day: date, environment: Mapping[str, str]) 
         "cloud": "PULUMI_DEBUG_PROVIDERS" not in environment,
         "ok": run.ok,
         "providers": providers,
-        "clusters": [
-            {
-                "provider": each.provider,
-                "region": getattr(each, "region", ""),
-                "exists": hasattr(each, "existing"),
-                "pools": len(each.pools),
-            }
-            for _, each in fleet.clusters_by_name()
-        ],
+        "regions": sorted({getattr(each, "region", "") for _, each in fleet.clusters_by_name()}),
         "versions": {
             "python": platform.python_version(),
             "pulumi CLI": _said(run.shell, "pulumi", "version").removeprefix("v"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +24,22 @@ _POLL = 30
 """Seconds between two looks."""
 
 
+@dataclass
 class Steps:
     """The steps for one stack. `folder` is private and temporary: it gets kubeconfigs and the edited stack file."""
 
-    def __init__(
-        self, stack: str, file: Path, fleet: Fleet, shell: Shell, folder: Path, scan: Scan, repository: str = ""
-    ) -> None:
-        self._stack = stack
-        self._file = file
-        self._fleet = fleet
-        self._shell = shell
-        self._folder = folder
-        self._scan = scan
-        self._repository = repository
+    stack: str
+    file: Path
+    fleet: Fleet
+    shell: Shell
+    folder: Path
+    scan: Scan
+    repository: str = ""
 
     def script(self) -> Script:
         """All steps in order, with the most seconds for each."""
-        job = [Step("job", "pods of each GPU pool get GPUs that work", 3600, self._smoke)] if tested(self._fleet) else []
-        if self._repository:
+        job = [Step("job", "pods of each GPU pool get GPUs that work", 3600, self._smoke)] if tested(self.fleet) else []
+        if self.repository:
             job.append(Step("github-job", "GitHub runs a GPU job on a runner of the stack", 3600, self._dispatch))
         return Script(
             before=(
@@ -62,40 +61,40 @@ class Steps:
         )
 
     def _python(self, *words: str) -> None:
-        self._shell.run(sys.executable, "-m", *words)
+        self.shell.run(sys.executable, "-m", *words)
 
     def _pulumi(self, command: str, *words: str, of: Path | None = None) -> tuple[str, ...]:
         """A command of the CLI on the stack, by the stack file or by another one. What registers resources has the policies."""
         judged = ["--policy-pack", "policies"] if command in ("preview", "up") else []
-        config = f"policies/config/{self._stack}.json"
-        if judged and (self._shell.folder / config).is_file():
+        config = f"policies/config/{self.stack}.json"
+        if judged and (self.shell.folder / config).is_file():
             judged += ["--policy-pack-config", config]
         file = ["--config-file", str(of)] if of else []
-        return ("pulumi", *command.split(), "--stack", self._stack, "--non-interactive", *judged, *file, *words)
+        return ("pulumi", *command.split(), "--stack", self.stack, "--non-interactive", *judged, *file, *words)
 
     def _plan(self) -> None:
-        self._python("offline", "plan", "--", self._stack)
+        self._python("offline", "plan", "--", self.stack)
 
     def _doctor(self) -> None:
-        self._python("offline", "doctor", "--", self._stack)
+        self._python("offline", "doctor", "--", self.stack)
 
     def _empty(self) -> None:
         if count := self._in_state():
             raise StepError(
-                f"the stack {self._stack} has {count} resources already, and the last step destroys all; give a stack of its own"
+                f"the stack {self.stack} has {count} resources already, and the last step destroys all; give a stack of its own"
             )
-        if found := self._scan():
+        if found := self.scan():
             self._list(found)
-            raise StepError(f"{len(found)} resources of an earlier stack {self._stack} exist; delete them by the commands above")
+            raise StepError(f"{len(found)} resources of an earlier stack {self.stack} exist; delete them by the commands above")
 
     def _preview(self) -> None:
-        self._shell.run(*self._pulumi("preview"))
+        self.shell.run(*self._pulumi("preview"))
 
     def _up(self) -> None:
-        self._shell.run(*self._pulumi("up", "--yes"))
+        self.shell.run(*self._pulumi("up", "--yes"))
 
     def _again(self) -> None:
-        self._shell.run(*self._pulumi("preview", "--expect-no-changes", "--diff"))
+        self.shell.run(*self._pulumi("preview", "--expect-no-changes", "--diff"))
 
     def _smoke(self) -> None:
         output = (
@@ -106,86 +105,86 @@ class Steps:
             "--show-secrets",
             "--json",
             "--stack",
-            self._stack,
+            self.stack,
             "--non-interactive",
         )
-        written = json.loads(self._shell.read(*output))
-        for name in tested(self._fleet):
+        written = json.loads(self.shell.read(*output))
+        for name in tested(self.fleet):
             if text := written.get(name):
-                path = self._folder / f"{name}.kubeconfig"
+                path = self.folder / f"{name}.kubeconfig"
                 path.write_text(text)
                 access = ["--kubeconfig", str(path), "--context", helm_values(text)["current-context"]]
             else:
-                existing: Any = getattr(self._fleet.clusters[name], "existing", None)
+                existing: Any = getattr(self.fleet.clusters[name], "existing", None)
                 access = ["--context", existing.context]
                 if existing.kubeconfig:
                     access += ["--kubeconfig", str(existing.kubeconfig)]
-            self._python("submit", "smoke", "--cluster", name, *access, "--", self._stack)
+            self._python("submit", "smoke", "--cluster", name, *access, "--", self.stack)
 
     def _dispatch(self) -> None:
         """Start the workflow on the first runner set, and wait for the run that is newer than any before."""
-        _, name, runner = next(self._fleet.runner_sets())
-        where = json.dumps({"labels": name, "group": self._fleet.group_of(runner)})
+        _, name, runner = next(self.fleet.runner_sets())
+        where = json.dumps({"labels": name, "group": self.fleet.group_of(runner)})
         last = self._newest()
-        self._shell.run("gh", "workflow", "run", WORKFLOW, "--repo", self._repository, "-f", f"runs-on={where}")
+        self.shell.run("gh", "workflow", "run", WORKFLOW, "--repo", self.repository, "-f", f"runs-on={where}")
         while (newest := self._newest()) == last:
             self._wait("GitHub shows no run of the workflow")
-        self._shell.run("gh", "run", "watch", str(newest), "--repo", self._repository, "--exit-status", "--interval", str(_POLL))
+        self.shell.run("gh", "run", "watch", str(newest), "--repo", self.repository, "--exit-status", "--interval", str(_POLL))
 
     def _newest(self) -> int:
         options = ("--workflow", WORKFLOW, "--event", "workflow_dispatch", "--limit", "1", "--json", "databaseId")
-        found = json.loads(self._shell.read("gh", "run", "list", "--repo", self._repository, *options))
+        found = json.loads(self.shell.read("gh", "run", "list", "--repo", self.repository, *options))
         return max((int(each["databaseId"]) for each in found), default=0)
 
     def _edit(self) -> None:
         """Change a tag in a copy of the stack file. A new tag would create the tags of Auto Scaling groups."""
-        copy = self._folder / self._file.name
-        shutil.copyfile(self._file, copy)
-        key = edited_tag(self._fleet)
-        self._shell.run(*self._pulumi("config set", "--path", f'{NAMESPACE}:tags["{key}"]', EDITED, of=copy))
-        counts = json.loads(self._shell.read(*self._pulumi("preview", "--json", of=copy)))["changeSummary"]
-        self._shell.say(f"the preview of the edit: {', '.join(f'{count} {word}' for word, count in counts.items())}")
+        copy = self.folder / self.file.name
+        shutil.copyfile(self.file, copy)
+        key = edited_tag(self.fleet)
+        self.shell.run(*self._pulumi("config set", "--path", f'{NAMESPACE}:tags["{key}"]', EDITED, of=copy))
+        counts = json.loads(self.shell.read(*self._pulumi("preview", "--json", of=copy)))["changeSummary"]
+        self.shell.say(f"the preview of the edit: {', '.join(f'{count} {word}' for word, count in counts.items())}")
         if others := counts.keys() - _UNCHANGED - {"update"}:
             raise StepError(f"the edit of tag {key} would {', '.join(sorted(others))} resources; it may only update")
-        self._shell.run(*self._pulumi("up", "--yes", of=copy))
+        self.shell.run(*self._pulumi("up", "--yes", of=copy))
 
     def _destroy(self) -> None:
         destroy = self._pulumi("destroy", "--yes")
         try:
-            self._shell.run(*destroy)
+            self.shell.run(*destroy)
         except StepError as error:
             # An update that was killed has left its lock. A cloud may refuse to delete what another resource still uses.
-            self._shell.say(f"{error}; once more")
+            self.shell.say(f"{error}; once more")
             self._unlock()
-            self._shell.run(*destroy)
-        self._scan.delete_log_groups()
+            self.shell.run(*destroy)
+        self.scan.delete_log_groups()
 
     def _unlock(self) -> None:
         try:
-            self._shell.run("pulumi", "cancel", "--yes", "--stack", self._stack, "--non-interactive")
+            self.shell.run("pulumi", "cancel", "--yes", "--stack", self.stack, "--non-interactive")
         except StepError as error:
-            self._shell.say(f"{error}; there may be no lock")
+            self.shell.say(f"{error}; there may be no lock")
 
     def _leftovers(self) -> None:
         """Clouds list for some minutes what they have deleted."""
         if count := self._in_state():
-            raise StepError(f"the state has {count} resources; run pulumi destroy --stack {self._stack}")
-        while found := self._scan():
+            raise StepError(f"the state has {count} resources; run pulumi destroy --stack {self.stack}")
+        while found := self.scan():
             self._list(found)
             self._wait(f"{len(found)} resources are left; delete them by the commands above")
 
     def _in_state(self) -> int:
-        export = self._shell.read("pulumi", "stack", "export", "--stack", self._stack, "--non-interactive")
+        export = self.shell.read("pulumi", "stack", "export", "--stack", self.stack, "--non-interactive")
         return len((json.loads(export)["deployment"] or {}).get("resources") or ())
 
     def _wait(self, why: str) -> None:
-        if self._shell.now() + _POLL > self._shell.until:
+        if self.shell.now() + _POLL > self.shell.until:
             raise StepError(why)
-        self._shell.pause(_POLL)
+        self.shell.pause(_POLL)
 
     def _list(self, found: list[Any]) -> None:
         for each in found:
-            self._shell.say(f"  {each}")
+            self.shell.say(f"  {each}")
 
 
 def tested(fleet: Fleet) -> list[str]:

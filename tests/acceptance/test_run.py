@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import acceptance.__main__ as command
 from acceptance import record
 from acceptance.leftovers import Left
-from acceptance.runner import GRACE, NOT_RUN, OK, Run, Script
-from acceptance.shell import Shell, Step, StepError
+from acceptance.runner import NOT_RUN, OK, Run, Script
+from acceptance.shell import GRACE, Shell, Step, StepError
 from acceptance.steps import Steps
 from fleet.facts.errors import InputError
 from fleet.facts.pricing import Money
@@ -318,12 +318,33 @@ def test_wrong_input_has_one_line_and_status_2_and_starts_nothing(
         raise AssertionError("a run was started")
 
     monkeypatch.setattr(Run, "run", never)
-    app = typer.Typer()
-    app.command()(command.main)
-    done = CliRunner().invoke(app, list(words))
+    done = invoke(*words)
     assert done.exit_code == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def invoke(*words: str) -> Any:
+    app = typer.Typer()
+    app.command()(command.main)
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.mark.parametrize(("failing", "status"), [("", 0), ("up --stack", 1)])
+def test_the_command_runs_all_and_writes_the_record(
+    shell: Fake, scan: Scan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: str, status: int
+) -> None:
+    if failing:
+        shell.answers = {failing: StepError("it failed"), **shell.answers}
+    monkeypatch.setattr(command, "Shell", lambda _: shell)
+    monkeypatch.setattr(command, "Scan", lambda *_: scan)
+    file = tmp_path / "new" / "record.json"
+    done = invoke("staging", "--budget-usd", "50", "--yes", "--record", str(file))
+    assert done.exit_code == status
+    assert json.loads(file.read_text())["ok"] is (status == 0)
+    assert shell.told("This costs at most ≤9.776 USD in the worst hour x 5.00 hours")
+    assert shell.lines[-1] == f"{'FAILED' if status else 'ACCEPTED'}: the record is {file}"
+    assert "destroy" in kinds(shell)
 
 
 def test_a_stack_without_tags_is_refused(tmp_path: Path) -> None:
@@ -356,7 +377,8 @@ def test_a_rehearsal_says_that_it_is_none_of_a_cloud(made: Any) -> None:
     fleet = fleet_of(load("staging", ROOT))
     held = record.document(made(), fleet, date(2026, 11, 23), {"PULUMI_DEBUG_PROVIDERS": "aws:1"})
     assert held["cloud"] is False
-    assert record.path_of(date(2026, 11, 23), fleet) == Path("docs/acceptance/2026-11-23-eks.json")
+    assert record.path_of(date(2026, 11, 23), fleet, True) == Path("docs/acceptance/2026-11-23-eks.json")
+    assert record.path_of(date(2026, 11, 23), fleet, False).name == "2026-11-23-eks-failed.json"
 
 
 # -- real processes ------------------------------------------------------------------------------------------------------
