@@ -268,6 +268,15 @@ def test_the_job_of_github_runs_on_the_first_set_and_the_newest_run_is_watched(m
     assert said[-1] == "gh run watch 7 --repo acme/repo --exit-status --interval 30"
 
 
+def test_the_page_has_each_step_with_what_it_proves_and_its_time(made: Any) -> None:
+    script = made("acme/repo").script
+    rows = re.findall(
+        r"^\| `([\w-]+)` \| .* \| (.*) \| (\d+) min \|$", (ROOT / "docs" / "acceptance.md").read_text(), re.MULTILINE
+    )
+    steps = [*script.before, *script.paid, *script.end]
+    assert rows == [(each.name, each.proves, str(each.seconds // 60)) for each in steps]
+
+
 # -- the budget ----------------------------------------------------------------------------------------------------------
 
 
