@@ -21,6 +21,8 @@ CONTEXT :=
 override CONTEXT := $(value CONTEXT)
 CHECK :=
 override CHECK := $(value CHECK)
+BUDGET_USD :=
+override BUDGET_USD := $(value BUDGET_USD)
 DIR :=
 override DIR := $(value DIR)
 CUDA := 12.1
@@ -30,14 +32,14 @@ override UBUNTU := $(value UBUNTU)
 FLAVOUR := devel
 override FLAVOUR := $(value FLAVOUR)
 ARGS :=
-export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK DIR CUDA UBUNTU FLAVOUR
+export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK BUDGET_USD DIR CUDA UBUNTU FLAVOUR
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet doctor components package policies offline deployments bootstrap submit bench images examples tests .ci .github/scripts .github/actions __main__.py
+CODE := fleet doctor acceptance components package policies offline deployments bootstrap submit bench images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help init plan render doctor check smoke docs pictures policy-pack image image-test image-push test test-alerts search lint lint-images site format bench lock clean
+.PHONY: help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-alerts search lint lint-images site format bench lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -59,6 +61,9 @@ check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [S
 
 smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name]
 	@$(BIN)/python -m submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $(ARGS) -- "$$STACK"
+
+acceptance: .venv/doctor ## Build a stack in your account, run a GPU job, edit, destroy, look for leftovers: STACK= BUDGET_USD= [ARGS=--yes]
+	@$(BIN)/python -m acceptance --budget-usd "$$BUDGET_USD" $(ARGS) -- "$$STACK"
 
 docs: .venv/run ## Write policies/config/*.json, package/schema.json, schema/stack.schema.json and the generated pages of docs/
 	@$(BIN)/python -m offline policy-config > /dev/null

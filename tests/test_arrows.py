@@ -22,6 +22,7 @@ from tests.builders import ROOT
 OURS = (
     "fleet",
     "doctor",
+    "acceptance",
     "components",
     "package",
     "policies",
@@ -148,6 +149,12 @@ def test_bootstrap_imports_fleet_alone():
     assert astray("bootstrap", "fleet") == []
 
 
+def test_acceptance_imports_fleet_and_the_shared_options_of_offline():
+    """It runs every other program as a command."""
+    assert astray("acceptance", "fleet", "offline.app", "offline.day") == []
+    assert [f"{module} imports {name}" for module in below("acceptance") for name in imported(module) if of_sdk(name)] == []
+
+
 def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
     assert astray("submit", "fleet") == []
     assert [f"{module} imports {name}" for module in below("submit") for name in imported(module) if of_sdk(name)] == []
@@ -192,7 +199,19 @@ def test_a_cycle_is_found():
 
 
 def test_one_module_uses_a_yaml_library():
-    folders = ("fleet", "doctor", "components", "package", "policies", "offline", "submit", "deployments", "bootstrap", "bench", "images")
+    folders = (
+        "fleet",
+        "doctor",
+        "acceptance",
+        "components",
+        "package",
+        "policies",
+        "offline",
+        "submit",
+        "deployments",
+        "bootstrap", "bench",
+        "images",
+    )
     users = {
         module
         for folder in folders
@@ -217,7 +236,7 @@ def test_only_init_reads_a_cluster_from_offline():
 
 
 def test_nothing_that_ships_imports_tests_or_bench():
-    for folder in ("fleet", "components", "package", "policies", "offline", "deployments", "bootstrap", "submit", "images"):
+    for folder in ("fleet", "acceptance", "components", "package", "policies", "offline", "deployments", "bootstrap", "submit", "images"):
         found = {name.split(".")[0] for module in below(folder) for name in imported(module)}
         assert not found & {"tests", "bench"}, folder
 
@@ -321,6 +340,7 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
         ("deployments", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("submit", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("policies.rules", ("fleet.facts",), ["components.build", "fleet.providers.fleet", "offline.plan"]),
+        ("acceptance", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("doctor", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("offline", ("fleet", "doctor", "policies.rules"), ["components.build"]),
     ],

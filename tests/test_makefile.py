@@ -27,7 +27,22 @@ NASTY = [
     "$(shell touch pwned)",
     "a\\b",
 ]
-OURS = ("STACK", "OUT", "FILE", "BASE", "CLUSTER", "POOL", "CONTEXT", "CHECK", "DIR", "CUDA", "UBUNTU", "FLAVOUR", "ARGS")
+OURS = (
+    "STACK",
+    "OUT",
+    "FILE",
+    "BASE",
+    "CLUSTER",
+    "POOL",
+    "CONTEXT",
+    "CHECK",
+    "BUDGET_USD",
+    "DIR",
+    "CUDA",
+    "UBUNTU",
+    "FLAVOUR",
+    "ARGS",
+)
 MADE = ("made", "run", "dev", "doctor")
 MAKES_OWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", *OURS)
 
@@ -116,10 +131,13 @@ def test_the_defaults(make):
     assert make("check") == ["-m", "offline", "check", "--stack", "staging", "--", ""], "it says what is missing"
     assert make("smoke") == ["-m", "submit", "smoke", "--", "staging"]
     assert make("doctor", "ARGS=--json") == ["-m", "offline", "doctor", "--json", "--", "staging"]
+    assert make("acceptance") == ["-m", "acceptance", "--budget-usd", "", "--", "staging"], "it says what is missing"
     assert make("render", "STACK=prod") == ["-m", "offline", "render", "--out", "build/prod", "--", "prod"]
 
 
-@pytest.mark.parametrize("target", ["plan", "render", "doctor", "check", "smoke", "image", "image-push", "test", "bench"])
+@pytest.mark.parametrize(
+    "target", ["plan", "render", "doctor", "check", "smoke", "acceptance", "image", "image-push", "test", "bench"]
+)
 def test_the_environment_sets_none_of_them(make, target):
     elsewhere = dict.fromkeys(OURS, "/elsewhere")
     words = make(target, "-o", "lint", **elsewhere)
@@ -135,6 +153,8 @@ def test_a_value_is_one_word_and_is_not_run(make, value):
     assert make("plan", f"STACK={value}", f"FILE={value}") == ["-m", "offline", "plan", "--file", value, "--", value]
     assert make("plan", f"STACK={value}", f"BASE={value}") == ["-m", "offline", "plan", "--base", value, "--", value]
     assert make("render", f"STACK={value}")[4] == f"build/{value}"
+    words = make("acceptance", f"STACK={value}", f"BUDGET_USD={value}")
+    assert words == ["-m", "acceptance", "--budget-usd", value, "--", value]
     assert make("check", f"STACK={value}", f"DIR={value}") == ["-m", "offline", "check", "--stack", value, "--", value]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -42,10 +43,14 @@ def features() -> list[Feature]:
 
 
 def level_of(evidence: str) -> str:
-    """The level of a test `tests/path.py::test_name`, or of a record. Raises ValueError if there is no such test or record."""
+    """The level of a test `tests/path.py::test_name`, or of a record. Raises ValueError for anything else and for a failed run."""
     path, _, name = evidence.partition("::")
     if path.startswith(RECORDS) and path.endswith(".json") and (ROOT / path).is_file():
-        return "cloud"
+        record = json.loads((ROOT / path).read_text())
+        if not record["ok"]:
+            raise ValueError(f"{evidence} is the record of a run that failed")
+        # A rehearsal has simulated clouds.
+        return "cloud" if record["cloud"] else "engine"
     marked = _tests(ROOT / path) if path.startswith("tests/") and (ROOT / path).is_file() else {}
     if name not in marked:
         raise ValueError(f"{evidence} is neither a test nor a record")

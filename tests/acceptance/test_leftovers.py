@@ -1,0 +1,139 @@
+"""The scan against moto and a fake of OCI's search. Commands are checked against AWS' models."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from acceptance.leftovers import DELETE, Left, Scan
+from fleet.providers.fleet import Fleet
+from tests.docs.test_cloud_commands import aws_faults
+from tests.doctor.fleets import shipped
+from tests.doctor.loopback import serve
+from tests.doctor.test_oci import account  # noqa: F401 - a fixture
+
+REGION, CLUSTER = "us-west-2", "gpu-ci-staging-usw2"
+TAGS = [{"Key": "gpu-ci/stack", "Value": "staging"}]
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Gives clients of the simulated AWS."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    with mock_aws():
+        yield lambda service, region=REGION: boto3.client(service, region_name=region)
+
+
+@pytest.fixture
+def scan() -> Scan:
+    return Scan("gpu-ci", "staging", shipped("staging"))
+
+
+def volume(ec2: Any, *tags: dict[str, str]) -> str:
+    made = ec2.create_volume(
+        AvailabilityZone=f"{REGION}a", Size=1, TagSpecifications=[{"ResourceType": "volume", "Tags": list(tags)}] if tags else []
+    )
+    found: str = made["VolumeId"]
+    return found
+
+
+def test_an_account_without_the_stack_has_nothing_left(cloud: Any, scan: Scan) -> None:
+    volume(cloud("ec2"))
+    volume(cloud("ec2"), {"Key": "gpu-ci/stack", "Value": "other"})
+    assert scan() == []
+
+
+def test_a_volume_of_a_claim_is_found_with_its_command(cloud: Any, scan: Scan) -> None:
+    called = volume(cloud("ec2"), *TAGS)
+    (left,) = scan()
+    assert left.delete == f"aws ec2 delete-volume --volume-id {called} --region us-west-2"
+    assert called in left.what
+
+
+def test_what_kubernetes_marks_is_found_once(cloud: Any, scan: Scan) -> None:
+    called = volume(cloud("ec2"), *TAGS, {"Key": f"kubernetes.io/cluster/{CLUSTER}", "Value": "owned"})
+    other = volume(cloud("ec2"), {"Key": f"kubernetes.io/cluster/{CLUSTER}", "Value": "owned"})
+    assert sorted(each.delete.split()[4] for each in scan()) == sorted([called, other])
+
+
+def test_a_terminated_instance_is_gone(cloud: Any, scan: Scan) -> None:
+    ec2 = cloud("ec2")
+    image = ec2.describe_images()["Images"][0]["ImageId"]
+    spec = [{"ResourceType": "instance", "Tags": TAGS}]
+    made = ec2.run_instances(ImageId=image, MinCount=2, MaxCount=2, TagSpecifications=spec)["Instances"]
+    kept, gone = (each["InstanceId"] for each in made)
+    ec2.terminate_instances(InstanceIds=[gone])
+    assert [each.delete for each in scan()] == [f"aws ec2 terminate-instances --instance-ids {kept} --region us-west-2"]
+
+
+def test_log_groups_of_the_control_plane_are_found_and_deleted(cloud: Any, scan: Scan) -> None:
+    logs = cloud("logs")
+    for name in (f"/aws/eks/{CLUSTER}/cluster", "/aws/eks/gpu-ci-staging-usw2x/cluster"):
+        logs.create_log_group(logGroupName=name)
+    assert [each.delete for each in scan()] == [
+        f"aws logs delete-log-group --log-group-name /aws/eks/{CLUSTER}/cluster --region us-west-2"
+    ]
+    scan.delete_log_groups()
+    assert scan() == []
+    assert len(logs.describe_log_groups()["logGroups"]) == 1, "another cluster's logs stay"
+
+
+def test_every_command_is_one_of_aws() -> None:
+    lines = [each.format(id="x", arn="arn:x") for each in DELETE.values() if each.startswith("aws ")]
+    assert [fault for line in lines for fault in aws_faults(tuple(shlex.split(line)[1:]))] == []
+
+
+@pytest.fixture
+def prod() -> Fleet:
+    """Only its OKE cluster."""
+    fleet = shipped("prod")
+    return fleet.model_copy(update={"clusters": {"sjc": fleet.clusters["sjc"]}})
+
+
+def test_oracles_search_is_asked_by_tag_and_what_is_terminated_is_gone(prod: Fleet, account: None) -> None:  # noqa: F811 - a fixture
+    """The client is Oracle's own, which reads the answer by its models."""
+    import oci
+
+    item = {"compartmentId": "c", "displayName": "runner"}
+    items = [
+        {**item, "identifier": "ocid1.instance.a", "resourceType": "Instance", "lifecycleState": "RUNNING"},
+        {**item, "identifier": "ocid1.instance.b", "resourceType": "Instance", "lifecycleState": "TERMINATED"},
+        {**item, "identifier": "ocid1.dashboard.c", "resourceType": "ConsoleDashboard", "lifecycleState": None},
+    ]
+    with serve({"/": (200, {"items": items})}) as server:
+        client = oci.resource_search.ResourceSearchClient(oci.config.from_file(), service_endpoint=server.url)
+        found = Scan("gpu-ci", "prod", prod, search=lambda _: client)()
+        assert {method for method, _ in server.asked} == {"POST"}
+        assert {path.partition("?")[0] for _, path in server.asked} == {"/20180409/resources"}
+    assert [each.delete for each in found if "us-sanjose-1" in each.what] == [
+        "oci compute instance terminate --instance-id ocid1.instance.a --region us-sanjose-1",
+        "no command is known here; look for it in the cloud's console",
+    ]
+
+
+def test_the_query_has_the_tag_and_the_stack(prod: Fleet) -> None:
+    asked: list[Any] = []
+
+    def answer(details: Any, **_: Any) -> Any:
+        asked.append(details)
+        return SimpleNamespace(
+            data=SimpleNamespace(items=[]), headers={}, has_next_page=False, next_page=None, status=200, request=None
+        )
+
+    Scan("gpu-ci", "prod", prod, search=lambda _: SimpleNamespace(search_resources=answer))()
+    assert {each.query for each in asked} == {
+        "query all resources where (freeformTags.key = 'gpu-ci/stack' && freeformTags.value = 'prod')"
+    }
+    assert {each.type for each in asked} == {"Structured"}
+
+
+def test_a_line_has_the_thing_and_the_command() -> None:
+    assert str(Left("us-west-2: a volume", "delete it")) == "us-west-2: a volume\n    delete it"

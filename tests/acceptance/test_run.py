@@ -1,0 +1,431 @@
+"""The run in memory: order, the first failure, destroy always, budget, signals, record. No command runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import acceptance.__main__ as command
+from acceptance import record
+from acceptance.leftovers import Left
+from acceptance.runner import NOT_RUN, OK, Run, Script
+from acceptance.shell import GRACE, Shell, Step, StepError
+from acceptance.steps import Steps
+from fleet.facts.errors import InputError
+from fleet.facts.pricing import Money
+from fleet.loading.config import fleet_of
+from fleet.loading.stackfile import load
+from tests.acceptance.fakes import Fake
+from tests.builders import ROOT
+from tests.doctor.fleets import edited
+
+NAMES = ["plan", "doctor", "empty", "preview", "up", "again", "job", "edit", "destroy", "leftovers"]
+EMPTY = json.dumps({"deployment": {"resources": None}})
+CONFIG = json.dumps({"current-context": "gpu-ci-staging-usw2"})
+
+
+class Scan:
+    """What is left, look by look; then nothing."""
+
+    def __init__(self) -> None:
+        self.looks: list[list[Left]] = []
+        self.groups_deleted = 0
+
+    def __call__(self) -> list[Left]:
+        return self.looks.pop(0) if self.looks else []
+
+    def delete_log_groups(self) -> None:
+        self.groups_deleted += 1
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Fake:
+    fake = Fake(tmp_path)
+    fake.answers = {
+        "stack export": EMPTY,
+        "stack output": json.dumps({"usw2": CONFIG}),
+        "--json": '{"changeSummary": {"same": 9, "update": 3}}',
+    }
+    return fake
+
+
+@pytest.fixture
+def scan() -> Scan:
+    return Scan()
+
+
+@pytest.fixture
+def made(shell: Fake, scan: Scan, tmp_path: Path) -> Any:
+    def make(repository: str = "", keep: bool = False, budget: float = 100.0) -> Run:
+        config = load("staging", ROOT)
+        private = tmp_path / "private"
+        private.mkdir()
+        steps = Steps("staging", config.path, fleet_of(config), shell, private, scan, repository)  # type: ignore[arg-type]
+        return Run(shell, steps.script(), 9.776, budget, keep)
+
+    return make
+
+
+def statuses(run: Run) -> dict[str, str]:
+    return {each.step.name: each.status for each in run.all_results}
+
+
+def kinds(shell: Fake) -> list[str]:
+    """The commands of Pulumi, in short."""
+    return [line.split()[1] for line in shell.ran if line.startswith("pulumi ") and "stack export" not in line]
+
+
+def test_every_step_runs_in_order(made: Any, shell: Fake, scan: Scan) -> None:
+    run = made()
+    assert run.run()
+    assert [each.step.name for each in run.results] == NAMES
+    assert set(statuses(run).values()) == {OK}
+    assert kinds(shell) == ["preview", "up", "preview", "stack", "config", "preview", "up", "destroy"]
+    assert scan.groups_deleted == 1
+    assert all("--policy-pack policies" in line for line in shell.ran if re.match("pulumi (up|preview) ", line))
+
+
+@pytest.mark.parametrize(
+    ("part", "step"), [("offline plan", "plan"), ("offline doctor", "doctor"), ("preview --stack", "preview")]
+)
+def test_a_failure_before_anything_is_created_destroys_nothing(made: Any, shell: Fake, part: str, step: str) -> None:
+    shell.answers = {part: StepError("it failed"), **shell.answers}
+    run = made()
+    assert not run.run()
+    assert run.results[-1].step.name == step
+    assert run.results[-1].why == "it failed"
+    assert "destroy" not in kinds(shell)
+    assert "up" not in kinds(shell)
+
+
+@pytest.mark.parametrize(
+    ("part", "step"), [("up --stack", "up"), ("--expect-no-changes", "again"), ("submit smoke", "job"), ("config set", "edit")]
+)
+def test_the_first_failure_stops_and_destroys(made: Any, shell: Fake, part: str, step: str) -> None:
+    shell.answers = {part: StepError("it failed"), **shell.answers}
+    run = made()
+    assert not run.run()
+    found = statuses(run)
+    assert (found[step], found["destroy"], found["leftovers"]) == ("failed", OK, OK)
+    after = NAMES[NAMES.index(step) + 1 : -2]
+    assert all(found[each] == NOT_RUN for each in after)
+
+
+def test_an_error_of_this_program_destroys_too(made: Any, shell: Fake) -> None:
+    shell.answers = {"stack output": "no JSON", **{key: each for key, each in shell.answers.items() if key != "stack output"}}
+    run = made()
+    assert not run.run()
+    assert (statuses(run)["job"], statuses(run)["destroy"]) == ("failed", OK)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_destroys_and_a_second_one_changes_nothing(made: Any, shell: Fake, number: signal.Signals) -> None:
+    def interrupted() -> str:
+        os.kill(os.getpid(), number)
+        return ""
+
+    shell.answers = {"up --stack": interrupted, "destroy": interrupted, **shell.answers}
+    before = signal.getsignal(number)
+    run = made()
+    assert not run.run()
+    assert {name: status for name, status in statuses(run).items() if name in ("up", "destroy", "leftovers")} == {
+        "up": "failed",
+        "destroy": OK,
+        "leftovers": OK,
+    }
+    assert f"interrupted by {number.name}" in [each.why for each in run.results]
+    assert shell.told("still destroying")
+    assert signal.getsignal(number) == before
+
+
+def test_a_machine_that_slept_destroys_when_the_budget_is_reached(made: Any, shell: Fake) -> None:
+    def sleeps() -> str:
+        shell.time += 3 * 86400
+        return ""
+
+    shell.answers = {"up --stack": sleeps, **shell.answers}
+    run = made()
+    assert not run.run()
+    assert run.results[5].why == "the budget of 100.00 USD allows no more time"
+    assert [each.step.name for each in run.results][-2:] == ["destroy", "leftovers"]
+
+
+def test_no_step_gets_more_time_than_the_budget(made: Any, shell: Fake) -> None:
+    run = made()
+    run.budget = run.script.bound(run.worst)
+    shell.each = 0
+    starts: list[float] = []
+
+    def slow() -> str:
+        starts.append(shell.until - shell.time)
+        shell.time = shell.until - 1
+        return ""
+
+    def late() -> str:
+        began = shell.until - shell.time
+        shell.time += 7000
+        starts.append(began)
+        return ""
+
+    shell.answers = {"up --stack": late, "--expect-no-changes": slow, "submit smoke": slow, "config set": slow, **shell.answers}
+    run.run()
+    assert [round(each) for each in starts[:4]] == [5400, 900, 3600, 202], "the last paid step gets what the budget has left"
+
+
+def test_a_destroy_that_fails_once_is_unlocked_and_tried_again(made: Any, shell: Fake) -> None:
+    tries = iter(["fails", ""])
+
+    def destroy() -> str:
+        if next(tries):
+            raise StepError("the stack is locked")
+        return ""
+
+    shell.answers = {"pulumi destroy": destroy, **shell.answers}
+    assert made().run()
+    assert kinds(shell)[-3:] == ["destroy", "cancel", "destroy"]
+
+
+def test_a_destroy_that_fails_is_said_with_its_price(made: Any, shell: Fake, tmp_path: Path) -> None:
+    shell.answers = {"pulumi destroy": StepError("a dependency"), **shell.answers}
+    run = made()
+    assert not run.run()
+    assert statuses(run)["leftovers"] == OK, "it is asked although destroy failed"
+    command.summary(run, tmp_path / "record.json", "staging")
+    assert shell.told("The stack may still exist, at up to 9.78 USD an hour. Delete it: pulumi destroy --stack staging")
+
+
+def test_keep_destroys_nothing(made: Any, shell: Fake) -> None:
+    run = made(keep=True)
+    assert run.run()
+    assert "destroy" not in kinds(shell)
+
+
+def test_a_stack_that_has_resources_is_left_alone(made: Any, shell: Fake) -> None:
+    shell.answers["stack export"] = json.dumps({"deployment": {"resources": [{}, {}]}})
+    run = made()
+    assert not run.run()
+    assert "has 2 resources already" in run.results[-1].why
+    assert kinds(shell) == []
+
+
+def test_what_an_earlier_stack_left_stops_the_run(made: Any, shell: Fake, scan: Scan) -> None:
+    scan.looks = [[Left("a log group", "delete it")]]
+    run = made()
+    assert not run.run()
+    assert "1 resources of an earlier stack" in run.results[-1].why
+    assert kinds(shell) == []
+
+
+def test_what_clouds_still_list_gets_time_and_what_stays_fails(made: Any, scan: Scan, shell: Fake) -> None:
+    left = [Left("us-west-2: a volume", "aws ec2 delete-volume")]
+    scan.looks = [[], left, left]
+    assert made().run()
+    scan.looks = [[], *[left] * 100]
+    shell.lines.clear()
+    run = Run(shell, made_again(shell, scan), 1.0, 100.0)
+    assert not run.run()
+    assert run.results[-1].why == "1 resources are left; delete them by the commands above"
+    assert shell.told("aws ec2 delete-volume")
+
+
+def made_again(shell: Fake, scan: Scan) -> Script:
+    config = load("staging", ROOT)
+    return Steps("staging", config.path, fleet_of(config), shell, shell.folder / "private", scan).script()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("word", ["create", "delete", "replace", "create-replacement"])
+def test_an_edit_that_would_do_more_than_update_fails(made: Any, shell: Fake, word: str) -> None:
+    shell.answers["--json"] = json.dumps({"changeSummary": {"update": 3, word: 1}})
+    run = made()
+    assert not run.run()
+    assert run.results[-3].why == f"the edit of tag ttl would {word} resources; it may only update"
+
+
+def test_the_users_stack_file_is_not_edited(made: Any, shell: Fake, tmp_path: Path) -> None:
+    made().run()
+    (set_,) = (line for line in shell.ran if " config set " in f" {line} ")
+    assert f"--config-file {tmp_path / 'private' / 'Pulumi.staging.yaml'}" in set_
+    assert set_.endswith('--path gpu-ci:tags["ttl"] acceptance')
+
+
+def test_the_job_of_github_runs_on_the_first_set_and_the_newest_run_is_watched(made: Any, shell: Fake) -> None:
+    lists = iter(["[]", "[]", '[{"databaseId": 7}]'])
+    shell.answers = {"gh run list": lambda: next(lists), **shell.answers}
+    run = made("acme/repo")
+    assert run.run()
+    said = [line for line in shell.ran if line.startswith("gh ")]
+    assert said[1] == 'gh workflow run test-gpu.yml --repo acme/repo -f runs-on={"labels": "gpu-t4", "group": "gpu"}'
+    assert said[-1] == "gh run watch 7 --repo acme/repo --exit-status --interval 30"
+
+
+def test_the_page_has_each_step_with_what_it_proves_and_its_time(made: Any) -> None:
+    script = made("acme/repo").script
+    rows = re.findall(
+        r"^\| `([\w-]+)` \| .* \| (.*) \| (\d+) min \|$", (ROOT / "docs" / "acceptance.md").read_text(), re.MULTILINE
+    )
+    steps = [*script.before, *script.paid, *script.end]
+    assert rows == [(each.name, each.proves, str(each.seconds // 60)) for each in steps]
+
+
+# -- the budget ----------------------------------------------------------------------------------------------------------
+
+
+def script(*seconds: int) -> Script:
+    return Script((), [Step(str(each), "", each, lambda: None) for each in seconds], ())
+
+
+def test_the_bound_is_the_worst_hour_times_the_longest_time() -> None:
+    assert script(3600, 1800).bound(2.0) == pytest.approx(2.0 * (1.5 + GRACE / 3600))
+
+
+def test_a_budget_below_the_bound_is_refused_with_the_numbers() -> None:
+    with pytest.raises(InputError) as refused:
+        command.bounded(script(3600), Money(6.0), 6.5)
+    assert str(refused.value) == (
+        "--budget-usd: must cover 6.000 USD in the worst hour x 1.17 hours at the longest = 7.00 USD; got 6.50; "
+        "lower nodes.max of the pools, or give BUDGET_USD=7"
+    )
+    assert "at most 6.000 USD" in command.bounded(script(3600), Money(6.0), 7)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "nan", "inf", "ten"])
+def test_a_budget_that_is_no_amount_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--budget-usd: must be a number of USD above 0"):
+        command.amount(text)
+
+
+def test_an_unknown_price_is_refused() -> None:
+    with pytest.raises(InputError, match="does not know the price of 2 items"):
+        command.bounded(script(1), Money(1.0, unknown=2), 100)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("staging", "--budget-usd", "5"), "lower nodes.max of the pools, or give BUDGET_USD="),
+        (("staging", "--budget-usd", "500"), "--yes: must be given where nobody can be asked"),
+        (("prod", "--budget-usd", "500"), "clusters.sjc.protect: is true"),
+        (("homelab", "--budget-usd", "500"), "stack: pulumi up creates nothing of this stack"),
+        (("nowhere", "--budget-usd", "500"), "stack: there must be a file for the stack"),
+        (("staging", "--budget-usd", "500", "--repository", "acme"), "--repository: must be ORG/REPO; got 'acme'"),
+    ],
+)
+def test_wrong_input_has_one_line_and_status_2_and_starts_nothing(
+    words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> bool:
+        raise AssertionError("a run was started")
+
+    monkeypatch.setattr(Run, "run", never)
+    done = invoke(*words)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def invoke(*words: str) -> Any:
+    app = typer.Typer()
+    app.command()(command.main)
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.mark.parametrize(("failing", "status"), [("", 0), ("up --stack", 1)])
+def test_the_command_runs_all_and_writes_the_record(
+    shell: Fake, scan: Scan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: str, status: int
+) -> None:
+    if failing:
+        shell.answers = {failing: StepError("it failed"), **shell.answers}
+    monkeypatch.setattr(command, "Shell", lambda _: shell)
+    monkeypatch.setattr(command, "Scan", lambda *_: scan)
+    file = tmp_path / "new" / "record.json"
+    done = invoke("staging", "--budget-usd", "50", "--yes", "--record", str(file))
+    assert done.exit_code == status
+    assert json.loads(file.read_text())["ok"] is (status == 0)
+    assert shell.told("This costs at most ≤9.776 USD in the worst hour x 5.00 hours")
+    assert shell.lines[-1] == f"{'FAILED' if status else 'ACCEPTED'}: the record is {file}"
+    assert "destroy" in kinds(shell)
+
+
+def test_a_stack_without_tags_is_refused(tmp_path: Path) -> None:
+    before = (ROOT / "Pulumi.staging.yaml").read_text()
+    tags = before[before.index("  gpu-ci:tags:") : before.index("  gpu-ci:clusters:")]
+    with pytest.raises(InputError, match="tags: must have an entry"):
+        command.require_possible(edited("staging", tmp_path, (tags, "")), "")
+
+
+# -- the record ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_record_has_every_step_and_no_account_or_secret(made: Any, shell: Fake) -> None:
+    token = "ghp_0123456789abcdefABCD0123456789abcdef"  # noqa: S105 - its form
+    why = f"arn:aws:iam::123456789012:role/x and ocid1.tenancy.oc1..aaaa and {token}"
+    shell.answers = {"up --stack": StepError(why), "rev-parse": "abc\n", "pulumi version": "v3.259.0\n", **shell.answers}
+    run = made()
+    run.run()
+    held = record.document(run, fleet_of(load("staging", ROOT)), date(2026, 11, 23), {})
+    text = json.dumps(held)
+    assert not any(each in text for each in ("123456789012", "ocid1.", token, "staging"))
+    assert (held["cloud"], held["ok"], held["commit"], held["providers"]) == (True, False, "abc", ["eks"])
+    assert held["versions"]["pulumi CLI"] == "3.259.0"
+    assert {each["name"]: each["status"] for each in held["steps"]} == statuses(run)
+    assert [each["name"] for each in held["steps"] if "why" in each] == ["up"]
+    assert held["cost"]["bound USD"] == pytest.approx(9.776 * held["cost"]["longest hours"], abs=0.01)
+
+
+def test_a_rehearsal_says_that_it_is_none_of_a_cloud(made: Any) -> None:
+    fleet = fleet_of(load("staging", ROOT))
+    held = record.document(made(), fleet, date(2026, 11, 23), {"PULUMI_DEBUG_PROVIDERS": "aws:1"})
+    assert held["cloud"] is False
+    assert record.path_of(date(2026, 11, 23), fleet, True) == Path("docs/acceptance/2026-11-23-eks.json")
+    assert record.path_of(date(2026, 11, 23), fleet, False).name == "2026-11-23-eks-failed.json"
+
+
+# -- real processes ------------------------------------------------------------------------------------------------------
+
+PATIENT = "import signal, time; signal.signal(signal.SIGINT, lambda *_: exit(0)); print('up', flush=True); time.sleep(60)"
+DEAF = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
+
+
+def test_a_command_succeeds_or_fails_by_its_status(tmp_path: Path) -> None:
+    real = Shell(tmp_path)
+    assert real.read(sys.executable, "-c", "print('said')") == "said\n"
+    with pytest.raises(StepError, match=r"-c exit.3. ended with status 3"):
+        real.run(sys.executable, "-c", "exit(3)")
+    with pytest.raises(StepError, match="no-such-program cannot be started: FileNotFoundError"):
+        real.run("no-such-program")
+
+
+@pytest.mark.parametrize("program", [PATIENT, DEAF])
+def test_a_command_that_takes_too_long_is_interrupted_and_then_killed(tmp_path: Path, program: str) -> None:
+    real = Shell(tmp_path, grace=0.5)
+    began = real.now()
+    real.until = began + 1
+    with pytest.raises(StepError, match="took too long and was interrupted"):
+        real.run(sys.executable, "-c", program)
+    assert real.now() - began < 20
+
+
+def test_a_signal_interrupts_the_command_that_runs(tmp_path: Path) -> None:
+    real = Shell(tmp_path, {**os.environ, "PARENT": str(os.getpid())}, grace=5)
+    killer = f"import os; os.kill(int(os.environ['PARENT']), {int(signal.SIGTERM)}); {PATIENT}"
+    did: list[str] = []
+    steps = Script(
+        (),
+        [Step("up", "", 60, lambda: real.run(sys.executable, "-c", killer))],
+        [Step("destroy", "", 60, lambda: did.append("it"))],
+    )
+    run = Run(real, steps, 1.0, 100.0)
+    assert not run.run()
+    assert [(each.step.name, each.status) for each in run.results] == [("up", "failed"), ("destroy", OK)]
+    assert did == ["it"]
+    assert run.results[0].seconds < 30
