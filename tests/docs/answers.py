@@ -14,6 +14,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from acceptance.__main__ import main as accept
 from components.outputs import EksOutputs
 from images.__main__ import app as images
 from offline.cli import app as offline
@@ -28,15 +29,17 @@ from tests.docs.test_cloud_commands import aws_faults, oci_faults
 from tests.docs.test_commands import pulumi_faults, wrong_names
 from tests.docs.tools import TOOLS
 
-APPS: Mapping[str, typer.Typer] = {"offline": offline, "submit": submit, "images": images}
+acceptance = typer.Typer()
+acceptance.command()(accept)
+APPS: Mapping[str, typer.Typer] = {"acceptance": acceptance, "offline": offline, "submit": submit, "images": images}
 """The commands of this repository, by module."""
 CHECKERS = ("hadolint", "mypy", "ruff", "shellcheck", "yamllint", "zizmor")
 """Programs of the virtual environment that `make lint` calls. `make lint` itself is their test."""
 PROGRAMS = frozenset((*TOOLS, *CHECKERS, "python", "python3", "aws", "oci"))
 NEEDS = ("there is no kubeconfig", "found no working podman", "helm is missing")
 """Errors of our commands after everything was right: only the cluster or the program that they call is missing."""
-NOT_RUN = frozenset(("doctor", "init"))
-"""Commands that ask clouds, or the reader. Only their arguments are checked."""
+NOT_RUN = frozenset(("acceptance", "doctor", "init"))
+"""Commands that change or ask clouds, or ask the reader. Only their arguments are checked."""
 READERS = ("acme", "staging")
 """The name that pages give to the stack that a reader makes, and our stack that stands for it here."""
 
@@ -68,12 +71,14 @@ class Answers:
     # -- this repository's commands ----------------------------------------------------------------------------------------
 
     def _python(self, words: tuple[str, ...]) -> tuple[list[str], str]:
+        if words[0].endswith(".py"):
+            return ([] if (ROOT / words[0]).is_file() else [f"no file {words[0]}"]), ""
         module, arguments = words[1], words[2:]
         if words[0] != "-m" or module not in (*APPS, "pytest", "http.server"):
             return [f"module {module}"], ""
         if module in ("pytest", "http.server"):
             return [*self._missing_files(words)], ""
-        if arguments[0] in NOT_RUN:
+        if {module, arguments[0]} & NOT_RUN:
             return [*_parsed(module, arguments)], ""
         free = module == "offline" and arguments[0] == "plan" and "--base" not in arguments
         with chdir(self._folder), pytest.MonkeyPatch.context() as patch:
