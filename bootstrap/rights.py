@@ -52,7 +52,7 @@ _SCOPES = {
     "attach": r"iam:(Attach|Detach)RolePolicy",
     "pass": r"iam:PassRole",
     "linked": r"iam:CreateServiceLinkedRole",
-    "oidc": r"iam:\w*OpenIDConnectProvider",
+    "oidc": r"iam:\w*OpenIDConnectProvider\w*",
     "roles": r"iam:\w+",
     "clusters": r"eks:(?!CreateCluster$)\w+",
     "buckets": r"s3:\w+",
