@@ -91,6 +91,12 @@ def test_a_name_that_clouds_refuse_is_refused(name: str, project: Project):
     assert "error: STACK: a new stack's name has 1 to 30 lower-case letters" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["true", "null"])
+def test_a_name_that_yaml_reads_as_another_type_stays_a_name(name: str, project: Project):
+    assert run(name).exit_code == 0
+    assert project.made[0].plan.config.objects["gpu-ci:tags"]["stack"] == name  # type: ignore[index] # a mapping
+
+
 @pytest.mark.parametrize("held", ["Pulumi.acme.yaml", "policies/config/acme.json", "policies/stacks.toml"])
 def test_nothing_is_overwritten(held: str, project: Project):
     path = project.root / held
