@@ -211,6 +211,13 @@ def test_a_budget_is_also_an_answer(project: Project, monkeypatch: pytest.Monkey
     assert project.made[0].answers.budget == 7
 
 
+def test_an_end_of_the_input_at_a_question_is_one_error_line(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(init, "_terminal", lambda: True)
+    done = run(region=None, answers="")
+    assert (done.exit_code, done.stderr) == (2, "error: --region: the input ended without an answer; give this option\n")
+    assert project.made == []
+
+
 def test_ctrl_c_at_a_question_leaves_nothing():
     """The command itself, on a terminal."""
     leader, follower = pty.openpty()
