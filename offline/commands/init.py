@@ -99,6 +99,8 @@ class _Questions:
         while True:
             try:
                 return reader(Prompt.ask(f"{question}{shown}", console=console(), **proposed))
+            except EOFError:
+                raise InputError(f"--{name}: the input ended without an answer; give this option") from None
             except InputError as error:
                 sys.stdout.write(f"{error}\n")
 
