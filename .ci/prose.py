@@ -46,7 +46,7 @@ def _a_word(match: re.Match[str]) -> str:
 
 
 def of_markdown(text: str) -> str:
-    """The prose of a page: a span of code is one word of underscores, all else that is no prose is blank."""
+    """The prose of a page: a span of code is one word of underscores, the rest of the code is blank."""
     return CODE_SPAN.sub(_a_word, NOT_PROSE.sub(_blank, text))
 
 

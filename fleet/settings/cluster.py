@@ -274,7 +274,7 @@ class Cluster(Model):
         return ()
 
     def _remarks(self) -> Iterator[str]:
-        """Warnings about unused pools, unknown storage classes, MIG naming and budget alarms that reach nobody."""
+        """Warnings about unused pools, unknown storage classes, MIG naming and budget alarms without a recipient."""
         if self.budget is not None and self.budget.nobodys:
             yield f"budget.emails: no mail reaches {', '.join(self.budget.nobodys)}; set your own before pulumi up"
         if self.monitoring is not None and self.found is not None and self.found.controller is not None:

@@ -1,7 +1,7 @@
 """Releases of charts, installed by Helm (a resource of Pulumi) or by ArgoCD (an Application).
 
 An Application has one source (`spec.source`) or several (`spec.sources`, which replace it). Each source that names a chart is a
-release; so is one whose repository is `oci://…`. A source that is a path of a Git repository is not, because the program does
+release; one whose repository is `oci://…` is a release too. A source that is a path of a Git repository is not, because the program does
 not have the files there. An ApplicationSet is read through its template. The placeholders that its generators fill in (`{{…}}`)
 are unknown, like an output. A generator's own template is left out.
 

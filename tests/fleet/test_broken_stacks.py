@@ -609,7 +609,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "endpoint-private-without-reach": (
         "gpu-ci:clusters.usw2.endpoint",
-        "a private endpoint needs reachableFrom (vpc-agent or vpn), or nobody can deploy",
+        "a private endpoint needs reachableFrom (vpc-agent or vpn), or no deployment can reach it",
         '{"private": true}',
     ),
     "endpoint-reach-without-private": (
@@ -2295,7 +2295,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "flavor-without-labels": (
         "gpu-ci:clusters.lab.queues.flavors.t4.pools.0",
-        "the program does not label the nodes of this pool, so Kueue cannot tell them by flavor; use quotas of pools",
+        "the program does not label the nodes of this pool, so Kueue cannot assign them to a flavor; use quotas of pools",
         '"old"',
     ),
     "queue-pool-twice": (

@@ -28,7 +28,7 @@ PULL = 1500
 
 
 class BlueprintError(Exception):
-    """The notebook does not have the expected contents, or its job failed. The message tells how to fix it."""
+    """The notebook does not have the expected contents, or its job failed. The message says how to fix it."""
 
 
 @dataclass(frozen=True)
