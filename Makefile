@@ -34,19 +34,25 @@ export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK DIR CUDA UBUNTU FLAVOUR
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet components package policies offline deployments submit bench images examples tests .ci .github/scripts .github/actions __main__.py
+CODE := fleet doctor components package policies offline deployments submit bench images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help plan render check smoke docs policy-pack image image-test image-push test test-alerts search lint lint-images format bench lock clean
+.PHONY: help init plan render doctor check smoke docs policy-pack image image-test image-push test test-alerts search lint lint-images format bench lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+init: .venv/run ## Write a new stack from a few questions: STACK=acme [ARGS="--provider eks --region us-west-2 …"]
+	@$(BIN)/python -m offline init $(ARGS) -- "$$STACK"
 
 plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [ARGS=--markdown]
 	@$(BIN)/python -m offline plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
 
 render: .venv/run ## Write a stack's manifests and chart values, or what ArgoCD reads: STACK=staging OUT=DIR [CHECK=1: compare]
 	@$(BIN)/python -m offline render --out "$$OUT" $${FILE:+--file "$$FILE"} $${CHECK:+--check} $(ARGS) -- "$$STACK"
+
+doctor: .venv/doctor ## Check tools, settings, credentials, quotas and offers before pulumi up: STACK=staging [FILE=path] [ARGS=--json]
+	@$(BIN)/python -m offline doctor $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
 
 check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [STACK=staging] [ARGS=--strict]
 	@$(BIN)/python -m offline check --stack "$$STACK" $(ARGS) -- "$$DIR"
@@ -131,6 +137,11 @@ clean: ## Remove the virtual environment and everything generated
 .venv/run: .venv/made requirements.txt
 	@echo "Installing what a plan needs, once: about 65 MB …" >&2
 	@$(BIN)/python .ci/install.py requirements.txt
+	@touch $@
+
+.venv/doctor: .venv/run requirements-doctor.txt
+	@echo "Installing the cloud SDKs of doctor, once …" >&2
+	@$(BIN)/python .ci/install.py requirements-doctor.txt
 	@touch $@
 
 .venv/dev: .venv/run requirements-dev.txt

@@ -1,14 +1,29 @@
 """`python -m offline`: importing this module registers every command of `offline/commands` with the application."""
 
 from offline.app import ROOT, app
-from offline.commands import charts, check, explain, inventory, plan, policies, policy_config, policy_pack, render, start
+from offline.commands import (
+    charts,
+    check,
+    doctor,
+    explain,
+    init,
+    inventory,
+    plan,
+    policies,
+    policy_config,
+    policy_pack,
+    render,
+    start,
+)
 
 __all__ = [
     "ROOT",
     "app",
     "charts",
     "check",
+    "doctor",
     "explain",
+    "init",
     "inventory",
     "plan",
     "policies",

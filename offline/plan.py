@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fleet.facts.pricing import Line, Money, total
 from fleet.jobs import stack as stack_jobs
-from fleet.loading import stackfile
+from fleet.loading import placeholders, stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
@@ -114,7 +114,7 @@ class Plan:
         return tuple(dict.fromkeys(self._remarks()))
 
     def _remarks(self) -> Iterator[str]:
-        yield from self.fleet.github.remarks
+        yield from placeholders.remarks(self.config)
         for name, cluster in self.fleet.clusters_by_name():
             yield from (f"{name}: {remark}" for remark in (*cluster.remarks, *cluster.remarks_on(self.as_of)))
         yield from self.reach

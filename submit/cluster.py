@@ -129,6 +129,10 @@ class Cluster:
         """One object."""
         return self._send("get", kind, name).json()
 
+    def version(self) -> Object:
+        """The version of the API server: `major`, `minor` and more (kubernetes.io, API path /version)."""
+        return self._ask("get the version", "GET", "/version").json()
+
     def list(self, kind: Kind, selector: Mapping[str, str]) -> tuple[list[Object], str]:
         """The objects that a `labelSelector` or `fieldSelector` selects, and the resourceVersion to watch from."""
         found = self._send("list", kind, query=selector).json()
@@ -172,11 +176,26 @@ class Cluster:
         if verb != "create":
             # The name of a new object is in its body.
             path += filter(None, (name and "{name}", subresource))
+        method = _METHODS.get(verb, "GET")
+        return self._ask(request, method, "/".join(path), name, query=query, body=body, timeout=timeout)
+
+    def _ask(
+        self,
+        request: str,
+        method: str,
+        path: str,
+        name: str = "",
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Object | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        """Send a request to a path. Raises as `_send`; errors call the request `request`."""
         headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if body is not None else {})
         try:
             serialized = self.api.param_serialize(
-                method=_METHODS.get(verb, "GET"),
-                resource_path="/".join(path),
+                method=method,
+                resource_path=path,
                 path_params={"namespace": self.namespace, "name": name},
                 query_params=list((query or {}).items()),
                 header_params=headers,

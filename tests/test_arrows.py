@@ -1,4 +1,7 @@
-"""Imports follow the arrows: fleet ← components ← package; fleet ← deployments, submit, rules; fleet, rules ← offline."""
+"""Imports follow the arrows: fleet ← components ← package; fleet ← deployments, submit, rules; fleet, rules ← offline.
+
+`offline` also uses the Kubernetes client of `submit`, in one module.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,20 @@ import pytest
 
 from tests.builders import ROOT
 
-OURS = ("fleet", "components", "package", "policies", "offline", "deployments", "submit", "bench", "images", "tests", "rules")
+OURS = (
+    "fleet",
+    "doctor",
+    "components",
+    "package",
+    "policies",
+    "offline",
+    "deployments",
+    "submit",
+    "bench",
+    "images",
+    "tests",
+    "rules",
+)
 IMPORTERS = ("__import__", "import_module", "run_module")
 PROGRAMS = ("__main__", "offline.__main__", "policies.__main__")
 
@@ -122,6 +138,11 @@ def test_deployments_import_fleet_alone():
     assert astray("deployments", "fleet") == []
 
 
+def test_doctor_imports_fleet_alone_and_nothing_of_pulumi():
+    assert astray("doctor", "fleet") == []
+    assert [f"{module} imports {name}" for module in below("doctor") for name in imported(module) if of_sdk(name)] == []
+
+
 def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
     assert astray("submit", "fleet") == []
     assert [f"{module} imports {name}" for module in below("submit") for name in imported(module) if of_sdk(name)] == []
@@ -166,7 +187,7 @@ def test_a_cycle_is_found():
 
 
 def test_one_module_uses_a_yaml_library():
-    folders = ("fleet", "components", "package", "policies", "offline", "submit", "deployments", "bench", "images")
+    folders = ("fleet", "doctor", "components", "package", "policies", "offline", "submit", "deployments", "bench", "images")
     users = {
         module
         for folder in folders
@@ -177,8 +198,17 @@ def test_one_module_uses_a_yaml_library():
     assert users == {"fleet.facts.yaml_text"}
 
 
+CLIENT = ("submit.kubeconfig", "submit.cluster", "submit.objects", "submit.errors")
+"""What reads a cluster. `init --from-context` uses it too."""
+
+
 def test_offline_runs_the_program_and_imports_no_component():
-    assert astray("offline", "fleet", "policies.rules") == []
+    assert astray("offline", "fleet", "doctor", "policies.rules", *CLIENT) == []
+
+
+def test_only_init_reads_a_cluster_from_offline():
+    users = {module for module in below("offline") if imported(module) & set(CLIENT)}
+    assert users == {"offline.init.cluster"}
 
 
 def test_nothing_that_ships_imports_tests_or_bench():
@@ -206,6 +236,13 @@ def test_no_program_loads_the_sdk_of_a_cloud_that_it_may_not_use():
         "the walk must reach what it is to judge"
     )
     assert [name for name in names if name.split(".")[0] == "pulumi_oci"] == []
+
+
+def test_no_program_loads_the_sdks_of_doctor_before_a_check_runs():
+    names = loaded(*PROGRAMS)
+    assert "doctor.aws" in names, "the walk must reach what it is to judge"
+    assert [name for name in names if name.split(".")[0] in ("boto3", "botocore", "oci", "jwt")] == []
+    assert "boto3" in imported("doctor.aws")
 
 
 def test_no_program_but_submit_loads_its_client():
@@ -279,7 +316,8 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
         ("deployments", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("submit", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("policies.rules", ("fleet.facts",), ["components.build", "fleet.providers.fleet", "offline.plan"]),
-        ("offline", ("fleet", "policies.rules"), ["components.build"]),
+        ("doctor", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
+        ("offline", ("fleet", "doctor", "policies.rules"), ["components.build"]),
     ],
 )
 def test_an_import_against_the_arrows_is_found(monkeypatch, tmp_path, folder, allowed, wrong):

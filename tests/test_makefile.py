@@ -28,6 +28,7 @@ NASTY = [
     "a\\b",
 ]
 OURS = ("STACK", "OUT", "FILE", "BASE", "CLUSTER", "POOL", "CONTEXT", "CHECK", "DIR", "CUDA", "UBUNTU", "FLAVOUR", "ARGS")
+MADE = ("made", "run", "dev", "doctor")
 MAKES_OWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", *OURS)
 
 
@@ -35,7 +36,7 @@ MAKES_OWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", *OURS)
 def make(tmp_path):
     """Runs make on our Makefile, everything set up; gives the words that Python was called with."""
     shutil.copy(ROOT / "Makefile", tmp_path)
-    for name in ("requirements.txt", "requirements-dev.txt", ".venv/made", ".venv/run", ".venv/dev"):
+    for name in ("requirements.txt", "requirements-dev.txt", "requirements-doctor.txt", *(f".venv/{each}" for each in MADE)):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     python = tmp_path / ".venv" / "bin" / "python"
@@ -64,7 +65,8 @@ chmod +x .venv/bin/python
 
 def test_the_first_run_installs_and_the_second_does_not(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
-    locks = [tmp_path / name for name in ("requirements.txt", "requirements-dev.txt")]
+    locks = [tmp_path / name for name in ("requirements.txt", "requirements-dev.txt", "requirements-doctor.txt")]
+    (tmp_path / "doctor").mkdir()
     for lock in locks:
         lock.touch()
     python = tmp_path / "python"
@@ -86,6 +88,8 @@ def test_the_first_run_installs_and_the_second_does_not(tmp_path):
     plan = "-m offline plan -- staging"
     assert calls("plan") == [made, run, plan]
     assert calls("plan") == [plan]
+    assert calls("doctor") == [".ci/install.py requirements-doctor.txt", "-m offline doctor -- staging"]
+    assert calls("doctor") == ["-m offline doctor -- staging"]
     assert calls(".venv/dev") == [dev]
     assert calls(".venv/dev") == []
     later = locks[0].stat().st_mtime + 60
@@ -111,10 +115,11 @@ def test_the_defaults(make):
     assert make("check", "DIR=deploy") == ["-m", "offline", "check", "--stack", "staging", "--", "deploy"]
     assert make("check") == ["-m", "offline", "check", "--stack", "staging", "--", ""], "it says what is missing"
     assert make("smoke") == ["-m", "submit", "smoke", "--", "staging"]
+    assert make("doctor", "ARGS=--json") == ["-m", "offline", "doctor", "--json", "--", "staging"]
     assert make("render", "STACK=prod") == ["-m", "offline", "render", "--out", "build/prod", "--", "prod"]
 
 
-@pytest.mark.parametrize("target", ["plan", "render", "check", "smoke", "image", "image-push", "test", "bench"])
+@pytest.mark.parametrize("target", ["plan", "render", "doctor", "check", "smoke", "image", "image-push", "test", "bench"])
 def test_the_environment_sets_none_of_them(make, target):
     elsewhere = dict.fromkeys(OURS, "/elsewhere")
     words = make(target, "-o", "lint", **elsewhere)

@@ -52,12 +52,16 @@ def newest(minor: str, driver_branch: int) -> str | None:
     return max(found, key=build_of, default=None)
 
 
-def parameter(release: str) -> str:
-    """The public parameter of AWS Systems Manager that has the image's id, by region.
+def parameter(release: str, variant: str = "nvidia") -> str:
+    """The public parameter of AWS Systems Manager that has the image's id, by region. `variant` is nvidia or standard.
 
     Source: the EKS user guide, retrieve recommended Amazon Linux AMI ids, has the path; the name of one release is in public
     programs that read it.
     """
-    minor, build = minor_of(release), build_of(release)
-    image = f"amazon-eks-node-al2023-x86_64-nvidia-{minor}-v{build}"
-    return f"/aws/service/eks/optimized-ami/{minor}/amazon-linux-2023/x86_64/nvidia/{image}/image_id"
+    image = f"amazon-eks-node-al2023-x86_64-{variant}-{minor_of(release)}-v{build_of(release)}"
+    return f"{parameters(minor_of(release), variant)}/{image}/image_id"
+
+
+def parameters(minor: str, variant: str) -> str:
+    """The path of the parameters of all releases of a Kubernetes minor."""
+    return f"/aws/service/eks/optimized-ami/{minor}/amazon-linux-2023/x86_64/{variant}"

@@ -40,6 +40,8 @@ class Project:
     name: str
     stack_folder: str
     declared: tuple[Declared, ...]
+    needed: str = ""
+    """The range of versions of the Pulumi CLI that the project requires; empty for any version."""
 
     @classmethod
     def read(cls, path: Path) -> Project:
@@ -61,7 +63,7 @@ class Project:
         if not isinstance(folder, str):
             raise file.wrong(("stackConfigDir",), "stackConfigDir", "must be a path", folder, "quote it or remove it")
         keys = file.mapping(("config",), config, "config", "write one key per line below it")
-        return cls(path, name, folder, tuple(_declared(file, name, key, value) for key, value in keys.items()))
+        return cls(path, name, folder, tuple(_declared(file, name, key, value) for key, value in keys.items()), needed or "")
 
 
 def _declared(file: ConfigFile, project: str, key: str, raw: object) -> Declared:

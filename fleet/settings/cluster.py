@@ -275,8 +275,6 @@ class Cluster(Model):
 
     def _remarks(self) -> Iterator[str]:
         """Warnings about unused pools, unknown storage classes, MIG naming and budget alarms without a recipient."""
-        if self.budget is not None and self.budget.nobodys:
-            yield f"budget.emails: no mail reaches {', '.join(self.budget.nobodys)}; set your own before pulumi up"
         if self.monitoring is not None and self.found is not None and self.found.controller is not None:
             yield (
                 "monitoring: undeterminable: runner sets have metrics only if the controller in "

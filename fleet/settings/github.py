@@ -72,16 +72,3 @@ class GitHub(GitHubApp):
     def owner(self) -> str:
         """Host and owner of the scope, in lower case: github.com/acme."""
         return "/".join(self.url.removeprefix("https://").split("/")[:2]).lower()
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Warnings about example values of the shipped stack files."""
-        examples = {
-            "url": self.owner == "github.com/example",
-            "appId": self.app_id == "123456",
-            "installationId": self.installation_id == "12345678",
-        }
-        if not any(examples.values()):
-            return ()
-        left = ", ".join(key for key, is_example in examples.items() if is_example)
-        return (f"github: example values ({left}), and no runner can register with them; set your own before pulumi up",)

@@ -140,12 +140,6 @@ def test_what_is_no_availability_domain_is_refused_and_of_no_region(text: str) -
         TypeAdapter(ocid.AvailabilityDomain).validate_python(text)
 
 
-def test_only_ocids_that_begin_with_example_stand_in_for_real_ones() -> None:
-    assert ocid.is_example("ocid1.image.oc1.us-sanjose-1.examplegpu")
-    assert not ocid.is_example("ocid1.image.oc1.us-sanjose-1.aaaaexample")
-    assert not ocid.is_example("example")
-
-
 @pytest.mark.parametrize("domain", ["bzBe:US-SANJOSE-1-AD-1", "bzBe:US-ASHBURN-AD-2"])
 def test_a_tenancy_has_one_prefix_in_all_its_regions(domain: str) -> None:
     assert ocid.prefix(domain) == "bzBe"

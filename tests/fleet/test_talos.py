@@ -318,14 +318,6 @@ def test_a_cluster_of_ones_own_addresses_with_walls_leaves_nothing_to_say() -> N
     assert home(**REAL).remarks == ()
 
 
-def test_addresses_of_examples_are_told_in_one_line() -> None:
-    machines = {f"gpu-{n}": {"address": each} for n, each in enumerate(("198.51.100.7", "203.0.113.9", "2001:db8::1"))}
-    held = home(**REAL | {"pools": {"gpu": talos_pool(nodes={"hosts": machines})}})
-    assert held.remarks == (
-        "endpoint, hosts: 198.51.100.7, 2001:db8::1, 203.0.113.9 are reserved for examples; set your own before talosctl",
-    )
-
-
 def test_a_pre_release_is_told() -> None:
     assert home(**REAL, talosVersion="1.14").remarks == (
         f"talosVersion: {versions.TALOS['1.14'].release} is a pre-release, the newest release whose source was checked",

@@ -51,7 +51,7 @@ def test_staging_is_clean(staging):
         f"gpu-ci plan of stack staging on {AS_OF}",
         "It is not a diff against deployed resources",
         "Secrets are not read offline; placeholders replace: gpu-ci:githubPrivateKey",
-        "usw2: endpoint.publicCidrs: 203.0.113.0/24 is reserved, EKS refuses it",
+        "example values: github.url (line 6), github.appId (line 7)",
         "gpu-ci.GpuNodeGroup usw2-t4-spot",
         "SPOT g4dn.2xlarge, g4dn.4xlarge, 0-2 nodes",
         "opaque: children judged at preview",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
+from fleet.charts.cloudwatch import CLOUDWATCH
 from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machines, quota_code
 from fleet.facts.repair import OTHER_WAIT
@@ -489,14 +490,20 @@ class EksCluster(EksPools):
         return gp3_class(tags)
 
     @property
+    def addon_versions(self) -> dict[str, str]:
+        """The version of each add-on that the program installs."""
+        found = self.kubernetes.addons | {name: self.kubernetes.drivers[name] for name in self.drivers}
+        if self.monitoring is not None and self.monitoring.cloudwatch:
+            found[CLOUDWATCH] = self.kubernetes.cloudwatch
+        return found
+
+    @property
     def provided(self) -> frozenset[str]:
         """The add-ons of its minor."""
         return frozenset(self.kubernetes.addons)
 
     def _cluster_remarks(self) -> Iterator[str]:
-        """Warnings about the endpoint and the control plane's zones."""
-        for cidr in self.endpoint.reserved_cidrs:
-            yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
+        """Warnings about Prometheus' volume, the registry, the control plane's zones and the endpoint."""
         if self.makes_class and len(self.fixed_zones) > self.system.nodes.min:
             yield (
                 f"monitoring: the volume of Prometheus is in one of {len(self.fixed_zones)} zones. Without a node of the system "

@@ -35,7 +35,7 @@ def eks_quotas(declaring: EksPools, clusters: Iterable[EksPools]) -> dict[str, i
     """
     known = tuple(clusters)
     account = _account(declaring.region, known)
-    return {code: vcpus for code, vcpus in _taken(declaring, known).items() if vcpus > account.get(code, vcpus)}
+    return {code: vcpus for code, vcpus in vcpus_needed(declaring, known).items() if vcpus > account.get(code, vcpus)}
 
 
 def quota_remarks(clusters: Iterable[EksPools]) -> Iterator[str]:
@@ -44,18 +44,25 @@ def quota_remarks(clusters: Iterable[EksPools]) -> Iterator[str]:
     for region, cluster in {cluster.region: cluster for cluster in known}.items():
         account = _account(region, known)
         requests = any(each.declare_quotas for each in known if each.region == region)
-        for code, vcpus in _taken(cluster, known).items():
+        for code, vcpus in vcpus_needed(cluster, known).items():
             needed = f"AWS {region}: full pools need {vcpus} vCPUs of quota {code}"
-            command = f"--region {region} --service-code ec2 --quota-code {code}"
             if code not in account:
-                show = f"aws service-quotas get-service-quota {command} --query Quota.Value"
+                show = f"aws service-quotas get-service-quota {_of(region, code)} --query Quota.Value"
                 yield f"{needed}, and accountQuotas does not give what the account has; {show}"
             elif vcpus > account[code] and not requests:
-                request = f"aws service-quotas request-service-quota-increase {command} --desired-value {vcpus}"
-                yield f"{needed}, and the account has {account[code]}; {request}"
+                yield f"{needed}, and the account has {account[code]}; {increase(region, code, vcpus)}"
 
 
-def _taken(declaring: EksPools, clusters: Iterable[EksPools]) -> dict[str, int]:
+def increase(region: str, code: str, vcpus: int) -> str:
+    """The command that requests this many vCPUs of a quota."""
+    return f"aws service-quotas request-service-quota-increase {_of(region, code)} --desired-value {vcpus}"
+
+
+def _of(region: str, code: str) -> str:
+    return f"--region {region} --service-code ec2 --quota-code {code}"
+
+
+def vcpus_needed(declaring: EksPools, clusters: Iterable[EksPools]) -> dict[str, int]:
     """vCPUs that full pools in the region of a cluster take, by quota code."""
     taken: Counter[str] = Counter()
     for need in eks_needs(declaring, clusters):

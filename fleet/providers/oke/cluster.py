@@ -23,7 +23,6 @@ from fleet.providers.oke.ocid import (
     CompartmentPath,
     Region,
     TenancyId,
-    is_example,
     prefix,
     require_domains,
     require_region,
@@ -112,6 +111,28 @@ class OkePools(Cluster):
         """The known paths of the cluster's compartments, by OCID."""
         return {self.compartment: self.compartment_path} if self.compartment_path else {}
 
+    def images(self) -> Iterator[tuple[str, str]]:
+        """(region, OCID) of each image of nodes and machines."""
+        yield from ((self.region, image.id) for image in self.node_images.values())
+        for _, runner in self.machine_runners():
+            places = runner.places if isinstance(runner, VmPerJobRunner) else ()
+            for region, own in [(place.region, place.image) for place in places] or [(self.region, None)]:
+                image = own or (runner.image.id if runner.image is not None else None)
+                if image is not None:
+                    yield region, image
+
+    def shapes(self) -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+        """(name, region, availability domains, shapes) of each group of machines. A domain needs one of the shapes."""
+        for name, pool in self.pools.items():
+            zones = (pool.reservation.zone,) if pool.reservation is not None else pool.zones or self.zones
+            yield f"pool {name}", self.region, zones, pool.instance_types
+        for name, runner in self.machine_runners():
+            if isinstance(runner, VmPerJobRunner):
+                for place in runner.places:
+                    yield f"runner set {name}", place.region, place.availability_domains, runner.shapes
+            elif isinstance(runner, VmRunner):
+                yield f"runner set {name}", self.region, runner.availability_domains, runner.shapes
+
     def machine_runners(self) -> Iterator[tuple[str, MachineRunner]]:
         """Runner sets whose runners are machines, in the order of the config."""
         for name, runner in self.runners.items():
@@ -125,10 +146,8 @@ class OkePools(Cluster):
         return (self.region,)
 
     def _remarks(self) -> Iterator[str]:
-        """Warnings about valid settings: placeholders, facts without a source, and limits of OCI."""
+        """Warnings about valid settings: facts without a source, and limits of OCI."""
         yield from super()._remarks()
-        if any(map(is_example, self._ocids())):
-            yield "OCIDs that begin with example are placeholders; set your own before pulumi up"
         yield from self._cluster_remarks()
         yield from self._unsourced()
         if self.enablement != GPU_PLUGIN_ADDON and self.boots_oracle_image:
@@ -189,12 +208,6 @@ class OkePools(Cluster):
             for number, place in enumerate(runner.places if isinstance(runner, VmPerJobRunner) else ()):
                 for index, domain in enumerate(place.availability_domains):
                     yield ("runners", name, "places", str(number), "availabilityDomains", str(index)), prefix(domain)
-
-    def _ocids(self) -> Iterator[str]:
-        """Every OCID of the settings."""
-        watched = self.budget.compartment if self.budget else None
-        yield from filter(None, (self.compartment, self.tenancy, watched))
-        yield from (ocid for _, ocid in self._here() if ocid is not None)
 
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
         """(path, OCID) of each resource that must be in the cluster's region."""
@@ -362,9 +375,7 @@ class OkeCluster(OkePools):
         return {ocid: path for ocid, path in paths.items() if ocid and path}
 
     def _cluster_remarks(self) -> Iterator[str]:
-        """Warnings about the endpoint."""
-        for cidr in self.endpoint.reserved_cidrs:
-            yield f"endpoint.publicCidrs: {cidr} is reserved; set your own networks before pulumi up"
+        """Warnings about the registry."""
         if self.registry is not None:
             yield (
                 "registry: OKE's nodes pull private images only with Oracle's image credential provider, which gpu-ci does not "
@@ -426,16 +437,6 @@ class OkeCluster(OkePools):
             elif isinstance(runner, VmPerJobRunner):
                 most += runner.scale.max * any(place.region == self.region and place.subnet is None for place in runner.places)
         return least, most
-
-    def _ocids(self) -> Iterator[str]:
-        watched = self.budget.compartment if self.budget else None
-        yield from filter(None, (self.compartment, self.machine_compartment, self.tenancy, watched))
-        yield from (ocid for _, ocid in self._here() if ocid is not None)
-        for _, runner in self.machine_runners():
-            if runner.image is not None:
-                yield runner.image.id
-            for place in runner.places if isinstance(runner, VmPerJobRunner) else ():
-                yield from filter(None, (place.subnet, place.security_group, place.image))
 
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
         """(path, OCID) of each resource that must be in the cluster's region."""

@@ -81,17 +81,16 @@ SecurityGroupId = Annotated[str, _kind("networksecuritygroup")]
 CapacityReservationId = Annotated[str, _kind("capacityreservation")]
 
 
-def is_example(ocid: str) -> bool:
-    """Whether an OCID is a placeholder from the project's own stack files."""
-    found = _OCID.fullmatch(ocid)
-    return found is not None and found[3].startswith("example")
-
-
 def region_of(ocid: str) -> str:
     """The region in an OCID, by name or by key; empty if it has none or the key is unknown."""
     found = _OCID.fullmatch(ocid)
     named = found[2] if found else ""
     return _BY_KEY.get(named, named if _REGION.fullmatch(named) else "")
+
+
+def key_of(region: str) -> str:
+    """The three letters of a region in OCIDs: sjc for us-sanjose-1. Raises StopIteration for an unknown region."""
+    return next(key for key, name in _BY_KEY.items() if name == region)
 
 
 def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> None:

@@ -16,10 +16,11 @@ def oke_needs(declaring: OkePools, clusters: Iterable[OkePools]) -> tuple[Need, 
     """The needs of all GPU nodes and machines in or below the cluster's compartments, by region."""
     known = tuple(clusters)
     counted = {ocid for _, below in _compartments(declaring, known) for ocid in below}
-    return tuple(need for cluster in known for need in _of(cluster) if need.compartment in counted)
+    return tuple(need for cluster in known for need in own_needs(cluster) if need.compartment in counted)
 
 
-def _of(cluster: OkePools) -> Iterator[Need]:
+def own_needs(cluster: OkePools) -> Iterator[Need]:
+    """The needs of the GPU nodes and machines of one cluster, whether or not the paths of its compartments are known."""
     for pool in cluster.pools.values():
         yield from needs(pool.machines, pool.capacity, pool.nodes.max, cluster.region, cluster.compartment)
     for _, runner in cluster.machine_runners():

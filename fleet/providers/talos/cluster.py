@@ -135,11 +135,8 @@ class TalosCluster(Cluster):
                 yield ("pools", pool_name, "nodes", "hosts", name), name, host
 
     def _remarks(self) -> Iterator[str]:
-        """Warnings about valid settings: placeholders, pre-releases, network policies."""
+        """Warnings about valid settings: pre-releases, network policies."""
         yield from super()._remarks()
-        addresses = {host.address for _, _, host in self.hosts()} | {self._endpoint_host}
-        if examples := sorted(filter(_documentation, addresses)):
-            yield f"endpoint, hosts: {', '.join(examples)} are reserved for examples; set your own before talosctl"
         own = {host.address for host in self.control_plane.hosts.values()}
         if (shared := _address(self._endpoint_host)) is not None and str(shared) not in own:
             yield (
@@ -222,14 +219,6 @@ class TalosCluster(Cluster):
             )
         self._require_enablement(driver_at=lambda name, _: ("pools", name, "driver", "tier"))
         return self
-
-
-_EXAMPLES = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")))
-
-
-def _documentation(host: str) -> bool:
-    found = _address(host)
-    return found is not None and any(found.version == network.version and found in network for network in _EXAMPLES)
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -1,0 +1,43 @@
+"""Fleets for the checks, and what the findings say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from doctor.finding import Finding
+from fleet.loading.config import fleet_of
+from fleet.loading.stackfile import load
+from fleet.providers.fleet import Fleet
+from tests.builders import ROOT
+
+
+def shipped(stack: str) -> Fleet:
+    """The fleet of a shipped stack."""
+    return fleet_of(load(stack, ROOT))
+
+
+def edited(stack: str, folder: Path, *changes: tuple[str, str]) -> Fleet:
+    """The fleet of a copy of a shipped stack file, in which each first text is replaced by the second."""
+    return fleet_of(load(stack, ROOT, stack_file=copy(stack, folder, *changes)))
+
+
+def copy(stack: str, folder: Path, *changes: tuple[str, str]) -> Path:
+    """A copy of a shipped stack file with these replacements."""
+    text = (ROOT / f"Pulumi.{stack}.yaml").read_text()
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    path = folder / f"Pulumi.{stack}.yaml"
+    path.write_text(text)
+    return path
+
+
+def lines(found: Iterable[Finding]) -> list[str]:
+    """Each finding as "state: text"."""
+    return [f"{each.state}: {each.said}" for each in found]
+
+
+def fixes(found: Iterable[Finding]) -> list[str]:
+    """The fixes of the findings that have one."""
+    return [each.fix for each in found if each.fix]

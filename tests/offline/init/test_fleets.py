@@ -1,0 +1,86 @@
+"""Fleets that `init` writes from flags plan clean at once: no violation, not even an advisory one, and no remark on sizes."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from typer.testing import CliRunner
+from yamllint import linter  # type: ignore[import-untyped]
+from yamllint.config import YamlLintConfig  # type: ignore[import-untyped]
+
+from offline.cli import app
+from offline.plan import make_plan
+from offline.policyconfig import require_current
+from tests.builders import ROOT
+from tests.day import AS_OF
+from tests.offline.init.conftest import Project
+
+FLEETS = {
+    "acme": "--provider eks --region us-west-2 --gpu T4 --organization acme --jobs tests,release",
+    "lab-1": "--provider eks --region us-east-1 --gpu L4 --organization acme-robotics --jobs tests --kind dev",
+    "all-kinds": "--provider eks --region us-east-2 --gpu a10g --organization acme --jobs tests,release,training --kind prod",
+    "only-training": "--provider eks --region us-east-2 --gpu L40S --organization acme --jobs training",
+    "one-type": "--provider eks --region us-east-1 --gpu V100 --organization acme --jobs tests,release,training --kind prod",
+    "big": "--provider eks --region us-east-1 --gpu H100 --organization https://github.com/acme/app --jobs tests,training",
+    "eight-each": "--provider eks --region us-west-2 --gpu A100 --organization acme --jobs tests",
+    "rtx": "--provider eks --region us-east-1 --gpu rtx-pro-6000 --organization acme --jobs tests --kind dev",
+    "by-the-hour": "--provider eks --region us-west-2 --budget 6/hour --organization acme --jobs tests,release",
+    "by-the-month": "--provider eks --region us-east-1 --gpu L4 --budget 9000/month --organization acme --jobs tests --kind prod",
+    "a-name-of-thirty-characters-ok": "--provider eks --region us-east-1 --gpu T4 --organization acme --jobs tests,training",
+    "server": "--provider eks --region us-east-1 --gpu T4 --organization https://ghe.example.net/my.team-1 --jobs release",
+    "oracle": "--provider oke --region us-sanjose-1 --gpu A10 --organization acme --jobs tests",
+    "oracle-all": "--provider oke --region us-ashburn-1 --gpu V100 --organization acme --jobs tests,release,training,containers",
+    "vms": "--provider oke --region eu-frankfurt-1 --gpu A10 --organization acme --jobs containers --kind prod",
+    "metal": "--provider oke --region uk-london-1 --gpu A100 --organization acme --jobs tests --kind prod",
+    "phoenix": "--provider oke --region us-phoenix-1 --gpu P100 --organization acme --jobs tests,release --kind dev",
+    "one-domain": "--provider oke --region us-sanjose-1 --gpu V100 --organization acme --jobs tests,containers --kind prod",
+    "oracle-budget": "--provider oke --region us-ashburn-1 --budget 12/hour --organization acme --jobs tests",
+    "beside": "--provider existing-eks --region us-east-1 --gpu T4 --organization acme --jobs tests,release,training",
+    "beside-prod": "--provider existing-eks --region us-west-2 --gpu L4 --organization acme --jobs tests --kind prod",
+    "beside-oke": "--provider existing-oke --region us-ashburn-1 --gpu A10 --organization acme --jobs tests,release --kind prod",
+    "beside-oke-spot": "--provider existing-oke --region us-sanjose-1 --gpu V100 --organization acme --jobs tests",
+    "home": "--provider talos --gpu RTX3090 --organization acme --jobs tests,training",
+    "garage": "--provider talos --gpu RTX3090 --organization https://github.com/acme/infra --jobs tests",
+}
+"""The flags of each stack."""
+SIZES = ("above the", "above its", "no runner set uses it", "waits", "idle cost")
+"""Parts of remarks on sizes that do not fit each other."""
+
+
+def test_there_are_at_least_twenty_fleets_of_each_provider():
+    providers = {words.split()[1] for words in FLEETS.values()}
+    assert len(FLEETS) >= 20
+    assert providers == {"eks", "oke", "talos", "existing-eks", "existing-oke"}, "test_context.py has existing-context"
+
+
+@pytest.mark.parametrize("stack", FLEETS)
+def test_a_new_fleet_plans_clean(stack: str, project: Project):
+    done = CliRunner().invoke(app, ["init", stack, *FLEETS[stack].split()])
+    assert done.exit_code == 0, done.output
+    (new,) = project.made
+    assert [(verdict.rule, verdict.message) for verdict in new.plan.verdicts if verdict.kind == "violation"] == []
+    assert [remark for remark in new.plan.remarks if any(part in remark for part in SIZES)] == []
+    text = (project.root / f"Pulumi.{stack}.yaml").read_text()
+    assert text.startswith("# yaml-language-server: $schema=schema/stack.schema.json\n")
+    assert text.count("REPLACE") >= 2
+    assert [str(each) for each in linter.run(text, YamlLintConfig(file=str(ROOT / ".yamllint")))] == []
+    if new.answers.budget is not None:
+        _, worst = new.plan.cost
+        assert worst.usd <= new.answers.budget
+    policies = tomllib.loads((project.root / "policies" / "stacks.toml").read_text())[stack]
+    assert all(table["why"].endswith(".") for name, table in policies.items() if name != "kind")
+    require_current(stack, project.root)
+
+
+def test_what_was_written_is_what_was_planned(project: Project):
+    assert CliRunner().invoke(app, ["init", "acme", *FLEETS["acme"].split()]).exit_code == 0
+    again = make_plan("acme", ROOT, project.root / "Pulumi.acme.yaml", as_of=AS_OF, policies_of=project.root)
+    assert again.passes()
+    assert again.cost == project.made[0].plan.cost
+    tables = tomllib.loads((project.root / "policies" / "stacks.toml").read_text())["acme"]
+    assert tables["stack-gpu-ceiling"]["maxGpus"] == 6, "four on spot, one behind them, one for releases"
+    assert tables["instance-type-allowed"]["types"] == ["g4dn.2xlarge", "g4dn.4xlarge", "m6i.large"]
+    idle, worst = again.cost
+    assert 0 <= tables["stack-cost-ceiling"]["worstUsdPerHour"] - worst.usd < 1
+    assert 0 <= tables["stack-cost-ceiling"]["idleUsdPerHour"] - idle.usd < 0.1
