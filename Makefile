@@ -96,7 +96,7 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, wo
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict *.yaml package/*.yaml policies deployments examples .github
-	$(BIN)/python .ci/prose.py README.md CONTRIBUTING.md SECURITY.md docs .github $(filter-out .github/%,$(CODE))
+	$(BIN)/python .ci/prose.py README.md CONTRIBUTING.md SECURITY.md docs .github $(filter-out .github/% tests,$(CODE))
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
 

@@ -1735,7 +1735,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "oke-kubelet-without-flag": (
         "gpu-ci:clusters.sjc.pools.a10.kubelet.maxParallelImagePulls",
         (
-            "maxParallelImagePulls is no flag of kubelet, and an OKE pool passes flags alone; an unknown flag would stop "
+            "maxParallelImagePulls is not a flag of kubelet, and an OKE pool passes only flags; an unknown flag would stop "
             "kubelet; remove it"
         ),
         "4",
