@@ -34,10 +34,10 @@ export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK DIR CUDA UBUNTU FLAVOUR
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet doctor components package policies offline deployments submit bench images examples tests .ci .github/scripts .github/actions __main__.py
+CODE := fleet doctor components package policies offline deployments bootstrap submit bench images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help init plan render doctor check smoke docs policy-pack image image-test image-push test test-alerts search lint lint-images format bench lock clean
+.PHONY: help init plan render doctor check smoke docs pictures policy-pack image image-test image-push test test-alerts search lint lint-images site format bench lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,13 +60,18 @@ check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [S
 smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name]
 	@$(BIN)/python -m submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $(ARGS) -- "$$STACK"
 
-docs: .venv/run ## Write policies/config/*.json, package/schema.json and the generated pages of docs/
+docs: .venv/run ## Write policies/config/*.json, package/schema.json, schema/stack.schema.json and the generated pages of docs/
 	@$(BIN)/python -m offline policy-config > /dev/null
 	@$(BIN)/python -m offline policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
 	@$(BIN)/python -m package.reference
+	@$(BIN)/python -m offline schema > schema/.stack.json && mv schema/.stack.json schema/stack.schema.json
+	@$(BIN)/python -m offline settings > docs/.settings.md && mv docs/.settings.md docs/settings.md
 	@for file in Pulumi.*.yaml; do \
 	  stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
 	  $(BIN)/python -m offline inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
+
+pictures: .venv/pictures ## Draw the pictures of docs/images: diagrams from their Mermaid text, and the plan
+	GPU_CI_RENEW=1 $(BIN)/python -m pytest -q tests/docs/test_pictures.py
 
 # Below a .gitignore the CLI may publish nothing of it: without OUT it goes to a new folder among the temporary ones.
 policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR]
@@ -91,14 +96,18 @@ test-alerts: .venv/dev ## Run the rules' promtool cases, and change every rule: 
 search: .venv/dev ## Run the property tests with examples that no run had before
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=search $(ARGS)
 
-lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, workflows, images
+lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, links of the pages, workflows, images
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/yamllint --strict *.yaml package/*.yaml policies deployments examples .github
+	$(BIN)/yamllint --strict *.yaml package/*.yaml policies deployments bootstrap examples .github
 	$(BIN)/python .ci/prose.py README.md CONTRIBUTING.md SECURITY.md docs .github $(filter-out .github/% tests,$(CODE))
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
+	$(BIN)/python .ci/pages.py
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
+
+site: .venv/dev ## Build the documentation site into build/site: [ARGS=URL of the repository]
+	$(BIN)/python .ci/pages.py $(ARGS)
 
 lint-images: .venv/dev ## Check the Dockerfiles and the shell scripts of images
 	$(BIN)/hadolint --config images/runner-gpu/.hadolint.yaml images/*/Dockerfile
@@ -147,4 +156,9 @@ clean: ## Remove the virtual environment and everything generated
 .venv/dev: .venv/run requirements-dev.txt
 	@echo "Installing what the tests need, once …" >&2
 	@$(BIN)/python .ci/install.py requirements-dev.txt
+	@touch $@
+
+# What draws diagrams has wheels for few machines, so no other target needs it.
+.venv/pictures: .venv/dev requirements-pictures.txt
+	@$(BIN)/python .ci/install.py requirements-pictures.txt
 	@touch $@

@@ -123,6 +123,9 @@ def _limits(api: _Api, clusters: Clusters) -> Iterator[Finding]:
             api("limits", region).get_resource_availability("compute", code, api.tenancy, availability_domain=domain).data
             for domain in places[region]
         ]
+        if all(each.available is None for each in found):
+            yield skipped(AREA, f"{region}: limit {code}: OCI does not say how many GPUs are available")
+            continue
         limit = sum((each.available or 0) + (each.used or 0) for each in found)
         said = f"{region}: limit {code}: full pools and machine sets need {gpus} GPUs, the tenancy has {limit}"
         if limit >= gpus:

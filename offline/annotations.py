@@ -58,18 +58,16 @@ def annotate(plan: Plan, root: Path, base: Base | None = None, strict: bool = Fa
     return tuple(Annotation(each.level, each.title, each.message, file, each.line) for each in ordered)
 
 
-def of_input(error: Exception, stack_file: Path, root: Path) -> tuple[Annotation, ...]:
+def of_input(error: Exception, root: Path) -> tuple[Annotation, ...]:
     """Annotations of an input error: one for each line of the message, on the file and line that it names."""
-    return tuple(_of_line(line, stack_file, root) for line in str(error).splitlines())
+    return tuple(_of_line(line, root) for line in str(error).splitlines())
 
 
-def _of_line(line: str, stack_file: Path, root: Path) -> Annotation:
+def _of_line(line: str, root: Path) -> Annotation:
     at = _AT.fullmatch(line)
     if at is None:
         return Annotation("error", _WRONG, line)
-    # Errors of the settings name the stack file without its folder.
-    file = stack_file if at["file"] == stack_file.name else Path(at["file"])
-    return Annotation("error", _WRONG, at["message"], shown_from(root, file), int(at["line"]))
+    return Annotation("error", _WRONG, at["message"], shown_from(root, Path(at["file"])), int(at["line"]))
 
 
 _WRONG = "wrong input"
@@ -221,7 +219,7 @@ def _changed_lines(before: str, after: str) -> frozenset[int]:
 
 def shown_from(root: Path, path: Path) -> str:
     """A path relative to `root` if it is below it, else as it was given."""
-    whole = root / path
+    whole = path.absolute()
     return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else str(path)
 
 

@@ -11,6 +11,7 @@ import pulumi
 
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
+from fleet.loading.files import from_here
 from offline.day import day_of
 from offline.judge import configure
 from offline.plan import Plan, make_plan
@@ -59,7 +60,7 @@ def read_base(
         plan = make_plan(stack, root, path, lambda stage: progress(f"base: {stage}"), as_of, policies_of)
         return Base(text, plan, judged=judged)
     except (InputError, pulumi.RunError) as error:
-        return Base(text, None, f"the base's {path.name} does not load under this code: {_first_line(error)}")
+        return Base(text, None, f"the base's {path.name} does not load under this code: {_named(error, path)}")
     except Exception as error:  # noqa: BLE001 - the change may fix exactly this
         return Base(text, None, f"this code fails on the base's {path.name}: {type(error).__name__}: {_first_line(error)}")
 
@@ -81,6 +82,11 @@ def _stack_file(stack: str, root: Path, folder: Path, stack_file: Path | None) -
         return own
     same = folder / stack_file.resolve().relative_to(root)
     return same if same.is_file() else own
+
+
+def _named(error: Exception, path: Path) -> str:
+    """The first line of an error, with the name of the stack file and not the folder of the base, which differs in each run."""
+    return _first_line(error).replace(f"{from_here(path)}:", f"{path.name}:", 1)
 
 
 def _first_line(error: Exception) -> str:

@@ -1,12 +1,9 @@
-"""Prints the changes from the base of a pull request on the terminal, one line for each."""
+"""The changes from the base of a pull request for the terminal, one line for each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-
-from rich.console import Console
-from rich.text import Text
 
 from offline.base import Base
 from offline.compare import Comparison, Pair, difference
@@ -14,16 +11,12 @@ from offline.plan import Plan
 from offline.words import Place, name_of, one_line, short
 
 
-def report_changes(plan: Plan, base: Base, console: Console) -> None:
-    """Print the changes from the base to the plan, or the reason why the base has no plan."""
-    console.print(Text("Before → after", style="bold"))
+def changed_lines(plan: Plan, base: Base) -> Iterator[str]:
+    """The changes from the base to the plan, or the reason why the base has no plan."""
     if base.plan is not None:
-        lines = _lines(Comparison(base.plan, plan))
+        yield from map(one_line, _lines(Comparison(base.plan, plan)))
     else:
-        lines = iter((f"{base.reason}. The following is only the plan after the change.",))
-    for line in lines:
-        console.print(Text(f"  {one_line(line)}"))
-    console.print()
+        yield one_line(f"{base.reason}. This is only the plan after the change.")
 
 
 def _lines(comparison: Comparison) -> Iterator[str]:

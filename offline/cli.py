@@ -13,6 +13,8 @@ from offline.commands import (
     policy_config,
     policy_pack,
     render,
+    schema,
+    settings,
     start,
 )
 
@@ -30,5 +32,7 @@ __all__ = [
     "policy_config",
     "policy_pack",
     "render",
+    "schema",
+    "settings",
     "start",
 ]

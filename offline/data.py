@@ -13,20 +13,25 @@ from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
 from fleet.prove.placement import Placement
 from fleet.prove.schedules import Week
+from offline.agree import Agreement
 from offline.base import Base
 from offline.compare import Comparison, Pair
 from offline.judge import Verdict
 from offline.plan import RUNNER_SET, Outcome, Plan
 from offline.record import Resource
-from offline.words import Place
+from offline.words import Place, refusal
 
 T = TypeVar("T")
 
 
-def to_json(plan: Plan, base: Base | None = None) -> str:
-    """The plan as one JSON document, with the changes from the base if there is one. Keys are camelCase, money is USD an hour."""
+def to_json(plan: Plan, base: Base | None = None, agreed: Agreement | None = None) -> str:
+    """The plan as one JSON document. Keys are camelCase, money is USD an hour.
+
+    It has the changes from the base and the policy values that admit the plan, if they are given.
+    """
     changes = {"changes": _changes(plan, base)} if base is not None else {}
-    return document(_plan(plan) | changes)
+    admitting = {"agree": _agreement(agreed)} if agreed is not None else {}
+    return document(_plan(plan) | changes | admitting)
 
 
 def document(content: Mapping[str, Any]) -> str:
@@ -60,6 +65,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "remarks": list(plan.remarks),
         "placement": [_placement(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements],
         "refused": [fields_of(each, "cluster", "workload", "kind", "error") for each in plan.refused if each.kind != RUNNER_SET],
+        "failures": [fields_of(refusal(plan.config, each), "file", "line", "path", "message") for each in plan.refused],
         "price": {"lines": [_line(line) for line in plan.bill], "idle": _money(idle), "worst": _money(worst)},
         "schedules": [_week(found) for found in plan.weeks],
         "policyConfig": plan.policy_config,
@@ -68,6 +74,10 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "verdicts": [verdict_json(verdict) for verdict in plan.verdicts],
         "resources": [_resource(resource) for resource in plan.resources],
     }
+
+
+def _agreement(agreed: Agreement) -> dict[str, Any]:
+    return fields_of(agreed, "values", "diff") | {"left": [verdict_json(verdict) for verdict in agreed.left]}
 
 
 def _placement(found: Placement, region: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def reach(config: StackConfig, fleet: Fleet, root: Path) -> tuple[str, ...]:
     try:
         deployments = load(*settings.of(NAMESPACE))
     except FleetError as error:
-        raise stackfile.wrong(settings, error, FILE) from error
+        raise stackfile.wrong(settings, error) from error
     try:
         deployments.require_reach(config.stack, fleet)
     except FleetError as error:

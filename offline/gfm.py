@@ -48,6 +48,13 @@ def fold(summary: str, body: str) -> str:
     return f"{_FOLD}{html.escape(_line(summary), quote=False)}</summary>\n\n{body}\n\n</details>"
 
 
+def fenced(value: str, language: str) -> str:
+    """Lines of code. The fence is longer than any row of backticks in them, so they cannot end it."""
+    lines = "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in each) for each in mask(value).splitlines())
+    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", lines)), default=0))
+    return f"{fence}{language}\n{lines}\n{fence}"
+
+
 def is_folded(markdown: str) -> bool:
     """Whether the text was made by `fold`."""
     return markdown.startswith(_FOLD)

@@ -23,7 +23,7 @@ from pulumi_policy.deserialize import deserialize_properties
 from pulumi_policy.policy import _NotApplicableError
 from pulumi_policy.proxy import UnknownValueError, unknown_checking_proxy
 
-from fleet.facts.errors import InputError, quoted
+from fleet.facts.errors import InputError, instead, quoted
 from offline import wire
 from offline.configschema import faults
 from offline.record import Recording, Resource
@@ -130,8 +130,8 @@ def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[C
         raise ValueError(f"two rules of one id: {', '.join(repeated)}")
     for name in settings:
         if name not in names and name not in (ALL, _ENVIRONMENTS):
-            known = ", ".join(sorted(names))
-            raise InputError(f"policy config: {name}: no policy has this name; got {quoted(name)}; give one of: {known}")
+            fix = instead(name, names, f"give one of: {', '.join(sorted(names))}")
+            raise InputError(f"policy config: {name}: no policy has this name; got {quoted(name)}; {fix}")
     level, properties = _entry(ALL, settings.get(ALL, {}))
     if properties:
         raise InputError(f"policy config: {ALL}: can set only the level; got {quoted(sorted(properties))}; set them per policy")
@@ -153,7 +153,7 @@ def _configured(policy: Policy, types: frozenset[str], general: EnforcementLevel
             there = ", ".join(sorted(known)) or "none"
             raise InputError(
                 f"policy config: {policy.name}.{name}: the policy does not have this property; got {quoted(given[name])}; "
-                f"its properties: {there}"
+                f"{instead(name, known, f'its properties: {there}')}"
             )
     config = {name: part["default"] for name, part in known.items() if "default" in part} | given
     required = (schema.required or ()) if schema is not None else ()
@@ -175,7 +175,10 @@ def _entry(name: str, entry: object) -> tuple[EnforcementLevel | None, dict[str,
 
 def _level(name: str, level: object) -> EnforcementLevel:
     if not isinstance(level, str) or level not in _LEVELS:
-        raise InputError(f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {quoted(level)}; correct it")
+        raise InputError(
+            f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {quoted(level)}; "
+            f"{instead(str(level), _LEVELS, 'correct it')}"
+        )
     return _LEVELS[level]
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from fleet.facts.pricing import Line, Money
+from offline.agree import Agreement
+from offline.agree import lines as agreement_lines
 from offline.base import Base
 from offline.compare import Comparison, Kind, Pair, Setting, difference
-from offline.gfm import code, fold, is_folded, table, text
+from offline.gfm import code, fenced, fold, is_folded, table, text
 from offline.judge import Verdict
 from offline.plan import Plan
 from offline.remedies import Remediation
@@ -40,10 +42,13 @@ _MANY = 40
 """The most rows of a table and lines of a list; the plan on the terminal has all."""
 
 
-def markdown(plan: Plan, base: Base | None = None, strict: bool = False) -> str:
-    """The plan of one stack, with the changes from the base if there is one. Folded sections come last."""
+def markdown(plan: Plan, base: Base | None = None, strict: bool = False, agreed: Agreement | None = None) -> str:
+    """The plan of one stack, with the changes from the base if there is one. Folded sections come last.
+
+    The change of policy values that admits the plan is folded directly below what fails.
+    """
     comparison = Comparison(base.plan, plan) if base is not None and base.plan is not None else None
-    sections = sorted(_sections(plan, base, comparison, strict), key=is_folded)
+    sections = sorted(_sections(plan, base, comparison, strict, agreed), key=is_folded)
     return "\n\n".join(sections) + "\n"
 
 
@@ -53,13 +58,16 @@ def wrong_input(stack: str, error: Exception, root: Path) -> str:
     return f"## ❌ {code(stack)}: the input is wrong\n\nNothing was planned. Fix:\n\n{_bullets(lines)}\n"
 
 
-def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, strict: bool) -> Iterator[str]:
+def _sections(
+    plan: Plan, base: Base | None, comparison: Comparison | None, strict: bool, agreed: Agreement | None
+) -> Iterator[str]:
     yield f"## {_verdict(plan, comparison, strict)}"
     yield _money(plan, comparison)
     if base is not None and base.plan is None:
         yield f"Before → after: {text(base.reason)}. This is only the plan after the change."
     if faults := list(_faults(plan, comparison, strict)):
-        yield _table(("what fails", "where", "why"), faults)
+        admitting = f"\n\n{_agreement(agreed)}" if agreed is not None and agreed.diff else ""
+        yield _table(("what fails", "where", "why"), faults) + admitting
     if comparison is None:
         yield from _whole(plan)
     else:
@@ -112,6 +120,11 @@ def _faults(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator
     for refused in plan.refused:
         yield "placement", code(f"{refused.cluster}/{refused.workload}"), text(refused.error)
     yield from _verdicts(plan.blocked(strict), comparison, lambda verdict: verdict.kind)
+
+
+def _agreement(agreed: Agreement) -> str:
+    body = f"{_bullets(list(agreement_lines(agreed)))}\n\n{fenced(agreed.diff, 'diff')}"
+    return fold("The smallest change of policy values that admits this", body)
 
 
 # -- before and after --------------------------------------------------------------------------------------------------
@@ -310,7 +323,7 @@ def _policies(plan: Plan) -> str:
         if found.judged
     ]
     shown = [
-        f"Config: {text(plan.policy_config)}.",
+        f"Policy values: {text(plan.policy_config)}.",
         table(("policy", "level", "severity", "state", ">judged", "requirement"), rows),
     ]
     idle, disabled = (list(map(code, rules)) for rules in silent(outcomes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -21,10 +21,11 @@ from fleet.prove.schedules import Week
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from offline import deployments
 from offline.day import day_of
-from offline.judge import Configured, Verdict, configure, judge
+from offline.judge import Configured, Verdict, judge
 from offline.manifests.urns import means_manifests
-from offline.policyconfig import require_current
-from offline.policyfile import policy_config, policy_settings
+from offline.naming import named
+from offline.policyconfig import policy_values, require_current
+from offline.policyfile import configured_for, policy_settings
 from offline.record import Recording, Remedy, Resource, joined, record
 from offline.remedies import Remediation, Remedies
 from policies.rules import RULES, AnyRule
@@ -75,7 +76,7 @@ class Plan:
     policies: tuple[Configured, ...]
     """Each policy with its level and its config, in the pack's order."""
     policy_config: str
-    """The file of that config, or a text that says that there is none."""
+    """Which files that config comes from, for people."""
     as_of: date
     """The day whose prices, exceptions and support dates are used."""
     remediations: tuple[Remediation, ...] = ()
@@ -238,8 +239,8 @@ def make_plan(
     judging = policies_of or root
     if judging == root:
         require_current(stack, root)
-    policies = configure(RULES, policy_settings(stack, judging), day)
-    judges = policy_config(stack, judging)
+    policies = configured_for(RULES, policy_settings(stack, judging), stack, judging, day)
+    judges = policy_values(stack, judging)
     placements = placing.place(fleet)
     lines = billing.bill(fleet, day)
     overbooked = tuple(placing.overbooked(placements))
@@ -253,7 +254,7 @@ def make_plan(
     program, git = declared(root, config, fleet, remedies)
     recording = joined(program, git)
     progress("judging policies")
-    verdicts = _naming(config, judge(recording, policies))
+    verdicts = named(config, judge(recording, policies))
     done = tuple(remedies.done)
     return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, done, reach, git=git)
 
@@ -265,14 +266,6 @@ def refusals(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[room.Ref
             yield room.Refusal(found.cluster, found.runner_set, found.error, kind=RUNNER_SET)
     yield from room.refusals(fleet)
     yield from stack_jobs.refusals(fleet)
-
-
-def _naming(config: StackConfig, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
-    """The verdicts with the path of the stack file that was read: policies know only the stack's name, not `--file`."""
-    usual = f"Pulumi.{config.stack}.yaml"
-    if config.path.name == usual:
-        return verdicts
-    return tuple(replace(each, message=each.message.replace(usual, str(config.path))) for each in verdicts)
 
 
 def declared(

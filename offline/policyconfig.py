@@ -16,8 +16,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from fleet.facts.errors import InputError, quoted
+from fleet.facts.errors import InputError, instead, quoted
 from fleet.facts.limits import read_bytes
+from fleet.loading.stackfile import stacks
 from offline.judge import configure
 from policies.rules import RULES
 from policies.rules.rule import STACK_KINDS
@@ -25,6 +26,8 @@ from policies.rules.rule import STACK_KINDS
 STACKS = "policies/stacks.toml"
 _KIND = "kind"
 _LEVEL = "enforcementLevel"
+_SAME_NAME = 0.8
+"""Names of stacks are short, so only very similar ones are slips."""
 
 Table = Mapping[str, Any]
 
@@ -75,6 +78,27 @@ def require_current(stack: str, root: Path) -> None:
         )
 
 
+def similar_table(stack: str, root: Path) -> str:
+    """A note on a table of stacks.toml whose name is similar to that of a stack, unless it is another stack's; else ""."""
+    others = (other for other in _read(root)[0] if other not in stacks(root))
+    found = next((other for other in others if instead(stack, [other], "", _SAME_NAME)), "")
+    return f"; {STACKS} has [{found}]: rename it to [{stack}] if it is for this stack" if found else ""
+
+
+def policy_values(stack: str, root: Path) -> str:
+    """Which policy values a stack has, and which file sets them, for people."""
+    tables, _ = _read(root)
+    name = _path(stack)
+    if (table := tables.get(stack)) is not None:
+        own = sum(isinstance(entry, Mapping) for entry in table.values())
+        differ = "1 policy differs" if own == 1 else f"{own} policies differ"
+        return f"{name}, from {STACKS} [{stack}], kind {table[_KIND]}; {differ} from the kind's"
+    if (root / name).is_file():
+        return f"{name}, written by hand: {STACKS} has no [{stack}]"
+    absent = f"no entry for {stack}: the strictest levels and default limits; add [{stack}] to {STACKS} (python -m offline init)"
+    return absent + similar_table(stack, root)
+
+
 def _path(stack: str) -> str:
     return f"policies/config/{stack}.json"
 
@@ -98,8 +122,9 @@ def _rendered(stack: str, table: object, text: str) -> str:
     if not isinstance(table, Mapping):
         raise InputError(f"{place}: must be a table; got {quoted(table)}; write [{stack}] with the stack's kind")
     if table.get(_KIND) not in STACK_KINDS:
-        kinds = ", ".join(STACK_KINDS)
-        raise InputError(f"{place}.{_KIND}: must be a kind of stack; got {quoted(table.get(_KIND))}; give one of: {kinds}")
+        kind = table.get(_KIND)
+        fix = instead(str(kind), STACK_KINDS, f"give one of: {', '.join(STACK_KINDS)}")
+        raise InputError(f"{place}.{_KIND}: must be a kind of stack; got {quoted(kind)}; {fix}")
     for policy, entry in table.items():
         if policy != _KIND:
             _check(f"{STACKS}:{_line(text, stack, policy)}: {stack}", policy, entry)
@@ -109,8 +134,9 @@ def _rendered(stack: str, table: object, text: str) -> str:
 def _check(place: str, policy: str, entry: object) -> None:
     rule = next((rule for rule in RULES if rule.id == policy), None)
     if rule is None:
-        known = ", ".join(sorted(rule.id for rule in RULES))
-        raise InputError(f"{place}.{policy}: no policy has this name; got {quoted(entry)}; give one of: {known}")
+        known = sorted(rule.id for rule in RULES)
+        fix = instead(policy, known, f"give one of: {', '.join(known)}")
+        raise InputError(f"{place}.{policy}: no policy has this name; got {quoted(entry)}; {fix}")
     if not isinstance(entry, Mapping):
         raise InputError(f"{place}.{policy}: must be a table; got {quoted(entry)}; write the level as {_LEVEL} in that table")
     try:

@@ -47,6 +47,9 @@ def _section(rule: AnyRule) -> Iterator[str]:
     together = "one by one" if isinstance(rule, Rule) else "all of the stack together"
     yield f"\n- *Judges*: {'; '.join(_kinds(rule))}; {together}."
     yield f"- *Fix*: {rule.fix}"
+    keys = {rule.settings} if isinstance(rule.settings, str) else {*rule.settings.values()}
+    if settings := ", ".join(f"`gpu-ci:{key}`" for key in sorted(keys - {""})):
+        yield f"- *Settings* of the stack file: {settings}."
     if _has_remedy(rule):
         yield "- *Remediates*: with level remediate, it fixes the resource if it can."
     if rule.config:

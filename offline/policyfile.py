@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import NoReturn
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.limits import read_bytes
+from offline.judge import Configured, Rule, Settings, configure
 
 _FOLDER = "policies/config"
 _FIX = "fix the file"
@@ -21,10 +23,23 @@ _TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?')
 """The tokens that separate keys from values in valid JSON: braces, and strings with or without a colon after them."""
 
 
-def policy_config(stack: str, root: Path) -> str:
-    """The path of the policy config, or a text that says that the file does not exist."""
-    name = f"{_FOLDER}/{stack}.json"
-    return name if (root / name).is_file() else f"{name} does not exist: strictest levels and default limits"
+def configured_for(rules: Iterable[Rule], settings: Settings, stack: str, root: Path, as_of: date) -> tuple[Configured, ...]:
+    """Each rule with its level and config, as `offline.judge.configure`. The errors have file and line of the policy config."""
+    try:
+        return configure(rules, settings, as_of)
+    except InputError as error:
+        text = _text(root / _FOLDER / f"{stack}.json", "") or ""
+        raise InputError("\n".join(_placed(line, stack, text) for line in str(error).splitlines())) from None
+
+
+def _placed(line: str, stack: str, text: str) -> str:
+    """A line of an error with file and line in place of the words "policy config". The line is that of the last key found."""
+    message = line.removeprefix("policy config: ")
+    at = 0
+    for key in message.partition(":")[0].split("."):
+        found = re.compile(rf'"{re.escape(key)}"\s*:').search(text, at)
+        at = found.start() if found else at
+    return f"{_FOLDER}/{stack}.json:{text.count(chr(10), 0, at) + 1}: {message}"
 
 
 def policy_settings(stack: str, root: Path) -> Mapping[str, object]:

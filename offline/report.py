@@ -1,19 +1,20 @@
-"""Prints a plan on the terminal: resources, placement, price, policies, and one line with the result."""
+"""Prints a plan on the terminal: first and last the result and what fails, between them placement, price, changes, the rest."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
 from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from offline import words
+from offline.base import Base
+from offline.changes import changed_lines
+from offline.judge import Verdict
+from offline.layout import show_line, show_table
 from offline.plan import Plan
 from offline.record import Resource
 
@@ -21,71 +22,117 @@ _FEW = 3
 """Siblings of one type that are listed one by one. More siblings become one line with their count."""
 
 
-def report(plan: Plan, console: Console, strict: bool = False) -> None:
-    """Print the whole plan; `strict` as in `Plan.passes`."""
-    _head(plan, console)
-    if plan.recording is not None:
-        console.print(_heading(f"Resources: {len(plan.resources)}"), _tree(plan), sep="\n")
-    console.print()
-    console.print(_heading("Placement"), _placement(plan), sep="\n")
-    for remark in (*map(words.refusal_line, plan.refused), *plan.remarks):
-        console.print(Text(f"  ! {remark}", style="yellow"))
-    console.print()
-    console.print(_heading("Price, USD an hour"), _price(plan), sep="\n")
-    for note in words.price_notes(plan.bill):
-        console.print(Text(f"  {note}", style="dim"))
-    if plan.weeks:
-        console.print()
-        console.print(_heading(words.week_title(plan)), _weeks(plan), sep="\n")
-        console.print(Text(f"  {words.WEEK_NOTE}", style="dim"))
-    if plan.recording is not None:
-        console.print()
-        console.print(_heading("Policies"), Text(f"config: {plan.policy_config}"), _policies(plan), sep="\n")
-        for line in _said(plan):
-            console.print(Text(f"  {line}"))
-    console.print()
-    _verdict(plan, console, strict)
+def report(plan: Plan, console: Console, strict: bool = False, verbose: bool = False, base: Base | None = None) -> None:
+    """Print the plan, with the changes from the base if there is one.
 
-
-def _heading(text: str) -> Text:
-    return Text(text, style="bold")
-
-
-def _head(plan: Plan, console: Console) -> None:
+    What fails and the result are at the top and again at the end, because a reader of a terminal or of a log sees the end first.
+    `strict` as in `Plan.passes`; `verbose` lists the resources and every policy.
+    """
     console.print(Text(f"gpu-ci plan of stack {plan.config.stack} on {plan.as_of}", style="bold"))
-    shown = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
-    console.print(f"This plan proves the settings offline. It is not a diff against deployed resources; use {shown} for that.")
-    if plan.secrets:
-        console.print(f"Secrets are not read offline; placeholders replace: {', '.join(plan.secrets)}")
+    _result(plan, console, strict)
+    _failures(plan, console, strict, verbose)
     console.print()
+    _notes(plan, console)
+    _placement(plan, console)
+    _price(plan, console)
+    if base is not None:
+        _heading("Before → after", console)
+        for line in changed_lines(plan, base):
+            show_line(console, line, indent="  ")
+    if plan.remarks:
+        _heading("Remarks", console)
+        for remark in plan.remarks:
+            show_line(console, f"! {remark}", "yellow", indent="  ")
+    if plan.recording is not None:
+        _resources(plan, console, verbose)
+        _policies(plan, console, strict, verbose)
+    console.print()
+    _failures(plan, console, strict, verbose)
+    _result(plan, console, strict)
+
+
+def _heading(text: str, console: Console) -> None:
+    console.print()
+    show_line(console, text, "bold")
+
+
+# -- the result --------------------------------------------------------------------------------------------------------
+
+
+def _result(plan: Plan, console: Console, strict: bool) -> None:
+    idle, worst = plan.cost
+    cost = f"{idle} USD an hour idle, {worst} at worst"
+    if plan.recording is None:
+        show_line(console, f"FAILED: {words.unplaceable(plan)}, so no resource was created or judged; {cost}.", "bold red")
+        return
+    facts = f"{len(plan.resources)} resources; policies: {words.states(plan.outcomes())}; {cost}."
+    blocked = plan.blocked(strict)
+    show_line(console, words.verdict_line(facts, blocked), "bold red" if blocked else "bold green")
+
+
+def _failures(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
+    """Print what fails the plan, a line for each; in a pipe it is not wrapped, so that a log can be searched."""
+    for line in (*(str(words.refusal(plan.config, each)) for each in plan.refused), *_verdicts(plan.blocked(strict), verbose)):
+        show_line(console, line, "red", indent="  ", whole=True)
+
+
+def _verdicts(verdicts: Iterable[Verdict], verbose: bool) -> Iterator[str]:
+    """A line for each group of equal verdicts, with the names of the first resources; `verbose` names all."""
+    for verdict, names in words.alike(verdicts):
+        yield words.said(verdict, names, len(names) if verbose else _FEW)
+
+
+def _notes(plan: Plan, console: Console) -> None:
+    shown = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
+    note = f"This plan proves the settings offline. It is not a diff against deployed resources; use {shown} for that."
+    show_line(console, note)
+    if plan.secrets:
+        show_line(console, f"Secrets are not read offline; placeholders replace: {', '.join(plan.secrets)}")
 
 
 # -- resources ---------------------------------------------------------------------------------------------------------
 
 
-def _tree(plan: Plan) -> Tree:
+def _resources(plan: Plan, console: Console, verbose: bool) -> None:
+    _heading(f"Resources: {len(plan.resources)}" + ("" if verbose else _LISTED), console)
+    if not verbose or plan.recording is None:
+        return
     children: dict[str, list[Resource]] = {}
     for resource in plan.resources:
         children.setdefault(resource.parent, []).append(resource)
-    stack = plan.recording.resources[0] if plan.recording else None
-    root = Tree(Text(f"{plan.config.project}-{plan.config.stack}"), guide_style="dim")
-    if stack is not None:
-        _grow(root, stack.urn, children)
-    return root
+    show_line(console, f"{plan.config.project}-{plan.config.stack}")
+    _show_tree(_tree(plan.recording.resources[0].urn, children), console)
 
 
-def _grow(branch: Tree, urn: str, children: Mapping[str, list[Resource]]) -> None:
+_LISTED = " (-v lists them)"
+
+
+Branch = tuple[str, "list[Branch]"]
+"""A line of the tree, and the branches below it."""
+
+
+def _show_tree(branches: list[Branch], console: Console, guide: str = "") -> None:
+    for index, (label, below) in enumerate(branches, 1):
+        last = index == len(branches)
+        inner = f"{guide}{'    ' if last else '│   '}"
+        show_line(console, label, indent=f"{guide}{'└── ' if last else '├── '}", hanging=f"{inner}{'│   ' if below else '    '}")
+        _show_tree(below, console, inner)
+
+
+def _tree(urn: str, children: Mapping[str, list[Resource]]) -> list[Branch]:
     mine = children.get(urn, [])
     counts = Counter(resource.type for resource in mine if resource.urn not in children)
+    branches: list[Branch] = []
     listed: set[str] = set()
     for resource in sorted(mine, key=_order):
         if resource.urn in children:
-            _grow(branch.add(_label(resource)), resource.urn, children)
+            branches.append((_label(resource), _tree(resource.urn, children)))
         elif counts[resource.type] <= _FEW:
-            branch.add(_label(resource))
+            branches.append((_label(resource), []))
         elif resource.type not in listed:
             listed.add(resource.type)
-            branch.add(Text.assemble((words.short(resource.type), "cyan"), f" x{counts[resource.type]}"))
+            branches.append((f"{words.short(resource.type)} x{counts[resource.type]}", []))
+    return branches
 
 
 def _order(resource: Resource) -> tuple[bool, str, str]:
@@ -93,11 +140,11 @@ def _order(resource: Resource) -> tuple[bool, str, str]:
     return not resource.type.startswith("pulumi:"), resource.type, resource.name
 
 
-def _label(resource: Resource) -> Text:
+def _label(resource: Resource) -> str:
     details = detail(resource.type, resource.inputs)
     if resource.remote:
         details = f"{details}; opaque: children judged at preview"
-    return Text.assemble((words.short(resource.type), "cyan"), f" {resource.name}", (f"  {details}" if details else "", "dim"))
+    return f"{words.short(resource.type)} {resource.name}" + (f"  {details}" if details else "")
 
 
 def detail(token: str, inputs: Mapping[str, Any]) -> str:
@@ -180,81 +227,93 @@ _DETAILS: Mapping[str, str | Callable[[Mapping[str, object]], str]] = {
 # -- placement ---------------------------------------------------------------------------------------------------------
 
 
-def _placement(plan: Plan) -> Table:
-    table = plain_table(
-        "=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"
+def _placement(plan: Plan, console: Console) -> None:
+    _heading("Placement", console)
+    places = [(found, words.place(found, plan.fleet.clusters[found.cluster].region)) for found in plan.placements]
+    show_table(
+        console,
+        ("=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"),
+        [
+            (
+                place.name,
+                ", ".join((found.runner_set, *found.runner.labels)),
+                place.asks,
+                place.pool,
+                "\n".join(place.holds),
+                place.runners,
+                place.held,
+                place.hour,
+            )
+            for found, place in places
+        ],
     )
-    for found in plan.placements:
-        place = words.place(found, plan.fleet.clusters[found.cluster].region)
-        runs_on = ", ".join((found.runner_set, *found.runner.labels))
-        table.add_row(place.name, runs_on, place.asks, place.pool, "\n".join(place.holds), place.runners, place.held, place.hour)
-    return table
 
 
 # -- price -------------------------------------------------------------------------------------------------------------
 
 
-def _price(plan: Plan) -> Table:
-    table = plain_table("cluster", "item", "what", ">count", ">each", ">idle", ">worst")
-    for line in plan.bill:
-        table.add_row(line.cluster, line.item, line.what, words.count(line), words.each(line), str(line.idle), str(line.worst))
+def _price(plan: Plan, console: Console) -> None:
+    _heading("Price, USD an hour", console)
     idle, worst = plan.cost
-    table.add_section()
-    table.add_row("", "total", "", "", "", str(idle), str(worst), style="bold")
-    return table
-
-
-def _weeks(plan: Plan) -> Table:
-    table = plain_table(*words.SCHEDULES)
-    for found in plan.weeks:
-        table.add_row(*words.week(found))
-    return table
+    show_table(
+        console,
+        ("=cluster", "=item", "what", ">count", ">each", ">idle", ">worst"),
+        [
+            (line.cluster, line.item, line.what, words.count(line), words.each(line), str(line.idle), str(line.worst))
+            for line in plan.bill
+        ],
+        total=("", "total", "", "", "", str(idle), str(worst)),
+    )
+    for note in words.price_notes(plan.bill):
+        show_line(console, note, "dim", indent="  ")
+    if plan.weeks:
+        _heading(words.week_title(plan), console)
+        show_table(
+            console,
+            tuple(f"={name}" if name == "window" else name for name in words.SCHEDULES),
+            list(map(words.week, plan.weeks)),
+        )
+        show_line(console, words.WEEK_NOTE, "dim", indent="  ")
 
 
 # -- policies ----------------------------------------------------------------------------------------------------------
 
 
-def _policies(plan: Plan) -> Table:
-    """The policies that judged at least one resource."""
-    table = plain_table("policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "requirement")
-    for found in plan.outcomes():
-        if found.judged:
-            counts = (str(found.judged), str(found.broken), str(found.undeterminable), str(found.excepted))
-            table.add_row(found.rule, found.level, found.severity, *counts, found.title)
-    return table
-
-
-def _said(plan: Plan) -> Iterator[str]:
-    """The changes by policies, then their verdicts, then the policies without a resource."""
+def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
+    """Print how many policies hold, the config that judged, and the verdicts that do not fail the plan."""
+    _heading(f"Policies: {words.states(plan.outcomes())}" + ("" if verbose else _LISTED), console)
+    show_line(console, f"policy values: {plan.policy_config}")
+    if verbose:
+        _list_policies(plan, console)
     for done in plan.remediations:
-        yield from (f"remediated by {done.rule}: {words.name_of(done.urn)}: {change}" for change in done.changes)
-    for verdict, names in words.alike(verdict for verdict in plan.verdicts if verdict.kind != "not-applicable"):
-        kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
-        said = f"{verdict.level} {verdict.rule}{kind}"
-        many = f"{said}: {len(names)} resources: {verdict.message} ({words.listed(names, _FEW)})"
-        yield f"{said}: {names[0]}: {verdict.message}" if len(names) == 1 else many
+        for change in done.changes:
+            show_line(console, f"remediated by {done.rule}: {words.name_of(done.urn)}: {change}", indent="  ")
+    failing = set(plan.blocked(strict))
+    rest = (verdict for verdict in plan.verdicts if verdict.kind != "not-applicable" and verdict not in failing)
+    for line in _verdicts(rest, verbose):
+        show_line(console, line, indent="  ")
+
+
+def _list_policies(plan: Plan, console: Console) -> None:
+    """Print the policies that judged at least one resource, then the names of the others."""
+    show_table(
+        console,
+        ("=policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "requirement"),
+        [
+            (
+                found.rule,
+                found.level,
+                found.severity,
+                *map(str, (found.judged, found.broken, found.undeterminable, found.excepted)),
+                found.title,
+            )
+            for found in plan.outcomes()
+            if found.judged
+        ],
+    )
     idle, disabled = words.silent(plan.outcomes())
     if idle:
-        yield f"{words.counted(len(idle), 'policy has', 'policies have')} no resource to judge: {', '.join(idle)}"
+        many = words.counted(len(idle), "policy has", "policies have")
+        show_line(console, f"{many} no resource to judge: {', '.join(idle)}", indent="  ")
     if disabled:
-        yield f"disabled for this stack: {', '.join(disabled)}"
-
-
-def _verdict(plan: Plan, console: Console, strict: bool) -> None:
-    idle, worst = plan.cost
-    cost = f"{idle} USD an hour idle, {worst} at worst"
-    if plan.recording is None:
-        console.print(Text(f"FAILED: {words.unplaceable(plan)}, so no resource was created or judged; {cost}.", style="bold red"))
-        return
-    facts = f"{len(plan.resources)} resources; policies: {words.states(plan.outcomes())}; {cost}."
-    blocked = plan.blocked(strict)
-    console.print(Text(words.verdict_line(facts, blocked), style="bold red" if blocked else "bold green"))
-
-
-def plain_table(*columns: str) -> Table:
-    """A plain table. A heading that starts with > aligns its column to the right, one with = keeps it on one line."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in columns:
-        mark, heading = (column[0], column[1:]) if column[0] in ">=" else ("", column)
-        table.add_column(heading, justify="right" if mark == ">" else "left", overflow="fold", no_wrap=mark == "=")
-    return table
+        show_line(console, f"disabled for this stack: {', '.join(disabled)}", indent="  ")

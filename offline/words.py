@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from fleet.facts.errors import Fault
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
 from fleet.facts.pricing import Line, Money
+from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import runner_hour
 from fleet.prove.placement import Fit, Host, Placement
 from fleet.prove.room import Refusal
 from fleet.prove.schedules import Week
+from offline.entries import place_of
 from offline.judge import Verdict
 from offline.plan import Outcome, Plan
 
@@ -164,13 +168,47 @@ def name_of(urn: str) -> str:
     return urn.rpartition("::")[2] or "the stack"
 
 
+_SETTINGS = re.compile(r"(gpu-ci:clusters)\.([\w-]+)(?:\.(pools|runners|jobs|workloads)\.([\w-]+))?")
+
+
 def alike(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[str]]]:
-    """Verdicts in their order, each with the names of its resources. Equal verdicts of several resources are merged."""
-    groups: dict[tuple[str, str, str, str], tuple[Verdict, list[str]]] = {}
+    """Verdicts in their order, each with the names of its resources. Verdicts with the same cause are merged.
+
+    The cause is the same if the messages are, apart from the resource's own name and the names in the key of its settings. Names
+    that differ become *: `gpu-ci:clusters.usw2.pools.*.nodes.max`.
+    """
+    groups: dict[tuple[str, ...], list[Verdict]] = {}
     for verdict in verdicts:
-        words = (verdict.rule, verdict.level, verdict.kind, verdict.message)
-        groups.setdefault(words, (verdict, []))[1].append(name_of(verdict.urn))
-    return list(groups.values())
+        cause = (verdict.rule, verdict.level, verdict.kind, _SETTINGS.sub(r"\1.*.\3.*", _without_name(verdict)))
+        groups.setdefault(cause, []).append(verdict)
+    return [(_merged(group), [name_of(each.urn) for each in group]) for group in groups.values()]
+
+
+def _merged(group: list[Verdict]) -> Verdict:
+    first = group[0]
+    if all(each.message == first.message for each in group):
+        return first
+    message = first.message if len({_SETTINGS.sub("", each.message) for each in group}) == 1 else _without_name(first)
+    keys = [[*_SETTINGS.finditer(each.message)] for each in group]
+    for index, key in enumerate(keys[0]):
+        clusters, _, kind, _ = key.groups()
+        cluster, name = ({found[index][part] for found in keys} for part in (2, 4))
+        below = f".{kind}.{key[4] if len(name) == 1 else '*'}" if kind else ""
+        message = message.replace(key[0], f"{clusters}.{key[2] if len(cluster) == 1 else '*'}{below}")
+    return replace(first, message=message)
+
+
+def _without_name(verdict: Verdict) -> str:
+    """The message without the resource's own name."""
+    name = name_of(verdict.urn)
+    return re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", "…", verdict.message) if verdict.urn else verdict.message
+
+
+def said(verdict: Verdict, names: list[str], most: int) -> str:
+    """A verdict of `alike` in one line. The message comes last, because it ends with what to change."""
+    kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
+    where = names[0] if len(names) == 1 else f"{len(names)} resources ({listed(names, most)})"
+    return f"{verdict.level} {verdict.rule}{kind}: {where}: {verdict.message}"
 
 
 def listed(names: Iterable[str], most: int) -> str:
@@ -185,14 +223,16 @@ def one_line(value: str) -> str:
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
 
 
-def refusal_line(found: Refusal) -> str:
-    """Why a runner set, workload or job cannot be placed."""
-    return f"{found.cluster}/{found.workload} cannot be placed: {found.error}"
+def refusal(config: StackConfig, found: Refusal) -> Fault:
+    """Why a runner set, workload or job cannot be placed, with its place in the stack file."""
+    file, line, path = place_of(config, f"{found.cluster}/{found.workload}", found.kind)
+    return Fault(f"cannot be placed: {found.error}", file, line, path)
 
 
 def unplaceable(plan: Plan) -> str:
     """How many things no node can hold: "2 runner sets and 1 workload cannot be placed"."""
-    counts = Counter(each.kind for each in plan.refused)
+    # A runner set with several pools is refused once for each pool.
+    counts = Counter(kind for kind, _, _ in dict.fromkeys((each.kind, each.cluster, each.workload) for each in plan.refused))
     return f"{' and '.join(counted(count, kind, f'{kind}s') for kind, count in counts.items())} cannot be placed"
 
 

@@ -1,4 +1,4 @@
-"""The day of every plan in the tests and in the README: no support end and no exception that runs out breaks them."""
+"""The day of every plan in the tests and in docs/example-plans.md: no support end and no exception that runs out breaks them."""
 
 from datetime import date
 

@@ -27,6 +27,7 @@ OURS = (
     "policies",
     "offline",
     "deployments",
+    "bootstrap",
     "submit",
     "bench",
     "images",
@@ -143,6 +144,10 @@ def test_doctor_imports_fleet_alone_and_nothing_of_pulumi():
     assert [f"{module} imports {name}" for module in below("doctor") for name in imported(module) if of_sdk(name)] == []
 
 
+def test_bootstrap_imports_fleet_alone():
+    assert astray("bootstrap", "fleet") == []
+
+
 def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
     assert astray("submit", "fleet") == []
     assert [f"{module} imports {name}" for module in below("submit") for name in imported(module) if of_sdk(name)] == []
@@ -187,7 +192,7 @@ def test_a_cycle_is_found():
 
 
 def test_one_module_uses_a_yaml_library():
-    folders = ("fleet", "doctor", "components", "package", "policies", "offline", "submit", "deployments", "bench", "images")
+    folders = ("fleet", "doctor", "components", "package", "policies", "offline", "submit", "deployments", "bootstrap", "bench", "images")
     users = {
         module
         for folder in folders
@@ -212,7 +217,7 @@ def test_only_init_reads_a_cluster_from_offline():
 
 
 def test_nothing_that_ships_imports_tests_or_bench():
-    for folder in ("fleet", "components", "package", "policies", "offline", "deployments", "submit", "images"):
+    for folder in ("fleet", "components", "package", "policies", "offline", "deployments", "bootstrap", "submit", "images"):
         found = {name.split(".")[0] for module in below(folder) for name in imported(module)}
         assert not found & {"tests", "bench"}, folder
 

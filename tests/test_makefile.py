@@ -154,21 +154,25 @@ def test_a_base_that_is_not_named_is_no_word(make):
 def test_the_pages_of_all_stack_files_are_written(make, tmp_path):
     docs = tmp_path / "docs"
     docs.mkdir()
+    (tmp_path / "schema").mkdir()
     for name in ("Pulumi.yaml", "Pulumi.one.yaml", "Pulumi.on.e-2.yaml"):
         (tmp_path / name).touch()
     assert make("docs") == ["-m", "package.reference"]
     called = {path.name: path.read_text().split("\0")[:-1] for path in docs.iterdir()}
     assert called == {
         "policies.md": ["-m", "offline", "policies"],
+        "settings.md": ["-m", "offline", "settings"],
         "inventory-one.md": ["-m", "offline", "inventory", "--", "one"],
         "inventory-on.e-2.md": ["-m", "offline", "inventory", "--", "on.e-2"],
     }
+    assert (tmp_path / "schema" / "stack.schema.json").read_text().split("\0")[:-1] == ["-m", "offline", "schema"]
 
 
 def test_a_page_that_cannot_be_written_stays_as_it_was_and_fails_make(tmp_path, make):
     (tmp_path / ".venv" / "bin" / "python").write_text('#!/bin/sh\necho half\n[ "$3" != inventory ]\n')
     docs = tmp_path / "docs"
     docs.mkdir()
+    (tmp_path / "schema").mkdir()
     (tmp_path / "Pulumi.one.yaml").touch()
     (docs / "inventory-one.md").write_text("before")
     with pytest.raises(AssertionError, match="Error 1"):

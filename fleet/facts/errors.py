@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fleet.facts.credentials import mask, masked
@@ -49,15 +52,51 @@ class FleetError(Exception):
         super().__init__("\n".join(map(str, self.problems)))
 
 
+_AT = re.compile(r"(?:(?P<file>[^:\n]+):(?P<line>\d+): )?(?:(?P<path>[^\s;]+): )?(?P<message>.*)", re.DOTALL)
+"""The form of an error line: file and line if they are known, a key or an option, the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The parts of one error line. `file`, `path`, `rule` and `value` are empty and `line` is None if they are not known."""
+
+    message: str
+    file: str = ""
+    line: int | None = None
+    path: str = ""
+    rule: str = ""
+    value: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> Fault:
+        """The parts of an error line that has them only as text. The message then has the value too."""
+        at = _AT.fullmatch(text)
+        if at is None:
+            return cls(text)
+        return cls(at["message"], at["file"] or "", int(at["line"]) if at["line"] else None, at["path"] or "")
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line or 1}: " if self.file else ""
+        return f"{place}{self.path}: {self.message}" + (f"; got {self.value}" if self.value else "")
+
+
 class InputError(Exception):
     """A file that cannot be used: a stack file, project file, manifest or policy config.
 
     The text is complete: file and line if they are known, the key, the rule, the value, how to fix it. Credentials are masked. A
-    command line program prints only this text and exits with status 2.
+    command line program prints only this text and exits with status 2. `faults` has the parts of each line, for programs.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, faults: Iterable[Fault] = ()) -> None:
         super().__init__(mask(text))
+        self.faults = tuple(faults) or tuple(map(Fault.of, str(self).splitlines()))
+
+
+def instead(word: str, known: Iterable[str], otherwise: str, similar: float = 0.6) -> str:
+    """How to fix an unknown word: the most similar known word, or `otherwise` if none is as similar (1.0 is equal)."""
+    by_case = {each.casefold(): each for each in known}
+    close = difflib.get_close_matches(word.casefold(), by_case, n=1, cutoff=similar)
+    return f"did you mean {by_case[close[0]]}?" if close else otherwise
 
 
 def quoted(value: object, limit: int = 80) -> str:

@@ -373,9 +373,13 @@ _RESERVED = ("true", "false", "yes", "no", "on", "off", "y", "n", "null")
 """Words that YAML 1.1 or 1.2 does not read as text."""
 
 
-def yaml_text(document: Mapping[str, Any]) -> str:
-    """The document in block style with its keys in order. Readers of YAML 1.1 and 1.2 read it in the same way."""
-    text: str = yaml.dump(plain(document), Dumper=_Writer, sort_keys=False, width=4096, allow_unicode=True)
+def yaml_text(document: Mapping[str, Any], *, flow: bool = False) -> str:
+    """The document in block style with its keys in order. Readers of YAML 1.1 and 1.2 read it in the same way.
+
+    `flow` puts it on one line in braces.
+    """
+    style = {"sort_keys": False, "default_flow_style": flow, "width": 4096, "allow_unicode": True}
+    text: str = yaml.dump(plain(document), Dumper=_Writer, **style)
     return text
 
 

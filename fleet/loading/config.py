@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from fleet.facts.errors import FleetError, Problem
+from fleet.facts.errors import FleetError, Problem, instead
 from fleet.jobs import stack as stack_jobs
 from fleet.loading.stackfile import StackConfig, wrong
 from fleet.prove import namespaces, rules
@@ -22,11 +22,11 @@ def check_keys(keys: Iterable[str], secret: Collection[str]) -> None:
     Raises FleetError for an unknown key, a secret in clear text, and a secret inside the model. Such a secret would make a whole
     key secret, and its plain text would be in tags and chart values.
     """
-    known = ", ".join(sorted({*CONFIG_KEYS, *SECRETS}))
+    known = sorted({*CONFIG_KEYS, *SECRETS})
     problems = []
     for key in keys:
         if key not in (*CONFIG_KEYS, *SECRETS):
-            message = f"unknown key; known keys: {known}"
+            message = f"unknown key; {instead(key, known, 'known keys: ' + ', '.join(known))}"
         elif key in CONFIG_KEYS and key in secret:
             message = (
                 f"contains a secret, which would be in clear text in tags and values; move it out ({SECRETS[0]} is "

@@ -13,7 +13,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fleet.facts.errors import FleetError, Problem
+from fleet.facts.errors import FleetError, Problem, instead
 from fleet.facts.tables import toml
 from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
@@ -282,7 +282,8 @@ def _wrong_keys(config: Mapping[str, object], secret: Collection[str]) -> Iterat
     named = _named_secrets(config)
     for key in sorted(config):
         if key not in (*CONFIG_KEYS, *named):
-            message = f"unknown key; known keys: {', '.join((*CONFIG_KEYS, *named))}"
+            known = (*CONFIG_KEYS, *named)
+            message = f"unknown key; {instead(key, known, 'known keys: ' + ', '.join(known))}"
         elif key in CONFIG_KEYS and key in secret:
             message = "contains a secret, but is read in clear text; move the secret to its own key"
         elif key in named and key not in secret:

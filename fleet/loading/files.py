@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleet.facts.errors import InputError, quoted
+from fleet.facts.errors import Fault, InputError, instead, quoted
 from fleet.facts.places import Keys
 from fleet.facts.yaml_text import Document, read_yaml
 
@@ -28,7 +27,7 @@ class ConfigFile:
         """Read a file. Raises InputError if it cannot be used; the text has `rule` and `fix` if the file does not exist."""
         try:
             if path.is_file():
-                return cls(path, read_yaml(path))
+                return cls(path, read_yaml(from_here(path)))
             fault = "does not exist"
             if path.is_dir():
                 fault = "is a folder" + (" (an empty name means the current one)" if path == Path() else "")
@@ -37,8 +36,8 @@ class ConfigFile:
             elif path.exists():
                 fault = "is not a regular file"
         except OSError as error:
-            raise InputError(f"{path} cannot be read ({error.strerror}); check its permissions and size") from None
-        raise InputError(f"{rule}; {path} {fault}; {fix}")
+            raise InputError(f"{from_here(path)} cannot be read ({error.strerror}); check its permissions and size") from None
+        raise InputError(f"{rule}; {from_here(path)} {fault}; {fix}")
 
     def mapping(self, at: Keys, value: Any, field: str, fix: str) -> dict[str, Any]:
         """The value if it is a mapping; an empty mapping for None. Raises InputError for any other value."""
@@ -49,7 +48,9 @@ class ConfigFile:
     def wrong(self, at: Keys, field: str, rule: str, value: object, fix: str) -> InputError:
         """The error for a broken rule, with the line of the path `at`."""
         field = field if field.isprintable() else repr(field)
-        return InputError(f"{self.path}:{self.document.lines.get(at, 1)}: {field}: {rule}; got {quoted(value)}; {fix}")
+        file, line, got = str(from_here(self.path)), self.document.lines.get(at, 1), quoted(value)
+        text = f"{file}:{line}: {field}: {rule}; got {got}; {fix}"
+        return InputError(text, [Fault(f"{rule}; {fix}", file, line, field, value=got)])
 
     def full_key(self, at: Keys, project: str, key: str) -> str:
         """The key with its namespace. The default is the project. `<namespace>:config:<name>` is an old spelling."""
@@ -65,6 +66,10 @@ def listed(names: Collection[str]) -> str:
 
 
 def meant(word: str, known: Collection[str]) -> str:
-    """How to fix an unknown word: the most similar known word, if there is one."""
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"write {close[0]}" if close else "remove it or move it below `config:`"
+    """How to fix an unknown key: the most similar known key, if there is one."""
+    return instead(word, known, "remove it or move it below `config:`")
+
+
+def from_here(path: Path) -> Path:
+    """A path for people: relative to the current folder if it is below it, else as it was given."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

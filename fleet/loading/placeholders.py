@@ -44,7 +44,8 @@ def _placeholders(config: StackConfig) -> Iterator[Placeholder]:
 
 def remarks(config: StackConfig) -> Iterator[str]:
     """One warning that names the first settings with example values; none if there is no such setting."""
-    found = [f"{each.key} (line {each.line})" for each in placeholders(config)]
+    # No line numbers: a remark that changes with every inserted line would be new in every pull request.
+    found = [each.key for each in placeholders(config)]
     more = f" and {len(found) - _SHOWN} more (python -m offline doctor {config.stack} lists them)" if len(found) > _SHOWN else ""
     if found:
         yield f"example values: {', '.join(found[:_SHOWN])}{more}; set your own before pulumi up"

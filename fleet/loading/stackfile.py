@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from fleet.facts.errors import FleetError, InputError, Problem, quoted
+from fleet.facts.errors import MOST_PROBLEMS, Fault, FleetError, InputError, Problem, instead, quoted
 from fleet.facts.places import Keys, Lines, Place
-from fleet.loading.files import ConfigFile, listed, meant
+from fleet.loading.files import ConfigFile, from_here, listed, meant
 from fleet.loading.go_json import json_text
 from fleet.loading.project import Declared, Project, fits, type_name
 
@@ -25,6 +25,9 @@ PLACEHOLDER = "[secret]"
 
 _STACK_KEYS = ("config", "encryptedkey", "encryptionsalt", "environment", "mainEnvironment", "secretsprovider")
 _STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_SAME_NAMESPACE = 0.8
+"""A namespace that is at least so similar to the project's name is a slip. Other packages have namespaces of their own."""
+_FILE_NAME = re.compile(r"Pulumi\.(?P<stack>[^/]+)\.ya?ml")
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,12 @@ def stacks(root: Path) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name))
 
 
+def name_of_file(stack: str | None) -> str | None:
+    """The stack's name where the name of its file is given: staging for Pulumi.staging.yaml."""
+    file = _FILE_NAME.fullmatch(stack or "")
+    return file["stack"] if file is not None else stack
+
+
 def load(stack: str, root: Path, project_file: Path | None = None, stack_file: Path | None = None) -> StackConfig:
     """Read one stack of the project in `root`. `project_file` and `stack_file` replace the usual files.
 
@@ -74,13 +83,21 @@ def load(stack: str, root: Path, project_file: Path | None = None, stack_file: P
     if not _STACK_NAME.fullmatch(stack):
         raise InputError(
             f"stack: a stack name is 1 to 100 letters, digits, hyphens, underscores and periods; got {quoted(stack)}; "
-            f"give one of: {listed(stacks(root))}"
+            f"{_named(stack, stacks(root))}"
         )
     project = Project.read(project_file or root / "Pulumi.yaml")
     folder = project.path.parent / project.stack_folder
     path = stack_file or folder / f"Pulumi.{stack}.yaml"
-    fix = f"create it or give one of: {listed(stacks(folder))}"
+    fix = _named(stack, stacks(folder), "create it or ") if stack_file is None else "create it or correct its path"
     return _StackFile(ConfigFile.read(path, "stack: there must be a file for the stack", fix), project).config(stack)
+
+
+def _named(stack: str, known: Collection[str], otherwise: str = "") -> str:
+    """Which name of a stack to give instead. A path of a stack file needs the option for files."""
+    file = _FILE_NAME.fullmatch(Path(stack).name)
+    if file is not None:
+        return f"give the stack's name and its file: {file['stack']} --file {stack}"
+    return instead(stack, known, f"{otherwise}give one of: {listed(known)}")
 
 
 def with_placeholders(config: StackConfig, keys: Iterable[str]) -> StackConfig:
@@ -100,15 +117,18 @@ def with_placeholders(config: StackConfig, keys: Iterable[str]) -> StackConfig:
     )
 
 
-def wrong(config: StackConfig, error: FleetError, name: str = "") -> InputError:
-    """An error with a line for each problem of the settings: file, line number, problem. `name` replaces the file's name."""
-    return InputError("\n".join(_at(config, problem, name or config.path.name) for problem in error.problems))
+def wrong(config: StackConfig, error: FleetError) -> InputError:
+    """An error with a line for each problem of the settings, in the order of the file: file, line number, problem."""
+    faults = [_at(config, problem) for problem in error.problems]
+    # The last line of a long error counts the problems that it does not show.
+    ordered = sorted(faults[:MOST_PROBLEMS], key=lambda fault: fault.line or 1) + faults[MOST_PROBLEMS:]
+    return InputError("\n".join(map(str, ordered)), ordered)
 
 
-def _at(config: StackConfig, problem: Problem, name: str) -> str:
+def _at(config: StackConfig, problem: Problem) -> Fault:
     keys = tuple(int(part) if part.isdigit() else part for part in problem.path)
     line = config.line_of(*keys) or config.line_of(*problem.path) or 1
-    return f"{name}:{line}: {problem.where}: {problem.message}" + (f"; got {problem.value}" if problem.value else "")
+    return Fault(problem.message, str(from_here(config.path)), line, problem.where, problem.rule, problem.value)
 
 
 class _StackFile:
@@ -121,6 +141,7 @@ class _StackFile:
         self._objects: dict[str, object] = {}
         self._secret: set[str] = set()
         self._places: dict[str, Place] = {}
+        self._written: list[tuple[Keys, str]] = []
 
     def config(self, stack: str) -> StackConfig:
         top = self._file.mapping((), self._file.document.value, "the file", "start with `config:`")
@@ -149,7 +170,12 @@ class _StackFile:
         if full in self._values:
             first = Lines((1, self._places))[full,]
             raise self._file.wrong(at, key, f"{full} is already on line {first}", key, "remove one of them")
+        namespace, _, name = full.partition(":")
+        if namespace != self._project.name and instead(namespace, [self._project.name], "", _SAME_NAMESPACE):
+            fix = f"did you mean {self._project.name}:{name}?"
+            raise self._file.wrong(at, full, "unknown namespace", key, fix)
         self._set(full, value)
+        self._written.append((at, full))
         self._places[full] = (lines[at], lines.below(*at))
 
     def _set(self, full: str, value: object) -> None:
@@ -162,6 +188,14 @@ class _StackFile:
         if secret:
             self._secret.add(full)
 
+    def _require_no_slip(self, missing: str) -> None:
+        """Raise InputError for an undeclared key of the project that is similar to a missing key."""
+        declared = {each.key for each in self._project.declared}
+        for at, key in self._written:
+            (namespace, _, name), (own, _, wanted) = key.partition(":"), missing.partition(":")
+            if key not in declared and namespace == own and (fix := instead(name, [wanted], "")):
+                raise self._file.wrong(at, key, "unknown key", key, fix)
+
     def _fill(self, declared: Declared, esc: bool) -> None:
         key, kind = declared.key, declared.type
         if key not in self._values:
@@ -169,15 +203,17 @@ class _StackFile:
                 self._set(key, declared.fill)
             elif key.startswith(f"{self._project.name}:"):
                 beside = "; values of ESC environments are not seen offline" if esc else ""
+                self._require_no_slip(key)
                 raise InputError(
-                    f"{self._file.path}: {key} must be set, because {self._project.path}:{declared.line} declares it without "
+                    f"{from_here(self._file.path)}: {key} must be set, because {from_here(self._project.path)}:{declared.line} "
+                    "declares it without "
                     f"a default{beside}; add it under `config:` or give it a default"
                 )
             else:
                 return
         if kind is None or key in self._secret:
             return
-        where = f"{self._file.path}:{Lines((1, self._places)).get((key,)) or declared.line}: {key}"
+        where = f"{from_here(self._file.path)}:{Lines((1, self._places)).get((key,)) or declared.line}: {key}"
         if declared.secret:
             rule, fix = "is declared secret and must be encrypted", f"run `pulumi config set --secret {key}`"
             raise InputError(f"{where}: {rule}; got 'plain text'; {fix}")

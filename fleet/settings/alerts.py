@@ -34,25 +34,25 @@ class Alerts(Model):
     """Thresholds of alerts. The defaults are this project's choice."""
 
     queue_objective: Objective = 600
-    """Seconds within which a job starts, unless `objectives` has its runner set."""
+    """Time within which a job starts, from 1m to 59m, unless `objectives` has its runner set. Example: `5m`"""
     objectives: dict[str, Objective] = Field(default_factory=dict)
-    """The objective of a runner set, by its name."""
+    """Time within which a job of a runner set starts, by the name of the set."""
     pending_for: Time = 1200
-    """Seconds for which a pod with a GPU may wait. The autoscaler gives up on a node after 20 minutes."""
+    """Time that a pod with a GPU may wait before its alert. The autoscaler gives up on a node after 20 minutes. Example: `30m`"""
     idle_below: Share = 0.05
-    """A GPU below this utilization is idle."""
+    """Utilization below which a GPU is idle. Unit: share of 1. Example: `0.1`"""
     idle_for: Time = 1800
-    """Seconds for which an allocated GPU may be idle."""
+    """Time that an allocated GPU may be idle before its alert. Example: `1h`"""
     memory_floor: Memory = 1024
-    """MiB that a GPU without utilization may hold."""
+    """GPU memory that may be in use without utilization. Example: `2Gi`"""
     temperature: Annotated[int, Field(ge=40, le=110)] = 85
-    """Degrees Celsius of a hot GPU."""
+    """Temperature at which a GPU is hot. Unit: degrees Celsius. Example: `80`"""
     rejected_pods: Annotated[int, Field(ge=1)] = 3
-    """Pods that a Ready node may reject within 15 minutes."""
+    """Pods that a Ready node may reject within 15 minutes before its alert. Unit: pods. Example: `5`"""
     runner_lifetime: Time = 86400
-    """Seconds after which a runner is too old."""
+    """Age at which a runner is too old. Example: `12h`"""
     reservation_notice: Time = 259200
-    """Seconds before the end of a reservation at which its alert fires."""
+    """Time before the end of a reservation at which its alert fires. Example: `48h`"""
 
     def objective(self, runner_set: str) -> int:
         """Seconds within which a job of a runner set starts."""

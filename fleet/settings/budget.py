@@ -23,6 +23,6 @@ class Budget(Model):
     """A monthly budget: an alarm by email, which stops nothing."""
 
     monthly_usd: Annotated[int, Field(ge=1)]
-    """Whole USD; OCI reads the number in the currency of the tenancy's rate card."""
+    """Amount of the budget. OCI reads the number in the currency of the tenancy's rate card. Unit: whole USD a month."""
     emails: Annotated[tuple[Email, ...], Field(min_length=1, max_length=10)]
-    """Recipients of the alarms. AWS allows ten per alarm (docs.aws.amazon.com, API_budgets_NotificationWithSubscribers)."""
+    """Recipients of the alarms, at most ten. Source: docs.aws.amazon.com, API_budgets_NotificationWithSubscribers."""

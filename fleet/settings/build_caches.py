@@ -56,15 +56,15 @@ class BuildCache(Model):
     """Who uses a bucket, and how long it keeps an object."""
 
     repositories: Annotated[tuple[CacheRepository, ...], Field(min_length=1)]
-    """Repositories whose jobs use the cache."""
+    """Repositories whose jobs use the cache, as owner/name."""
     write_workflows: Annotated[tuple[WorkflowPath, ...], Field(min_length=1)]
-    """Workflow files whose jobs write. A file that runs code of pull requests does not belong here."""
+    """Workflow files whose jobs write. Do not list a file that runs the code of pull requests."""
     write_refs: Annotated[tuple[WriteRef, ...], Field(min_length=1)] = ("refs/heads/main",)
-    """Branches and tags whose jobs write."""
+    """Branches and tags whose jobs write, as full refs. Example: `[refs/heads/main, refs/heads/release]`"""
     days: Annotated[int, Field(ge=1, le=365)] = 14
-    """S3 deletes an object this many days after it was written."""
+    """Age at which S3 deletes an object. Unit: days."""
     size: Memory
-    """The worst case of the bill. S3 has no limit, so nothing enforces it."""
+    """Expected size of the bucket for the worst case of the bill. S3 has no limit, so nothing enforces it."""
 
     @property
     def write_subjects(self) -> list[str]:
@@ -87,8 +87,8 @@ class BuildCaches(Model):
     """The build caches of a cluster, and the AWS account that has them."""
 
     account: AccountId
-    """`pulumi up` refuses to run in another account."""
+    """AWS account of the buckets, in quotes. `pulumi up` refuses to run in another one."""
     oidc_provider: Literal["create", "existing"]
-    """GitHub's OIDC provider in IAM. An account has at most one, so `existing` if any other program created it."""
+    """GitHub's OIDC provider in IAM: `create` it, or use the `existing` one. An account has at most one."""
     buckets: Annotated[dict[BucketName, BuildCache], Field(min_length=1)]
-    """By name of the bucket. A name is unique among all AWS accounts: begin it with your organisation's."""
+    """The buckets by name. A name is unique among all AWS accounts, so begin it with the name of your organization."""

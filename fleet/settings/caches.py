@@ -43,12 +43,13 @@ class Cache(Model):
     SHARED: ClassVar[frozenset[str]] = frozenset()
 
     storage: str
+    """Kind of storage (docs/storage.md)."""
     size: Annotated[Memory, AfterValidator(_whole)]
     """Size of each namespace's volume. A shared file system has no size: there it is the worst case of the bill."""
     namespaces: Annotated[tuple[TeamNamespace, ...], Field(min_length=1)]
-    """Namespaces of the jobs that mount it. The program creates those that no team has."""
+    """Namespaces of the jobs that mount the cache. The program creates those that no team has."""
     retain: bool = True
-    """Whether a volume, its data and its cost remain after its claim is deleted."""
+    """Whether a volume, its data and its cost remain after its claim is deleted. Example: `false`"""
 
     @property
     def gib(self) -> int:

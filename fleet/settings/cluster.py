@@ -43,27 +43,36 @@ class Cluster(Model):
     """One Kubernetes cluster with GPU pools and runner sets. A provider's model adds its cloud's settings."""
 
     provider: str
+    """The provider: `eks` for AWS, `oke` for Oracle, `talos` for machines of your own, `kubernetes` for any cluster by its
+    kubeconfig context."""
     region: Annotated[str, Field(min_length=1)]
+    """Region of the cloud in which the cluster is."""
     kubernetes_version: QuotedText
+    """Kubernetes minor version, in quotes, because YAML reads 1.30 as 1.3. The versions of node images and add-ons follow from
+    it."""
     enablement: Any
-    """What advertises the GPUs of its nodes: the name of a chart or of the provider's add-on."""
+    """What advertises the GPUs of the nodes to Kubernetes: NVIDIA's device plugin, NVIDIA's GPU operator, or OKE's add-on
+    (docs/layers.md)."""
     delivery: Literal["helm", "argocd"] = "helm"
-    """Who installs charts and other objects: `pulumi up`, or ArgoCD from a Git repository (docs/gitops.md)."""
+    """Who installs the charts: `helm` means `pulumi up`, `argocd` means ArgoCD from a Git repository (docs/gitops.md)."""
     gitops: GitOps | None = None
-    """The repository that ArgoCD reads."""
+    """The Git repository that ArgoCD reads. Required with `delivery: argocd`, and only allowed there."""
     operator: OperatorSettings | None = None
+    """Settings of NVIDIA's GPU operator. Only allowed with `enablement: gpu-operator`."""
     monitoring: Monitoring | None = None
-    """Metrics, alerts and dashboards (docs/monitoring.md)."""
+    """Metrics, alerts and dashboards (docs/monitoring.md). Default: none."""
     health: Health | None = None
-    """Quarantine of sick GPU nodes (docs/node-health.md)."""
+    """Quarantine of sick GPU nodes (docs/node-health.md). Default: none. `{}` turns it on with its defaults."""
     private_egress: tuple[Cidr, ...] = ()
-    """Private networks that jobs in pods may reach, such as a cache, a package mirror or the endpoints of a VPC."""
+    """Private networks that jobs in pods may reach, such as a cache, a package mirror or the endpoints of a VPC. Pods reach no
+    other private network (docs/isolation.md). Example: `[10.20.0.0/24]`"""
     budget: Budget | None = None
+    """A monthly budget with alarms by email. It stops nothing. Default: none."""
     declare_quotas: bool = False
-    """Whether to declare the fleet's maximum number of GPUs: on AWS as a request for quotas that `accountQuotas` shows to be too
-    small, on OCI as an upper limit."""
+    """Whether the program declares the largest number of GPUs of the fleet: on AWS as a request for quotas that `accountQuotas`
+    shows to be too small, on OCI as an upper limit."""
     protect: bool = False
-    """Whether Pulumi refuses to delete the control plane."""
+    """Whether Pulumi refuses to delete the control plane. Set it to false before you destroy the stack."""
     DEFAULT_CLASS: ClassVar[bool] = False
     """Whether the provider's clusters have a default storage class."""
 
@@ -83,16 +92,17 @@ class Cluster(Model):
     """How the GitHub App's secret is created, unless `gitops.secrets` is set."""
 
     queues: Queues | None = None
-    """Queues for the GPU Jobs of teams, by Kueue: docs/queues.md."""
+    """Queues for the GPU Jobs of teams, by Kueue (docs/queues.md). Default: none."""
     workloads: dict[WorkloadName, AnyWorkload] = Field(default_factory=dict)
-    """GPU workloads other than CI (docs/workloads.md)."""
+    """GPU workloads other than CI jobs, by name. `kind` selects the keys (docs/workloads.md)."""
     caches: dict[DnsLabel, Any] = Field(default_factory=dict)
-    """Volumes for models and data sets that outlive jobs (docs/storage.md)."""
+    """Volumes for models and data sets that outlive jobs, by name (docs/storage.md)."""
     jobs: dict[DnsLabel, StackJob] = Field(default_factory=dict)
-    """GPU Jobs that run once, when they are new or changed (docs/storage.md)."""
+    """GPU Jobs that run once, when they are new or changed, by name (docs/storage.md)."""
     pools: dict[DnsLabel, Any] = Field(default_factory=dict)
-    """Default: none, because machines that run one job each need no pool."""
+    """GPU pools, by a name of your choice. Machines that run one job each need no pool."""
     runners: dict[SetName, Any]
+    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     @property
     def own_cidr(self) -> str | None:

@@ -29,9 +29,11 @@ class Endpoint(Model):
     """Who can reach the API server: the listed public networks, or only the VPC."""
 
     public_cidrs: tuple[Annotated[Cidr, AfterValidator(_public_cidr)], ...] = ()
+    """Public networks that reach the Kubernetes API from the internet. Give this or `private: true`. 0.0.0.0/0 is not allowed."""
     private: bool = False
+    """Whether only the cluster's own network reaches the Kubernetes API. It needs `reachableFrom`."""
     reachable_from: Literal["vpc-agent", "vpn"] | None = None
-    """How the program reaches a private endpoint."""
+    """How `pulumi up` reaches a private endpoint: from an agent inside the VPC, or by VPN. Required with `private: true`."""
     private_cidrs: tuple[Cidr, ...] = ()
     """Networks that may reach a private endpoint. Default: the new VPC itself."""
 

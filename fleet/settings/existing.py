@@ -47,18 +47,22 @@ class Controller(Model):
     """The ARC controller that the cluster has: its namespace and its service account."""
 
     namespace: DnsLabel
+    """Namespace of the controller. Example: `arc-systems`"""
     service_account: ServiceAccount
+    """Service account of the controller, as `kubectl get serviceaccounts` shows it. Example: `arc-gha-rs-controller`"""
 
 
 class Existing(Model):
     """Facts of an existing cluster that the program cannot read before `pulumi up`."""
 
     installed: tuple[Installed, ...]
-    """What the cluster has already; [] if it has none of these. The program installs the rest."""
+    """What the cluster has already, `[]` if it has none of these. The program installs the rest. `arc-controller` needs
+    `controller`."""
     controller: Controller | None = None
-    """The ARC controller, if the cluster has one. The roles of each runner set are bound to its service account."""
+    """The ARC controller that the cluster has. The roles of each runner set are bound to its service account. Required if
+    `installed` lists `arc-controller`."""
     system_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Node labels of the nodes for controllers and listeners. Default: any node whose taints they tolerate."""
+    """Labels of the nodes that run controllers and listeners. Default: any node whose taints they tolerate."""
 
     @property
     @abstractmethod
@@ -119,9 +123,9 @@ class ExistingContext(Existing):
     """A cluster as the kubeconfig names it."""
 
     context: Context
-    """The kubeconfig context. Objects in the state belong to it: another name replaces all of them."""
+    """Name of the kubeconfig context. Objects in the state belong to it: another name replaces all of them."""
     kubeconfig: Annotated[str, Field(min_length=1)] | None = None
-    """Path of the kubeconfig file. Default: as kubectl finds it (KUBECONFIG, ~/.kube/config)."""
+    """Path of the kubeconfig file. Default: as kubectl finds it (KUBECONFIG, ~/.kube/config). Example: `/home/ci/.kube/config`"""
 
     @property
     def identity(self) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from fleet.settings.model import YAML_WORDS, Model, QuotedText, matching, problem
+from fleet.settings.model import YAML_WORDS, Form, Model, QuotedText, matching, problem
 
 _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
 
@@ -24,7 +24,15 @@ def _scope_url(url: str) -> str:
     return url
 
 
-ScopeUrl = Annotated[str, AfterValidator(_scope_url)]
+ScopeUrl = Annotated[
+    str,
+    AfterValidator(_scope_url),
+    Form(
+        "GitHub scope",
+        "not a GitHub scope; write https://github.com/<organization> or …/<organization>/<repository>",
+        _SCOPE.pattern,
+    ),
+]
 RepositoryName = Annotated[
     str,
     matching(
@@ -51,22 +59,34 @@ def _group(name: str) -> str:
     return name
 
 
-RunnerGroup = Annotated[str, Field(min_length=1), AfterValidator(_group)]
+RunnerGroup = Annotated[
+    str,
+    Field(min_length=1),
+    AfterValidator(_group),
+    Form(
+        "runner group",
+        "a runner group starts with a letter, then has letters, digits, spaces, _ . or -, and is not a YAML word such as on",
+        _GROUP.pattern,
+    ),
+]
 
 
 class GitHubApp(Model):
     """A GitHub App and its installation."""
 
     app_id: Identifier
+    """App ID of the GitHub App, from its settings page, in quotes."""
     installation_id: Identifier
+    """ID of the App's installation in the organization, in quotes. It is the number at the end of the installation's URL."""
 
 
 class GitHub(GitHubApp):
     """The GitHub scope and the GitHub App of the runners. The App's private key is the secret `gpu-ci:githubPrivateKey`."""
 
     url: ScopeUrl
+    """URL of the organization or repository that the runners belong to. A GitHub App cannot register runners of an enterprise."""
     group: RunnerGroup = "default"
-    """Default runner group of the sets. It must exist on GitHub."""
+    """Runner group of every runner class without a `group` of its own. Create it on GitHub first."""
 
     @property
     def owner(self) -> str:

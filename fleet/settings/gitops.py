@@ -74,34 +74,39 @@ class ExternalSecrets(Model):
     """The External Secrets operator fetches the key from an existing secret store."""
 
     by: Literal["external-secrets"] = "external-secrets"
+    """The External Secrets operator fetches the key from a secret store."""
     store: ObjectName = "gpu-ci"
     """Name of the ClusterSecretStore."""
     key: SecretKey = "github-app"
     """Name of the entry in the store."""
     property: SecretKey | None = None
-    """Name of the value, if the entry has several."""
+    """Name of the value, if the entry has several. Default: the whole entry. Example: `private-key`"""
 
 
 class SealedSecrets(Model):
     """The Sealed Secrets controller decrypts a ciphertext that is safe to commit."""
 
     by: Literal["sealed-secrets"]
+    """The Sealed Secrets controller decrypts a ciphertext that is safe to commit. Example: `sealed-secrets`"""
     private_key: SealedKey
-    """The key as `kubeseal --raw --scope cluster-wide` prints it: every namespace of a runner set gets it."""
+    """The key as `kubeseal --raw --scope cluster-wide --from-file key.pem` prints it, about a thousand characters
+    (docs/gitops.md). Every namespace of a runner set gets it."""
 
 
 class Sops(Model):
     """ArgoCD decrypts a Secret that SOPS encrypted, with KSOPS in its repository server."""
 
     by: Literal["sops"]
+    """ArgoCD decrypts a file that SOPS encrypted. Example: `sops`"""
     file: SecretFile
-    """The encrypted Secret, beside the stack file."""
+    """The encrypted Secret, below the folder of the stack file. Example: `secrets/github-app.enc.yaml`"""
 
 
 class ByProgram(Model):
     """`pulumi up` writes the Secret, as it does with delivery by Helm."""
 
     by: Literal["program"]
+    """`pulumi up` writes the Secret from `gpu-ci:githubPrivateKey`. Example: `program`"""
 
 
 GitSecrets = ExternalSecrets | SealedSecrets | Sops | ByProgram
@@ -121,13 +126,15 @@ class GitOps(Model):
     """Where ArgoCD finds the output of `make render`, and how the secrets get into the cluster."""
 
     repository: Repository
+    """URL of the Git repository, without user and password."""
     revision: Revision = "main"
     """Branch, tag or commit that ArgoCD follows."""
     path: Folder
-    """Folder of this cluster in the repository."""
+    """Folder of this cluster in the repository. `make render` writes its files."""
     namespace: DnsLabel = "argocd"
-    """Where ArgoCD runs."""
+    """Namespace of ArgoCD. Example: `argo-cd`"""
     project: ObjectName = "default"
-    """ArgoCD's project, which must allow the repository and every chart's."""
+    """ArgoCD's project. It must allow this repository and that of every chart. Example: `gpu-ci`"""
     secrets: AnyGitSecrets | None = None
-    """Default: `pulumi up` if it creates the cluster, else the External Secrets operator."""
+    """How the GitHub App's key gets into the cluster; `by` selects the keys. Default: `pulumi up` if it creates the cluster, else
+    the External Secrets operator."""

@@ -32,17 +32,18 @@ class Health(Model):
     """Quarantine and startup gate of GPU nodes, and the timing of EKS' node repair. The defaults are this project's choice."""
 
     startup_gate: bool = False
-    """Whether a new node takes pods only once it offers all its GPUs. Only EKS node groups can have it."""
+    """Whether a new node takes pods only once it offers all its GPUs. Only EKS node groups can have it. Example: `true`"""
     rejected_pods: Annotated[int, Field(ge=1)] = 3
-    """Pods that a Ready node may reject within 10 minutes before it is quarantined."""
+    """Pods that a Ready node may reject within 10 minutes before it is quarantined. Unit: pods. Example: `5`"""
     start_within: Time = 480
-    """Seconds after which a new node without all its GPUs is quarantined."""
+    """Time after which a new node without all its GPUs is quarantined. Example: `10m`"""
     lift_after: Time = 600
-    """Seconds that a node must be healthy before its quarantine ends."""
+    """Time that a node must be healthy before its quarantine ends. Example: `20m`"""
     max_share: Share = 0.2
-    """Share of a pool's nodes that may be in quarantine at once, and of a node group's that EKS may repair. At least one node."""
+    """Share of a pool's nodes that may be in quarantine at once, and of a node group's that EKS may repair. It is at least one
+    node. Unit: share of 1. Example: `0.5`"""
     repair_wait: RepairWait = 300
-    """Seconds that a GPU error must last before EKS repairs the node."""
+    """Time that a GPU error must last before EKS repairs the node: whole minutes, from 1m to 60m. Example: `10m`"""
 
     @property
     def timing(self) -> str:

@@ -30,39 +30,58 @@ class StackJob(Model):
     """A Job that runs once, when it is new or changed. docs/jobs.md explains its keys. Sizes are limits of the whole job."""
 
     namespace: TeamNamespace
+    """Namespace of the job."""
     image: str
+    """Container image with a version or digest; `latest` is not allowed. Example: `ghcr.io/acme/train:1.4`"""
     command: tuple[str, ...] = ()
+    """Command of the container, as a list of words: no shell runs it. Default: that of the image."""
     args: tuple[str, ...] = ()
+    """Arguments of the command, as a list of words. Default: those of the image. Example: `[--epochs, "3"]`"""
     env: dict[str, str] = Field(default_factory=dict)
+    """Environment variables by name. Values that look like secrets are refused. Example: `{EPOCHS: "3"}`"""
     secret_env: dict[str, tuple[str, str]] = Field(default_factory=dict)
-    """Variables by name: a Secret of the namespace and a key in it. The values are never in the stack's settings or state."""
+    """Environment variables from Secrets, by name: a Secret of the namespace and a key in it. The values are never in the stack's
+    settings or state. Example: `{HF_TOKEN: [hugging-face, token]}`"""
     pool: str | None = None
+    """The only pool of the job. A job names `pool`, `pools` or `gpuType`."""
     pools: tuple[str, ...] = ()
-    """Instead of a pool: several, the first choice first. Each must hold the job (docs/fallback.md)."""
+    """Pools of the job, the first choice first. Each must hold the job (docs/fallback.md). Example: `[t4-spot, t4-ondemand]`"""
     gpu_type: str | None = None
-    """Instead of pools: the job runs in the cheapest pool of the cluster with this GPU that holds it."""
+    """GPU model: the job runs in the cheapest pool of the cluster with this GPU that holds it (docs/jobs.md). Example: `t4`"""
     gpus: Annotated[int, Field(ge=1)] = 1
-    """GPUs, or shares if the pool shares its GPUs."""
+    """GPUs of the job, or shares if the pool shares its GPUs. Unit: GPUs or shares. Example: `4`"""
     cpu: Cpu | None = None
+    """CPU limit of the whole job. Default: that of the GPU model (docs/jobs.md). Unit: cores, or millicores with m."""
     memory: Memory | None = None
+    """Memory limit of the whole job. Default: that of the GPU model (docs/jobs.md)."""
     scratch: Memory | None = None
+    """Disk space that the scheduler reserves for files outside of volumes. Default: 20Gi. Example: `50Gi`"""
     shm: Memory | None = None
+    """Size of /dev/shm. What is in it counts against the memory limit. Default: an eighth of the memory limit."""
     spot: bool = False
-    """With gpuType: whether a pool of spot machines is allowed too."""
+    """With `gpuType`: whether a pool of spot machines is allowed too. Example: `true`"""
     shared: bool = False
-    """With gpuType: whether the job uses pools that share their GPUs."""
+    """With `gpuType`: whether the job uses pools that share their GPUs. Example: `true`"""
     cache: str | None = None
     """Name of a cache of the cluster that the job's namespace has. It is mounted at `cachePath`."""
     cache_path: str | None = None
+    """Path of the cache in the container. Default: /models. Example: `/data`"""
     cache_read_only: bool = False
+    """Whether the job only reads the cache."""
     workspace: str | None = None
-    """Name of a claim for the job's own files: that of a cache, or an existing one."""
+    """Name of a claim for the job's own files: that of a cache, or an existing one. Example: `scratch`"""
     workspace_path: str | None = None
+    """Path of the workspace in the container. Default: /workspace. Example: `/work`"""
     queue: DnsLabel | None = None
+    """Queue of the job. Default: that of the team that owns the namespace (docs/queues.md)."""
     priority: Annotated[str, AfterValidator(_priority)] | None = None
+    """Priority class of the job. Default: `medium-priority` in a queue, else `gpu-ci-runner`."""
     deadline: Duration | None = None
+    """Time for all tries together. Default: 2h."""
     backoff_limit: Annotated[int, Field(ge=0)] | None = None
+    """Retries of the job. Default: 3. Unit: retries. Example: `1`"""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels of the Job and its pods. Example: `{example.com/team: vision}`"""
 
     @property
     def ordered(self) -> tuple[str, ...]:

@@ -76,8 +76,13 @@ class DescribedKubelet(Model):
     """Settings of kubelet on nodes that exist already. The program does not set them; the plan counts with them."""
 
     cpu_manager_policy: _CpuManager | None = None
+    """`static` gives CPUs of their own to Guaranteed pods that request whole CPUs (docs/numa.md). Default: `none`. Example:
+    `static`"""
     topology_manager_policy: _TopologyManager | None = None
+    """How strictly kubelet keeps the CPUs and GPUs of a pod on one NUMA node (docs/numa.md). Default: `none`. Example:
+    `best-effort`"""
     topology_manager_scope: _TopologyScope | None = None
+    """Whether kubelet aligns each container or the whole pod. Default: `container`. Example: `pod`"""
 
 
 class KubeletFlags(Model):
@@ -87,17 +92,33 @@ class KubeletFlags(Model):
     """
 
     pod_pids_limit: Annotated[int, Field(ge=-1)] | None = None
-    """Processes of a pod at most; -1: no limit."""
+    """The most processes of a pod; -1 is no limit. Unit: processes."""
     cpu_manager_policy: _CpuManager | None = None
+    """`static` gives CPUs of their own to Guaranteed pods that request whole CPUs (docs/numa.md). Default: `none`."""
     topology_manager_policy: _TopologyManager | None = None
+    """How strictly kubelet keeps the CPUs and GPUs of a pod on one NUMA node (docs/numa.md). Default: `none`."""
     topology_manager_scope: _TopologyScope | None = None
+    """Whether kubelet aligns each container or the whole pod. Default: `container`. Example: `pod`"""
     serialize_image_pulls: bool | None = None
+    """Whether kubelet pulls one image at a time. Not together with `maxParallelImagePulls` above 1. Example: `false`"""
     registry_pull_qps: Annotated[int, Field(ge=0)] | None = Field(default=None, alias="registryPullQPS")
+    """The most image pulls per second; 0 is no limit. Kubelet's default is 5. Unit: pulls per second. Source: Kubernetes,
+    kubelet.config.k8s.io/v1beta1. Example: `10`"""
     registry_burst: Annotated[int, Field(ge=0)] | None = None
+    """Image pulls that may start at once, as long as `registryPullQPS` holds. Kubelet's default is 10. Unit: pulls. Source:
+    Kubernetes, kubelet.config.k8s.io/v1beta1. Example: `20`"""
     image_gc_high_threshold_percent: _Percent | None = Field(default=None, alias="imageGCHighThresholdPercent")
+    """Use of the disk above which kubelet deletes unused images. Kubelet's default is 85. Unit: percent of the disk. Source:
+    Kubernetes, kubelet.config.k8s.io/v1beta1. Example: `90`"""
     image_gc_low_threshold_percent: _Percent | None = Field(default=None, alias="imageGCLowThresholdPercent")
+    """Use of the disk down to which kubelet deletes unused images, below the high threshold. Kubelet's default is 80. Unit:
+    percent of the disk. Source: Kubernetes, kubelet.config.k8s.io/v1beta1. Example: `75`"""
     container_log_max_size: _Size | None = None
+    """Size at which kubelet rotates the log of a container. Kubelet's default is 10Mi. Source: Kubernetes,
+    kubelet.config.k8s.io/v1beta1. Example: `50Mi`"""
     container_log_max_files: Annotated[int, Field(ge=2)] | None = None
+    """The most log files of a container. Kubelet's default is 5. Unit: files. Source: Kubernetes, kubelet.config.k8s.io/v1beta1.
+    Example: `3`"""
 
     @model_validator(mode="after")
     def _flag_rules(self) -> Self:
@@ -121,8 +142,12 @@ class KubeletConfig(KubeletFlags):
     GRACE: ClassVar[tuple[int, int]] = (0, 0)
 
     max_parallel_image_pulls: Annotated[int, Field(ge=1)] | None = None
+    """The most images that kubelet pulls at the same time. Default: no limit if `serializeImagePulls` is false. Unit: images.
+    Example: `4`"""
     shutdown_grace_period: _GoDuration | None = None
+    """Time that a node waits for its pods when it shuts down. Default: 150s on EKS, 30s on Talos. Example: `2m`"""
     shutdown_grace_period_critical_pods: _GoDuration | None = None
+    """The part of `shutdownGracePeriod` that is left to critical pods. Default: 30s on EKS, 10s on Talos. Example: `20s`"""
 
     @model_validator(mode="after")
     def _config_rules(self) -> Self:

@@ -8,13 +8,26 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from datetime import date
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
+
+if TYPE_CHECKING:  # not needed for a plan
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
 
 
 class Model(BaseModel):
@@ -31,6 +44,17 @@ class Model(BaseModel):
     )
 
 
+def without(*keys: str) -> Callable[[dict[str, Any]], None]:
+    """A value for `json_schema_extra`: the schema of the model lacks these keys of its base, because rules refuse them."""
+
+    def drop(schema: dict[str, Any]) -> None:
+        for key in keys:
+            del schema["properties"][key]
+        schema["required"] = [key for key in schema.get("required", ()) if key not in keys]
+
+    return drop
+
+
 def problem(rule: str, message: str, **context: object) -> PydanticCustomError:
     """The error of a settings rule: `rule` is its short name, `message` says what is wrong and how to fix it.
 
@@ -38,6 +62,38 @@ def problem(rule: str, message: str, **context: object) -> PydanticCustomError:
     there. `value` is shown instead, and `private=True` shows nothing.
     """
     return PydanticCustomError(f"gpu_ci_{rule}", "{message}", {"message": message, **context})
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a JSON Schema describes a value that a validator checks: `rule` says in words what the validator allows.
+
+    `title` names the kind of value, `pattern` is a regular expression of the whole text, `types` are the JSON types. `values`
+    returns the allowed values.
+    """
+
+    title: str
+    rule: str
+    pattern: str = ""
+    most: int | None = None
+    types: tuple[str, ...] = ("string",)
+    values: Callable[[], Iterable[str]] | None = None
+
+    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The keywords of this form. Editors show `patternErrorMessage`, which is not a keyword of JSON Schema."""
+        kind = {"type": self.types[0] if len(self.types) == 1 else list(self.types), "title": self.title}
+        pattern = {"pattern": f"^({self.pattern})$"} if self.pattern else {}
+        most = {} if self.most is None else {"maxLength": self.most}
+        values = {} if self.values is None else {"enum": list(self.values())}
+        return {**handler(source), **kind, **pattern, **most, **values, "patternErrorMessage": self.rule}
+
+
+@dataclass(frozen=True, slots=True)
+class _Matching(AfterValidator):
+    form: Form
+
+    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return self.form.__get_pydantic_json_schema__(source, handler)
 
 
 def matching(rule: str, message: str, pattern: str, *, most: int | None = None, private: bool = False) -> AfterValidator:
@@ -49,7 +105,7 @@ def matching(rule: str, message: str, pattern: str, *, most: int | None = None, 
             raise problem(rule, message, **({"private": True} if private else {}))
         return text
 
-    return AfterValidator(check)
+    return _Matching(check, Form(rule.replace("_", " "), message, pattern, most))
 
 
 def require_once(rule: str, message: str, values: Collection[object], *, at: tuple[str, ...]) -> None:
@@ -107,6 +163,7 @@ def memory_text(mebibytes: int) -> str:
     return f"{mebibytes // 1024}Gi" if mebibytes % 1024 == 0 else f"{mebibytes}Mi"
 
 
+_CPU_RULE = "a CPU quantity is a positive number of cores (4, 0.5) or of millicores (500m)"
 _CPU = re.compile(r"([0-9]{1,9})m|([0-9]{1,6}(?:\.[0-9]{1,3})?)")
 
 
@@ -115,26 +172,33 @@ def _millicores(value: object) -> int:
     match = _CPU.fullmatch(text)
     cores = 0 if match is None else int(match[1]) if match[1] else round(float(match[2]) * 1000)
     if cores <= 0:
-        raise problem("cpu", "a CPU quantity is a positive number of cores (4, 0.5) or of millicores (500m)")
+        raise problem("cpu", _CPU_RULE)
     return cores
 
 
-Cpu = Annotated[int, BeforeValidator(_millicores), PlainSerializer(cpu_text)]
+Cpu = Annotated[
+    int,
+    BeforeValidator(_millicores),
+    PlainSerializer(cpu_text),
+    Form("CPU", _CPU_RULE, _CPU.pattern, types=("number", "string")),
+]
 """CPU in millicores."""
 
+_MEMORY_RULE = "a memory quantity is a positive whole number with its unit, Mi or Gi: 16Gi"
 _MEMORY = re.compile(r"([0-9]{1,9})(Mi|Gi)")
 
 
 def _mebibytes(value: object) -> int:
     match = _MEMORY.fullmatch(value) if isinstance(value, str) else None
     if match is None or int(match[1]) == 0:
-        raise problem("memory", "a memory quantity is a positive whole number with its unit, Mi or Gi: 16Gi")
+        raise problem("memory", _MEMORY_RULE)
     return int(match[1]) * (1024 if match[2] == "Gi" else 1)
 
 
-Memory = Annotated[int, BeforeValidator(_mebibytes), PlainSerializer(memory_text)]
+Memory = Annotated[int, BeforeValidator(_mebibytes), PlainSerializer(memory_text), Form("memory", _MEMORY_RULE, _MEMORY.pattern)]
 """Memory or storage in MiB."""
 
+_DURATION_RULE = "a duration is a whole number with its unit, s, m or h: 10m"
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -142,22 +206,30 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 def _seconds(value: object) -> int:
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise problem("duration", "a duration is a whole number with its unit, s, m or h: 10m")
+        raise problem("duration", _DURATION_RULE)
     return int(match[1]) * _SECONDS[match[2]]
 
 
-Duration = Annotated[int, BeforeValidator(_seconds), PlainSerializer(lambda value: f"{value}s")]
+Duration = Annotated[
+    int,
+    BeforeValidator(_seconds),
+    PlainSerializer(lambda value: f"{value}s"),
+    Form("duration", _DURATION_RULE, _DURATION.pattern),
+]
 """A length of time in seconds."""
+
+
+_DAY_RULE = "not a day; write year, month and day such as 2026-12-19"
 
 
 def _day(text: str) -> str:
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:
-        raise problem("day", "not a day; write year, month and day such as 2026-12-19") from None
+        raise problem("day", _DAY_RULE) from None
 
 
-Day = Annotated[str, AfterValidator(_day)]
+Day = Annotated[str, AfterValidator(_day), Form("day", _DAY_RULE, r"[0-9]{4}-[0-9]{2}-[0-9]{2}")]
 """A day as year-month-day."""
 
 
@@ -169,7 +241,11 @@ def _cidr(text: str) -> str:
     return str(network)
 
 
-Cidr = Annotated[str, AfterValidator(_cidr)]
+Cidr = Annotated[
+    str,
+    AfterValidator(_cidr),
+    Form("CIDR block", "not a CIDR block; write a network such as 203.0.113.0/24", r"[0-9a-fA-F.:]+(/[0-9]{1,3})?"),
+]
 """An IPv4 or IPv6 network in CIDR notation."""
 
 _LABEL_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
@@ -224,32 +300,34 @@ YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", 
 """Words that YAML does not read as text without quotes, which some charts omit."""
 
 
+_TAG_KEY_RULE = "a tag's key has 1 to 128 letters, digits, spaces or _.:/=+-@, and does not start with aws:; rename it"
+_TAG_VALUE_RULE = "a tag's value has at most 256 letters, digits, spaces or _.:/=+-@; correct it"
 _TAG = re.compile(r"[\w .:/=+@-]*")
 
 
 def _tag_key(key: str) -> str:
     if not 0 < len(key) <= 128 or key.lower().startswith("aws:") or not _TAG.fullmatch(key):
-        raise problem(
-            "tag", "a tag's key has 1 to 128 letters, digits, spaces or _.:/=+-@, and does not start with aws:; rename it"
-        )
+        raise problem("tag", _TAG_KEY_RULE)
     return key
 
 
 def _tag_value(value: str) -> str:
     if len(value) > 256 or not _TAG.fullmatch(value):
-        raise problem("tag", "a tag's value has at most 256 letters, digits, spaces or _.:/=+-@; correct it")
+        raise problem("tag", _TAG_VALUE_RULE)
     return value
 
 
-TagKey = Annotated[str, AfterValidator(_tag_key)]
-TagValue = Annotated[str, AfterValidator(_tag_value)]
+TagKey = Annotated[str, AfterValidator(_tag_key), Form("tag key", _TAG_KEY_RULE, most=128)]
+TagValue = Annotated[str, AfterValidator(_tag_value), Form("tag value", _TAG_VALUE_RULE, most=256)]
 
 
 class Span(Model):
     """A request and a limit in the same unit. The scheduler reserves the request."""
 
     request: Any
+    """What the scheduler reserves."""
     limit: Any
+    """The most that the pod may use. It is not below `request`."""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
@@ -263,14 +341,18 @@ class CpuSpan(Span):
     """CPU request and limit."""
 
     request: Cpu
+    """CPU that the scheduler reserves on the node. Unit: cores, or millicores with m."""
     limit: Cpu
+    """The most CPU that the pod may use. It is not below `request`. Unit: cores, or millicores with m."""
 
 
 class MemorySpan(Span):
     """Memory request and limit."""
 
     request: Memory
+    """Memory that the scheduler reserves on the node."""
     limit: Memory
+    """The most memory that the pod may use. Beyond it the kernel ends a process. It is not below `request`."""
 
 
 class Scale(Model):
@@ -280,7 +362,10 @@ class Scale(Model):
     """
 
     min: Annotated[int, Field(ge=0)] = 0
+    """Runners that always wait, also while no job runs. Unit: runners."""
     max: Annotated[int, Field(ge=1, le=10_000)]
+    """The most runners at the same time. GitHub allows 10,000 per runner group. Unit: runners. Source: docs.github.com, usage
+    limits for self-hosted runners."""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
@@ -298,3 +383,5 @@ class Nodes(Scale):
     """
 
     max: Annotated[int, Field(ge=1, le=1000)]
+    """The most nodes at the same time. Unit: nodes. Source: docs.oracle.com, service limits (OKE, 1,000 per pool); EKS service
+    quotas (450 per node group until AWS raises it)."""

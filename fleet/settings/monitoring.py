@@ -34,24 +34,28 @@ class Monitoring(Model):
     """Prometheus, the metrics that it reads, alerts and dashboards."""
 
     prometheus: Literal["install", "existing"]
-    """Whether to install kube-prometheus-stack, or to give monitors and rules to a Prometheus operator that the cluster has."""
+    """`install` installs kube-prometheus-stack. `existing` gives monitors and rules to a Prometheus operator that the cluster
+    has."""
     repositories: tuple[RepositoryName, ...] = ()
-    """Repositories whose cost has series of their own. The cost of all others adds up to `other`, so that the number of series
-    stays bounded. A GitHub scope of one repository needs no entry."""
+    """Repositories whose cost has series of their own, as owner/name. The cost of all others adds up to `other`, so that the
+    number of series stays bounded. Example: `[acme/app]`"""
     namespace: DnsLabel = NAMESPACE
-    """Namespace of Prometheus. An existing one may have another."""
+    """Namespace of Prometheus. Example: `observability`"""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Labels that an existing Prometheus asks of monitors and rules, such as `release: prometheus`."""
+    """Labels that an existing Prometheus requires of monitors and rules. Not allowed with `prometheus: install`. Example:
+    `{release: prometheus}`"""
     storage: Annotated[Memory, AfterValidator(_volume)] = 50 * 1024
-    """MiB of the volume of an installed Prometheus."""
+    """Volume of an installed Prometheus: a whole number of Gi, at least 50Gi."""
     storage_class: DnsLabel | None = None
-    """Storage class of that volume. Default: one that the program creates on EKS and OKE, otherwise the default class."""
+    """Storage class of that volume. Default: one that the program creates on EKS and OKE, otherwise the default class. Example:
+    `local-path`"""
     retention: Annotated[Duration, Field(ge=3600)] = 15 * 86400
-    """Seconds for which an installed Prometheus keeps samples."""
+    """Time for which an installed Prometheus keeps samples, at least 1h."""
     remote_write_url: Annotated[str, REMOTE_WRITE] | None = None
-    """Where an existing Prometheus takes remote write, as pods of the cluster reach it. OCI machines push their metrics there by
-    a gateway. An installed Prometheus needs none."""
+    """URL at which an existing Prometheus takes remote write, as pods of the cluster reach it. OCI machines push their metrics
+    there. An installed Prometheus needs none. Example: `"http://prometheus.metrics.svc:9090/api/v1/write"`"""
     alerts: Alerts = Alerts()
+    """Thresholds of the alerts."""
     cloudwatch: bool = False
     """Whether CloudWatch gets Container Insights and the GPU metrics too, by its add-on for EKS."""
 

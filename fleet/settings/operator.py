@@ -26,30 +26,37 @@ class Driver(Model):
     """The driver that the operator installs on nodes whose image has none."""
 
     version: Annotated[str, AfterValidator(compatibility.driver_version)] = versions.OPERATOR_DRIVER
+    """Version of the driver."""
     repository: Annotated[str, _REPOSITORY] | None = None
-    """Registry path of the driver image; NVIDIA's public one by default. vGPU guests need a private one."""
+    """Registry path of the driver image, without tag. Default: NVIDIA's public one, nvcr.io/nvidia. vGPU guests need a private
+    one. Example: `registry.example.com/nvidia`"""
     pull_secrets: tuple[DnsLabel, ...] = ()
-    """Names of image pull secrets in the operator's namespace."""
+    """Names of image pull secrets in the operator's namespace. Example: `[registry-key]`"""
     license_secret: DnsLabel | None = None
-    """Name of the secret with `client_configuration_token.tok` and `gridd.conf`, for vGPU guests; its content stays outside."""
+    """Name of the Secret with `client_configuration_token.tok` and `gridd.conf`, for vGPU guests. It needs a private
+    `repository`. Example: `vgpu-license`"""
 
 
 class Containerd(Model):
     """Where the node's containerd is, for the toolkit that the operator installs."""
 
     config: Annotated[str, _HOST_PATH] | None = None
+    """Path of containerd's configuration on the node. Default: the operator's. Example: `/etc/containerd/config.toml`"""
     socket: Annotated[str, _HOST_PATH] | None = None
+    """Path of containerd's socket on the node. Default: the operator's. Example: `/run/containerd/containerd.sock`"""
     default_runtime: bool = True
-    """Whether nvidia is the runtime of pods without a runtime class."""
+    """Whether nvidia is the runtime of pods without a runtime class. Example: `false`"""
 
 
 class OperatorSettings(Model):
     """What the operator does besides advertising GPUs."""
 
     driver: Driver = Driver()
+    """The driver that the operator installs on nodes whose image has none."""
     containerd: Containerd = Containerd()
+    """Where the node's containerd is, for the toolkit that the operator installs."""
     service_monitor: bool = False
-    """Whether the DCGM exporter gets a ServiceMonitor. The cluster must have that CRD."""
+    """Whether the DCGM exporter gets a ServiceMonitor. The cluster must have that CRD. Example: `true`"""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:

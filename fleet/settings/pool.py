@@ -11,7 +11,7 @@ from fleet.facts import hardware
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
+from fleet.settings.model import Duration, Form, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
 from fleet.settings.schedules import PoolSchedules, require_within
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -54,8 +54,24 @@ def _disk(mebibytes: int) -> int:
     return mebibytes
 
 
-GpuType = Annotated[str, AfterValidator(_gpu_machine)]
-CpuType = Annotated[str, AfterValidator(_cpu_machine)]
+GpuType = Annotated[
+    str,
+    AfterValidator(_gpu_machine),
+    Form(
+        "GPU machine type",
+        "not a machine type with GPUs of fleet/facts/data/instances.csv; write for example g4dn.2xlarge",
+        values=lambda: (machine.name for machine in hardware.machines() if machine.gpus),
+    ),
+]
+CpuType = Annotated[
+    str,
+    AfterValidator(_cpu_machine),
+    Form(
+        "CPU machine type",
+        "not a machine type without GPU of fleet/facts/data/instances.csv; write for example m6i.large",
+        values=lambda: (machine.name for machine in hardware.machines() if not machine.gpus),
+    ),
+]
 Disk = Annotated[Memory, AfterValidator(_disk)]
 """Size of a root volume in MiB, whole GiB."""
 
@@ -67,8 +83,11 @@ class Reservation(Model):
     """A capacity reservation: `count` machines in one zone, with the cloud's id of the reservation."""
 
     id: Annotated[str, Field(min_length=1)]
+    """ID of the capacity reservation or capacity block, as the cloud shows it."""
     zone: Annotated[str, Field(min_length=1)]
+    """Zone of the reservation. The pool's nodes are only there."""
     count: Annotated[int, Field(ge=1)]
+    """Machines that the reservation holds. `nodes.max` is not above it. Unit: machines."""
 
 
 class Pool(Model):
@@ -83,25 +102,35 @@ class Pool(Model):
     """Whether the program sets the labels of the pool's nodes."""
 
     instance_types: Annotated[tuple[GpuType, ...], Field(min_length=1)]
+    """Machine types of the nodes. All have the same GPU model, GPU memory and number of GPUs, so that the same pods fit all of
+    them."""
     capacity: Capacity
+    """How the machines are bought. Machines of `spot` may be taken away during a job. `reserved` and `capacity-block` need
+    `reservation` and are paid for whether used or not."""
     reservation: Reservation | None = None
-    """The capacity reservation of a reserved pool, or its capacity block."""
+    """The capacity reservation of a `reserved` pool, or the block of a `capacity-block` pool."""
     role: Role
+    """Which jobs run here: `burst` for jobs that may be interrupted, `release` for jobs that may not (never on spot), `fallback`
+    for jobs that find no spot capacity."""
     nodes: Nodes
+    """Smallest and largest number of nodes. The autoscaler keeps the number between them."""
     idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
-    """Seconds that a node stays unneeded before the autoscaler removes it."""
+    """Time that a node stays unneeded before the autoscaler removes it, from 1m to 24h."""
     disk: Disk = 200 * 1024
-    """Root volume. CUDA images are 10-20 GB each."""
+    """Root volume of each node, a whole number of Gi, at least 30Gi. CUDA images have 10 to 20 GB each."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Additional node labels. The program sets the labels of `fleet.facts.scheduling`."""
+    """Labels of the nodes in addition to those of the program, at most 25. Labels that the program or the provider sets are
+    refused."""
     cdi: bool = False
-    """Whether containers get their GPUs through the Container Device Interface. docs/cdi.md explains when that is safe."""
+    """Whether containers get their GPUs through the Container Device Interface (docs/cdi.md). Example: `true`"""
     sharing: AnySharing | None = None
-    """How several containers share a GPU (docs/sharing.md). Default: each container has whole GPUs."""
+    """How several containers share a GPU; `strategy` selects the keys (docs/sharing.md). Default: each container has whole
+    GPUs."""
     placeholders: Annotated[int, Field(ge=0)] = 0
-    """Nodes that placeholder pods keep free for runners, in addition to the nodes that work (docs/starts.md)."""
+    """Nodes that placeholder pods keep free for runners, in addition to the nodes that work (docs/starts.md). Not allowed with
+    `sharing`. Unit: nodes. Example: `1`"""
     schedules: PoolSchedules | None = None
-    """Windows of the week in which the pool keeps more nodes (docs/schedules.md)."""
+    """Windows of the week in which the pool keeps more nodes (docs/schedules.md). Only pools of EKS can have them."""
     UNSCHEDULED: ClassVar[str] = "the program does not start the nodes of this pool"
     """Why the provider's pools have no schedules; empty if they have."""
 
@@ -310,8 +339,11 @@ class SystemPool(Model):
     """The untainted CPU pool: controllers, listeners, CoreDNS."""
 
     instance_types: Annotated[tuple[CpuType, ...], Field(min_length=1)] = ("m6i.large",)
+    """CPU instance types of the system nodes. EKS starts the first that has capacity."""
     nodes: Nodes = Nodes(min=2, max=4)
+    """Smallest and largest number of system nodes. `min` is at least 1, because the autoscaler runs there."""
     disk: Disk = 50 * 1024
+    """Root volume of each system node. A whole number of Gi, at least 30Gi. Example: `80Gi`"""
 
     @model_validator(mode="after")
     def _system_rules(self) -> Self:

@@ -28,7 +28,7 @@ class Flavor(Model):
     """Several pools that a team's quota counts as one, so that a Job runs in the first of them that has a node for it."""
 
     pools: tuple[str, ...]
-    """Two or more, the first choice first (docs/fallback.md)."""
+    """Two or more pools, the first choice first (docs/fallback.md). Example: `[t4-spot, t4-ondemand]`"""
 
     @model_validator(mode="after")
     def _each_pool_once(self) -> Self:
@@ -43,13 +43,17 @@ class Quota(Model):
     """A team's quota of one pool or of one flavor, in units of the resource of its nodes."""
 
     pool: str | None = None
+    """The pool of the quota. A quota names either a pool or a flavor."""
     flavor: str | None = None
+    """The flavor of the quota. A quota names either a pool or a flavor. Example: `t4`"""
     nominal: Amount
-    """The team's own quota. It is available again once other teams have returned what they borrowed."""
+    """The team's own quota. It is available again once other teams have returned what they borrowed. Unit: GPUs or shares."""
     borrow: Amount | None = None
-    """Maximum units that the team borrows from others. Default: all unused units."""
+    """The most that the team borrows from others. It needs a cohort. Default: all unused units. Unit: GPUs or shares. Example:
+    `2`"""
     lend: Amount | None = None
-    """Maximum units that other teams may borrow. Default: all unused units."""
+    """The most that other teams may borrow, at most `nominal`. It needs a cohort. Default: all unused units. Unit: GPUs or
+    shares. Example: `1`"""
 
     @property
     def name(self) -> str:
@@ -79,24 +83,31 @@ class Preemption(Model):
     """Which Jobs Kueue may preempt for a waiting Job, with Kueue's values. Default: none."""
 
     within_cluster_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
-    """Preempt Jobs of the same team."""
+    """Which Jobs of the same team Kueue may preempt. Source: Kueue, kueue.x-k8s.io/v1beta2, ClusterQueue. Example:
+    `LowerPriority`"""
     reclaim_within_cohort: Literal["Never", "LowerPriority", "Any"] = "Never"
-    """Preempt Jobs of a team that has borrowed this team's quota."""
+    """Which Jobs Kueue may preempt of teams that have borrowed this team's quota. Source: Kueue, kueue.x-k8s.io/v1beta2,
+    ClusterQueue. Example: `Any`"""
     borrow_within_cohort: Literal["Never", "LowerPriority"] = "Never"
-    """Preempt Jobs of a team that borrows, for a Job that needs to borrow as well."""
+    """Which Jobs of teams that borrow Kueue may preempt for a Job that needs to borrow as well. Source: Kueue,
+    kueue.x-k8s.io/v1beta2, ClusterQueue. Example: `LowerPriority`"""
 
 
 class Team(Model):
     """A team: one ClusterQueue of its name, and a LocalQueue of that name in each of its namespaces."""
 
     namespaces: Annotated[tuple[TeamNamespace, ...], Field(min_length=1)]
+    """Namespaces of the team. Each gets a LocalQueue with the team's name."""
     quotas: Annotated[tuple[Quota, ...], Field(min_length=1, max_length=_FLAVORS)]
     """Kueue tries the pools and flavors in this order. A team cannot use a pool that is not listed."""
     strategy: Literal["BestEffortFIFO", "StrictFIFO"] = "BestEffortFIFO"
-    """BestEffortFIFO lets a Job that fits overtake an older one that does not."""
+    """`BestEffortFIFO` lets a Job that fits overtake an older one that does not. `StrictFIFO` keeps the order. Example:
+    `StrictFIFO`"""
     weight: Annotated[int, Field(ge=0)] = 1
-    """The team's share of borrowed units, relative to other teams, with fair sharing. 0 comes last."""
+    """The team's share of borrowed units, relative to other teams; 0 comes last. Only with `fairSharing`. Unit: relative
+    number."""
     preemption: Preemption = Preemption()
+    """Which Jobs may be stopped for a waiting Job of this team. Default: none."""
 
     @model_validator(mode="after")
     def _one_quota_a_pool(self) -> Self:
@@ -117,10 +128,13 @@ class Queues(Model):
     """The queues of a cluster. Teams of a cohort borrow from each other. Without a cohort each team has only its own quota."""
 
     cohort: DnsLabel | None = None
+    """Name of the cohort in which teams borrow unused quota from each other. Default: each team has only its own quota."""
     fair_sharing: bool = False
     """Whether the team that borrows least for its weight borrows next. Otherwise the oldest Job borrows next."""
     flavors: dict[DnsLabel, Flavor] = Field(default_factory=dict)
+    """Several pools that quotas count as one, by a name of your choice."""
     teams: Annotated[dict[DnsLabel, Team], Field(min_length=1)]
+    """The teams of the cluster, by name. Each gets a queue of its name."""
 
     @property
     def namespaces(self) -> tuple[str, ...]:

@@ -90,9 +90,11 @@ class RunnerImage(Model):
     """The image in the registry that runner classes without an image use."""
 
     version: Version
-    """Its digest, or its tag and its digest. The tag names the row of images/runner-gpu, by which the plan knows its CUDA."""
+    """Digest of the image, or its tag and its digest. The tag names the row of images/runner-gpu, by which the plan knows its
+    CUDA version. Example: `"12.1-ubuntu22.04@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"`"""
     size_gb: Annotated[float, Field(gt=0, le=200)] | None = None
-    """Compressed size in the registry, in 10^9 bytes. With it the plan prints what its pulls cost through a NAT gateway."""
+    """Compressed size in the registry. With it the plan prints what its pulls cost through a NAT gateway. Unit: GB (10^9 bytes).
+    Example: `4.2`"""
 
     @property
     def suffix(self) -> str:
@@ -105,12 +107,13 @@ class Registry(Model):
     """What registries of every cloud have."""
 
     prefix: Prefix = "gpu-ci"
-    """Start of the repositories' names. Two clusters of one account and region need different ones."""
+    """Start of the repositories' names. Two clusters of one account and region need different ones. Example: `ci`"""
     runner_image: RunnerImage | None = None
+    """The image in the registry that runner classes without an `image` use. Default: GitHub's image."""
     copies: tuple[ImageReference, ...] = ()
-    """Images to copy into the registry. Each gets a repository."""
+    """Images to copy into the registry, each with its tag. Each gets a repository."""
     use_copies: bool = False
-    """Whether nodes pull the copies. Set it after the workflow has copied the images."""
+    """Whether nodes pull the copies. Set it after the workflow has copied the images. Example: `true`"""
 
     def mirror_at(self, host: str, caches: Collection[str] = ()) -> Mirror:
         """The mirror of a registry at `host`."""

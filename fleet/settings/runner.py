@@ -14,6 +14,7 @@ from fleet.settings.model import (
     CpuSpan,
     DnsLabel,
     Duration,
+    Form,
     Memory,
     MemorySpan,
     Model,
@@ -65,7 +66,16 @@ _TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9_.-]*", r"@sha256:[0-9
 # A colon before a slash precedes the port of a registry, not a version.
 _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|{_DIGEST})"
 
-RunnerLabel = Annotated[str, AfterValidator(_runner_label)]
+RunnerLabel = Annotated[
+    str,
+    AfterValidator(_runner_label),
+    Form(
+        "runner label",
+        "a runner label has 1 to 255 characters, no comma, no control character and no space around it",
+        "[^,]+",
+        255,
+    ),
+]
 
 SetReference = Annotated[
     str,
@@ -102,8 +112,12 @@ class Runner(Model):
     """The settings of every runner class. Each class is one runner scale set, and each runner runs one job."""
 
     kind: str
+    """What a runner is: a pod of a pool, or a machine of OCI."""
     labels: Annotated[tuple[RunnerLabel, ...], Field(max_length=MAX_LABELS)] = ()
+    """Labels for `runs-on` in addition to the name, at most 100. GitHub ignores case. Source: docs.github.com, REST API, create
+    configuration for a just-in-time runner."""
     group: RunnerGroup | None = None
+    """Runner group of this class. Default: `group` of `gpu-ci:github`. Create it on GitHub first."""
 
     @property
     @abstractmethod
@@ -128,15 +142,23 @@ class RunnerPod(Runner):
     """A runner scale set whose runners are pods, wherever they run."""
 
     kind: Literal["pod"] = "pod"
+    """The runner is a pod on a GPU node. Example: `pod`"""
     gpus: Annotated[int, Field(ge=1)] = 1
+    """GPUs of a runner, or shares of GPUs if the pool shares them. Unit: GPUs or shares."""
     cpu: CpuSpan
+    """CPU of a runner: what the scheduler reserves, and the most that the job may use."""
     memory: MemorySpan
+    """Memory of a runner: what the scheduler reserves, and the most that the job may use."""
     shm: Memory = 2048
-    """Size of /dev/shm; a memory volume counts against the memory limit. The 64 MiB default breaks NCCL and data loaders."""
+    """Size of /dev/shm. What is in it counts against the memory limit. The 64 MiB that containers have by default break NCCL and
+    data loaders."""
     scratch: Memory = 20480
-    """Ephemeral storage requested for the job's workspace."""
+    """Disk space that the scheduler reserves for the job's workspace."""
     scale: Scale
+    """Smallest and largest number of runners. Jobs beyond it wait."""
     image: ImageReference | None = None
+    """Container image of the runner, with a version or digest. Default: the runner image of the cluster's registry, else
+    GitHub's. Example: `ghcr.io/acme/runner-gpu:12.1-ubuntu22.04`"""
 
     @property
     def span(self) -> Scale:
@@ -165,20 +187,22 @@ class PodRunner(RunnerPod):
     """A runner scale set whose runners are pods of one pool, or of the first of several pools that has a node for them."""
 
     pool: str | None = None
-    """The only pool. A class has either this or `pools`."""
+    """The only pool of the class. A class has either this or `pools`."""
     pools: tuple[str, ...] = ()
-    """Several pools, the first choice first (docs/fallback.md)."""
+    """Pools of the class, the first choice first: a job runs in the first that has a node for it (docs/fallback.md)."""
     max_lifetime: Annotated[Duration, AfterValidator(_max_lifetime)] = 23_400
-    """Seconds after which the reaper deletes a runner, unless GitHub says that its job runs. GitHub ends a job after 6 hours by
-    default (`timeout-minutes`, docs.github.com, Workflow syntax). The rest is for cancelling and for the last steps."""
+    """Age at which a runner is deleted, unless GitHub says that its job runs, from 10m to 144h. GitHub ends a job after 6 hours
+    by default; the rest is for its last steps. Source: docs.github.com, workflow syntax, timeout-minutes. Example: `7h`"""
     schedules: RunnerSchedules | None = None
     """Windows of the week in which more runners wait for jobs (docs/schedules.md)."""
     same_as: SetReference | None = None
-    """The set of another cluster that this set equals, as cluster/set. GitHub gives a job to either (docs/fallback.md)."""
+    """The runner set of another cluster that this one equals, as cluster/set. GitHub gives a job to either (docs/fallback.md)."""
     image_size: Memory | None = None
-    """Size of the unpacked image. `offline start` computes with it how long a node pulls the image; nothing else reads it."""
+    """Size of the unpacked image. `python -m offline start` computes with it how long a node pulls the image; nothing else reads
+    it. Example: `12Gi`"""
     rerun_on: str | None = None
-    """The runner set without spot pools on which interrupted jobs of this class run again (docs/rerun.md)."""
+    """The runner set without spot pools on which interrupted jobs of this class run again (docs/rerun.md). Example:
+    `gpu-t4-release`"""
 
     @property
     def ordered(self) -> tuple[str, ...]:

@@ -60,8 +60,12 @@ class Window(Model):
     """A part of the week. It starts on each of `days`. If `end` is not after `start`, it ends on the next day."""
 
     days: Annotated[tuple[Weekday, ...], Field(min_length=1)]
+    """Days on which the window starts. Example: `[mon, tue, wed, thu, fri]`"""
     start: Clock
+    """Local time at which the window starts, in quotes. Example: `"09:00"`"""
     end: Clock
+    """Local time at which the window ends, in quotes. If it is before `start`, the window ends on the next day. Example:
+    `"18:00"`"""
     KEY: ClassVar[str] = ""
     """The key that has its capacity."""
 
@@ -104,6 +108,8 @@ class PoolWindow(Window):
     """Nodes that a pool keeps, working or not."""
 
     nodes: Annotated[int, Field(ge=1)]
+    """Nodes that the pool keeps in the window, working or not: more than `nodes.min`, at most `nodes.max`. Unit: nodes. Example:
+    `5`"""
     KEY: ClassVar[str] = "nodes"
 
 
@@ -111,6 +117,8 @@ class RunnerWindow(Window):
     """Runners that wait for jobs, beside those that work."""
 
     runners: Annotated[int, Field(ge=1)]
+    """Runners that wait in the window, beside those that work: more than `scale.min`, at most `scale.max`. Unit: runners.
+    Example: `2`"""
     KEY: ClassVar[str] = "runners"
 
 
@@ -118,9 +126,12 @@ class Schedules(Model):
     """The windows of a pool or runner class, in one time zone. On a holiday no window starts."""
 
     time_zone: Annotated[str, AfterValidator(_time_zone)]
+    """IANA name of the time zone of all windows. Daylight saving time follows it. Example: `Europe/Berlin`"""
     holidays: Annotated[tuple[Day, ...], Field(max_length=30)] = ()
-    """Local days. There are at most 30, because an Auto Scaling group of EC2 has at most 125 actions."""
+    """Local days on which no window starts, at most 30. A window of the night before stays open. Source: EC2 Auto Scaling quotas
+    (125 scheduled actions per group). Example: `["2026-12-25"]`"""
     windows: Mapping[DnsLabel, Window]
+    """One to three windows, by name. At least two minutes are between them."""
 
     @model_validator(mode="after")
     def _schedule_rules(self) -> Self:
@@ -169,6 +180,8 @@ class PoolSchedules(Schedules):
     """Windows in which a pool has a larger minimum. EC2 Auto Scaling carries them out, and repeats holidays each year."""
 
     windows: Mapping[DnsLabel, PoolWindow]
+    """One to three windows, by name. At least two minutes are between them. Example: `{work: {days: [mon, tue], start: "09:00",
+    end: "18:00", nodes: 5}}`"""
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """Warnings about holidays that are past, and about times that do not exist, or occur twice, within a year from `day`."""
@@ -193,6 +206,8 @@ class RunnerSchedules(Schedules):
     """Windows in which more runners wait. The sweep `runner-scheduler` follows `openings`, so no day needs a remark."""
 
     windows: Mapping[DnsLabel, RunnerWindow]
+    """One to three windows, by name. At least two minutes are between them. Example: `{work: {days: [mon, tue], start: "09:00",
+    end: "18:00", runners: 2}}`"""
 
 
 def require_within(schedules: Schedules, scale: Scale, minimum: str, maximum: str) -> None:

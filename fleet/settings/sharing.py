@@ -24,13 +24,16 @@ class Replicated(Model):
     """Every GPU advertised `replicas` times by the device plugin."""
 
     strategy: str
+    """How containers share the GPU."""
 
     replicas: Annotated[int, Field(ge=2)]
-    """Units per GPU. The device plugin refuses fewer than 2."""
+    """Shares per GPU. The device plugin refuses fewer than 2; MPS allows at most 48, on GPUs older than Turing 16. Unit: shares
+    per GPU."""
     rename: bool = True
-    """Whether the units are called `nvidia.com/gpu.shared`, so that they are not mistaken for whole GPUs."""
+    """Whether the shares have the resource name `nvidia.com/gpu.shared`, so that nobody takes them for whole GPUs. Example:
+    `false`"""
     allow_several: bool = False
-    """Whether a container may request several units. It gets no larger share, and may get the same GPU twice."""
+    """Whether a container may request several shares. It gets no larger share, and may get the same GPU twice. Example: `true`"""
 
     @property
     def resource(self) -> str:
@@ -59,6 +62,7 @@ class TimeSlicing(Replicated):
     """Containers take turns on the whole GPU, without memory isolation."""
 
     strategy: Literal["time-slicing"]
+    """Containers take turns on the whole GPU, without memory isolation."""
 
 
 _MPS_CLIENTS = {True: 48, False: 16}
@@ -69,6 +73,7 @@ class Mps(Replicated):
     """Containers run in parallel, each with an equal share of memory and compute."""
 
     strategy: Literal["mps"]
+    """Containers run in parallel, each with an equal share of memory and compute, by NVIDIA's Multi-Process Service."""
 
     def require(self, machine: hardware.Machine) -> None:
         """Refuse more clients than an MPS server supports on this GPU. Raises a settings problem."""
@@ -90,10 +95,11 @@ class Mig(Model):
     """Every GPU split into partitions of one profile, each with its own memory and compute."""
 
     strategy: Literal["mig"]
+    """Every GPU is split into partitions of one profile, each with its own memory and compute (Multi-Instance GPU)."""
     profile: str
-    """As in the resource's name: 1g.5gb, 1g.10gb.me."""
+    """MIG profile as in the resource's name: 1g.5gb, 1g.10gb.me."""
     naming: Literal["mixed", "single"] = "mixed"
-    """`mixed` names the resource `nvidia.com/mig-<profile>`, `single` names it `nvidia.com/gpu`."""
+    """`mixed` names the resource `nvidia.com/mig-<profile>`, `single` names it `nvidia.com/gpu`. Example: `single`"""
 
     @property
     def resource(self) -> str:

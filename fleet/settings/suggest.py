@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import types
 import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from annotated_types import Ge, Le
 from pydantic import BaseModel, Tag
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from fleet.facts.errors import instead
 from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.gitops import SECRET_WAYS
 from fleet.settings.gitops import WAYS as WAYS_OF_SECRETS
+from fleet.settings.model import Cpu, Duration, Memory
 from fleet.settings.runner import KINDS
 from fleet.settings.sharing import STRATEGIES, WAYS
 from fleet.settings.workloads import KINDS as WORKLOAD_KINDS
@@ -25,12 +28,12 @@ _TOLD_BY = (
 """The key that selects a model of a union, by tag, unless the key is `provider`."""
 _ORIGINS = {CREATED: "a cluster that the program creates", EXISTS: "a cluster that exists already"}
 """The two models of a provider by tag, in words."""
-_MAPPING = "not a mapping; write its keys below it"
+_MAPPING = "not a mapping; {write}"
 _MEND = {
-    "missing": "required key is missing; add it",
+    "missing": "required key is missing; {write}",
     "literal_error": "must be {expected}; correct it",
-    "too_short": "at least {min_length} entry is needed; add one",
-    "too_long": "at most {max_length} entries are possible; remove some",
+    "too_short": "at least {entries} needed; add one",
+    "too_long": "at most {entries} possible; remove some",
     "greater_than_equal": "must be at least {ge}; raise it",
     "less_than_equal": "must be at most {le}; lower it",
     "union_tag_invalid": "must be one of: {known}; name one of them",
@@ -45,6 +48,9 @@ _MEND = {
     "dict_type": _MAPPING,
     "tuple_type": "not a list; write [one, another]",
 }
+_SAMPLES = [(typing.get_args(kind)[1], text) for kind, text in ((Cpu, "4"), (Memory, "16Gi"), (Duration, "10m"))]
+"""The validator of a quantity, and a value that it accepts."""
+_ANY = "…"
 
 
 @runtime_checkable
@@ -70,14 +76,93 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
         return _foreign_kind(str(error["input"]), path[2], _choices(_at(root, path[:2])))
     if kind.startswith("union_tag"):
         context = {"known": ", ".join(_choices(_at(root, path)))}
+    if kind in ("missing", "model_type", "dict_type"):
+        context = {"write": _write(_field(root, path), _at(root, path))}
+    if size := context.get("min_length", context.get("max_length")):
+        context = {"entries": f"{size} entry is" if size == 1 else f"{size} entries are"}
     if kind in _MEND:
         return (_SHORT if kind == "missing" and isinstance(error["loc"][-1], int) else _MEND[kind]).format(**context)
     return f"{error['msg'][0].lower()}{error['msg'][1:]}; correct the value"
 
 
 def _instead(key: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    return f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
+    return instead(key, known, f"known keys: {', '.join(known)}")
+
+
+def _write(field: FieldInfo, annotation: Any) -> str:
+    """What to write as the value of a key: one of its values, its range, or its shape."""
+    kind = _required_part(field.annotation)
+    items = typing.get_origin(kind) in (tuple, list)
+    one = _required_part(typing.get_args(kind)[0]) if items else kind
+    if typing.get_origin(one) is typing.Literal:
+        return f"write {'a list of some' if items else 'one'} of {', '.join(sorted(map(str, typing.get_args(one))))}"
+    if items:
+        return "write [one, another]"
+    if kind is bool:
+        return "write true or false"
+    bounds = [f"{word} {bound}" for word, bound in (("at least", _bound(field, Ge)), ("at most", _bound(field, Le))) if bound]
+    if bounds:
+        return f"write a whole number, {' and '.join(bounds)}"
+    if (sample := _sample(field)) in [text for _, text in _SAMPLES]:
+        return f"write for example {sample}"
+    shape = _shape(annotation)
+    return f"write {shape}" if shape else "add it"
+
+
+def _shape(annotation: Any) -> str:
+    """A model in braces with its required keys, or the names of its keys if none is required; a mapping with one entry."""
+    kind = _required_part(annotation)
+    if typing.get_origin(kind) in (dict, Mapping):
+        return f"{{<name>: {_shape(typing.get_args(kind)[1]) or _ANY}}}"
+    keys = _required(annotation)
+    if not keys and (model := _model(annotation)):
+        return f"at least one of its keys below it: {', '.join(_keys(model))}"
+    return f"{{{', '.join(f'{key}: {sample}' for key, sample in keys.items())}}}" if keys else ""
+
+
+def _required(annotation: Any) -> dict[str, str]:
+    """The required keys of a model with a sample of each. Of a union it has the keys that every model requires."""
+    if tagged := _choices(annotation):
+        first, *others = map(_required, tagged.values())
+        return {
+            key: first[key] if all(other.get(key) == first[key] for other in others) else _ANY
+            for key in first
+            if all(key in other for other in others)
+        }
+    model = _model(annotation)
+    fields = model.model_fields.items() if model else ()
+    return {field.alias or name: _sample(field) for name, field in fields if field.is_required()}
+
+
+def _sample(field: FieldInfo) -> str:
+    """A short value of a field, or an ellipsis."""
+    kind = _required_part(field.annotation)
+    if quantity := [text for mark, text in _SAMPLES if mark in field.metadata]:
+        return quantity[0]
+    if typing.get_origin(kind) is typing.Literal:
+        return str(typing.get_args(kind)[0])
+    if typing.get_origin(kind) in (tuple, list):
+        return "[…]"
+    if typing.get_origin(kind) in (dict, Mapping) or _model(kind) or _choices(field.annotation):
+        return "{…}"
+    return "true" if kind is bool else str(_bound(field, Ge) or _ANY)
+
+
+def _bound(field: FieldInfo, kind: type[Ge] | type[Le]) -> Any:
+    return next((getattr(mark, kind.__name__.lower()) for mark in field.metadata if isinstance(mark, kind)), None)
+
+
+def _required_part(annotation: Any) -> Any:
+    """An annotation without its metadata, and of an optional one the part that is not None."""
+    bare = _bare(annotation)
+    return next((_bare(part) for part in _parts(bare) if part is not type(None)), bare)
+
+
+def _field(root: type[BaseModel], path: tuple[str, ...]) -> FieldInfo:
+    """The field at a location; an item of a mapping or list is a field without a name."""
+    model = _model_at(root, path[:-1])
+    found = (field for name, field in model.model_fields.items() if path[-1] in (field.alias, name)) if model else ()
+    return next(iter(found), None) or FieldInfo.from_annotation(_at(root, path))
 
 
 def _elsewhere(root: type[BaseModel], path: tuple[str, ...]) -> str:

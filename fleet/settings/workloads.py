@@ -64,7 +64,9 @@ class Storage(Model):
     """A volume. Without `storageClass` it uses the default class of the cluster, if there is one."""
 
     size: Annotated[Memory, AfterValidator(_size)]
+    """Size of the volume, a whole number of Gi."""
     storage_class: DnsLabel | None = None
+    """Storage class of the volume. Default: the default class of the cluster."""
 
 
 class Workload(Model):
@@ -75,13 +77,18 @@ class Workload(Model):
     """Whether it keeps running; otherwise it is a Job."""
 
     kind: str
+    """What the workload is (docs/workloads.md)."""
     namespace: TeamNamespace = "ai"
+    """Namespace of the workload. Example: `lab`"""
     cpu: CpuSpan
+    """CPU of the workload: what the scheduler reserves, and the most that it may use. Example: `{request: 1, limit: 2}`"""
     memory: MemorySpan
+    """Memory of the workload: what the scheduler reserves, and the most that it may use. Example: `{request: 4Gi, limit: 8Gi}`"""
     scratch: Memory = 5120
-    """Ephemeral storage request, for files that the container writes outside of volumes."""
+    """Disk space that the scheduler reserves for files outside of volumes. Example: `10Gi`"""
     image: ImageReference | None = None
-    """Replaces the pinned image. Its architecture and compute capability are then not checked."""
+    """Container image in place of the pinned one. Its architecture and compute capability are then not checked. Example:
+    `ghcr.io/acme/workload:1.4`"""
 
 
 class PoolWorkload(Workload):
@@ -91,8 +98,9 @@ class PoolWorkload(Workload):
     """Suffix of its claim's name."""
 
     pool: str
+    """The GPU pool in which the workload runs."""
     shm: Memory = 1024
-    """Size of /dev/shm; a memory volume counts against the memory limit."""
+    """Size of /dev/shm. What is in it counts against the memory limit. Example: `2Gi`"""
 
     @property
     def units(self) -> int:
@@ -139,6 +147,7 @@ class SmokeWorkload(PoolWorkload):
     """A Job that tests whether a GPU is present and works."""
 
     kind: Literal["nvidia-smi", "pytorch", "device-query"]
+    """A Job that tests a GPU: `nvidia-smi`, a `pytorch` computation, or CUDA's `device-query`."""
     cpu: CpuSpan = _cpu(1, 2)
     memory: MemorySpan = _memory("4Gi", "8Gi")
 
@@ -147,15 +156,18 @@ class MnistWorkload(PoolWorkload):
     """A Job that runs TensorFlow's MNIST demonstration (seed 003)."""
 
     kind: Literal["tf-mnist"]
+    """A Job that runs TensorFlow's MNIST demonstration. Example: `tf-mnist`"""
     cpu: CpuSpan = _cpu(1, 2)
     memory: MemorySpan = _memory("4Gi", "8Gi")
     max_steps: Annotated[int, Field(ge=1, le=100_000)] = 500
+    """Training steps of the demonstration. Unit: steps. Example: `1000`"""
 
 
 class _Several(PoolWorkload):
     """A workload that can use several whole GPUs."""
 
     gpus: Annotated[int, Field(ge=1)] = 1
+    """GPUs of the workload. Unit: GPUs. Example: `2`"""
 
     @property
     def units(self) -> int:
@@ -167,7 +179,9 @@ class NodePort(Model):
     """A port of every node that forwards to a workload, only for clients in these networks."""
 
     port: Annotated[int, Field(ge=30000, le=32767)]
+    """Port of every node that forwards to the workload. Unit: TCP port number. Example: `30888`"""
     cidrs: Annotated[tuple[Cidr, ...], Field(min_length=1)]
+    """Networks whose clients may use the port. Example: `[192.168.1.0/24]`"""
 
 
 class NotebookWorkload(_Several):
@@ -178,12 +192,15 @@ class NotebookWorkload(_Several):
     stands: ClassVar[bool] = True
 
     kind: Literal["tf-notebook"]
+    """TensorFlow with Jupyter, which keeps running."""
     cpu: CpuSpan = _cpu(2, 4)
     memory: MemorySpan = _memory("8Gi", "16Gi")
     token_secret: DnsLabel = "notebook-token"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
+    """Name of the Secret with the notebook's token in its key `token`. You create it. Example: `jupyter`"""
     storage: Storage | None = None
     """Volume for notebooks. Without it they are lost when the pod is deleted."""
     node_port: NodePort | None = None
+    """A port of every node that forwards to the notebook. Default: none."""
 
 
 class OllamaWorkload(_Several):
@@ -194,10 +211,12 @@ class OllamaWorkload(_Several):
     stands: ClassVar[bool] = True
 
     kind: Literal["ollama"]
+    """Ollama, which serves language models to its own namespace."""
     cpu: CpuSpan = _cpu(4, 8)
     # From seed 004.
     memory: MemorySpan = _memory("16Gi", "32Gi")
     storage: Storage = _storage("100Gi")
+    """Volume for the models."""
 
 
 class ComfyuiWorkload(PoolWorkload):
@@ -206,9 +225,11 @@ class ComfyuiWorkload(PoolWorkload):
     stands: ClassVar[bool] = True
 
     kind: Literal["comfyui"]
+    """ComfyUI, which generates images."""
     cpu: CpuSpan = _cpu(4, 8)
     memory: MemorySpan = _memory("16Gi", "24Gi")
     storage: Storage = _storage("100Gi")
+    """Volume for models and images."""
 
 
 class CoralWorkload(Workload):
@@ -222,15 +243,18 @@ class CoralWorkload(Workload):
     stands: ClassVar[bool] = True
 
     kind: Literal["coral"]
+    """A Google Coral at a USB port of one node. It takes no GPU."""
     namespace: TeamNamespace = "coral"
+    """Namespace of the workload. It has no other workload, because its pods are privileged. Example: `edge`"""
     node: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)]
     """Labels that select the node with the stick."""
     pool: str | None = None
-    """The GPU pool of this node, if any. The pod then tolerates its taint."""
+    """The GPU pool of this node, if it is in one. The pod then tolerates the taint."""
     cpu: CpuSpan = _cpu(1, 2)
     memory: MemorySpan = _memory("1Gi", "2Gi")
     command: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Replaces the check for the stick. Required with your own image."""
+    """Command in place of the check for the stick. Required with your own `image`, and only allowed there. Example: `[python3,
+    /app/main.py]`"""
 
     @model_validator(mode="after")
     def _image_and_command(self) -> CoralWorkload:

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from fleet.loading.stackfile import name_of_file
 from offline.annotations import of_input
-from offline.app import PROVE, ROOT, Annotations, AsOf, Json, Strict, app, console, exit_status, print_annotations
+from offline.app import PROVE, ROOT, Annotations, AsOf, Json, Strict, Verbose, app, console, exit_status, print_annotations
 from offline.day import day_of
 from offline.manifests.check import make_check
 from offline.manifests.report import annotated, report, to_json
@@ -19,25 +20,28 @@ from offline.progress import Progress
 @app.command(rich_help_panel=PROVE)
 def check(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of manifests, or one file.")],
-    stack: Annotated[str, typer.Option("--stack", help="Use the policy levels and the config of this stack.")] = "staging",
+    stack: Annotated[
+        str, typer.Option("--stack", callback=name_of_file, help="Use the policy levels and the config of this stack.")
+    ] = "staging",
     as_json: Json = False,
     with_annotations: Annotations = False,
     as_of: AsOf = None,
     strict: Strict = False,
+    verbose: Verbose = False,
 ) -> None:
     """Check Kubernetes manifests of any origin by the policies."""
 
     def annotate_error(error: Exception) -> None:
         if with_annotations:
-            print_annotations(of_input(error, Path(folder), Path.cwd()))
+            print_annotations(of_input(error, Path.cwd()))
 
-    with exit_status(annotate_error):
+    with exit_status(annotate_error, as_json):
         with Progress() as progress:
             found = make_check(folder, stack, ROOT, progress, day_of(as_of))
         if as_json:
             sys.stdout.write(to_json(found, strict) + "\n")
         else:
-            report(found, console(), strict)
+            report(found, console(), strict, verbose)
         if with_annotations:
             print_annotations(annotated(found, strict))
         raise typer.Exit(0 if found.passes(strict) else 1)

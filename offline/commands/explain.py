@@ -4,36 +4,50 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.config import fleet_of
-from fleet.loading.stackfile import load
+from fleet.loading.stackfile import load, name_of_file
 from fleet.prove.pending import Explanation, explain
 from fleet.prove.pod import Pod, pod_of
-from offline.app import PROVE, ROOT, File, app, exit_status
+from offline.app import PROVE, ROOT, File, Json, app, exit_status
+from offline.data import document
 from offline.manifests.tree import read_tree
 
 
 @app.command(name="explain", rich_help_panel=PROVE)
 def explain_pods(
     manifest: Annotated[str, typer.Argument(metavar="POD.yaml", help="A Pod or an object that creates pods, or a folder.")],
-    stack: Annotated[str, typer.Option("--stack", help="The stack whose pools are searched.")],
+    stack: Annotated[str, typer.Option("--stack", callback=name_of_file, help="The stack whose pools are searched.")],
     cluster: Annotated[str | None, typer.Option("--cluster", help="Search only this cluster of the stack.")] = None,
     file: File = None,
+    as_json: Json = False,
 ) -> None:
     """Explain why a pod would stay pending, and the smallest change that lets it run.
 
     Exit status: 0 every pod would run, 1 a pod would stay pending, 2 the input is wrong.
     """
-    with exit_status():
+    with exit_status(as_json=as_json):
         fleet = fleet_of(load(stack, ROOT, stack_file=file))
         found = [explain(fleet, pod, cluster) for pod in _pods(stack, manifest)]
-        sys.stdout.write(mask("\n".join(_paragraph(each) for each in found)))
+        if as_json:
+            sys.stdout.write(document({"stack": stack, "pods": list(map(_json, found))}) + "\n")
+        else:
+            sys.stdout.write(mask("\n".join(_paragraph(each) for each in found)))
         raise typer.Exit(0 if all(each.runs for each in found) else 1)
+
+
+def _json(found: Explanation) -> dict[str, Any]:
+    pools = [
+        {"pool": each.nodes.name, "runs": not each.reasons, "reasons": each.reasons}
+        | {"changes": [[edit.text for edit in way] for way in each.ways]}
+        for each in found.answers
+    ]
+    return {"pod": found.pod.label, "runs": found.runs, "pools": pools, "unknown": found.unknown}
 
 
 def _paragraph(found: Explanation) -> str:

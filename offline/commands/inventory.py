@@ -13,16 +13,17 @@ from fleet.prove import placement
 from offline.app import DOCUMENT, ROOT, File, Stack, app, exit_status
 from offline.inventory.page import document
 from offline.plan import refusals
-from offline.words import refusal_line
+from offline.words import refusal
 
 
 @app.command(rich_help_panel=DOCUMENT)
 def inventory(stack: Stack, file: File = None) -> None:
     """Print docs/inventory-STACK.md: every GPU pool and GPU workload of a stack, and what it needs of the nodes."""
     with exit_status():
-        fleet = fleet_of(load(stack, ROOT, stack_file=file))
+        config = load(stack, ROOT, stack_file=file)
+        fleet = fleet_of(config)
         refused = tuple(refusals(fleet, placement.place(fleet)))
         page = "" if refused else document(stack, fleet)
-    sys.stderr.writelines(f"error: {mask(refusal_line(each))}\n" for each in refused)
+    sys.stderr.writelines(f"error: {mask(str(refusal(config, each)))}\n" for each in refused)
     sys.stdout.write(mask(page))
     raise typer.Exit(1 if refused else 0)

@@ -8,11 +8,26 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
+from offline.agree import agree, lines
 from offline.annotations import annotate, of_input
-from offline.app import PROVE, ROOT, Annotations, AsOf, File, Json, Stack, Strict, app, console, exit_status, print_annotations
+from offline.app import (
+    PROVE,
+    ROOT,
+    Annotations,
+    AsOf,
+    File,
+    Json,
+    Stack,
+    Strict,
+    Verbose,
+    app,
+    console,
+    exit_status,
+    print_annotations,
+)
 from offline.base import read_base
-from offline.changes import report_changes
 from offline.data import to_json
 from offline.day import day_of
 from offline.markdown import markdown, wrong_input
@@ -33,30 +48,38 @@ def plan(
     with_annotations: Annotations = False,
     as_of: AsOf = None,
     strict: Strict = False,
+    verbose: Verbose = False,
+    agreeing: Annotated[
+        bool, typer.Option("--agree", help="Print the smallest change of policy values that admits the plan, as a diff.")
+    ] = False,
 ) -> None:
-    """Show resources, placement, price and policies of a stack."""
+    """Show placement, price, resources and policies of a stack."""
 
     def tell(error: Exception) -> None:
         if as_markdown and not as_json:
             sys.stdout.write(wrong_input(stack, error, ROOT))
         if with_annotations:
-            print_annotations(of_input(error, file or ROOT / f"Pulumi.{stack}.yaml", ROOT))
+            print_annotations(of_input(error, ROOT))
 
-    with exit_status(tell):
+    with exit_status(tell, as_json):
         with Progress() as progress:
             if as_json and as_markdown:
                 raise InputError("--json, --markdown: choose one output format; remove one of them")
             day = day_of(as_of)
             found = make_plan(stack, ROOT, file, progress, day)
             before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
+            if agreeing:
+                progress("looking for policy values that admit the plan")
+            agreed = agree(found, ROOT) if agreeing else None
         if as_json:
-            sys.stdout.write(to_json(found, before) + "\n")
+            sys.stdout.write(to_json(found, before, agreed) + "\n")
         elif as_markdown:
-            sys.stdout.write(markdown(found, before, strict))
+            sys.stdout.write(markdown(found, before, strict, agreed))
         else:
-            if before is not None:
-                report_changes(found, before, console())
-            report(found, console(), strict)
+            report(found, console(), strict, verbose, before)
+            if agreed is not None:
+                # Without a console, because no line of a diff may be wrapped.
+                sys.stdout.write(mask("".join(f"{line}\n" for line in lines(agreed)) + agreed.diff))
         if with_annotations:
             print_annotations(annotate(found, ROOT, before, strict))
         raise typer.Exit(0 if found.passes(strict) else 1)

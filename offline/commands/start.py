@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from fleet.facts.starts import PHASES, Phase
 from fleet.loading.config import fleet_of
@@ -17,7 +16,7 @@ from fleet.prove.start import Start, Starts, Way, starts
 from offline.app import PROVE, ROOT, AsOf, File, Json, Stack, app, console, exit_status
 from offline.data import document, fields_of
 from offline.day import day_of
-from offline.report import plain_table
+from offline.layout import show_line, show_table
 
 _ABOUT = (
     "Public figures, not measurements of your fleet (docs/starts.md). A job waits longer if its pool is full or the cloud has no "
@@ -37,7 +36,7 @@ def start(
 
     Exit status: 0 success, 1 a runner class has no settings that are shown to start within the time, 2 the input is wrong.
     """
-    with exit_status():
+    with exit_status(as_json=as_json):
         found = tuple(starts(fleet_of(load(stack, ROOT, stack_file=file)), day_of(as_of)))
         if as_json:
             sys.stdout.write(
@@ -51,33 +50,41 @@ def start(
 def _report(found: tuple[Starts, ...], within: int | None, out: Console) -> None:
     for each in found:
         head = f"{each.cluster}/{each.runner_set}, {each.where}, {each.idle} USD an hour idle: the first job finds {each.finds}"
-        out.print(Text(head, style="bold"))
-        table = plain_table("phase", f"cold, finds {each.cold.finds}", f"warm, finds {each.warm.finds}")
-        for cold, warm in zip(each.cold.phases, each.warm.phases, strict=True):
-            table.add_row(cold.name, str(cold), str(warm))
-        table.add_section()
-        table.add_row("all", str(each.cold), str(each.warm))
-        out.print(table)
+        show_line(out, head, "bold")
+        show_table(
+            out,
+            ("=phase", f"cold, finds {each.cold.finds}", f"warm, finds {each.warm.finds}"),
+            [(cold.name, str(cold), str(warm)) for cold, warm in zip(each.cold.phases, each.warm.phases, strict=True)],
+            total=("all", str(each.cold), str(each.warm)),
+        )
         if within is not None:
             _ways(each, within, out)
         out.print()
-    out.print(Text(_ABOUT))
+    show_line(out, _ABOUT)
     for line in dict.fromkeys(_sources(found)):
-        out.print(Text(f"  {line}", style="dim"))
+        show_line(out, line, "dim", indent="  ")
 
 
 def _ways(found: Starts, within: int, out: Console) -> None:
-    table = plain_table("settings", ">USD/h more", "starts in", f"within {within} s")
-    for way in found.ways:
-        more = "-" if way.refused else str(way.more)
-        table.add_row(_settings(way, "\n"), more, str(way.start), way.misses(within) or f"yes{way.start.condition}")
-    out.print(table)
+    show_table(
+        out,
+        ("settings", ">USD/h more", "starts in", f"within {within} s"),
+        [
+            (
+                _settings(way, "\n"),
+                "-" if way.refused else str(way.more),
+                str(way.start),
+                way.misses(within) or f"yes{way.start.condition}",
+            )
+            for way in found.ways
+        ],
+    )
     best, unshown = found.best(within), found.unshown(within)
     if best is not None:
-        out.print(Text(f"cheapest within {within} s: {_settings(best)}: {best.more} USD an hour more", style="bold green"))
+        show_line(out, f"cheapest within {within} s: {_settings(best)}: {best.more} USD an hour more", "bold green")
     else:
         closest = f"; the closest is {_settings(unshown)}: {unshown.more} USD an hour more" if unshown else ""
-        out.print(Text(f"nothing is shown to start within {within} s{closest}", style="bold yellow"))
+        show_line(out, f"nothing is shown to start within {within} s{closest}", "bold yellow")
 
 
 def _settings(way: Way, joint: str = " and ") -> str:

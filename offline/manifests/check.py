@@ -9,18 +9,18 @@ from datetime import date
 from functools import cached_property
 from pathlib import Path
 
-from fleet.facts.errors import InputError
+from fleet.facts.errors import InputError, instead
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from offline.day import day_of
-from offline.judge import Configured, Verdict, configure, judge
+from offline.judge import Configured, Verdict, judge
 from offline.manifests.objects import Manifest
 from offline.manifests.remarks import Unjudged, laid_over, unjudged
 from offline.manifests.tree import Tree, read_tree
 from offline.manifests.urns import PROJECT
 from offline.plan import Outcome, blocked_of, levels_of, outcomes_of
-from offline.policyconfig import require_current
-from offline.policyfile import policy_config, policy_settings
+from offline.policyconfig import policy_values, require_current
+from offline.policyfile import configured_for, policy_settings
 from offline.record import Recording
 from policies.rules import RULES
 
@@ -61,7 +61,7 @@ class Check:
     tree: Tree
     policies: tuple[Configured, ...]
     policy_config: str
-    """The file of the policies' config, or a text that says that there is none."""
+    """Which files the policies' config comes from, for people."""
     verdicts: tuple[Verdict, ...]
 
     @cached_property
@@ -107,16 +107,15 @@ def make_check(
     """
     known = sorted({*stackfile.stacks(root), *(path.stem for path in (root / _CONFIG).glob("*.json"))})
     if stack not in known:
-        raise InputError(
-            f"--stack: there must be a stack or a policy config of that name; got {stack!r}; give one of: {', '.join(known)}"
-        )
+        fix = instead(stack, known, f"give one of: {', '.join(known)}")
+        raise InputError(f"--stack: there must be a stack or a policy config of that name; got {stack!r}; {fix}")
     require_current(stack, root)
-    policies = configure(_RULES, _settings(stack, root), as_of or day_of())
+    policies = configured_for(_RULES, _settings(stack, root), stack, root, as_of or day_of())
     progress("reading manifests")
     tree = read_tree(stack, target)
     progress("judging policies")
     recording = Recording(PROJECT, stack, False, tuple(each.resource for each in tree.manifests), {})
-    return Check(stack, target, tree, policies, policy_config(stack, root), judge(recording, policies))
+    return Check(stack, target, tree, policies, policy_values(stack, root), judge(recording, policies))
 
 
 def _settings(stack: str, root: Path) -> Mapping[str, object]:

@@ -8,42 +8,52 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from offline.annotations import Annotation, shown_from
 from offline.data import document, fields_of, outcome_json, verdict_json
+from offline.layout import show_line, show_table
 from offline.manifests.check import Check, Finding
 from offline.manifests.objects import Manifest
 from offline.manifests.remarks import Unjudged
-from offline.report import plain_table
 from offline.words import counted, states, verdict_line
 
 
-def report(check: Check, console: Console, strict: bool = False) -> None:
-    """Print a line for each verdict, then what was not judged, and one line with the result."""
-    console.print(
-        Text(f"gpu-ci check of {check.target} by the policies of stack {check.stack} ({check.policy_config})", style="bold")
-    )
+def report(check: Check, console: Console, strict: bool = False, verbose: bool = False) -> None:
+    """Print the result, a line for each verdict, what was not judged, and the result again.
+
+    `verbose` lists the kinds that no policy reads and the files that were skipped.
+    """
+    show_line(console, f"gpu-ci check of {check.target} by the policies of stack {check.stack} ({check.policy_config})", "bold")
+    _result(check, console, strict)
     for found in check.findings:
-        console.print(Text(_line(found)), soft_wrap=True)
-    for remark in check.remarks:
-        console.print(Text(f"  ! {remark}", style="yellow"), soft_wrap=True)
-    for each in check.unjudged:
-        if each.works:
-            console.print(Text(f"  ! {_unread(each)}", style="yellow"), soft_wrap=True)
-    if idle := [f"{each.label} ({each.count})" for each in check.unjudged if not each.works]:
-        console.print(Text(f"  no policy reads: {', '.join(idle)}", style="dim"), soft_wrap=True)
-    for note in check.tree.passed_over:
-        console.print(Text(f"  skipped: {note}", style="dim"), soft_wrap=True)
+        show_line(console, _line(found), whole=True)
+    for remark in (*check.remarks, *(_unread(each) for each in check.unjudged if each.works)):
+        show_line(console, f"! {remark}", "yellow", indent="  ", whole=True)
+    idle = [f"{each.label} ({each.count})" for each in check.unjudged if not each.works]
+    skipped = check.tree.passed_over
+    if verbose:
+        unread = [f"no policy reads: {', '.join(idle)}"] if idle else []
+        notes = [*unread, *(f"skipped: {note}" for note in skipped)]
+    else:
+        counts = ((idle, "kind that no policy reads", "kinds that no policy reads"), (skipped, "skipped file", "skipped files"))
+        notes = [f"{counted(len(found), one, many)} (-v lists them)" for found, one, many in counts if found]
+    for note in notes:
+        show_line(console, note, "dim", indent="  ", whole=True)
     console.print()
-    console.print(_table(check))
+    headings = {"policies": "policies that judged", "broken": "broken, mandatory", "advisory": "broken, advisory"}
+    counts_by_name = _counts(check)
+    columns = tuple(f">{headings.get(name, name)}" for name in counts_by_name)
+    show_table(console, columns, [tuple(map(str, counts_by_name.values()))])
     console.print()
+    _result(check, console, strict)
+
+
+def _result(check: Check, console: Console, strict: bool) -> None:
     # Policies without a resource here are left out.
     asked = [found for found in check.outcomes if found.judged or found.broken]
     facts = f"{_objects(check)}; policies that judged: {states(asked) or 'none'}."
     blocked = check.blocked(strict)
-    console.print(Text(verdict_line(facts, blocked), style="bold red" if blocked else "bold green"))
+    show_line(console, verdict_line(facts, blocked), "bold red" if blocked else "bold green")
 
 
 def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:
@@ -84,14 +94,6 @@ def _counts(check: Check) -> dict[str, int]:
         "broken": kinds["violation", "mandatory"],
         "advisory": kinds["violation", "advisory"],
     } | others
-
-
-def _table(check: Check) -> Table:
-    headings = {"policies": "policies that judged", "broken": "broken, mandatory", "advisory": "broken, advisory"}
-    counts = _counts(check)
-    table = plain_table(*(f">{headings.get(name, name)}" for name in counts))
-    table.add_row(*map(str, counts.values()))
-    return table
 
 
 def _annotations(check: Check, strict: bool) -> Iterator[Annotation]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from .kinds import EKS_ADDON, EKS_ADDON_COMPONENT, OKE_ADDON, is_hollow
+from .places import CLUSTER_SETTINGS
 from .read import Later, shown, text, walk
 from .rule import Args, Rule, Section, Severity
 
@@ -41,5 +42,6 @@ RULE = Rule(
     rationale="An add-on that updates by itself can break the network, DNS or GPUs of a cluster at any time.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/updating-an-add-on.html",
     fix="Set addonVersion (EKS) or version (OKE). The cloud's CLI lists the versions for the cluster's Kubernetes version.",
+    settings={OKE_ADDON: f"{CLUSTER_SETTINGS}.addonVersions"},
     check=_check,
 )

@@ -19,6 +19,7 @@ from typing import Any
 from fleet.facts.eks_images import BAD_BUILDS
 
 from . import kinds, schema
+from .places import CLUSTER_SETTINGS, POOL_SETTINGS, RUNNER_SETTINGS
 from .read import Later, count, items, keys, line, shown, strings, text, walk
 from .rule import Args, Rule, Section, Severity
 
@@ -165,5 +166,11 @@ RULE = Rule(
     rationale="An unpinned image can change GPU driver and kernel between two jobs, and you cannot go back to the old image.",
     source="https://karpenter.sh/docs/tasks/managing-amis/",
     fix="EKS: releaseVersion. EC2: ami-… as image. Karpenter: alias family@version. OKE and OCI: the image's OCID.",
+    settings={
+        kinds.EKS_NODE_GROUP: f"{CLUSTER_SETTINGS}.kubernetesVersion",
+        kinds.OKE_NODE_POOL: f"{CLUSTER_SETTINGS}.nodeImages",
+        kinds.OCI_INSTANCE_CONFIGURATION: f"{RUNNER_SETTINGS}.image",
+        "": f"{POOL_SETTINGS}.ami",
+    },
     check=_check,
 )

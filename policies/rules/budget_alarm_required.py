@@ -12,6 +12,7 @@ from typing import Any
 
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, groups, several
+from .places import CLUSTER_SETTINGS
 from .read import Later, count, items, text, walk
 from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 
@@ -85,8 +86,8 @@ def _received(alert: PolicyResource, _: Later) -> bool:
 
 
 _ALARMS: dict[str, tuple[Callable[[Stack, Later], bool], str]] = {
-    AWS: (_aws, f"add an {AWS_BUDGET} with a notification and its subscribers (in a stack file: `budget` of an EKS cluster)"),
-    OCI: (_oci, f"add an {OCI_BUDGET} and an {OCI_ALERT} with recipients (in a stack file: `budget` of an OKE cluster)"),
+    AWS: (_aws, f"add an {AWS_BUDGET} with a notification and its subscribers"),
+    OCI: (_oci, f"add an {OCI_BUDGET} and an {OCI_ALERT} with recipients"),
 }
 
 RULE = StackRule(
@@ -99,6 +100,7 @@ RULE = StackRule(
     rationale="A ceiling limits what a stack may cost. A budget alarm reports what it really costs, before the bill does.",
     source="https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html",
     fix="AWS: a budget with a notification, or an anomaly monitor with a subscription. OCI: a budget and a rule with recipients.",
+    settings=f"{CLUSTER_SETTINGS}.budget",
     check=_check,
     in_manifests=NOTHING,
 )

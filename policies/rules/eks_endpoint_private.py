@@ -14,7 +14,7 @@ from typing import Any
 from . import schema
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER, is_hollow
 from .networks import covers, from_networks, network, world
-from .places import setting
+from .places import CLUSTER_SETTINGS, entry
 from .read import Later, count, entries, items, keys, shown, strings, text, true, walk
 from .rule import Args, Rule, Section, Severity
 
@@ -67,7 +67,7 @@ def _named(cidr: Any, allowed: Sequence[str]) -> str:
     homes = [home for home in map(network, allowed) if home is not None]
     if homes and not any(home.version == found.version and found.subnet_of(home) for home in homes):  # type: ignore[arg-type]
         listed = ", ".join(map(str, homes[:3]))
-        return f"not within the networks allowed here ({listed}); write one of those, or add yours to {setting('cidrs')}"
+        return f"not within the networks allowed here ({listed}); write one of those, or {entry('cidrs', str(found))}"
     return ""
 
 
@@ -113,6 +113,7 @@ RULE = Rule(
         "EKS: endpointPublicAccess false, or publicAccessCidrs with your networks. "
         "OKE: isPublicIpEnabled false, or add a network security group."
     ),
+    settings=f"{CLUSTER_SETTINGS}.endpoint.publicCidrs",
     check=_check,
     of_existing=dict.fromkeys(("eks", "oke", "kubernetes"), "who reaches its API"),
 )

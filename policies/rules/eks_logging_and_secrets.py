@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from . import schema
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, is_hollow
+from .places import CLUSTER_SETTINGS
 from .read import Later, entries, strings, text, true, walk
 from .rule import Args, Rule, Section, Severity
 
@@ -54,6 +55,7 @@ RULE = Rule(
     rationale="Runners execute code that strangers wrote. If that code misbehaves, only the audit log shows what it did.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html",
     fix="Add api, audit and authenticator to enabledClusterLogTypes; with requireKms, set the key's ARN too.",
+    settings=f"{CLUSTER_SETTINGS}.logTypes",
     check=_check,
     of_existing=dict.fromkeys(("eks", "kubernetes"), "which logs its control plane writes"),
 )

@@ -95,5 +95,6 @@ RULE = Rule(
     rationale="Anybody who reads a personal token can do everything that its owner may do, not only register runners.",
     source="https://docs.github.com/en/actions/how-tos/manage-runners/use-actions-runner-controller/authenticate-to-the-api",
     fix=f"Create a Secret with {_APP}, and set githubConfigSecret to its name.",
+    settings="github",
     check=_check,
 )

@@ -17,7 +17,7 @@ from fleet.facts.quantities import quantity
 
 from . import schema
 from .kinds import HELM, POD, RUNNER_SET
-from .places import setting
+from .places import pod_settings, setting
 from .pods import Container, PodSpec, containers_of, gpu_count, pod_specs, volumes_of
 from .read import Later, items, provided, shown, text, walk
 from .rule import Args, Rule, Section, Severity
@@ -126,5 +126,6 @@ RULE = Rule(
     rationale="Without limits, a GPU job can use up the node's memory or disk. The node then evicts it, or other pods.",
     source="https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/",
     fix="Set limits.memory and requests of cpu, memory and ephemeral-storage; give memory volumes a sizeLimit.",
+    settings=pod_settings("memory"),
     check=_check,
 )

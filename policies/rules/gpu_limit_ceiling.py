@@ -20,7 +20,7 @@ from fleet.facts.scheduling import is_gpu_resource
 
 from . import schema
 from .kinds import HELM, POD, QUEUES, RUNNER_SET, kind_of
-from .places import setting
+from .places import RUNNER_SETTINGS, setting
 from .pods import REGULAR, Container, PodSpec, containers_of, gpu_count, pod_specs
 from .read import Later, bound, entries, gpus, shown, text, walk, whole
 from .rule import Args, Rule, Section, Severity
@@ -129,5 +129,6 @@ RULE = Rule(
     rationale="A pod or runner set that may take every GPU starves all others. Without a limit its cost has no limit either.",
     source="https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers",
     fix="Lower the GPU limit, replicas, parallelism or nominalQuota, and give each runner set a maxRunners.",
+    settings=f"{RUNNER_SETTINGS}.scale.max",
     check=_check,
 )

@@ -20,6 +20,7 @@ from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 from . import schema
 from .kinds import HELM, POD, RUNNER_SET
 from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, marks_gpus, means_gpu
+from .places import pod_settings
 from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
 from .pools import machine_sign
 from .read import Later, entries, items, keys, label, shown, strings, text, walk, whole
@@ -166,5 +167,6 @@ RULE = Rule(
     rationale="On a GPU node, a pod without a GPU limit gets no GPU, or gets every GPU without the scheduler counting them.",
     source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
     fix=f"Set resources.limits of {GPU_RESOURCE} to a whole number on the container that uses the GPU, and make requests equal.",
+    settings=pod_settings("gpus"),
     check=_check,
 )

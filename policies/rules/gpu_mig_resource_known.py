@@ -17,7 +17,7 @@ from fleet.facts.scheduling import GPU_RESOURCE
 
 from . import schema
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET
-from .places import setting
+from .places import entry, setting
 from .plugin_config import SHARED, configs_of
 from .pods import PodSpec, containers_of, pod_specs
 from .read import Later, entries, keys, line, shown, strings, text, walk
@@ -65,14 +65,19 @@ def _queue_faults(props: Any, profiles: Sequence[str], later: Later) -> Iterator
 
 
 def _is_unknown(name: str, profiles: Sequence[str]) -> bool:
-    return name.startswith(_SLICE) and name.removeprefix(_SLICE).removesuffix(SHARED) not in profiles
+    return name.startswith(_SLICE) and _profile(name) not in profiles
+
+
+def _profile(name: str) -> str:
+    return name.removeprefix(_SLICE).removesuffix(SHARED)
 
 
 def _unknown(name: str, profiles: Sequence[str]) -> str:
     there = (
         f"has {', '.join(map(line, profiles[:8]))}" if profiles else f"has no MIG profiles, so a slice is named {GPU_RESOURCE}"
     )
-    return f"{shown(name)}: this stack {there}; ask for one that exists, or list more in {setting('profiles')}"
+    more = entry("profiles", line(_profile(name)))
+    return f"{shown(name)}: this stack {there}; ask for one that exists, or {more}"
 
 
 def _strategies(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:

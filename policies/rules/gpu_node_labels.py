@@ -26,6 +26,7 @@ from fleet.facts.scheduling import POOL_LABEL
 from .clusters import Clustered, cluster_of, named, names
 from .kinds import HELM, NODES, OKE_CLUSTER, POD_PATHS, TALOS_NODE
 from .node_labels import Wanted, labels_of, ours, wanted
+from .places import POOL_SETTINGS, pod_settings
 from .pods import PodSpec, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
@@ -167,5 +168,6 @@ RULE = StackRule(
     rationale="A runner whose selector matches no pool takes no job. A GPU pool that no runner selects costs money without use.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
     fix="Select on gpu-ci/pool with the name of a pool of the same cluster, and give every GPU pool a runner set.",
+    settings=pod_settings("pool") | dict.fromkeys(NODES, POOL_SETTINGS),
     check=_check,
 )

@@ -15,6 +15,7 @@ from fleet.facts.scheduling import EKS_PROFILE, FLAVOR_LABEL, POOL_LABEL
 from . import schema
 from .kinds import HELM, POD, RUNNER_SET
 from .labels import INSTANCE_TYPE_LABEL
+from .places import pod_settings
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
 from .read import Later, count, items, keys, label, line, strings, text, walk
 from .rule import Args, Rule, Section, Severity
@@ -97,5 +98,6 @@ RULE = Rule(
     rationale="A pod that takes any free GPU may run on the most expensive one, or on one that its image cannot use.",
     source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
     fix=f"Add a nodeSelector on {POOL_LABEL} or another label that names the accelerator.",
+    settings=pod_settings("pool"),
     check=_check,
 )

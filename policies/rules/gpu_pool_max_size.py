@@ -25,7 +25,7 @@ from fleet.facts.scheduling import GPU_RESOURCE
 from . import schema
 from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
 from .machine_types import Choice, booted, choices, gpus_each
-from .places import setting
+from .places import POOL_SETTINGS, RUNNER_SETTINGS, setting
 from .pools import of_gpu_pool
 from .read import Later, bound, gpus, line, shown, walk, whole
 from .releases import Release, releases
@@ -164,5 +164,6 @@ RULE = StackRule(
         f"EKS: lower scalingConfig.maxSize. OKE: tag the pool {OKE_MOST[-1]} with its maximum. Karpenter: set spec.limits of "
         f"{GPU_RESOURCE}. Launchers: lower maxRunners."
     ),
+    settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.scale.max") | {"": f"{POOL_SETTINGS}.nodes.max"},
     check=each(_check),
 )

@@ -13,7 +13,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import RUNNER_PRIORITY
 
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each
-from .places import setting
+from .places import JOB_SETTINGS, setting
 from .pods import PodSpec, of_gpu_pods
 from .read import Later, bound, shown, text, walk
 from .rule import Args, Rule, Section, Severity
@@ -70,5 +70,6 @@ RULE = Rule(
     rationale="Other pods can preempt a GPU job without a class. With a system class, the job can preempt pods that nodes need.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
     fix=f"Set priorityClassName {RUNNER_PRIORITY.name} on GPU pods, and give no class a higher value.",
+    settings=f"{JOB_SETTINGS}.priority",
     check=_check,
 )

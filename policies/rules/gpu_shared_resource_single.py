@@ -18,7 +18,7 @@ from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 
 from . import schema
 from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET
-from .places import setting
+from .places import pod_settings, setting
 from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, plugin_configs
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
 from .read import Later, shown, true, walk
@@ -115,5 +115,6 @@ RULE = Rule(
     rationale="Two shares give no more of a GPU than one share. A share with the name of a GPU looks like a whole GPU.",
     source="https://github.com/NVIDIA/k8s-device-plugin#shared-access-to-gpus",
     fix="Ask for 1 of a shared resource; in the plugin's config set renameByDefault and failRequestsGreaterThanOne to true.",
+    settings=pod_settings("gpus"),
     check=_check,
 )

@@ -17,7 +17,7 @@ from functools import lru_cache
 from . import schema
 from .images import Named, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
-from .places import setting
+from .places import entry, pod_settings
 from .pods import PodSpec, containers_of, pod_specs, volumes_of
 from .read import Later, line, shown, strings, text, true, walk
 from .releases import releases
@@ -67,7 +67,7 @@ class _Demands:
             return
         if not (own_repository or any(_within(each, image.repository) for each in self.registries)):
             allowed = line(", ".join(self.registries), 200) or "none"
-            where = f"take the image from one of {allowed}, or add its registry to {setting('registries')}"
+            where = f"take the image from one of {allowed}, or {entry('registries', line(image.repository, 200))}"
             yield f"{subject}: its registry is not allowed; {where}"
         if image.digest:
             return
@@ -146,5 +146,6 @@ RULE = Rule(
     rationale="If a tag moves, or if anybody can push to a registry, jobs run code without a review.",
     source="https://kubernetes.io/docs/concepts/containers/images/",
     fix="Write registry/repository:version@sha256:digest. In a scale set leave containerMode empty and write all containers.",
+    settings=pod_settings("image"),
     check=_check,
 )

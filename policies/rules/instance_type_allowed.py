@@ -17,9 +17,9 @@ from . import schema
 from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE
 from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import MACHINE_KINDS, choices
-from .places import setting
+from .places import POOL_SETTINGS, RUNNER_SETTINGS, entry
 from .pools import FAMILY_LABEL, requirements
-from .read import Later, count, entries, items, keys, shown, strings, text, walk
+from .read import Later, count, entries, items, keys, line, shown, strings, text, walk
 from .rule import Args, Rule, Section, Severity
 
 _SMALL = tuple(f"{family}.{size}" for family in ("g4dn", "g5", "g6") for size in ("xlarge", "2xlarge", "4xlarge"))
@@ -105,7 +105,7 @@ def _allows(allowed: tuple[str, ...], name: str) -> bool:
 
 
 def _refused(name: Any, allowed: tuple[str, ...]) -> str:
-    return f"{shown(name)} is not an allowed type; use one of {_listed(allowed)}, or add it to {setting('types')}"
+    return f"{shown(name)} is not an allowed type; use one of {_listed(allowed)}, or {entry('types', line(text(name)))}"
 
 
 def _listed(allowed: tuple[str, ...]) -> str:
@@ -134,5 +134,6 @@ RULE = Rule(
     rationale="A typo in a type's name can buy a machine at fifty times the price, or one whose processor cannot run the jobs.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html",
     fix="Use a type of the list, or add the type to this policy's `types` for the stack.",
+    settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.shapes") | {"": f"{POOL_SETTINGS}.instanceTypes"},
     check=_check,
 )

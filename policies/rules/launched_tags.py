@@ -39,7 +39,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
             later.join(unread)
             if not unread:
                 told = f"{', '.join(missing)}, or the fixed tags {', '.join(fixed)}" if fixed else ", ".join(missing)
-                yield f"Missing tags in tagSpecifications of volume: {told}. Add them to the launch template.", template.urn
+                yield f"Missing tags in tagSpecifications of volume: {told}. Set {stack_file('tags')}.", template.urn
 
 
 def _instances(
@@ -64,7 +64,7 @@ def _instances(
         return
     if not users:
         names = ", ".join(missing)
-        yield f"Missing required tags in tagSpecifications of instance: {names}. Set gpu-ci:tags in {stack_file()}.", template.urn
+        yield f"Missing required tags in tagSpecifications of instance: {names}. Set {stack_file('tags')}.", template.urn
     for user in users:
         if user.resource_type == AUTO_SCALING_GROUP:
             # required-tags judges the tags that such a group propagates.
@@ -75,7 +75,7 @@ def _instances(
         if lacking and not unsure:
             yield (
                 f"Missing required tags of its instances: {', '.join(lacking)}. Neither the launch template nor a tag of the "
-                f"Auto Scaling group with propagateAtLaunch has them. Set gpu-ci:tags in {stack_file()}.",
+                f"Auto Scaling group with propagateAtLaunch has them. Set {stack_file('tags')}.",
                 user.urn,
             )
         if lacking:
@@ -136,6 +136,7 @@ RULE = StackRule(
     rationale="Instances and their disks are most of a bill, and default tags of the provider do not reach them.",
     source="https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html",
     fix="Set gpu-ci:tags in the stack file: the Auto Scaling groups pass them to new instances.",
+    settings="tags",
     check=_check,
     in_manifests=NOTHING,
 )

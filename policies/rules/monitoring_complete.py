@@ -12,7 +12,7 @@ from typing import Any
 
 from . import schema
 from .kinds import api_tokens
-from .places import setting
+from .places import CLUSTER_SETTINGS, setting
 from .read import Later, bound, count, entries, keys, label, shown, text, true, walk
 from .rule import Args, Rule, Section, Severity
 
@@ -99,5 +99,6 @@ RULE = Rule(
     rationale="A monitor that selects nothing reports no error. An alert without a runbook costs time when time is short.",
     source="https://prometheus-operator.dev/docs/api-reference/api/",
     fix="Name the targets' namespace and port in each monitor, and write severity and runbook_url on each alert.",
+    settings=f"{CLUSTER_SETTINGS}.monitoring",
     check=_check,
 )

@@ -16,6 +16,7 @@ from . import schema
 from .kinds import KARPENTER_NODE_POOL, POOLS
 from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import choices
+from .places import POOL_SETTINGS
 from .pools import CATEGORY_LABEL, FAMILY_LABEL, accelerated, machine_sign, requirements, taints
 from .read import Later, count, items, line, shown, text, walk
 from .rule import Args, Rule, Section, Severity
@@ -89,5 +90,6 @@ RULE = Rule(
     rationale="A CPU pool with the GPU taint gets no CPU pods, and GPU pods cannot use it.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
     fix=f"Remove the taint {GPU_TAINT_KEY} from pools whose machines have no GPU.",
+    settings=f"{POOL_SETTINGS}.instanceTypes",
     check=_check,
 )

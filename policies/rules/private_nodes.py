@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import kinds
+from .places import CLUSTER_SETTINGS
 from .read import Later, entries, line, shown, true, walk
 from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
 
@@ -121,6 +122,7 @@ RULE = StackRule(
     rationale="Runners only open outgoing connections. A public address would only let others reach them.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/subnets.html",
     fix="Put nodes into private subnets behind a NAT gateway, and write assignPublicIp false for OCI machines.",
+    settings=f"{CLUSTER_SETTINGS}.network",
     check=_check,
     of_existing=dict.fromkeys(("eks", "oke"), "whether its subnets give out public addresses"),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, cloud_tokens, is_hollow
+from .places import CLUSTER_SETTINGS
 from .read import Later, true, walk
 from .rule import Args, Rule, Section, Severity
 
@@ -38,5 +39,6 @@ RULE = Rule(
     rationale="Renaming a cluster deletes it. Protection turns such a mistake into an error.",
     source="https://www.pulumi.com/docs/iac/concepts/resources/options/protect/",
     fix="Write protect: true for the cluster in the stack file, or ResourceOptions(protect=True) on the resource.",
+    settings=f"{CLUSTER_SETTINGS}.protect",
     check=_check,
 )

@@ -27,7 +27,7 @@ from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import RESOURCE_QUOTA
 from .machine_types import known
-from .places import stack_file
+from .places import CLUSTER_SETTINGS, stack_file
 from .pods import containers_of, gpu_amounts
 from .read import Later, UndeterminableError, items, keys, line, shown, text, walk
 from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
@@ -149,7 +149,8 @@ def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterat
             where = f"in compartment <path> where request.region = '{line(region)}'"
             fault = (
                 f"{takes}, and no statement of an {OCI_QUOTA} sets it; "
-                f'add "set compute-core quota {code} to {need.units} {where}", in {stack_file()} by `declareQuotas: true`'
+                f'add "set compute-core quota {code} to {need.units} {where}", '
+                f"or set {stack_file(f'{CLUSTER_SETTINGS}.declareQuotas')}"
             )
             yield fault, None
         else:
@@ -236,6 +237,7 @@ RULE = StackRule(
         "AWS: read the quota of the account, and request what is missing. OCI: a Quota with a statement for the series. "
         "Kubernetes: a ResourceQuota with requests.nvidia.com/gpu in the runners' namespace."
     ),
+    settings=f"{CLUSTER_SETTINGS}.declareQuotas",
     check=_check,
     in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA}, _check_namespaces),
 )

@@ -16,7 +16,7 @@ from typing import Any
 
 from . import kinds, schema
 from .draft import Draft
-from .places import stack_file
+from .places import setting, stack_file
 from .read import Later, entries, keys, label, strings, text, true, walk
 from .rule import Args, Rule, Section, Severity
 
@@ -52,11 +52,11 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     for path, missing in _missing(args, later):
         names = ", ".join(missing)
         if path == _LABELS:
-            yield f"Missing required labels: {names}. Add them to {path}."
+            yield f"Missing required labels: {names}. Add them to {path}, or change {setting('labels')}."
         elif path in _OWN:
-            yield f"Missing required tags: {names}. Set gpu-ci:tags in {stack_file()}."
+            yield f"Missing required tags: {names}. Set {stack_file('tags')}."
         else:
-            yield f"Missing required tags in {path}: {names}. Set gpu-ci:tags in {stack_file()}."
+            yield f"Missing required tags in {path}: {names}. Set {stack_file('tags')}."
 
 
 def _remediate(args: Args, draft: Draft) -> None:

@@ -32,7 +32,7 @@ from .draft import Draft
 from .exceptions import EXCEPTIONS
 from .kinds import EXISTING_CLUSTER
 from .node_groups import Pool, pooled
-from .places import filled
+from .places import filled, key_of
 from .read import Later, UndeterminableError, line, text, walk
 
 __all__ = ["PolicyResource", "Severity"]
@@ -111,8 +111,10 @@ class _Common:
 
     `order` is the section and the place in it. `types` are the resource tokens that the rule judges; `levels` has one level for
     each of STACK_KINDS; `config` maps each property to its JSON schema, which has a default; `rationale`, `source` (a URL) and
-    `fix` are for people. A strict plan fails where a `critical` rule is undeterminable. `of_existing` says, by provider, what the
-    rule would have to see of a cluster that the stack did not create. Such a cluster makes the rule undeterminable.
+    `fix` are for people. `settings` is the key of the stack file that changes what the rule judges, for all resources or by type
+    ("" for all other types); it is "" if no setting does. A strict plan fails where a `critical` rule is undeterminable.
+    `of_existing` says, by provider, what the rule would have to see of a cluster that the stack did not create. Such a cluster
+    makes the rule undeterminable.
     """
 
     id: str
@@ -124,6 +126,7 @@ class _Common:
     rationale: str
     source: str
     fix: str
+    settings: str | Mapping[str, str] = ""
     critical: bool = False
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_existing: Mapping[str, str] = field(default_factory=dict)
@@ -217,7 +220,7 @@ class Rule(_Common):
                     self._unseen(_existing([args])).settle()
                     return
                 for message in self.check(args, later):
-                    filled_in = filled(message, self.id, args.urn)
+                    filled_in = filled(message, self.id, args.urn, key_of(self.settings, args.urn))
                     if exemption.excused:
                         hidden.append(filled_in)
                     else:
@@ -261,7 +264,7 @@ class StackRule(_Common):
             try:
                 for message, urn in self.check(_stack(args, self.types, as_of), later):
                     exemption = exceptions.exemption(config, urn or exceptions.STACK, as_of)
-                    filled_in = filled(message, self.id, any_urn)
+                    filled_in = filled(message, self.id, urn or any_urn, key_of(self.settings, urn or ""))
                     if exemption.excused:
                         hidden.setdefault(exemption.name, exemption.reason([filled_in]))
                     else:

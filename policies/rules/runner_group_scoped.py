@@ -17,7 +17,7 @@ from typing import Any
 
 from . import schema
 from .kinds import HELM
-from .places import setting
+from .places import RUNNER_SETTINGS, entry, stack_file
 from .read import Later, label, line, shown, strings, text, walk
 from .releases import releases
 from .rule import Args, Rule, Section, Severity
@@ -55,10 +55,10 @@ def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterat
                 f"{path}.githubConfigUrl is {_shown_url(url)}: not the URL of an owner or repository; "
                 "write https://github.com/<organisation>, or …/<organisation>/<repository>"
             )
-        elif owners and f"{scope['host']}/{scope['owner']}".lower() not in owners:
+        elif owners and (owner := f"{scope['host']}/{scope['owner']}".lower()) not in owners:
             yield (
                 f"{path}.githubConfigUrl is {shown(url)}: its owner is not one that this stack serves "
-                f"({line(', '.join(owners), 200)}); correct the URL, or list every owner in {setting('owners')}"
+                f"({line(', '.join(owners), 200)}); correct {stack_file('github.url')}, or {entry('owners', owner)}"
             )
     later.join(of_repository)
     with later:
@@ -94,5 +94,6 @@ RULE = Rule(
     rationale="In the default group every repository of the owner, even a public one, may run its jobs on these machines.",
     source="https://docs.github.com/en/actions/how-tos/manage-runners/self-hosted-runners/manage-access",
     fix="Set runnerGroup to a group for these runners, and githubConfigUrl to the organisation that the stack serves.",
+    settings=f"{RUNNER_SETTINGS}.group",
     check=_check,
 )

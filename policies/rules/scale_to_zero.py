@@ -31,6 +31,7 @@ from .capacity import bought
 from .draft import Draft
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
 from .machine_types import ANNOTATIONS
+from .places import POOL_SETTINGS, RUNNER_SETTINGS, setting
 from .pods import pod_specs, pods_of, takes_gpus
 from .pools import gpu_sign
 from .read import Later, bound, keys, shown, text, true, walk, whole
@@ -162,7 +163,8 @@ def _warm(field: str, props: Any, later: Later) -> Iterator[_Fault]:
             return
         prepared, least = walk(pool, "maxGroupPreparedCapacity"), walk(pool, "minSize")
         if whole(prepared) != 0 or whole(least):
-            yield _Fault((field,), f"{field} is set: it keeps machines that no job needs; remove it", count=False)
+            message = f"{field} is set: it keeps machines that no job needs; remove it, or allow it by {setting('warmPool')}"
+            yield _Fault((field,), message, count=False)
 
 
 def _remediate(args: Args, draft: Draft) -> None:
@@ -190,6 +192,7 @@ RULE = Rule(
     rationale="A GPU node that waits for jobs costs as much as a busy one, and most hours of a week have no jobs.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",
     fix="EKS: scalingConfig minSize, desiredSize 0. OKE: nodeConfigDetails.size 0. ARC: minRunners 0. Karpenter: not Never.",
+    settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.scale.min") | {"": f"{POOL_SETTINGS}.nodes.min"},
     check=_check,
     remedy=_remediate,
 )

@@ -26,6 +26,7 @@ from .capacity import bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import Choice, choices, known
+from .places import POOL_SETTINGS, stack_file
 from .pools import of_gpu_pool, requirements, sold_as_spot
 from .read import Later, count, entries, keys, provided, shown, text, walk, whole
 from .rule import Args, Section, Severity, StackRule, each
@@ -124,7 +125,8 @@ def _zone_requirements(props: Any, wanted: int, later: Later) -> Iterator[str]:
 
 
 def _few_zones(path: str, found: int, what: str, wanted: int, fix: str = _ADD) -> str:
-    return f"{path} has {found} {what}{'' if found == 1 else 's'}: a spot GPU pool needs {wanted} zones or more; {fix}"
+    few = f"{path} has {found} {what}{'' if found == 1 else 's'}"
+    return f"{few}: a spot GPU pool needs {wanted} zones or more; {fix} ({stack_file(f'{POOL_SETTINGS}.zones')})"
 
 
 _ZONES = {
@@ -167,5 +169,6 @@ RULE = StackRule(
         "Name two or more types with the same GPUs and similar CPUs and memory on the pool itself, and two or more zones. "
         "On EKS each zone of a pool is a separate node group, so a new zone changes no other node."
     ),
+    settings=f"{POOL_SETTINGS}.instanceTypes",
     check=each(_check),
 )

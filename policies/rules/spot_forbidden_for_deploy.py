@@ -17,6 +17,7 @@ from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 from . import schema
 from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .places import POOL_SETTINGS, RUNNER_SETTINGS
 from .pools import role
 from .read import Later, label, line, strings, walk
 from .releases import Release, releases
@@ -101,5 +102,6 @@ RULE = Rule(
     rationale="A release that loses its machine may leave a half-published result, which another run may not fix.",
     source="https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-interruptions.html",
     fix="Give pools for releases capacityType ON_DEMAND, no preemptibleNodeConfig, or capacity-type In [on-demand].",
+    settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.pool") | {"": f"{POOL_SETTINGS}.capacity"},
     check=_check,
 )

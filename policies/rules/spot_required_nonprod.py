@@ -30,6 +30,7 @@ from fleet.facts.scheduling import CAPACITY_LABEL, FALLBACK, ROLE_LABEL
 from . import schema
 from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .places import POOL_SETTINGS, stack_file
 from .pools import of_gpu_pool, requirements, role, sold_as_spot
 from .read import Later, count, entries, keys, line, provided, shown, strings, text, walk
 from .rule import Args, Rule, Section, Severity
@@ -67,7 +68,7 @@ def _exclusion(named: str, roles: Sequence[str]) -> str:
     if "release" in roles:
         return "" if named else f"; {judged}"
     if named:
-        return ", or, if its jobs must not be interrupted, write `role: release` for the pool in the stack file"
+        return f", or, if its jobs must not be interrupted, write release as {stack_file(f'{POOL_SETTINGS}.role')}"
     return f", or label it {ROLE_LABEL}=release: {judged}"
 
 
@@ -180,5 +181,6 @@ RULE = Rule(
         "EKS: capacityType SPOT. Karpenter: capacity-type In [spot]. "
         "OKE, on shapes that OCI sells as preemptible: preemptibleNodeConfig in every placement."
     ),
+    settings=f"{POOL_SETTINGS}.capacity",
     check=_check,
 )

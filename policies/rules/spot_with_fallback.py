@@ -26,11 +26,11 @@ from fleet.facts.scheduling import FALLBACK, GPU_RESOURCE, POOL_LABEL, ROLE_LABE
 from . import schema
 from .capacity import bought
 from .clusters import Clustered, cluster_of, named
-from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
+from .kinds import HELM, KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
 from .machine_types import choices
 from .node_groups import pooled
 from .node_labels import labels_of, wanted
-from .places import setting
+from .places import CLUSTER_SETTINGS, RUNNER_SETTINGS, setting
 from .pods import takes_gpus
 from .pools import FAMILY_LABEL, gpu_sign, requirements
 from .read import Later, bound, entries, line, shown, text, walk, whole
@@ -276,5 +276,6 @@ RULE = StackRule(
     rationale="Spot capacity of a GPU can run out for hours. A small on-demand pool that the same runner sets use runs the jobs.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",
     fix="Add a small on-demand pool with the same GPU and a minimum of 0, and name it after the spot pool in `pools`.",
+    settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.pools") | {"": f"{CLUSTER_SETTINGS}.pools"},
     check=_check,
 )

@@ -19,7 +19,7 @@ from fleet.facts.quantities import quantity
 from . import schema
 from .cost import HOURS, SUPPORT_ENDED, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several
-from .places import setting
+from .places import POOL_SETTINGS, setting
 from .read import Later
 from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation
 
@@ -87,6 +87,7 @@ RULE = StackRule(
     rationale="Without this sum, you find a maximum with one zero too many only on next month's bill.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cost-opt.html",
     fix="Lower the maximum (idle: the minimum) of a pool or runner set, or use a cheaper type. Otherwise raise the limit.",
+    settings=f"{POOL_SETTINGS}.nodes.max",
     check=_check,
     in_manifests=NOTHING,
 )

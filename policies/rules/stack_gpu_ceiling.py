@@ -15,7 +15,7 @@ from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 from . import schema
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
 from .machine_types import gpus_each
-from .places import setting
+from .places import POOL_SETTINGS, setting
 from .read import Later, bound, line
 from .rule import Section, Severity, Stack, StackRule, Violation
 
@@ -76,5 +76,6 @@ RULE = StackRule(
     rationale="Each pool alone may look small, but the account, the quotas and the budget have to cover the sum.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/aiml-compute.html",
     fix="Lower the maximum of a pool or runner set, or use a type with fewer GPUs. Otherwise raise maxGpus, and write why.",
+    settings=f"{POOL_SETTINGS}.nodes.max",
     check=_check,
 )

@@ -22,6 +22,7 @@ from . import schema
 from .capacity import bought
 from .clusters import Clustered, cluster_of, named, names
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
+from .places import CLUSTER_SETTINGS
 from .pools import machine_sign, taints
 from .read import Later, bound, text, walk
 from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation
@@ -124,6 +125,7 @@ RULE = StackRule(
     rationale="Without an untainted node, CoreDNS and the controllers of runners and nodes never start.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-coredns.html",
     fix="Give each cluster a CPU pool without taints, with a minimum of one node or more.",
+    settings=f"{CLUSTER_SETTINGS}.system.nodes.min",
     check=_check,
     in_manifests=NOTHING,
     of_existing=dict.fromkeys(("eks", "oke", "kubernetes"), "its nodes without taints"),

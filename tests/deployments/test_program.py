@@ -205,7 +205,7 @@ def test_broken_settings_are_told_line_by_line_before_anything_is_declared():
     assert str(caught.value).splitlines() == [
         f'{NAMESPACE}:branch: not the short name of a branch; write for example main (got "refs/heads/main")',
         f'{NAMESPACE}:stacks.staging.deployOnPush: not a truth value; write true or false without quotes (got "yes")',
-        f"{NAMESPACE}:organisation: unknown key; known keys: organization, repository, branch, policyPack, stacks",
+        f"{NAMESPACE}:organisation: unknown key; did you mean organization?",
     ]
 
 

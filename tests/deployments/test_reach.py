@@ -43,7 +43,7 @@ def test_the_plan_ends_where_a_private_endpoint_meets_pulumis_own_runners(tmp_pa
     path, line = private_staging(tmp_path, reach_from)
     with pytest.raises(InputError) as caught:
         make_plan("staging", ROOT, path)
-    assert str(caught.value) == f"{path.name}:{line}: gpu-ci:clusters.usw2.endpoint.private: {NOT_REACHED}; got true"
+    assert str(caught.value) == f"{path}:{line}: gpu-ci:clusters.usw2.endpoint.private: {NOT_REACHED}; got true"
 
 
 def test_the_command_line_says_so_with_status_2(tmp_path):
@@ -54,7 +54,7 @@ def test_the_command_line_says_so_with_status_2(tmp_path):
     path, line = private_staging(tmp_path)
     done = CliRunner().invoke(app, ["plan", "staging", "--file", str(path)])
     assert done.exit_code == 2
-    assert done.stderr.splitlines()[-1].startswith(f"error: {path.name}:{line}: gpu-ci:clusters.usw2.endpoint.private: ")
+    assert done.stderr.splitlines()[-1].startswith(f"error: {path}:{line}: gpu-ci:clusters.usw2.endpoint.private: ")
     assert done.stdout == ""
 
 
@@ -103,12 +103,12 @@ def test_broken_settings_end_every_plan_with_a_line_each(tmp_path):
     lines = (root / FILE).read_text().splitlines()
     (stacks,) = [number for number, line in enumerate(lines, 1) if ":stacks:" in line]
     (owner,) = [number for number, line in enumerate(lines, 1) if ":owner:" in line]
-    at = f"{FILE}:{stacks}: gpu-ci-deployments:stacks.staging"
+    at = f"{root / FILE}:{stacks}: gpu-ci-deployments:stacks.staging"
     assert sorted(str(caught.value).splitlines()) == sorted(
         [
             f'{at}.agentPool: a name has letters, digits, _ . and -, no space; correct it; got "a b"',
             f'{at}.deployOnPush: not a truth value; write true or false without quotes; got "yes"',
-            f"{FILE}:{owner}: gpu-ci-deployments:owner: unknown key; known keys: {', '.join(CONFIG_KEYS)}",
+            f"{root / FILE}:{owner}: gpu-ci-deployments:owner: unknown key; known keys: {', '.join(CONFIG_KEYS)}",
         ]
     )
 

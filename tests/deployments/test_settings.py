@@ -35,7 +35,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "no settings": ({}, "organization: required key is missing; add it"),
     "stack that is none": (
         settings(stacks={"staging": "daily"}),
-        'stacks.staging: not a mapping; write its keys below it (got "daily")',
+        'stacks.staging: not a mapping; write {deployOnPush: true} (got "daily")',
     ),
     "no stack": (settings(stacks={}), "stacks: at least 1 entry is needed; add one (got {})"),
     "misspelt key": (staging(agentpool="vpc"), 'stacks.staging.agentpool: unknown key; did you mean agentPool? (got "vpc")'),

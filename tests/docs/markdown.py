@@ -87,6 +87,14 @@ def assert_written(page: Path, name: str, block: str) -> None:
     assert found[2] == block, f"{page.name} is out of date; renew it: GPU_CI_RENEW=1 .venv/bin/python -m pytest tests/docs"
 
 
+def assert_file(path: Path, text: str) -> None:
+    """Fail if a generated file has another text; with the variable GPU_CI_RENEW it writes the file instead."""
+    if os.environ.get("GPU_CI_RENEW"):
+        path.write_text(text)
+        return
+    assert path.read_text() == text, f"{path.name} is out of date; renew it: GPU_CI_RENEW=1 .venv/bin/python -m pytest tests/docs"
+
+
 def _headings(page: Path) -> list[tuple[str, str, int]]:
     """Anchor, level (h1 to h6) and line of each heading."""
     return [

@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "docs/costs.md#the-sums": ("Jobs + start + idle = nodes", "Nodes + shared = the bill"),
     "docs/troubleshooting.md#gpucigpuidle": ("idleFor", "runner without GPU"),
     # Seed 000
-    "README.md#to-a-real-pulumi-up": ("pulumi login", "pulumi stack init", "make plan STACK=staging"),
+    "docs/getting-started.md": ("pulumi login", "pulumi stack init", "make plan STACK=acme"),
     f"{OPERATE}#build-and-change": ("make plan STACK=staging", "pulumi preview -s staging", "pulumi up -s staging"),
     f"{OPERATE}#verify": (
         "kubectl get nodes -L gpu-ci/pool",

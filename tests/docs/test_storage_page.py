@@ -12,7 +12,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from fleet.facts.errors import FleetError
-from fleet.jobs import stack as stack_jobs
 from fleet.loading.config import load
 from fleet.providers.eks.caches import EksCache
 from fleet.providers.oke.caches import OkeCache
@@ -24,7 +23,6 @@ from tests.docs.markdown import ROOT, fences
 PAGE = ROOT / "docs" / "storage.md"
 FENCES = [fence for fence in fences() if fence.page == PAGE]
 TEXT = PAGE.read_text()
-POOLS = {"t4-spot": pool(capacity="spot")}
 
 
 def yaml(text: str) -> Any:
@@ -46,17 +44,11 @@ def keys(*models: type[Any]) -> set[str]:
     return {field.alias for model in models for field in model.model_fields.values() if field.alias}
 
 
-def test_the_settings_on_the_page_are_a_fleet_whose_job_has_a_place() -> None:
-    held = yaml(next(fence.text for fence in FENCES if fence.language == "yaml"))
-    fleet = load(config(clusters={"usw2": cluster(pools=POOLS, runners={}, **held)}))
-    assert set(fleet.clusters["usw2"].caches) == {"models", "scratch"}
-    assert list(stack_jobs.refusals(fleet)) == []
-
-
-def test_the_pool_of_one_zone_is_one() -> None:
+def test_a_disk_and_a_pool_in_one_zone_get_no_remark() -> None:
     held = yaml([fence.text for fence in FENCES if fence.language == "yaml"][1])
     caches = {"work": {"storage": "ebs", "size": "100Gi", "namespaces": ["research"]}}
-    found = load(config(clusters={"usw2": cluster(runners={}, caches=caches, **held)})).clusters["usw2"]
+    pools = {name: pool(**settings) for name, settings in held["pools"].items()}
+    found = load(config(clusters={"usw2": cluster(runners={}, caches=caches, pools=pools)})).clusters["usw2"]
     assert not [remark for remark in found.remarks if remark.startswith("pool a10g: empty")]
 
 

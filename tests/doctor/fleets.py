@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from doctor.finding import Finding
@@ -12,6 +13,7 @@ from fleet.providers.fleet import Fleet
 from tests.builders import ROOT
 
 
+@cache
 def shipped(stack: str) -> Fleet:
     """The fleet of a shipped stack."""
     return fleet_of(load(stack, ROOT))

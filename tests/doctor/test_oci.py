@@ -69,9 +69,9 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OCI_CONFIG_FILE", str(tmp_path / "config"))
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Any:
-    return edited("prod", tmp_path, *OWN)
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return edited("prod", tmp_path_factory.mktemp("own"), *OWN)
 
 
 @pytest.fixture
@@ -188,6 +188,12 @@ def test_a_call_that_is_not_allowed_is_skipped_and_the_rest_is_checked(fleet: An
     (reason,) = [each.said for each in found if each.state == "skipped"]
     assert reason == "limits: get_resource_availability is answered 403 NotAllowed: no policy allows it"
     assert "ok: sjc: OKE offers nodes of Kubernetes v1.34.2" in lines(found)
+
+
+def test_a_limit_without_a_number_is_skipped(fleet: Any, changed: Any) -> None:
+    changed["/20190729/services/compute/limits/gpu-a10-count/"] = 200, wire(oci.limits.models.ResourceAvailability(used=1))
+    found, _ = ask(fleet, changed)
+    assert "skipped: us-sanjose-1: limit gpu-a10-count: OCI does not say how many GPUs are available" in lines(found)
 
 
 def test_a_key_that_oci_refuses_is_wrong(fleet: Any, changed: Any) -> None:

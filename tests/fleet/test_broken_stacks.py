@@ -85,8 +85,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-runner": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.runnerGroup",
-        "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool, pools, "
-        "maxLifetime, schedules, sameAs, imageSize, rerunOn",
+        "unknown key; did you mean group?",
         '"gpu"',
     ),
     "unknown-key-cpu": (
@@ -106,12 +105,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "missing-github": (
         "gpu-ci:github",
-        "required key is missing; add it",
+        "required key is missing; write {appId: …, installationId: …, url: …}",
         "",
     ),
     "missing-clusters": (
         "gpu-ci:clusters",
-        "required key is missing; add it",
+        "required key is missing; write {<name>: {provider: …}}",
         "",
     ),
     "missing-app-id": (
@@ -126,22 +125,37 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "missing-endpoint": (
         "gpu-ci:clusters.usw2.endpoint",
-        "required key is missing; add it",
+        "required key is missing; write at least one of its keys below it: publicCidrs, private, reachableFrom, privateCidrs",
         "",
     ),
     "missing-runners": (
         "gpu-ci:clusters.usw2.runners",
-        "required key is missing; add it",
+        "required key is missing; write {<name>: {cpu: {…}, memory: {…}, scale: {…}}}",
         "",
     ),
     "missing-capacity": (
         "gpu-ci:clusters.usw2.pools.t4.capacity",
-        "required key is missing; add it",
+        "required key is missing; write one of capacity-block, on-demand, reserved, spot",
         "",
+    ),
+    "missing-role": (
+        "gpu-ci:clusters.usw2.pools.t4.role",
+        "required key is missing; write one of burst, fallback, release",
+        "",
+    ),
+    "missing-cpu-limit": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.cpu.limit",
+        "required key is missing; write for example 4",
+        "",
+    ),
+    "number-for-cpu": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.cpu",
+        "not a mapping; write {request: 4, limit: 4}",
+        "4",
     ),
     "missing-nodes-max": (
         "gpu-ci:clusters.usw2.pools.t4.nodes.max",
-        "required key is missing; add it",
+        "required key is missing; write a whole number, at least 1 and at most 1000",
         "",
     ),
     "missing-runner-pool": (
@@ -322,17 +336,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "list-for-mapping": (
         "gpu-ci:clusters.usw2.pools",
-        "not a mapping; write its keys below it",
+        "not a mapping; write {<name>: {instanceTypes: […], capacity: on-demand, role: burst, nodes: {…}}}",
         '[{"instanceTypes": ["g4dn.2xlarge"], "capacity": "on-demand…',
     ),
     "string-for-model": (
         "gpu-ci:clusters.usw2.endpoint",
-        "not a mapping; write its keys below it",
+        "not a mapping; write at least one of its keys below it: publicCidrs, private, reachableFrom, privateCidrs",
         '"public"',
     ),
     "empty-cluster": (
         "gpu-ci:clusters.usw2",
-        "not a mapping; write its keys below it",
+        "not a mapping; write {provider: …}",
         "null",
     ),
     "number-for-tag": (
@@ -1858,7 +1872,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "runner-empty": (
         "gpu-ci:clusters.sjc.runners.oci-a10",
-        "not a mapping; write its keys below it",
+        "not a mapping; write {cpu: {…}, memory: {…}, scale: {…}}",
         "null",
     ),
     "unknown-key-vm": (
@@ -2849,7 +2863,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "missing-gitops": (
         "gpu-ci:clusters.home.gitops",
-        "required key is missing; add it",
+        "required key is missing; write {repository: …, path: …}",
         "",
     ),
     "talos-by-helm": (
@@ -2939,7 +2953,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "nodes-without-hosts": (
         "gpu-ci:clusters.home.pools.gpu.nodes.hosts",
-        "required key is missing; add it",
+        "required key is missing; write {<name>: {address: …}}",
         "",
     ),
     "hosts-none": (
@@ -3220,7 +3234,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "existing-without-installed": (
         "gpu-ci:clusters.usw2.existing.installed",
-        "required key is missing; add it",
+        "required key is missing; write a list of some of arc-controller, cluster-autoscaler, dcgm-exporter, device-plugin, "
+        "eks-node-monitoring-agent, gpu-operator, metrics-server",
         "",
     ),
     "context-budget": (
@@ -3240,7 +3255,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "context-pool-selector": (
         "gpu-ci:clusters.lab.pools.t4.selector",
-        "required key is missing; add it",
+        "required key is missing; write {<name>: …}",
         "",
     ),
     "context-queues": (

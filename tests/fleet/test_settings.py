@@ -340,7 +340,8 @@ def test_a_unions_tag_is_never_part_of_a_path_and_a_key_of_that_name_always(held
     ("keys", "secret", "message"),
     [
         (["github", "clusters", "githubPrivateKey"], ["githubPrivateKey"], ""),
-        (["tag"], [], "gpu-ci:tag: unknown key; known keys: clusters, github, githubPrivateKey, tags"),
+        (["tag"], [], "gpu-ci:tag: unknown key; did you mean tags?"),
+        (["owner"], [], "gpu-ci:owner: unknown key; known keys: clusters, github, githubPrivateKey, tags"),
         (["tags"], ["tags"], "gpu-ci:tags: contains a secret, which would be in clear text in tags and values; move it out"),
         (["githubPrivateKey"], [], "gpu-ci:githubPrivateKey: a secret in clear text; set it with: pulumi config set --secret"),
     ],

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Annotated
 
+import pytest
+from pydantic import Field
+
+from fleet.facts.errors import FleetError
 from fleet.providers.eks.cluster import EksCluster, Network
 from fleet.providers.eks.nodes import EksPool
 from fleet.providers.fleet import Fleet
@@ -16,8 +20,9 @@ from fleet.providers.talos.cluster import TalosCluster
 from fleet.providers.talos.nodes import Host, Hosts
 from fleet.settings import suggest
 from fleet.settings.gitops import Sops
-from fleet.settings.model import MemorySpan
+from fleet.settings.model import MemorySpan, Model
 from fleet.settings.operator import Driver
+from fleet.settings.reading import read
 
 
 @pytest.mark.parametrize(
@@ -102,3 +107,19 @@ def test_a_key_of_another_kind_or_provider_is_told_as_theirs(location: str, told
 )
 def test_a_close_key_is_offered_or_else_all(key: str, known: tuple[str, ...], told: str) -> None:
     assert suggest._instead(key, known) == told
+
+
+class _Pair(Model):
+    one: Annotated[tuple[str, ...], Field(min_length=2)]
+    two: Annotated[tuple[str, ...], Field(max_length=1)]
+    flag: bool
+
+
+def test_counts_and_missing_values_are_named_in_plain_grammar() -> None:
+    with pytest.raises(FleetError) as caught:
+        read(_Pair, "x", {"one": ["a"], "two": ["a", "b"]})
+    assert [problem.message for problem in caught.value.problems] == [
+        "at least 2 entries are needed; add one",
+        "at most 1 entry is possible; remove some",
+        "required key is missing; write true or false",
+    ]

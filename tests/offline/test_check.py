@@ -135,7 +135,10 @@ def test_strict_fails_on_what_a_critical_policy_cannot_tell(tmp_path, strict, st
         (("",), "DIR: must not be empty; name a folder of manifests, or one file"),
         (("no/such/folder",), "DIR: no/such/folder does not exist; name a folder of manifests, or one file"),
         (("/dev/null",), "DIR: /dev/null is neither a folder nor a file; name a folder of manifests, or one file"),
-        ((".", "--stack", "prd"), "--stack: there must be a stack or a policy config of that name; got 'prd'; give one of: "),
+        (
+            (".", "--stack", "prd"),
+            "--stack: there must be a stack or a policy config of that name; got 'prd'; did you mean prod?",
+        ),
         (
             (".", "--stack", "../config/prod"),
             "--stack: there must be a stack or a policy config of that name; got '../config/prod'; ",
@@ -618,7 +621,9 @@ def test_what_no_policy_reads_is_named(tmp_path):
     assert (
         f"  ! NIMService.apps.nvidia.com has containers or GPUs, and no policy reads it: {tmp_path}/c.yaml:1 and 1 more" in lines
     )
-    assert "  no policy reads: Service (2)" in lines
+    assert "  1 kind that no policy reads (-v lists them)" in lines
+    assert "  no policy reads: Service (2)" in run(folder, "-v").stdout.splitlines()
+    assert lines[1] == lines[-1], "the result is first and last"
     assert json.loads(run(folder, "--json").stdout)["notJudged"][0] == {
         "type": "kubernetes:core/v1:Service",
         "count": 2,
@@ -888,7 +893,7 @@ kind: AutoscalingRunnerSet
 metadata: {name: gpu, namespace: runners}
 spec: {githubConfigUrl: https://github.com/acme, runnerGroup: gpu, maxRunners: 1}
 """
-OWNERS = "staging.runner-group-scoped.owners in policies/stacks.toml"
+OWNERS = "policies/stacks.toml: staging.runner-group-scoped.owners"
 
 
 def test_a_runner_set_serves_the_owner_of_the_stacks_url(tmp_path):
@@ -897,7 +902,7 @@ def test_a_runner_set_serves_the_owner_of_the_stacks_url(tmp_path):
     ]
     assert message == (
         'spec.githubConfigUrl is "https://github.com/acme": its owner is not one that this stack serves (github.com/example); '
-        f"correct the URL, or list every owner in {OWNERS}"
+        f'correct set.yaml, or add "github.com/acme" to {OWNERS}'
     )
     own = {"set.yaml": RUNNERS.replace("github.com/acme", "github.com/example/tools")}
     assert not any("owner" in each.verdict.message for each in checked(tmp_path / "own", own).findings)

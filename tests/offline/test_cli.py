@@ -16,9 +16,13 @@ import offline.plan
 from offline.cli import ROOT, app
 from policies.rules import RULES
 from tests.day import AS_OF
-from tests.offline.staging import ON_DEMAND, TOO_SMALL, write
+from tests.offline.staging import ON_DEMAND, TOO_SMALL, line_of, write
 
 STAGING = (ROOT / "Pulumi.staging.yaml").read_text()
+
+
+GROUPS = ", ".join(f"usw2-t4-spot-us-west-2{zone}-nodes" for zone in "abc")
+"""The node groups of the pool in `ON_DEMAND`."""
 
 
 def run(*arguments: str):
@@ -38,7 +42,7 @@ def changed(tmp_path: Path, *replacements: tuple[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def staging():
-    return run("plan", "staging")
+    return run("plan", "staging", "--verbose")
 
 
 def test_staging_is_clean(staging):
@@ -51,7 +55,7 @@ def test_staging_is_clean(staging):
         f"gpu-ci plan of stack staging on {AS_OF}",
         "It is not a diff against deployed resources",
         "Secrets are not read offline; placeholders replace: gpu-ci:githubPrivateKey",
-        "example values: github.url (line 6), github.appId (line 7)",
+        "example values: github.url, github.appId, github.installationId, clusters.usw2.",
         "gpu-ci.GpuNodeGroup usw2-t4-spot",
         "SPOT g4dn.2xlarge, g4dn.4xlarge, 0-2 nodes",
         "opaque: children judged at preview",
@@ -134,7 +138,7 @@ def test_a_broken_mandatory_policy_is_status_1(tmp_path):
     path = str(write(tmp_path, ON_DEMAND))
     result = run("plan", "staging", "--file", path)
     assert result.exit_code == 1
-    assert "mandatory spot-required-nonprod: 3 resources: capacityType is" in result.stdout
+    assert f"mandatory spot-required-nonprod: 3 resources ({GROUPS}): capacityType is" in " ".join(result.stdout.split())
     assert (
         "FAILED: 3 mandatory policy violations; 121 resources; "
         f"policies: {len(RULES) - 3} hold, 1 broken, 1 undeterminable, 1 disabled; " in result.stdout
@@ -145,13 +149,25 @@ def test_a_runner_that_fits_nowhere_is_status_1_and_says_what_would_do(tmp_path)
     path = changed(tmp_path, TOO_SMALL)
     result = run("plan", "staging", "--file", path)
     assert result.exit_code == 1
-    assert "usw2/gpu-t4 cannot be placed: pool t4-spot: asks" in result.stdout
+    assert (
+        f"{path}:{line_of(Path(path), '        gpu-t4:')}: gpu-ci:clusters.usw2.runners.gpu-t4: cannot be placed: pool"
+        in result.stdout
+    )
     assert "the smallest type that is large enough is g4dn.2xlarge" in " ".join(result.stdout.split())
     assert "Resources:" not in result.stdout, "nothing is built that cannot be placed"
     assert "FAILED: 1 runner set cannot be placed, so no resource was created or judged" in result.stdout
     as_json = json.loads(run("plan", "staging", "--json", "--file", path).stdout)
+    (failure,) = as_json["failures"]
+    assert (failure["file"], failure["path"]) == (path, "gpu-ci:clusters.usw2.runners.gpu-t4")
     assert (as_json["clean"], as_json["built"]) == (False, False)
     assert {found["state"] for found in as_json["policies"]} == {"not judged"}, "not judged is not clean"
+
+
+def test_a_runner_that_fits_in_none_of_its_pools_counts_once_and_each_pool_has_a_line(tmp_path):
+    path = changed(tmp_path, ("memory: {request: 16Gi, limit: 32Gi}", "memory: {request: 40Gi, limit: 48Gi}"))
+    lines = run("plan", "staging", "--file", path).stdout.splitlines()
+    assert lines[1].startswith("FAILED: 2 runner sets cannot be placed"), "gpu-t4 and gpu-t4-release"
+    assert sum("runners.gpu-t4: cannot be placed: pool t4-" in line for line in lines) == 4, "two pools, first and last"
 
 
 def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
@@ -186,7 +202,7 @@ def test_a_broken_advisory_policy_is_told_and_does_not_fail(monkeypatch, tmp_pat
     result = run("plan", "staging", "--file", str(write(tmp_path, ON_DEMAND)))
     assert result.exit_code == 0
     assert "policies: 1 broken," in result.stdout
-    assert "advisory spot-required-nonprod: 3 resources: capacityType is" in result.stdout
+    assert f"advisory spot-required-nonprod: 3 resources ({GROUPS}): capacityType is" in " ".join(result.stdout.split())
 
 
 # -- exceptions, remediations, the undeterminable ------------------------------------------------------------------------
@@ -204,7 +220,10 @@ def test_an_exception_hides_a_violation_until_its_day_and_then_is_one(monkeypatc
     path = str(write(tmp_path, ON_DEMAND))
     before = run("plan", "staging", "--file", path, "--as-of", "2026-12-31")
     assert before.exit_code == 0, before.output
-    assert "mandatory spot-required-nonprod (excepted): 3 resources: exceptions[0], until 2026-12-31: a test" in before.stdout
+    assert (
+        f"mandatory spot-required-nonprod (excepted): 3 resources ({GROUPS}): exceptions[0], until 2026-12-31: a test"
+        in " ".join(before.stdout.split())
+    )
     after = run("plan", "staging", "--file", path, "--as-of", "2027-01-01")
     assert after.exit_code == 1
     assert "expired on 2026-12-31" in after.stdout
@@ -312,7 +331,7 @@ def test_wrong_input_is_one_line_with_file_line_path_rule_and_value(tmp_path, ol
     assert result.exit_code == 2
     assert result.stdout == "", "nothing half-done"
     (line,) = [line for line in result.stderr.splitlines() if not line.startswith("…")]
-    assert line.startswith("error: Pulumi.staging.yaml:")
+    assert line.startswith(f"error: {tmp_path}/Pulumi.staging.yaml:"), "the path that was given"
     assert message in line
     number = int(line.split(":")[2])
     key = new.strip().split(":")[0] if "tag" not in new else "gpu-ci:tag"

@@ -73,7 +73,8 @@ def test_what_has_no_place_is_told_line_by_line_with_status_1(tmp_path: Path) ->
     result = run("staging", "--file", str(path))
     assert (result.exit_code, result.stdout) == (1, ""), "a page of what cannot run would be wrong"
     runner_set, workload, job = result.stderr.splitlines()
-    assert runner_set.startswith("error: usw2/gpu-t4 cannot be placed: asks for 4 CPU")
-    assert workload.startswith("error: usw2/big cannot be placed: asks for 2 GPUs")
-    assert job.startswith("error: usw2/huge cannot be placed: ")
+    assert runner_set.startswith(f"error: {path}:")
+    assert ": gpu-ci:clusters.usw2.runners.gpu-t4: cannot be placed: asks for 4 CPU" in runner_set
+    assert ": gpu-ci:clusters.usw2.workloads.big: cannot be placed: asks for 2 GPUs" in workload
+    assert ": gpu-ci:clusters.usw2.jobs.huge: cannot be placed: " in job
     assert "asks for 4 GPUs" in job

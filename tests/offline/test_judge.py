@@ -400,7 +400,7 @@ def test_a_policy_without_a_level_is_advisory_as_in_the_pack():
         ({"all": "off"}, ["all: a level is one of"]),
         ({"all": {"max": 3}}, ["all: can set only the level"]),
         ({"max-nodes": ["mandatory"]}, ["must be a level or an object"]),
-        ({"max-nodes": {"maximum": 3}}, ["max-nodes.maximum: the policy does not have this property", "allowed, max"]),
+        ({"max-nodes": {"maximum": 3}}, ["max-nodes.maximum: the policy does not have this property", "did you mean max?"]),
         ({"everything": {"x": 3}}, ["its properties: none"]),
         ({"max-nodes": {"max": "3"}}, ["max-nodes.max: must be of type integer", "'3'"]),
         ({"max-nodes": {"max": True}}, ["must be of type integer"]),

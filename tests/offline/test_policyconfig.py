@@ -114,6 +114,12 @@ def test_plan_and_check_refuse_a_file_that_is_not_current(tmp_path: Path) -> Non
             '\n[lab]\nkind = "moon"',
             "policies/stacks.toml:2: lab.kind: must be a kind of stack; got 'moon'; give one of: dev, staging, prod, homelab",
         ),
+        ('[lab]\nkind = "Prod"', "policies/stacks.toml:1: lab.kind: must be a kind of stack; got 'Prod'; did you mean prod?"),
+        (
+            '[lab]\nkind = "dev"\n[lab.stack-gpu-ceilin]\na = 1',
+            "policies/stacks.toml:3: lab.stack-gpu-ceilin: no policy has this name; got {'a': 1}; "
+            "did you mean stack-gpu-ceiling?",
+        ),
         ("[lab.stack-gpu-ceiling]", "policies/stacks.toml:1: lab.kind: must be a kind of stack; got None; give one of: "),
         (
             '[lab]\nkind = "dev"\n[lab.no-such]\na = 1',
@@ -126,8 +132,8 @@ def test_plan_and_check_refuse_a_file_that_is_not_current(tmp_path: Path) -> Non
         ),
         (
             '[lab]\nkind = "dev"\n\n["lab".stack-gpu-ceiling]\nmaxGpu = 3',
-            "policies/stacks.toml:4: lab.stack-gpu-ceiling.maxGpu: the policy does not have this property; got 3; its "
-            "properties: ",
+            "policies/stacks.toml:4: lab.stack-gpu-ceiling.maxGpu: the policy does not have this property; got 3; "
+            "did you mean maxGpus?",
         ),
         (
             '[lab]\nkind="dev"\n[[lab.stack-gpu-ceiling.exceptions]]\nurn="*::a"\nreason="just a test"\nexpires = 2027-01-31',

@@ -2,13 +2,16 @@
 
 import json
 import os
+from datetime import date
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.facts.errors import InputError
-from offline.policyfile import policy_settings
+from offline.policyconfig import policy_values
+from offline.policyfile import configured_for, policy_settings
+from policies.rules import RULES
 
 NAME = "policies/config/dev.json"
 
@@ -106,3 +109,39 @@ TREES = st.dictionaries(
 def test_whatever_json_writes_is_read_back(tmp_path_factory, tree, indent, ascii_only):
     root = tmp_path_factory.mktemp("root")
     assert read(root, json.dumps(tree, indent=indent, ensure_ascii=ascii_only)) == tree, "braces and colons in texts are texts"
+
+
+# -- entries that no policy accepts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{\n"all": "advisory",\n"spot-diversifed": "disabled"}',
+            ":3: spot-diversifed: no policy has this name; got 'spot-diversifed'; did you mean spot-diversified?",
+        ),
+        (
+            '{"stack-gpu-ceiling": {\n"enforcementLevel": "mandatory",\n"maxGpu": 3}}',
+            ":3: stack-gpu-ceiling.maxGpu: the policy does not have this property; got 3; did you mean maxGpus?",
+        ),
+        ('{\n"scale-to-zero": "mandatry"}', ":2: scale-to-zero: a level is one of "),
+        ('{\n"scale-to-zero": "mandatry"}', "; got 'mandatry'; did you mean mandatory?"),
+    ],
+)
+def test_a_wrong_entry_is_an_error_at_its_line_with_the_similar_name(tmp_path, text, said):
+    settings = read(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        configured_for(RULES, settings, "dev", tmp_path, date(2026, 11, 23))
+    assert str(caught.value).startswith(NAME)
+    assert said in str(caught.value)
+
+
+def test_a_stack_without_a_config_hears_of_a_similar_table(tmp_path):
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "stacks.toml").write_text('[stagin]\nkind = "staging"\n[other]\nkind = "dev"\n')
+    said = "no entry for staging: the strictest levels and default limits; add [staging] to policies/stacks.toml (python -m offline init)"
+    note = "; policies/stacks.toml has [stagin]: rename it to [staging] if it is for this stack"
+    assert policy_values("staging", tmp_path) == said + note
+    (tmp_path / "Pulumi.stagin.yaml").write_text("config: {}\n")
+    assert policy_values("staging", tmp_path) == said, "the table is another stack's"

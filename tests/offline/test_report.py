@@ -22,17 +22,17 @@ def run(*arguments: str):
 
 @pytest.fixture(scope="module")
 def prod():
-    return run("prod")
+    return run("prod", "-v")
 
 
 @pytest.fixture(scope="module")
 def machines():
-    return run(*MACHINES)
+    return run(*MACHINES, "-v")
 
 
 @pytest.fixture(scope="module")
 def reserved():
-    return run(*RESERVED)
+    return run(*RESERVED, "-v")
 
 
 def row(text: str, *start: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ from offline.cli import ROOT, app
 from offline.judge import Verdict
 from offline.markdown import markdown
 from offline.plan import make_plan
+from offline.policyconfig import policy_values
 from offline.words import alike, listed
 
 STACK = "acme"
-TAGS = "Missing required tags: owner, cost-center, stack, ttl. Set gpu-ci:tags in Pulumi.acme.yaml."
+TAGS = "Missing required tags: owner, cost-center, stack, ttl. Set Pulumi.acme.yaml: gpu-ci:tags."
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +40,9 @@ def test_missing_tags_are_one_line_that_names_the_setting(untagged: Path) -> Non
     text = " ".join(run(untagged).split())
     count = len([verdict for verdict in json.loads(run(untagged, "--json"))["verdicts"] if verdict["message"] == TAGS])
     assert count > 20, "JSON has every verdict"
-    assert text.count("required-tags:") == 1
-    assert f"mandatory required-tags: {count} resources: {TAGS} (usw2-" in text
-    assert f", and {count - 3} more)" in text
+    assert text.count("required-tags:") == 2, "above the plan and below it"
+    assert f"mandatory required-tags: {count} resources (usw2-" in text
+    assert f", and {count - 3} more): {TAGS} " in text, "the line ends with what to write"
 
 
 def test_markdown_has_one_row_for_them(untagged: Path) -> None:
@@ -51,12 +53,48 @@ def test_markdown_has_one_row_for_them(untagged: Path) -> None:
 
 
 def test_the_plan_names_the_config_that_judged_it(untagged: Path) -> None:
-    absent = "policies/config/acme.json does not exist: strictest levels and default limits"
-    assert f"Policies\nconfig: {absent}\n" in run(untagged)
+    absent = (
+        "no entry for acme: the strictest levels and default limits; add [acme] to policies/stacks.toml (python -m offline init)"
+    )
+    assert f"policy values: {absent}\n" in run(untagged)
     found = make_plan(STACK, ROOT, untagged)
-    assert f"Config: {absent}." in markdown(found).replace("\\", "")
+    assert f"Policy values: {absent}." in markdown(found).replace("\\", "")
     assert json.loads(run(untagged, "--json"))["policyConfig"] == absent
-    assert make_plan("staging", ROOT).policy_config == "policies/config/staging.json"
+    assert make_plan("staging", ROOT).policy_config == (
+        "policies/config/staging.json, from policies/stacks.toml [staging], kind staging; 6 policies differ from the kind's"
+    )
+
+
+def test_a_config_that_a_person_wrote_is_named_as_such(tmp_path: Path) -> None:
+    config = tmp_path / "policies" / "config"
+    config.mkdir(parents=True)
+    (config / "acme.json").write_text("{}")
+    assert policy_values("acme", tmp_path) == ("policies/config/acme.json, written by hand: policies/stacks.toml has no [acme]")
+
+
+def of_pool(pool: str, cluster: str = "usw2", key: str = "nodes.min", zone: str = "") -> Verdict:
+    said = f"scalingConfig.minSize is 1; write 0{zone}. Change Pulumi.s.yaml: gpu-ci:clusters.{cluster}.pools.{pool}.{key}"
+    return Verdict("a", "mandatory", "violation", f"urn:pulumi:s::p::t::{cluster}-{pool}-nodes", said)
+
+
+def test_one_cause_in_several_pools_is_one_line_with_a_star() -> None:
+    ((first, names),) = alike([of_pool("t4"), of_pool("l4")])
+    assert names == ["usw2-t4-nodes", "usw2-l4-nodes"]
+    assert first.message.endswith("write 0. Change Pulumi.s.yaml: gpu-ci:clusters.usw2.pools.*.nodes.min")
+    ((both, _),) = alike([of_pool("t4"), of_pool("t4", "use1")])
+    assert both.message.endswith("gpu-ci:clusters.*.pools.t4.nodes.min")
+    assert len(alike([of_pool("t4"), of_pool("l4", key="nodes.max")])) == 2, "another key is another cause"
+    ((alone, _),) = alike([of_pool("t4")])
+    assert alone == of_pool("t4")
+
+
+def test_the_own_name_of_a_resource_is_no_difference() -> None:
+    ((merged, names),) = alike(
+        [of_pool(pool, zone=f" for usw2-{pool}-nodes, not for usw2-{pool}-nodes-b") for pool in ("t4", "t4")]
+        + [replace(of_pool("l4"), message=of_pool("t4", zone=" for usw2-l4-nodes, not for usw2-t4-nodes-b").message)]
+    )
+    assert names == ["usw2-t4-nodes", "usw2-t4-nodes", "usw2-l4-nodes"]
+    assert "write 0 for …, not for usw2-t4-nodes-b. " in merged.message
 
 
 def test_what_differs_in_level_kind_or_message_is_not_alike() -> None:

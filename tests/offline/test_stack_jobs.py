@@ -46,7 +46,7 @@ def test_every_form_of_the_plan_says_which_and_why(run, tmp_path):
     told = run("--file", str(path))
     assert told.exit_code == 1
     text = " ".join(told.stdout.split())
-    assert "usw2/big cannot be placed: usw2/t4-" in text
+    assert f"{path}:{line_of(path, 'big: {namespace')}: gpu-ci:clusters.usw2.jobs.big: cannot be placed: usw2/t4-" in text
     assert "asks for 8 GPUs, g4dn.2xlarge has 1" in text
     assert "FAILED: 1 job cannot be placed, so no resource was created or judged" in text
     markdown = run("--file", str(path), "--markdown").stdout

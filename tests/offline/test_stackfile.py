@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet.facts.errors import InputError
+from fleet.facts.errors import Fault, InputError
+from fleet.loading.config import fleet_of
 from fleet.loading.go_json import json_text
 from fleet.loading.stackfile import PLACEHOLDER, load, stacks, with_placeholders
+from tests.builders import ROOT
 
 PROJECT = "name: gpu-ci\nruntime: python\n"
 
@@ -218,7 +220,7 @@ def test_esc_environments_are_told_for_their_values_are_not_seen(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("config: {a: 1}\nconfg: {b: 2}\n", 2, ["confg", "write config"]),
+        ("config: {a: 1}\nconfg: {b: 2}\n", 2, ["confg", "did you mean config?"]),
         ("clusters: {}\n", 1, ["clusters", "below `config:`"]),
         ('"a\\nb\\u2028c": {}\n', 1, [r"'a\nb\u2028c': a stack file has only"]),
         ("config:\n  a: 1\n  a: 2\n", 3, ["may appear once", "line 2", "'a'"]),
@@ -281,7 +283,7 @@ def test_a_wrong_stack_file_is_one_error_with_file_line_rule_and_mend(tmp_path, 
         ("{type: float}", "key: 1", ["must be one of array, boolean"]),
         ("{type: array}", "key: [1]", ["needs the type of its items"]),
         ("{default: 1, value: 2}", "key: 1", ["either a default or a value"]),
-        ("{typ: string}", "key: 1", ["'typ'", "write type"]),
+        ("{typ: string}", "key: 1", ["'typ'", "did you mean type?"]),
         ("1.5", "key: 1", ["quote it"]),
     ],
 )
@@ -446,3 +448,87 @@ def test_what_is_written_as_json_is_read_back_for_json_is_yaml(tmp_path_factory,
     wanted = {f"gpu-ci:{key}": {"v": value} for key, value in tree.items()}
     config = write(folder, json.dumps({"config": wanted}, ensure_ascii=False))
     assert config.objects == wanted
+
+
+# -- suggestions -------------------------------------------------------------------------------------------------------
+
+DECLARED = PROJECT + "config:\n  clusters: {type: object}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "config:\n  gpuci:clusters: {}\n",
+            ":2: gpuci:clusters: unknown namespace; got 'gpuci:clusters'; did you mean gpu-ci:clusters?",
+        ),
+        ("config:\n  gpu_ci:tags: {}\n", ":2: gpu_ci:tags: unknown namespace; got 'gpu_ci:tags'; did you mean gpu-ci:tags?"),
+        (
+            "config:\n  a: 1\n  gpu-ci:cluster: {}\n",
+            ":3: gpu-ci:cluster: unknown key; got 'gpu-ci:cluster'; did you mean clusters?",
+        ),
+        ("config:\n  Clusters: {}\n", ":2: gpu-ci:Clusters: unknown key; got 'gpu-ci:Clusters'; did you mean clusters?"),
+    ],
+)
+def test_a_slip_in_a_namespace_or_a_declared_key_is_an_error_at_its_line(tmp_path, text, said):
+    with pytest.raises(InputError) as caught:
+        write(tmp_path, text, DECLARED)
+    assert str(caught.value) == f"{tmp_path / 'Pulumi.dev.yaml'}{said}"
+
+
+def test_namespaces_of_other_packages_are_left_alone(tmp_path):
+    config = write(tmp_path, "config:\n  aws:region: a\n  oci:region: b\n  kubernetes:context: c\n  gpu-ci-deployments:x: d\n")
+    assert len(config.values) == 4
+
+
+@pytest.mark.parametrize(
+    ("stack", "said"),
+    [
+        ("stagin", "did you mean staging?"),
+        ("nothing", "create it or give one of: prod, staging"),
+        ("other/Pulumi.acme.yaml", "give the stack's name and its file: acme --file other/Pulumi.acme.yaml"),
+    ],
+)
+def test_an_unknown_stack_gets_the_similar_one(tmp_path, stack, said):
+    (tmp_path / "Pulumi.yaml").write_text(PROJECT)
+    for name in ("staging", "prod"):
+        (tmp_path / f"Pulumi.{name}.yaml").write_text("config: {}\n")
+    with pytest.raises(InputError) as caught:
+        load(stack, tmp_path)
+    assert str(caught.value).endswith(f"; {said}")
+
+
+def test_a_path_in_an_error_is_relative_to_the_current_folder_or_as_given(tmp_path, monkeypatch):
+    text = "config: 1\n"
+    with pytest.raises(InputError) as elsewhere:
+        write(tmp_path, text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as here:
+        write(tmp_path, text)
+    assert str(elsewhere.value) == f"{tmp_path}/{here.value}"
+    assert str(here.value).startswith("Pulumi.dev.yaml:1: config: must be a mapping")
+
+
+def test_errors_of_the_settings_are_in_the_order_of_lines_and_have_their_parts(tmp_path):
+    text = (ROOT / "Pulumi.staging.yaml").read_text()
+    for old, new in (("role: burst", "rol: burst"), ("region: us-west-2", "regoin: us-west-2"), ('appId: "123456"', "appId: 1")):
+        assert old in text
+        text = text.replace(old, new, 1)
+    path = tmp_path / "Pulumi.staging.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        fleet_of(load("staging", ROOT, stack_file=path))
+    faults = caught.value.faults
+    numbers = [fault.line or 0 for fault in faults]
+    assert numbers == sorted(numbers)
+    assert len({fault.line for fault in faults}) > 3
+    assert str(caught.value).splitlines() == list(map(str, faults))
+    slip = next(fault for fault in faults if fault.path.endswith("regoin"))
+    assert (slip.file, slip.rule, slip.value) == (str(path), "extra_forbidden", '"us-west-2"')
+    assert slip.message == "unknown key; did you mean region?"
+
+
+def test_an_error_line_that_is_only_text_is_taken_apart():
+    assert Fault.of("a/b.yaml:3: key.name: must be x; got 'y'") == Fault("must be x; got 'y'", "a/b.yaml", 3, "key.name")
+    assert Fault.of("--as-of: must be a day") == Fault("must be a day", path="--as-of")
+    assert Fault.of("no key: here") == Fault("no key: here")

@@ -44,7 +44,7 @@ def test_every_form_of_the_plan_says_which_and_why(run, tmp_path):
     told = run("--file", str(path))
     assert told.exit_code == 1
     text = " ".join(told.stdout.split())
-    assert "usw2/big cannot be placed: asks for 2 GPUs, g4dn.2xlarge has 1" in text
+    assert "gpu-ci:clusters.usw2.workloads.big: cannot be placed: asks for 2 GPUs, g4dn.2xlarge has 1" in text
     assert "FAILED: 1 workload cannot be placed, so no resource was created or judged" in text
     markdown = run("--file", str(path), "--markdown").stdout
     assert markdown.startswith("## ❌ `staging`: 1 workload cannot be placed, so no resource was created or judged\n")

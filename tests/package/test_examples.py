@@ -14,7 +14,7 @@ from fleet.loading.stackfile import StackConfig
 from offline.judge import configure, judge
 from offline.plan import blocked_of
 from offline.record import Recording, record
-from package.provider import NAME, NAMESPACE, packaged
+from package.provider import NAME, NAMESPACE, VERSION, packaged
 from package.reference import SCHEMA
 from policies.rules import RULES
 from tests.builders import ROOT
@@ -39,6 +39,7 @@ VALUES = {
 }
 """Config of the programs."""
 PROGRAMS = sorted(FOLDER.glob("*/__main__.py"))
+TEMPLATE = ROOT / "template"
 ELSEWHERE = {
     "gpu_node_group": {"budget-alarm-required", "system-pool-exists"},
     "oci_gpu_runner": {"budget-alarm-required", "quota-declared"},
@@ -126,3 +127,24 @@ def test_the_typescript_program_uses_names_of_the_schema():
     held = json.loads(SCHEMA.read_text())["resources"][f"{NAME}:index:{component}"]
     assert set(re.findall(r"^        (\w+):", text, re.MULTILINE)) <= held["inputProperties"].keys()
     assert set(re.findall(r"= operator\.(\w+);", text)) <= held["properties"].keys()
+
+
+def test_the_template_asks_for_what_its_program_reads():
+    project = yaml.safe_load((TEMPLATE / "Pulumi.yaml").read_text())
+    program = (TEMPLATE / "__main__.py").read_text()
+    assert set(re.findall(r"config\.require\w*\(\"(\w+)\"\)", program)) == project["template"]["config"].keys()
+    secrets = {key for key, held in project["template"]["config"].items() if held.get("secret")}
+    assert set(re.findall(r"config\.require_secret\(\"(\w+)\"\)", program)) == secrets
+    assert (project["name"], project["description"]) == ("${PROJECT}", "${DESCRIPTION}"), "pulumi new fills them in"
+    assert project["packages"] == {NAME: f"https://github.com/example/gpu-ci/package@{VERSION}"}
+
+
+def test_the_program_of_the_template_plans_and_holds_every_policy():
+    asked = yaml.safe_load((TEMPLATE / "Pulumi.yaml").read_text())["template"]["config"]
+    given = VALUES | {"githubUrl": "https://github.com/acme", "appId": "1", "installationId": "2"}
+    values = {f"mine:{key}": str(held.get("default", given.get(key))) for key, held in asked.items()}
+    config = StackConfig("mine", "dev", TEMPLATE / "Pulumi.dev.yaml", values, frozenset(values), {})
+    with importable():
+        found = record(TEMPLATE / "__main__.py", config)
+    assert {each.type for each in found.resources} >= {"gpu-ci:index:DevicePluginStack", "gpu-ci:index:ArcRunnerSet"}
+    assert [each.rule for each in blocked_of(judge(found, configure(RULES, {}, AS_OF)))] == []

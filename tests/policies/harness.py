@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -113,6 +114,7 @@ def by_protobuf(value: Mapping[str, Any]) -> dict[str, Any]:
 class Verdict:
     """What a rule said: its messages, the path of the unknown that stopped it ("" for none), what an exception hides.
 
+    `changes` are the settings that `Rule` and `StackRule` added to these messages, "" where the message itself has a place.
     `urns` are those that a stack rule gave with its messages, "" for none. `undeterminable` is why no value shows it.
     """
 
@@ -121,6 +123,25 @@ class Verdict:
     excepted: str = ""
     urns: tuple[str, ...] = ()
     undeterminable: str = ""
+    changes: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The messages as they are reported."""
+        return tuple(f"{words}. Change {key}" if key else words for words, key in zip(self.messages, self.changes, strict=True))
+
+
+_ADDED = re.compile(r"\. Change (Pulumi\.staging\.yaml: gpu-ci:\S+)$")
+
+
+def parted(messages: Iterable[str]) -> Verdict:
+    """The verdict with messages as the check wrote them, and the setting that was added to each."""
+    said, changes = [], []
+    for message in messages:
+        words, *added = _ADDED.split(message)
+        said.append(words)
+        changes.append(added[0] if added else "")
+    return Verdict(tuple(said), changes=tuple(changes))
 
 
 def said(*messages: str, unknown: str = "") -> Verdict:
@@ -159,10 +180,10 @@ def judge(
     try:
         _policy(rule, as_of).validate(args, report)
     except UnknownValueError as error:
-        return Verdict(tuple(messages), ".".join(error.props))
+        return replace(parted(messages), unknown=".".join(error.props))
     except _NotApplicableError as reason:
-        return Verdict(tuple(messages), excepted=str(reason.reason))
-    return Verdict(tuple(messages))
+        return replace(parted(messages), excepted=str(reason.reason))
+    return parted(messages)
 
 
 def remedied(
@@ -223,7 +244,8 @@ def _judged(rule: StackRule, resources: list[PolicyResource], config: Mapping[st
         verdict = Verdict(unknown=".".join(error.props))
     except _NotApplicableError as reason:
         verdict = Verdict(excepted=str(reason.reason))
-    return replace(verdict, messages=tuple(text for text, _ in messages), urns=tuple(of for _, of in messages))
+    found = parted(text for text, _ in messages)
+    return replace(verdict, messages=found.messages, changes=found.changes, urns=tuple(of for _, of in messages))
 
 
 def judge_alone(
@@ -282,7 +304,7 @@ def _policy(rule: AnyRule, as_of: date) -> Any:
 
 def config_of(policy: str, name: str) -> str:
     """How messages name a property of a policy's config."""
-    return f"staging.{policy}.{name} in policies/stacks.toml"
+    return f"policies/stacks.toml: staging.{policy}.{name}"
 
 
 def urn(token: str, name: str = NAME) -> str:

@@ -42,14 +42,14 @@ ALERT = Member(OCI_ALERT, "alert", {"budgetId": "ocid1.budget.oc1..example", "re
 def aws(names: str) -> str:
     return (
         f"AWS: the stack pays for the GPUs of {names}, but no budget alarm notifies anybody; add an {AWS_BUDGET} with "
-        "a notification and its subscribers (in a stack file: `budget` of an EKS cluster)"
+        "a notification and its subscribers"
     )
 
 
 def oci(names: str) -> str:
     return (
         f"OCI: the stack pays for the GPUs of {names}, but no budget alarm notifies anybody; add an {OCI_BUDGET} and an "
-        f"{OCI_ALERT} with recipients (in a stack file: `budget` of an OKE cluster)"
+        f"{OCI_ALERT} with recipients"
     )
 
 

@@ -53,7 +53,7 @@ SUITE = Suite(
             {"publicAccessCidrs": ["198.51.100.0/24"]},
             (
                 'publicAccessCidrs[0] is "198.51.100.0/24": not within the networks allowed here (203.0.113.0/24); '
-                f"write one of those, or add yours to {config_of(RULE.id, 'cidrs')}",
+                f'write one of those, or add "198.51.100.0/24" to {config_of(RULE.id, "cidrs")}',
             ),
             config=HOMES,
         ),

@@ -26,8 +26,8 @@ def taking(name: str = SLICE, field: str = "limits") -> dict[str, Any]:
 
 def unknown(name: str = SLICE, *profiles: str, place: str = "spec.containers[0].resources.limits asks for") -> str:
     there = f"has {', '.join(profiles)}" if profiles else "has no MIG profiles, so a slice is named nvidia.com/gpu"
-    more = config_of(RULE.id, "profiles")
-    return f'{place} "{name}": this stack {there}; ask for one that exists, or list more in {more}'
+    more, profile = config_of(RULE.id, "profiles"), name.removeprefix("nvidia.com/mig-").removesuffix(".shared")
+    return f'{place} "{name}": this stack {there}; ask for one that exists, or add "{profile}" to {more}'
 
 
 def mixed(path: str) -> str:

@@ -53,7 +53,7 @@ OPEN = "attributes alone allow every type"
 
 
 def fault(path: str, name: str, listed: str = "g5.xlarge, m6i.*") -> str:
-    return f'{path}: "{name}" is not an allowed type; use one of {listed}, or add it to {config_of(RULE.id, "types")}'
+    return f'{path}: "{name}" is not an allowed type; use one of {listed}, or add "{name}" to {config_of(RULE.id, "types")}'
 
 
 DEFAULT = ", ".join(DEFAULTS[:8]) + ", …"

@@ -18,16 +18,16 @@ TAGS = {"owner": "ci-platform", "cost-center": "ci", "stack": "dev", "ttl": "per
 FIXED = {"gpu-ci/stack": "dev", "gpu-ci/cluster": "usw2", "gpu-ci/pool": "t4"}
 NAMES = ", ".join(TAGS)
 OF_VOLUME = (
-    f"Missing tags in tagSpecifications of volume: {NAMES}, or the fixed tags {', '.join(FIXED)}. Add them to the launch "
-    "template."
+    f"Missing tags in tagSpecifications of volume: {NAMES}, or the fixed tags {', '.join(FIXED)}. Set "
+    "Pulumi.staging.yaml: gpu-ci:tags."
 )
-OF_TEMPLATE = f"Missing required tags in tagSpecifications of instance: {NAMES}. Set gpu-ci:tags in Pulumi.staging.yaml."
+OF_TEMPLATE = f"Missing required tags in tagSpecifications of instance: {NAMES}. Set Pulumi.staging.yaml: gpu-ci:tags."
 
 
 def of_group(names: str = NAMES) -> str:
     return (
         f"Missing required tags of its instances: {names}. Neither the launch template nor a tag of the Auto Scaling group with "
-        "propagateAtLaunch has them. Set gpu-ci:tags in Pulumi.staging.yaml."
+        "propagateAtLaunch has them. Set Pulumi.staging.yaml: gpu-ci:tags."
     )
 
 
@@ -74,7 +74,7 @@ SUITE = Suite(
             (OURS, group(), *tags()),
             {
                 of_group("team"): "a",
-                "Missing tags in tagSpecifications of volume: team. Add them to the launch template.": "launch",
+                "Missing tags in tagSpecifications of volume: team. Set Pulumi.staging.yaml: gpu-ci:tags.": "launch",
             },
             {"tags": ["team"], "volumeTags": []},
         ),

@@ -252,7 +252,7 @@ def as_told(rule: AnyRule, verdict: Verdict) -> list[Diagnostic]:
     """What the process makes of a verdict at the levels of staging."""
     # What a remediation leaves wrong is mandatory.
     level = {"remediate": "mandatory"}.get(rule.levels["staging"], rule.levels["staging"])
-    found = [Diagnostic(rule.id, f"{rule.rationale}\n{message}", level, rule.severity.value) for message in verdict.messages]
+    found = [Diagnostic(rule.id, f"{rule.rationale}\n{message}", level, rule.severity.value) for message in verdict.whole]
     if verdict.unknown:
         found.append(Diagnostic(rule.id, CANNOT.format(rule.id, verdict.unknown), "advisory", "unspecified"))
     return found
@@ -294,7 +294,7 @@ def test_the_process_says_what_a_stack_rule_says_in_process(pack: Pack, rule: St
             if case.config:
                 continue
             verdict = judge_stack(rule, case.members)
-            said = [f"{rule.rationale}\n{message}" for message in verdict.messages]
+            said = [f"{rule.rationale}\n{message}" for message in verdict.whole]
             assert [(each.message, each.urn) for each in pack.analyze_stack(case.members)] == list(
                 zip(said, verdict.urns, strict=True)
             )

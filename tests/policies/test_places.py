@@ -3,53 +3,153 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from fleet.providers.fleet import Fleet
+from fleet.providers.registry import PROVIDERS
 from policies.rules import RULES, AnyRule
-from policies.rules.places import filled, setting, stack_file
+from policies.rules.places import ADDED, PLACED, entry, filled, pod_settings, setting, stack_file
 from policies.rules.stack_gpu_ceiling import RULE as CEILING
 from tests.policies.cases import Member
 from tests.policies.harness import config_of, judge_stack
 from tests.policies.pool_fixtures import SPOT
 from tests.policies.suite import suite_of
+from tests.policies.test_suites import verdict
 
-NAMED = re.compile(r"staging\.([a-z0-9-]+)\.(\w+) in policies/stacks\.toml")
+NAMED = re.compile(r"policies/stacks\.toml: staging\.([a-z0-9-]+)\.(\w+)")
+GROUP = "gpu-ci::aws:eks/nodeGroup:NodeGroup::usw2-t4-spot-us-west-2a-nodes"
+
+OTHERS = "the fleet's components set it, and no setting changes it: the resource is of another program or of a manifest"
+UNSET = {
+    "gpu-dra-claims-bounded": "the fleet makes no claims of dynamic resource allocation",
+    "gpu-toleration-required": OTHERS,
+    "gpu-toleration-scope": OTHERS,
+    "gpu-cron-no-overlap": "the fleet makes no CronJob",
+    "gpu-node-taint": OTHERS,
+    "chart-version-pinned": "fleet/facts/data/versions.toml pins the fleet's charts",
+    "addon-version-pinned": "fleet/facts/data/versions.toml pins the add-ons of EKS",
+    "no-long-lived-credentials": "the message says what to remove; a stack file keeps no credential in plain text",
+    "ecr-hardened": OTHERS,
+    "ecr-lifecycle": OTHERS,
+    "imds-v2-hop-one": OTHERS,
+    "volumes-encrypted": OTHERS,
+    "no-node-ssh": OTHERS,
+    "node-role-least-privilege": OTHERS,
+    "runner-ephemeral": OTHERS,
+    "runner-no-privileged": OTHERS,
+    "runner-namespace-isolated": OTHERS,
+}
+"""Rules with a message that names no place, and why nothing of the stack could be changed."""
 
 
-@pytest.mark.parametrize(
-    "urn",
-    [
-        "urn:pulumi:acme::gpu-ci::aws:eks/nodeGroup:NodeGroup::usw2-t4-spot-nodes",
-        "urn:pulumi:acme::check::kubernetes:core/v1:Pod::jobs/train.yaml#ml/train",
-    ],
-    ids=["of a program", "of a manifest"],
-)
-def test_a_stack_with_a_json_file_alone_is_sent_to_that(urn: str) -> None:
-    message = f"raise {setting('maxGpus')}, or change {stack_file()}"
-    assert filled(message, "stack-gpu-ceiling", urn) == (
-        "raise stack-gpu-ceiling.maxGpus in policies/config/acme.json, or change Pulumi.acme.yaml"
-    )
+def messages(rule: AnyRule) -> list[str]:
+    return [message for case in suite_of(rule).violating for message in verdict(rule, case).whole]
 
 
-def test_a_stack_in_the_toml_file_is_sent_to_its_key_there() -> None:
-    urn = "urn:pulumi:prod::gpu-ci::aws:eks/nodeGroup:NodeGroup::use1-t4-spot-nodes"
-    assert filled(f"raise {setting('maxGpus')}, or change {stack_file()}", "stack-gpu-ceiling", urn) == (
-        "raise prod.stack-gpu-ceiling.maxGpus in policies/stacks.toml, or change Pulumi.prod.yaml"
-    )
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_every_message_names_a_file_and_a_key(rule: AnyRule) -> None:
+    without = [message for message in messages(rule) if not PLACED.search(message)]
+    assert bool(without) == (rule.id in UNSET), without[:3]
+
+
+def test_the_fleet_sets_what_no_setting_changes() -> None:
+    assert {rule.id for rule in RULES if not rule.settings} >= UNSET.keys() - {"addon-version-pinned"}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_a_message_names_properties_that_the_policy_has(rule: AnyRule) -> None:
-    messages = [message for case in suite_of(rule).violating for message in case.messages]
-    for message in messages:
+    for message in messages(rule):
         assert "\x00" not in message
         for policy, name in NAMED.findall(message):
             assert policy == rule.id, message
             assert name in rule.schemas, message
 
 
+def keys(schema: dict[str, Any], of: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The keys below a part of a JSON schema, of all its alternatives; "*" for any name."""
+    while "$ref" in schema:
+        schema = of[schema["$ref"].rpartition("/")[2]]
+    for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        yield from keys(each, of)
+    yield from schema.get("properties", {}).items()
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield "*", schema["additionalProperties"]
+
+
+def exists(path: str) -> bool:
+    """Whether the settings of a cluster of some provider have this key; kinds of runners and pools are tried, too."""
+    first, *rest = path.split(".")
+    if first != "clusters":
+        return first in {field.alias or name for name, field in Fleet.model_fields.items()}
+    for provider in PROVIDERS.values():
+        for settings in filter(None, (provider.settings, provider.existing)):
+            schema = settings.model_json_schema(by_alias=True)
+            found = [schema]
+            for step in rest[1:]:
+                named = "*" if step.startswith("<") else step
+                found = [part for each in found for name, part in keys(each, schema["$defs"]) if name == named]
+            if found:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.settings], ids=lambda rule: rule.id)
+def test_the_settings_of_a_rule_are_keys_of_a_stack_file(rule: AnyRule) -> None:
+    settings = rule.settings if isinstance(rule.settings, str) else None
+    for key in {settings} if settings else set(rule.settings.values()):  # type: ignore[union-attr]
+        assert exists(key), key
+
+
+def test_a_key_that_no_provider_has_is_found() -> None:
+    assert exists("clusters.<cluster>.pools.<pool>.nodes.max")
+    assert not exists("clusters.<cluster>.pools.<pool>.nodes.maximum")
+
+
+def test_a_stack_in_the_toml_file_is_sent_to_its_key_there() -> None:
+    message = f"raise {setting('maxGpus')}, or change {stack_file('tags')}"
+    assert filled(message, "stack-gpu-ceiling", f"urn:pulumi:prod::{GROUP}") == (
+        "raise policies/stacks.toml: prod.stack-gpu-ceiling.maxGpus, or change Pulumi.prod.yaml: gpu-ci:tags"
+    )
+
+
+def test_a_stack_with_a_json_file_alone_is_sent_to_that(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policies.rules.places._FOLDER", tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "byhand.json").write_text("{}")
+    said = [filled(setting("maxGpus"), "stack-gpu-ceiling", f"urn:pulumi:{stack}::{GROUP}") for stack in ("byhand", "unheard")]
+    assert said == [
+        "policies/config/byhand.json: stack-gpu-ceiling.maxGpus",
+        "policies/stacks.toml: unheard.stack-gpu-ceiling.maxGpus",
+    ], "a stack without either gets a table in stacks.toml"
+
+
+def test_a_missing_entry_can_be_read_from_the_message() -> None:
+    message = filled(f"use another, or {entry('types', 'g6.2xlarge')}.", "instance-type-allowed", f"urn:pulumi:prod::{GROUP}")
+    assert message == 'use another, or add "g6.2xlarge" to policies/stacks.toml: prod.instance-type-allowed.types.'
+    assert ADDED.findall(message) == [("g6.2xlarge", "types")]
+
+
+def test_only_a_resource_of_the_fleet_is_sent_to_the_stack_file() -> None:
+    said = "scalingConfig.minSize is 1; write 0"
+    key = "clusters.<cluster>.pools.<pool>.nodes.min"
+    assert filled(said, "scale-to-zero", f"urn:pulumi:acme::{GROUP}", key) == f"{said}. Change Pulumi.acme.yaml: gpu-ci:{key}"
+    assert filled(said, "scale-to-zero", f"urn:pulumi:acme::{GROUP.replace('gpu-ci', 'shop', 1)}", key) == said
+    manifest = "urn:pulumi:acme::check::kubernetes:core/v1:Pod::jobs/train.yaml#ml/train"
+    assert filled(said, "scale-to-zero", manifest, key) == said, "a check prints file and line"
+    assert filled(f"correct {stack_file('github.url')}", "runner-group-scoped", manifest) == "correct jobs/train.yaml"
+
+
+def test_a_pod_is_changed_where_its_kind_is_set() -> None:
+    settings = pod_settings("image")
+    assert settings["kubernetes:helm.sh/v3:Release"] == "clusters.<cluster>.runners.<runner>.image"
+    assert settings["kubernetes:batch/v1:Job"] == "clusters.<cluster>.jobs.<job>.image"
+    assert settings[""] == "clusters.<cluster>.workloads.<workload>.image"
+
+
 def test_what_an_exception_hides_names_the_file_too() -> None:
     excepted = {"maxGpus": 0, "exceptions": [{"urn": "stack", "reason": "a test of messages", "expires": "2099-01-01"}]}
-    verdict = judge_stack(CEILING, [Member("aws:eks/nodeGroup:NodeGroup", "t4", SPOT)], excepted)
-    assert verdict.excepted.endswith(f"raise {config_of(CEILING.id, 'maxGpus')}")
+    found = judge_stack(CEILING, [Member("aws:eks/nodeGroup:NodeGroup", "t4", SPOT)], excepted)
+    assert found.excepted.endswith(f"raise {config_of(CEILING.id, 'maxGpus')}")

@@ -70,7 +70,7 @@ def unset(names: str, gpus: int, code: str, region: str = "us-sanjose-1") -> str
     wanted = f"set compute-core quota {code} to {gpus} in compartment <path> where request.region = '{region}'"
     return (
         f"OCI {region}: {names} may take {gpus} GPUs of quota {code}, and no statement of an {OCI_QUOTA} sets it; "
-        f'add "{wanted}", in Pulumi.staging.yaml by `declareQuotas: true`'
+        f'add "{wanted}", or set Pulumi.staging.yaml: gpu-ci:clusters.<cluster>.declareQuotas'
     )
 
 

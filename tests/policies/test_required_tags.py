@@ -11,7 +11,7 @@ from policies.rules.kinds import AUTO_SCALING_GROUP, EKS_COMPONENT, NAMESPACE
 from policies.rules.required_tags import AWS, OCI, RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import LAUNCH_TEMPLATE, NODE_GROUP, OCI_INSTANCE
-from tests.policies.harness import CLEAN, UNKNOWN, judge, remedied
+from tests.policies.harness import CLEAN, UNKNOWN, config_of, judge, remedied
 from tests.policies.suite import Suite
 
 TAGS = {"owner": "ci-platform", "cost-center": "ci", "stack": "dev", "ttl": "permanent"}
@@ -24,7 +24,7 @@ PLAIN = sorted(AWS)
 
 def lacks(path: str, names: str = NAMES) -> str:
     where = "" if path in ("tags", "freeformTags") else f" in {path}"
-    return f"Missing required tags{where}: {names}. Set gpu-ci:tags in Pulumi.staging.yaml."
+    return f"Missing required tags{where}: {names}. Set Pulumi.staging.yaml: gpu-ci:tags."
 
 
 def propagated(at_launch: bool) -> dict[str, Any]:
@@ -57,7 +57,7 @@ SUITE = Suite(
         Case(
             NAMESPACE,
             {"metadata": {"name": "runners"}},
-            ("Missing required labels: owner. Add them to metadata.labels.",),
+            (f"Missing required labels: owner. Add them to metadata.labels, or change {config_of(RULE.id, 'labels')}.",),
             config=LABELS,
         ),
     ),

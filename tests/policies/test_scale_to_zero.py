@@ -10,7 +10,7 @@ from pulumi_policy import PolicyCustomTimeouts, PolicyResourceOptions, ResourceV
 from policies.rules.read import Later
 from policies.rules.scale_to_zero import RULE
 from tests.policies.cases import Case
-from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, proxied, remedied, said, urn
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, config_of, judge, proxied, remedied, said, urn
 from tests.policies.pool_fixtures import (
     ASG,
     EKS,
@@ -42,7 +42,7 @@ ASG_SIGN = "(mixedInstancesPolicy.launchTemplate.overrides[0].instanceType: g5.x
 KEEPS = "a GPU pool keeps no node without jobs; write 0"
 STARTS = "a GPU pool starts without nodes; write 0"
 WAITS = "runners wait for jobs, each on a GPU; write 0"
-WARM = "is set: it keeps machines that no job needs; remove it"
+WARM = f"is set: it keeps machines that no job needs; remove it, or allow it by {config_of('scale-to-zero', 'warmPool')}"
 MIN = ("scalingConfig", "minSize")
 DESIRED = ("scalingConfig", "desiredSize")
 SIZE = ("nodeConfigDetails", "size")

@@ -34,12 +34,15 @@ PLACES = ("nodeConfigDetails", "placementConfigs")
 ZONES = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-west-2a"]}
 
 
+OF_ZONES = "Pulumi.staging.yaml: gpu-ci:clusters.<cluster>.pools.<pool>.zones"
+
+
 def few_types(path: str, given: str = "1 type", wanted: int = 2) -> str:
     return f"{path} has {given}: a spot GPU pool needs {wanted} or more; add types with the same GPUs"
 
 
 def few_zones(path: str, given: str, wanted: int = 2, fix: str = "add one") -> str:
-    return f"{path} has {given}: a spot GPU pool needs {wanted} zones or more; {fix}"
+    return f"{path} has {given}: a spot GPU pool needs {wanted} zones or more; {fix} ({OF_ZONES})"
 
 
 def few_subnets(given: str, wanted: int = 2) -> str:

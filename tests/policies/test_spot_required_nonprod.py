@@ -37,7 +37,9 @@ from tests.policies.pool_fixtures import ASG, GROUP
 from tests.policies.suite import Suite
 
 ROLE = "gpu-ci/role"
-ROLE_MEND = "or, if its jobs must not be interrupted, write `role: release` for the pool in the stack file"
+ROLE_MEND = (
+    "or, if its jobs must not be interrupted, write release as Pulumi.staging.yaml: gpu-ci:clusters.<cluster>.pools.<pool>.role"
+)
 NO_ROLE_MEND = f"or label it {ROLE}=release: without a {ROLE} label it is judged as burst"
 NVIDIA = '(amiType is "AL2023_x86_64_NVIDIA")'
 ON_DEMAND = changed(NODE_GROUP_PROPS, "capacityType", "ON_DEMAND")
@@ -107,7 +109,7 @@ def test_a_role_that_no_pool_has_is_no_config() -> None:
 
 def test_what_the_message_advises_is_what_a_stack_file_takes() -> None:
     (message,) = judge(RULE, NODE_GROUP, ON_DEMAND).messages
-    (role,) = re.findall(r"`role: (\w+)`", message)
+    (role,) = re.findall(r"write (\w+) as Pulumi\.", message)
     assert role in get_args(Role)
     assert judge(RULE, NODE_GROUP, changed(ON_DEMAND, "labels", ROLE, role)) == CLEAN
 

@@ -85,7 +85,7 @@ def test_every_option_is_one_of_the_commands():
 def test_the_commands_are_taken(tmp_path):
     """Without a kubeconfig the commands end with that error and no other."""
     told = list(commands(BLOCKS["bash"], "python"))
-    assert [words[2] for words in told] == ["print", "print", "run", "run", "follow", "explain", "delete"]
+    assert [words[2] for words in told] == ["print", "print", "print", "run", "run", "follow", "explain", "delete"]
     (tmp_path / "job.yaml").write_text(CliRunner().invoke(app, list(told[0][2:])).stdout)
     for call in told:
         # train.log is the target of a redirection.

@@ -271,7 +271,7 @@ def test_a_stack_file_of_another_place_is_read(tmp_path):
     missing = invoke("other", "--file", str(tmp_path / "no.yaml"))
     assert (missing.exit_code, missing.stdout) == (2, "")
     assert "stack: there must be a file for the stack; " in missing.stderr
-    assert "no.yaml does not exist; create it or give one of: homelab, prod, staging" in missing.stderr
+    assert "no.yaml does not exist; create it or correct its path" in missing.stderr
 
 
 def test_every_cluster_of_a_stack_is_printed_and_one_is_run():

@@ -61,6 +61,6 @@ def test_a_wrong_stack_file_is_status_2_and_each_problem_is_a_line(tmp_path: Pat
     done = CliRunner().invoke(app, ["smoke", "staging", "--file", str(path)])
     assert (done.exit_code, done.stdout) == (2, "")
     assert [line.partition("; ")[0] for line in done.stderr.splitlines()] == [
-        "error: other.yaml:5: gpu-ci:other: unknown key",
-        "error: other.yaml:2: gpu-ci:surprise: unknown key",
+        f"error: {path}:2: gpu-ci:surprise: unknown key",
+        f"error: {path}:5: gpu-ci:other: unknown key",
     ]

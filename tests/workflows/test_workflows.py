@@ -27,12 +27,15 @@ ON_GPUS = ("gpu-ddp.yml", "kubeflow-blueprints.yml", "test-gpu.yml")
 BY_HAND = "runner-image.yml"
 """Builds the runner image. A person starts it."""
 RERUN = "rerun.yml"
+PUBLISHING = ("release.yml", "site.yml")
 """Reruns interrupted runs: docs/rerun.md."""
 TOKEN_WRITES = {
     "comment.yml": {"pull-requests"},
     "preview.yml": {"id-token"},
     BY_HAND: {"contents", "id-token", "pull-requests"},
     RERUN: {"actions"},
+    "release.yml": {"attestations", "contents", "id-token"},
+    "site.yml": {"id-token", "pages"},
 }
 """Rights to write that a job of each workflow may have; every other right is to read."""
 
@@ -54,7 +57,15 @@ def used(name: str, action: str) -> list[dict[str, Any]]:
 
 
 def test_there_are_the_workflows_of_a_pull_request_and_of_gpus():
-    assert {path.name for path in FILES} == {"comment.yml", "preview.yml", "pull-request.yml", BY_HAND, RERUN, *ON_GPUS}
+    assert {path.name for path in FILES} == {
+        "comment.yml",
+        "preview.yml",
+        "pull-request.yml",
+        BY_HAND,
+        RERUN,
+        *ON_GPUS,
+        *PUBLISHING,
+    }
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -115,7 +126,7 @@ def test_no_run_is_started_with_rights_for_code_of_others(path):
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in FILES if path.name not in (BY_HAND, RERUN, *ON_GPUS)], ids=lambda path: path.name
+    "path", [path for path in FILES if path.name not in (BY_HAND, RERUN, *ON_GPUS, *PUBLISHING)], ids=lambda path: path.name
 )
 def test_two_runs_of_one_pull_request_do_not_meet(path):
     assert "pull_request.number" in (group := workflow(path.name)["concurrency"]["group"]) or "head_branch" in group
@@ -125,11 +136,25 @@ def test_two_runs_of_one_pull_request_do_not_meet(path):
 
 
 def test_the_check_of_a_fork_has_neither_secret_nor_variable():
-    (job,) = workflow("pull-request.yml")["jobs"].values()
-    assert "if" not in job, "forks are checked as branches are"
-    assert "environment" not in job, "the comment waits for the end of this run: whoever reviews an environment would hold it up"
-    assert job["permissions"] == {"contents": "read"}
-    assert not re.search(r"secrets\.|vars\.|github\.token|GITHUB_TOKEN", str(job))
+    for job in workflow("pull-request.yml")["jobs"].values():
+        assert "if" not in job, "forks are checked as branches are"
+        assert "environment" not in job, (
+            "the comment waits for the end of this run: the reviewer of an environment would delay it"
+        )
+        assert job["permissions"] == {"contents": "read"}
+        assert not re.search(r"secrets\.|vars\.|github\.token|GITHUB_TOKEN", str(job))
+
+
+def test_the_check_of_advisories_compares_the_base_with_the_pull_request_and_runs_no_code_of_it():
+    job = workflow("pull-request.yml")["jobs"]["advisories"]
+    assert [step["run"] for step in job["steps"] if "run" in step] == []
+    base, head = (step["with"] for step in job["steps"] if "checkout" in step["uses"])
+    assert (base["path"], base["ref"], head["path"]) == ("base", "${{ github.event.pull_request.base.sha }}", "head")
+    scans = [step["with"]["scan-args"].split() for step in job["steps"] if "osv-scanner-action@" in step["uses"]]
+    assert [(scan[-1], scan[1]) for scan in scans] == [("base", "--output=base.json"), ("head", "--output=head.json")]
+    compared = job["steps"][-1]
+    assert {"--old=base.json", "--new=head.json", "--fail-on-vuln=true"} <= set(compared["with"]["scan-args"].split())
+    assert "continue-on-error" not in compared
 
 
 def test_the_comment_is_left_though_a_plan_fails():

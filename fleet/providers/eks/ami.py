@@ -51,32 +51,39 @@ class BuiltAmi(Model):
     """An image that the pipeline built, and the release of AWS' image that it was built from."""
 
     id: AmiId
+    """ID of the AMI in the cluster's region. Example: `ami-0a1b2c3d4e5f60718`"""
     release: _Release
+    """Release of AWS' image that the AMI was built from. Example: `1.36.3-20260911`"""
 
 
 class GpuAmi(Model):
     """What the pipeline builds next, and the image that pools use."""
 
     release: _Release | None = None
-    """Release of AWS' image. Default: the newest with a driver of `driver_branch`, else the one of the cluster's minor."""
+    """Release of AWS' image to build from. Default: the newest with a driver of `driverBranch`, else the one of the cluster's
+    minor. Example: `1.36.3-20260911`"""
     driver_branch: Annotated[int, Field(ge=500, le=999)] | None = None
-    """Branch of NVIDIA's driver, such as 580. The build fails if the image has another."""
+    """Branch of NVIDIA's driver. The build fails if the image has another. Default: that of the release. Unit: first number of
+    the driver's version."""
     toolkit: _Toolkit = versions.AMI_TOOLKIT
-    """Version of the four packages of NVIDIA's container toolkit."""
+    """Version of the four packages of NVIDIA's container toolkit. Example: `1.19.1-1`"""
     pre_pull: Annotated[tuple[_Image, ...], Field(max_length=20)] = ()
-    """Container images that are in the AMI, so that no job pulls them."""
+    """Container images that are in the AMI, so that no job pulls them, at most 20. Example:
+    `["ghcr.io/actions/actions-runner@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"]`"""
     build_type: GpuType
-    """The EC2 type, with a GPU, that builds and tests the image."""
+    """EC2 type with a GPU that builds and tests the image."""
     disk: Disk = 50 * 1024
-    """Root volume of the image. Pools that use it have at least that."""
+    """Root volume of the image. Pools that use the image have at least that. Example: `80Gi`"""
     regions: tuple[str, ...] = ()
-    """More regions that get a copy. Default: the cluster's region alone."""
+    """More regions that get a copy of the image. Default: only the cluster's region. Example: `[us-east-1]`"""
     keep: Annotated[int, Field(ge=1, le=1000)] = 3
-    """How many images stay when older ones are deleted. The image in use always stays."""
+    """Images that stay when older ones are deleted. The image in use always stays. Unit: images. Example: `5`"""
     schedule: _Cron | None = None
-    """When the pipeline runs by itself, in UTC. Default: never."""
+    """When the pipeline runs by itself, in UTC, as EC2 Image Builder writes schedules. Default: never. Example: `cron(0 4 1 * ?
+    *)`"""
     built: BuiltAmi | None = None
-    """The image in use. Without it, pools that name the entry run AWS' image."""
+    """The image in use. Without it, pools that name the entry run AWS' image. Example: `{id: ami-0a1b2c3d4e5f60718, release:
+    1.36.3-20260911}`"""
 
     @model_validator(mode="after")
     def _ami_rules(self) -> Self:

@@ -47,10 +47,11 @@ class EksCache(Cache):
     SHARED: ClassVar[frozenset[str]] = frozenset(("efs",))
 
     storage: Literal["ebs", "efs"]
+    """`ebs` is a gp3 volume for one node at a time. `efs` is a file system for all nodes (docs/storage.md)."""
     iops: Annotated[int, Field(ge=GP3_IOPS, le=GP3_MOST_IOPS)] = GP3_IOPS
-    """IOPS of a gp3 volume. IOPS above 3,000 cost extra."""
+    """IOPS of a gp3 volume. IOPS above 3,000 cost extra. Unit: operations per second. Example: `6000`"""
     throughput: Annotated[int, Field(ge=GP3_MIBPS, le=GP3_MOST_MIBPS)] = GP3_MIBPS
-    """Throughput of a gp3 volume in MiB/s. Throughput above 125 costs extra."""
+    """Throughput of a gp3 volume. Throughput above 125 costs extra. Unit: MiB/s. Example: `500`"""
 
     @property
     def driver(self) -> str:

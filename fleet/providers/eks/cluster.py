@@ -32,7 +32,7 @@ from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.existing import NODE_AGENT
 from fleet.settings.health import Health
-from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, QuotedText, matching, problem, require_once
+from fleet.settings.model import Cidr, DnsLabel, Form, Model, Nodes, QuotedText, matching, problem, require_once
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import PodRunner, SetName
@@ -61,7 +61,13 @@ def _minor(version: str) -> str:
     return version
 
 
-EksVersion = Annotated[QuotedText, AfterValidator(_minor)]
+EksVersion = Annotated[
+    QuotedText,
+    AfterValidator(_minor),
+    Form(
+        "EKS version", "no node image is known for this version; use one of these, in quotes", values=lambda: versions.KUBERNETES
+    ),
+]
 """A Kubernetes minor whose add-ons and node image are known."""
 
 
@@ -85,12 +91,16 @@ class Network(Model):
     """The cluster's VPC: a new one, or existing private subnets. Nodes have private addresses either way."""
 
     cidr: Cidr | None = None
-    """Address range of a new VPC, which has one public and one private subnet per zone. Default: 10.0.0.0/16."""
+    """Address range of a new VPC, from /16 to /22, with a public and a private subnet per zone. Default: 10.0.0.0/16. Not allowed
+    with `vpcId`. Example: `10.64.0.0/16`"""
     nat_gateways: Literal["one", "per-zone"] | None = None
-    """`one` is the default and cheaper. `per-zone` survives the loss of a zone and avoids traffic between zones."""
+    """NAT gateways of a new VPC. `one` is the default and cheaper. `per-zone` survives the loss of a zone and avoids traffic
+    between zones."""
     vpc_id: VpcId | None = None
+    """ID of an existing VPC. It needs `privateSubnets` too. Default: a new VPC. Example: `vpc-0a1b2c3d4e5f60718`"""
     private_subnets: dict[str, SubnetId] = Field(default_factory=dict)
-    """Existing subnets by zone. Each needs its own route out: a NAT gateway or VPC endpoints."""
+    """Existing private subnets by zone. Each needs its own route out: a NAT gateway or VPC endpoints. Example: `{us-west-2a:
+    subnet-0a1b2c3d4e5f60718}`"""
 
     @model_validator(mode="after")
     def _network_rules(self) -> Self:
@@ -135,15 +145,17 @@ class EksPools(Cluster):
     """The GPU pools of an EKS cluster as managed node groups, and what they need: a region, zones, a Kubernetes version."""
 
     provider: Literal["eks"]
+    """Amazon Elastic Kubernetes Service (EKS)."""
     kubernetes_version: EksVersion
     account_quotas: dict[QuotaCode, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
-    """vCPUs that the account has in the region, by quota code. `declareQuotas` requests only quotas that are given here."""
+    """vCPUs that the account may use in the region, by the code of the EC2 quota. `declareQuotas` requests only quotas that are
+    given here (docs/operate.md). Unit: vCPUs. Example: `{L-DB2E81BA: 64}`"""
     enablement: Enablement = "device-plugin"
     amis: dict[AmiName, GpuAmi] = Field(default_factory=dict)
-    """Node images that EC2 Image Builder makes. Pools name them in `ami`."""
+    """Node images that EC2 Image Builder makes, by name. Pools name them in `ami` (docs/eks-nodes.md)."""
     pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
     build_caches: BuildCaches | None = None
-    """Buckets with compiled objects of CI jobs."""
+    """S3 buckets with the compiled objects of CI jobs (docs/build-caches.md)."""
     runners: dict[SetName, PodRunner]
 
     def disk_parts(self, gib: int) -> Mapping[str, float]:
@@ -409,21 +421,26 @@ class EksCluster(EksPools):
     """An EKS cluster that the program creates: control plane, system pool, GPU pools as managed node groups."""
 
     zones: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Zones of the nodes. Zones can be added and removed at any time."""
+    """Availability Zones of the nodes. You can add and remove zones at any time."""
     control_plane_zones: tuple[str, ...] = ()
-    """Zones of the control plane and of the system pool. Default: `zones`. They can never change after the creation, because EKS
-    refuses subnets of other zones (EKS user guide, network-reqs). So write them down before you change `zones`."""
+    """Zones of the control plane and of the system pool. Default: `zones`. They can never change after the creation, so write
+    them down before you change `zones`. Source: EKS user guide, network-reqs. Example: `[us-west-2a, us-west-2b]`"""
     endpoint: Endpoint
+    """Who can reach the Kubernetes API: public networks, or only the VPC."""
     network: Network = Network()
+    """The VPC: a new one, or existing private subnets. Default: a new VPC 10.0.0.0/16 with one NAT gateway."""
     admins: tuple[Principal, ...] = ()
-    """IAM principals with cluster-admin through access entries. Do not list the principal that you deploy with: EKS makes the
-    creator an admin and rejects a second entry."""
+    """IAM roles and users with cluster-admin through access entries. Do not list the role that you deploy with: EKS makes the
+    creator an admin and rejects a second entry. Example: `["arn:aws:iam::111122223333:role/platform"]`"""
     log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
         "api",
         "audit",
         "authenticator",
     )
+    """Logs of the control plane that EKS sends to CloudWatch. CloudWatch charges for them. Source: EKS user guide,
+    control-plane-logs. Example: `[api, audit, authenticator, scheduler]`"""
     system: SystemPool = SystemPool()
+    """The pool of CPU nodes that runs controllers, listeners and CoreDNS."""
     caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
     registry: EcrRegistry | None = None
     """ECR for the runner image, caches of public registries and copies of images (docs/images.md)."""

@@ -50,17 +50,20 @@ class Upstream(Model):
     """A registry that ECR pulls through. `secret` is the ARN of the secret with its user name and access token."""
 
     secret: SecretArn | None = None
+    """ARN of the secret with user name and access token of the registry, in Secrets Manager. docker.io, ghcr.io and
+    registry.gitlab.com need one. Example:
+    `"arn:aws:secretsmanager:us-west-2:111122223333:secret:ecr-pullthroughcache/docker-hub-Ab12Cd"`"""
 
 
 class EcrRegistry(Registry):
     """ECR in the cluster's account and region."""
 
     account: AccountId
-    """The account of the registry. `pulumi up` fails if the credentials belong to another one."""
+    """AWS account of the registry, in quotes. `pulumi up` fails if the credentials belong to another one."""
     push_role: PushRole | None = None
-    """The role of the workflow that builds and copies images. Besides nodes only it can pull, because it reads cached layers."""
+    """ARN of the IAM role of the workflow that builds and copies images. Besides the nodes only this role can pull."""
     pull_through: dict[str, Upstream] = Field(default_factory=dict)
-    """Registries to cache, by host."""
+    """Public registries that ECR caches, by host. Example: `{quay.io: {}}`"""
 
     def mirror(self, region: str) -> Mirror:
         """From where the cluster's nodes pull."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import EksPools, SubnetId
 from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches, require_existing
-from fleet.settings.model import DnsLabel, matching
+from fleet.settings.model import DnsLabel, matching, without
 from fleet.settings.runner import PodRunner, SetName
 
 ClusterName = Annotated[
@@ -35,10 +35,13 @@ class ExistingEks(Existing):
     """An EKS cluster as AWS shows it."""
 
     name: ClusterName
+    """Name of the EKS cluster."""
     node_role_arn: RoleArn
-    """The role of the new nodes. It needs the policies of a node and no others (EKS user guide, node IAM role)."""
+    """ARN of the IAM role of the new nodes. It needs the policies of a node and no others. Source: EKS user guide, node IAM
+    role."""
     subnets: Annotated[dict[str, SubnetId], Field(min_length=1)]
-    """Private subnets for the new nodes, by zone. Each needs its own route out: a NAT gateway or VPC endpoints."""
+    """Private subnets of the new nodes, by zone. Each needs its own route out: a NAT gateway or VPC endpoints. Example:
+    `{us-west-2a: subnet-0a1b2c3d4e5f60718}`"""
 
     @property
     def identity(self) -> str:
@@ -49,13 +52,18 @@ class ExistingEks(Existing):
 class ExistingEksCluster(EksPools):
     """An EKS cluster that exists already: GPU pools, charts, runner sets. The program does not own network and control plane."""
 
+    model_config = ConfigDict(json_schema_extra=without("caches", "gitops"))
+
     ZONES_AT: ClassVar[tuple[str, ...]] = ("existing", "subnets")
     SELLS_VOLUMES: ClassVar[bool] = False
 
     existing: ExistingEks
+    """The EKS cluster: its name, its network and what it has already (docs/existing-clusters.md)."""
     delivery: Literal["helm"] = "helm"
+    """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
     runners: dict[SetName, PodRunner] = Field(default_factory=dict)
+    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     @property
     def found(self) -> Existing:

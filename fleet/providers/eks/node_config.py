@@ -36,6 +36,7 @@ class Kubelet(Model):
     """Settings of kubelet."""
 
     config: Annotated[NodeadmKubelet, unowned(owned_fields("EKS for the nodes of a managed node group"))]
+    """Fields of kubelet's configuration that a pool may set. Example: `{podPidsLimit: 4096}`"""
 
 
 _OWNED_KUBELET = {
@@ -51,8 +52,12 @@ class Rlimit(Model):
         str,
         matching("rlimit", "not the name of a limit; write one such as RLIMIT_MEMLOCK or RLIMIT_NOFILE", r"RLIMIT_[A-Z]{2,12}"),
     ]
+    """Name of the limit. Source: OCI runtime spec, POSIX process, rlimits."""
     soft: Annotated[int, Field(ge=0, le=2**64 - 1)]
+    """The limit that holds, which a process may raise up to `hard`. Unit: that of the limit (bytes for RLIMIT_MEMLOCK, files for
+    RLIMIT_NOFILE)."""
     hard: Annotated[int, Field(ge=0, le=2**64 - 1)]
+    """The highest value of the soft limit. Unit: that of the limit (bytes for RLIMIT_MEMLOCK, files for RLIMIT_NOFILE)."""
 
     @model_validator(mode="after")
     def _rlimit_rules(self) -> Self:
@@ -66,12 +71,14 @@ class RuntimeProcess(Model):
     """The process of a container."""
 
     rlimits: Annotated[tuple[Rlimit, ...], Field(min_length=1)]
+    """Limits of the processes in containers."""
 
 
 class BaseRuntimeSpec(Model):
     """What nodeadm merges into the OCI runtime spec of every container: of it, the limits of processes."""
 
     process: RuntimeProcess
+    """The process of every container."""
 
 
 _CONTAINERD = ("version", "plugins", "proxy_plugins", "timeouts", "debug", "metrics", "oom_score")
@@ -107,25 +114,30 @@ def _toml(text: str) -> str:
     return text
 
 
-class Containerd(Model):
+class NodeContainerd(Model):
     """Settings of containerd."""
 
     config: Annotated[str, AfterValidator(_toml)] | None = None
-    """TOML that nodeadm merges over the image's config."""
+    """TOML that nodeadm merges over the image's configuration of containerd. It may not have credentials. Example: `oom_score =
+    -999`"""
     base_runtime_spec: BaseRuntimeSpec | None = None
+    """What nodeadm merges into the OCI runtime spec of every container."""
 
 
 class LocalStorage(Model):
     """What nodeadm does with the local disks of a machine. Without it they are not used."""
 
     strategy: Literal["RAID0", "Mount"]
-    """RAID0: one array, on which kubelet, containerd and pod logs have their files. Mount: each disk by itself, for hostPath."""
+    """`RAID0`: one array, on which kubelet, containerd and pod logs have their files. `Mount`: each disk by itself, for hostPath
+    volumes."""
     mount_path: (
         Annotated[str, matching("mount_path", "not an absolute path; write one such as /mnt/k8s-disks", r"(/[A-Za-z0-9._-]+)+/?")]
         | None
     ) = None
+    """Folder on the node where the disks or the array are mounted. Default: that of nodeadm, /mnt/k8s-disks. Example:
+    `/mnt/disks`"""
     disabled_mounts: tuple[Literal["Containerd", "PodLogs", "SOCI"], ...] | None = None
-    """What stays on the root disk although there is an array."""
+    """What stays on the root disk although there is an array. Only with `RAID0`. Example: `[PodLogs]`"""
 
     @model_validator(mode="after")
     def _storage_rules(self) -> Self:
@@ -141,6 +153,7 @@ class Instance(Model):
     """Settings of the machine."""
 
     local_storage: LocalStorage
+    """What nodeadm does with the local NVMe disks of a machine. Default: nothing."""
 
 
 class FeatureGates(Model):
@@ -150,16 +163,21 @@ class FeatureGates(Model):
     """
 
     fast_image_pull: bool = Field(default=False, alias="FastImagePull")
-    """Parallel download and unpacking of images. nodeadm ignores it below 4 vCPUs or 7 GiB, and every GPU type has more."""
+    """Whether layers of images are downloaded and unpacked in parallel. nodeadm ignores it below 4 vCPUs or 7 GiB, and every GPU
+    type has more."""
 
 
 class NodeConfig(Model):
     """The parts of a NodeConfig's `spec` that a pool may set."""
 
     kubelet: Annotated[Kubelet | None, unowned(_OWNED_KUBELET)] = None
-    containerd: Containerd | None = None
+    """Settings of kubelet."""
+    containerd: NodeContainerd | None = None
+    """Settings of containerd."""
     instance: Instance | None = None
+    """Settings of the machine: its local disks."""
     feature_gates: FeatureGates | None = None
+    """Experimental features of nodeadm."""
 
     @model_validator(mode="after")
     def _config_rules(self) -> Self:

@@ -41,11 +41,11 @@ class EksReservation(Reservation):
     """An EC2 capacity reservation or capacity block."""
 
     start_date: Day | None = None
-    """The day on which it starts, as AWS shows it. Default: it has started."""
+    """The day on which the reservation starts, as AWS shows it. Default: it has started."""
     end_date: Day | None = None
-    """The day on which it ends, as AWS shows it."""
+    """The day on which the reservation or block ends, as AWS shows it."""
     owner: Annotated[str, matching("owner", "not an AWS account; write its 12 digits in quotes", r"[0-9]{12}")] | None = None
-    """The account that shares it through AWS RAM. Default: the account of the cluster."""
+    """The AWS account that shares the reservation through AWS RAM, in quotes. Default: the account of the cluster."""
 
     @model_validator(mode="after")
     def _dates(self) -> Self:
@@ -64,7 +64,7 @@ class EksPool(Pool):
 
     reservation: EksReservation | None = None
     image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
-    """Kind of node image. Default: AWS' AL2023, which has NVIDIA's driver and container toolkit."""
+    """Kind of node image. Default: AWS' AL2023 with NVIDIA's driver and container toolkit. Example: `bottlerocket-nvidia`"""
     ami: (
         Annotated[
             str,
@@ -76,16 +76,19 @@ class EksPool(Pool):
         ]
         | None
     ) = None
-    """An image of your own in place of AWS': an entry of the cluster's `amis`, or the id of an AMI."""
+    """An image of your own instead of AWS': an entry of the cluster's `amis`, or the id of an AMI."""
     zones: tuple[str, ...] = ()
-    """Zones of the pool. Default: all zones of the cluster. `nodes` splits over them in this order (`zone_groups`)."""
+    """Zones of the pool, which are zones of the cluster. Default: all of them. `nodes` is split over them in this order."""
     node_config: NodeConfig | None = None
-    """Settings of kubelet, containerd and local disks, which nodeadm applies when a node starts."""
+    """Settings of kubelet, containerd and local disks. nodeadm applies them when a node starts (docs/eks-nodes.md). Only for the
+    image `al2023-nvidia`."""
     disk_performance: DiskPerformance | None = None
-    """Throughput and IOPS of the root disk. Default: 125 MiB/s and 3,000 IOPS, which cost nothing more."""
+    """Throughput and IOPS of the root disk. Default: 125 MiB/s and 3,000 IOPS, which cost nothing extra."""
     efa_interfaces: Annotated[int, Field(ge=0)] = 0
-    """Elastic Fabric Adapters of each machine. The device plugin that offers them to pods is not part of this program."""
+    """Elastic Fabric Adapters of each machine. The device plugin that offers them to pods is not part of this program. Unit:
+    network interfaces."""
     placement_group: PlacementGroup | None = None
+    """How EC2 places the machines relative to each other. Default: no rule."""
     warm: WarmPool | None = None
     """Machines that have booted once and wait outside of the cluster (docs/starts.md)."""
     UNSCHEDULED: ClassVar[str] = ""

@@ -16,9 +16,12 @@ class PlacementGroup(Model):
     """A new placement group with a strategy, or an existing one by its name. EC2 charges nothing for it."""
 
     strategy: Literal["cluster", "spread", "partition"] | None = None
+    """How EC2 places the machines of a new group: `cluster` close together in one zone, `spread` on different hardware,
+    `partition` in separate groups of racks. Give this or `name`."""
     partitions: Annotated[int, Field(ge=1, le=7)] | None = None
-    """Partitions in each zone, for the strategy `partition`. EC2's default is 2 there."""
+    """Partitions in each zone, with the strategy `partition`. EC2's default is 2. Unit: partitions. Example: `3`"""
     name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    """Name of an existing placement group. Give this or `strategy`. Example: `training`"""
 
     @model_validator(mode="after")
     def _group_rules(self) -> Self:

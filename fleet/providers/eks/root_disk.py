@@ -15,8 +15,9 @@ class DiskPerformance(Model):
     """Throughput and IOPS of a root disk. What is above 125 MiB/s and 3,000 IOPS costs extra."""
 
     throughput: Annotated[int, Field(ge=GP3_MIBPS, le=GP3_MOST_MIBPS)] = GP3_MIBPS
-    """MiB/s."""
+    """Throughput of the root disk. Above 125 it costs extra, and each MiB/s needs 4 IOPS. Unit: MiB/s. Example: `600`"""
     iops: Annotated[int, Field(ge=GP3_IOPS, le=GP3_MOST_IOPS)] = GP3_IOPS
+    """IOPS of the root disk. IOPS above 3,000 cost extra. Unit: operations per second. Example: `6000`"""
 
     @model_validator(mode="after")
     def _gp3_rules(self) -> Self:

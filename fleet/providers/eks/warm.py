@@ -18,13 +18,15 @@ class WarmPool(Model):
     """A warm pool. A machine joins the cluster only when it leaves the pool, so it has pulled no image before."""
 
     min: Annotated[int, Field(ge=0)] = 0
-    """Machines that the warm pool always has, however many nodes are in the cluster."""
+    """Machines that the warm pool always has, however many nodes are in the cluster. Unit: machines. Example: `1`"""
     max_prepared: Annotated[int, Field(ge=1)]
-    """Nodes in the cluster and machines of the warm pool together. Without it EC2 would fill the warm pool up to `nodes.max`."""
+    """The most nodes in the cluster and machines of the warm pool together. Without it EC2 would fill the warm pool up to
+    `nodes.max`. Unit: machines. Example: `4`"""
     state: Literal["stopped", "running", "hibernated"] = "stopped"
-    """How the machines wait. A stopped one costs its disk alone. It holds no capacity: EC2 may have none when it starts."""
+    """How the machines wait. A stopped one costs only its disk. It holds no capacity: EC2 may have none when it starts. Example:
+    `stopped`"""
     reuse_on_scale_in: bool = False
-    """Whether a node that the autoscaler removes returns to the warm pool."""
+    """Whether a node that the autoscaler removes returns to the warm pool. Example: `true`"""
 
     def shares(self, zones: Mapping[str, Nodes]) -> dict[str, Nodes]:
         """`min` and `max_prepared` (as max) of each zone's node group, split as nodes are. Zones without a share are left out."""

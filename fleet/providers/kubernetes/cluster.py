@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.pricing import Money
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
@@ -13,7 +13,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
 from fleet.settings.existing import Existing, ExistingContext, refuse_caches, require_existing
 from fleet.settings.kubelet import DescribedKubelet, ResourceManagers
-from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, without
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner, SetName
 
@@ -22,27 +22,34 @@ class NodeTaint(Model):
     """A taint that the nodes of a pool have."""
 
     key: LabelKey
+    """Key of the taint."""
     value: LabelValue = ""
+    """Value of the taint. Default: empty."""
     effect: Literal["NoSchedule", "NoExecute"] = Effect.NO_SCHEDULE.value
+    """What the taint does with pods that do not tolerate it: keep them off, or also evict those that run. Example: `NoExecute`"""
 
 
 class DescribedPool(Pool):
     """GPU nodes that exist already. The settings describe them for the proofs; the program changes nothing of them."""
 
+    model_config = ConfigDict(json_schema_extra=without("cdi", "idleDelay", "labels", "reservation", "schedules", "sharing"))
+
     LABELED: ClassVar[bool] = False
     MANAGERS_AT: ClassVar[tuple[str, ...]] = ()
 
     capacity: Literal["on-demand", "spot"] = "on-demand"
+    """How the machines are bought. It decides which pods may run there; the program buys nothing. Example: `spot`"""
     image: Literal["al2023-nvidia", "bottlerocket-nvidia", "oke-gpu", "ubuntu", "talos", "passthrough"]
     """Kind of node image: which of driver and container toolkit the nodes have (docs/layers.md)."""
     selector: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)]
-    """Labels of the nodes, by which pods choose them."""
+    """Labels of the nodes, by which pods select them."""
     taints: tuple[NodeTaint, ...] = ()
     """All taints of the nodes that keep pods off. The pods of the program tolerate them."""
     usd_per_hour: Annotated[float, Field(ge=0)] | None = None
-    """What one node costs. Default: unknown."""
+    """Price of one node. Default: unknown. Unit: USD per hour."""
     kubelet: DescribedKubelet | None = None
-    """The policies of kubelet on the nodes. Default: kubelet's own, which align nothing."""
+    """Policies of kubelet that the nodes have. The program does not set them; the plan counts with them. Default: those of
+    kubelet, which align nothing."""
 
     @property
     def resource_managers(self) -> ResourceManagers | None:
@@ -83,19 +90,26 @@ class DescribedPool(Pool):
 class KubernetesCluster(Cluster):
     """A cluster of any provider that exists already: charts, ARC and runner sets on nodes that the settings describe."""
 
+    model_config = ConfigDict(json_schema_extra=without("budget", "caches", "gitops", "queues"))
+
     SELLS_VOLUMES: ClassVar[bool] = False
 
     provider: Literal["kubernetes"]
+    """Any cluster that exists already, by its kubeconfig context."""
     region: Annotated[str, Field(min_length=1)] = "elsewhere"
-    """What the place is called; no cloud reads it."""
+    """A name for the place of the nodes. No cloud reads it. Example: `lab`"""
     kubernetes_version: QuotedText = ""
-    """Read by nothing: the program installs no node."""
+    """Nothing reads it, because the program installs no node. Example: `"1.36"`"""
     existing: ExistingContext
+    """The cluster: its kubeconfig context and what it has already (docs/existing-clusters.md)."""
     enablement: Enablement
     delivery: Literal["helm"] = "helm"
+    """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
     pools: dict[DnsLabel, DescribedPool] = Field(default_factory=dict)
+    """GPU nodes that exist already, as pools by a name of your choice."""
     runners: dict[SetName, PodRunner] = Field(default_factory=dict)
+    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     @property
     def found(self) -> Existing:

@@ -10,4 +10,5 @@ class OciBudget(Budget):
     """A budget over a compartment and those below it."""
 
     compartment: CompartmentId | None = None
-    """Default: the cluster's compartment. If the machines are in another one, name a compartment above both."""
+    """OCID of the compartment that the budget watches, with those below it. Default: the cluster's. If machines are in another
+    one, name a compartment above both."""

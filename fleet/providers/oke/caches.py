@@ -38,11 +38,13 @@ class OkeCache(Cache):
     SHARED: ClassVar[frozenset[str]] = frozenset(("fss",))
 
     storage: Literal["block", "fss"]
+    """`block` is a block volume for one node at a time. `fss` is a file system of File Storage for all nodes
+    (docs/storage.md)."""
     vpus: Literal[10, 20] = 10
-    """Performance of a block volume in VPUs per GB: 10 is balanced, 20 is higher."""
+    """Performance of a block volume: 10 is balanced, 20 is higher. Unit: volume performance units (VPUs) per GB. Example: `20`"""
     encrypt_in_transit: bool = False
     """Whether mounts of a file system are encrypted. This needs Oracle's package oci-fss-utils on every node. On virtual machines
-    the traffic of block volumes is always encrypted."""
+    the traffic of block volumes is always encrypted. Example: `true`"""
 
     def parts(self, gib: int) -> Mapping[str, float]:
         """As in the base class. Block volumes are billed by capacity, file systems by usage."""

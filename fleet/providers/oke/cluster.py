@@ -46,23 +46,32 @@ class OkePools(Cluster):
     """The GPU pools of an OKE cluster as managed node pools, and what they need: domains, a compartment, images, a version."""
 
     provider: Literal["oke"]
+    """Oracle Kubernetes Engine (OKE)."""
     region: Region
+    """OCI region of the cluster, by its full name."""
     zones: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
-    """Availability domains, in the order in which pools use them."""
+    """Availability domains, in the order in which pools use them. Their prefix belongs to your tenancy: `oci iam
+    availability-domain list` shows them."""
     compartment: CompartmentId
+    """OCID of the compartment of the cluster, its nodes and its network."""
     tenancy: TenancyId | None = None
-    """OCID of the tenancy. Budgets and quotas are created in its root compartment."""
+    """OCID of the tenancy. Required with `budget`, `declareQuotas` and `registry`."""
     compartment_path: CompartmentPath | None = None
-    """Path of the compartment from the root down. Quotas refer to it by this path."""
+    """Names from the tenancy's root down to the compartment, with colons between them. Quotas refer to a compartment by this
+    path. Required with `declareQuotas`."""
     home_region: Region | None = None
-    """The tenancy's home region, if it is another one. OCI accepts policies only there."""
+    """Home region of the tenancy, if it is another one. OCI accepts policies only there."""
     budget: OciBudget | None = None
+    """A monthly budget over a compartment, with alarms by email. It stops nothing. Default: none."""
     node_images: dict[DnsLabel, NodeImageId]
-    """OCIDs by kind of node image. `system` is the image without GPU driver, for a system pool that the program creates."""
+    """Node images by kind: `oke-gpu` or another image of a pool, and `system` for the image without GPU driver of a system
+    pool."""
     enablement: Literal["device-plugin", "gpu-operator", "gpu-plugin-addon"] = "gpu-plugin-addon"
     addon_versions: AddonVersions = Field(default_factory=dict)
+    """Versions of OKE's add-ons. Oracle updates an add-on without a version by itself. Source: docs.oracle.com, updating a
+    cluster add-on."""
     idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
-    """Seconds that a node stays unneeded before the autoscaler removes it. OKE has one delay for all pools."""
+    """Time that a node stays unneeded before the autoscaler removes it, from 1m to 24h. OKE has one delay for all pools."""
     pools: dict[DnsLabel, OkePool] = Field(default_factory=dict)
 
     IMAGES: ClassVar[tuple[str, ...]] = ()
@@ -310,17 +319,25 @@ class OkeCluster(OkePools):
     IMAGES: ClassVar[tuple[str, ...]] = (SYSTEM_POOL,)
 
     machine_compartment: CompartmentId | None = None
-    """Compartment of the machines that run jobs. With a separate one the launchers have no access to the nodes."""
+    """OCID of the compartment of the machines that run jobs. With a separate one the launchers have no access to the nodes.
+    Default: `compartment`."""
     machine_compartment_path: CompartmentPath | None = None
+    """Names from the tenancy's root down to `machineCompartment`, with colons between them. Required with `declareQuotas` if the
+    cluster has machines."""
     endpoint: Endpoint
+    """Who can reach the Kubernetes API: public networks, or only the VCN."""
     network: OkeNetwork = OkeNetwork()
+    """The VCN: a new one, or existing subnets. Default: a new VCN 10.0.0.0/16."""
     gpu_plugin_addon: bool | None = None
-    """Whether OKE's own device plugin is on. Default: as the enablement requires."""
+    """Whether OKE's own device plugin is on. Default: on with `enablement: gpu-plugin-addon`, else off. Example: `true`"""
     system: OkeSystemPool = OkeSystemPool()
+    """The pool of CPU nodes that runs controllers, listeners, launchers and CoreDNS."""
     caches: dict[DnsLabel, OkeCache] = Field(default_factory=dict)
     registry: OcirRegistry | None = None
-    """Container Registry for the runner image and copies of images (docs/images.md)."""
+    """Container Registry of OCI for the runner image and copies of images (docs/images.md)."""
     runners: dict[SetName, AnyRunner]
+    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters. `kind` selects pods of a
+    pool, standing machines or a machine per job."""
 
     @property
     def mirror(self) -> Mirror | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.providers.oke.cluster import OkePools
 from fleet.providers.oke.ocid import ClusterId, CompartmentId, SecurityGroupId, SubnetId
 from fleet.providers.oke.runners import OkePodRunner
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.existing import AUTOSCALER_CHART, Existing, ExistingContext, refuse_caches, require_existing
-from fleet.settings.model import DnsLabel, problem
+from fleet.settings.model import DnsLabel, problem, without
 from fleet.settings.runner import SetName
 
 
@@ -20,12 +20,13 @@ class ExistingOke(ExistingContext):
     """An OKE cluster as the console shows it, and the kubeconfig context of its Kubernetes API."""
 
     id: ClusterId
+    """OCID of the OKE cluster."""
     node_subnet: SubnetId
-    """Private subnet of the new nodes and of their pods."""
+    """OCID of the private subnet of the new nodes and of their pods."""
     node_security_group: SecurityGroupId
-    """Network security group of the new nodes and of their pods."""
+    """OCID of the network security group of the new nodes and of their pods."""
     network_compartment: CompartmentId | None = None
-    """Compartment of the subnet. Default: that of the cluster."""
+    """OCID of the compartment of the subnet. Default: that of the cluster. Example: `ocid1.compartment.oc1..examplenetwork`"""
 
     @property
     def identity(self) -> str:
@@ -36,13 +37,18 @@ class ExistingOke(ExistingContext):
 class ExistingOkeCluster(OkePools):
     """An OKE cluster that exists already: GPU pools, charts, runner sets. The program does not own network and control plane."""
 
+    model_config = ConfigDict(json_schema_extra=without("caches", "gitops"))
+
     DEFAULT_CLASS: ClassVar[bool] = True
     SELLS_VOLUMES: ClassVar[bool] = False
 
     existing: ExistingOke
+    """The OKE cluster: its OCID, its network and what it has already (docs/existing-clusters.md)."""
     delivery: Literal["helm"] = "helm"
+    """Always `helm`: `pulumi up` installs the charts. Example: `helm`"""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
     runners: dict[SetName, OkePodRunner] = Field(default_factory=dict)
+    """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     @property
     def found(self) -> Existing:

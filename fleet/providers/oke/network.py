@@ -14,13 +14,17 @@ class OkeNetwork(Model):
     """The cluster's VCN: a new one, or existing subnets. Nodes and machines always have private addresses."""
 
     cidr: Cidr | None = None
-    """Address range of a new VCN. Default: 10.0.0.0/16."""
+    """Address range of a new VCN, from /16 to /20. Default: 10.0.0.0/16. Not allowed with `vcn`. Example: `10.64.0.0/16`"""
     vcn: VcnId | None = None
+    """OCID of an existing VCN. It needs `endpointSubnet` and `nodeSubnet` too. Default: a new VCN. Example:
+    `ocid1.vcn.oc1.us-sanjose-1.examplevcn`"""
     endpoint_subnet: SubnetId | None = None
+    """OCID of the existing subnet of the Kubernetes API. Example: `ocid1.subnet.oc1.us-sanjose-1.exampleendpoint`"""
     node_subnet: SubnetId | None = None
-    """A regional, private subnet with a NAT gateway and a service gateway."""
+    """OCID of the existing subnet of the nodes and their pods: regional and private, with a NAT gateway and a service gateway.
+    Example: `ocid1.subnet.oc1.us-sanjose-1.examplenodes`"""
     compartment: CompartmentId | None = None
-    """Compartment of an existing network, if it is not the cluster's."""
+    """OCID of the compartment of an existing network. Default: the cluster's. Example: `ocid1.compartment.oc1..examplenetwork`"""
 
     @model_validator(mode="after")
     def _network_rules(self) -> Self:

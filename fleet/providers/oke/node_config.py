@@ -37,7 +37,7 @@ class OkeLocalStorage(Model):
     """What a node does with the local disks of a bare metal machine. Without it they are not used."""
 
     strategy: Literal["RAID0"]
-    """One array, on which kubelet, containers and pod logs have their files."""
+    """`RAID0`: one array of all local disks, on which kubelet, containers and pod logs have their files. Example: `RAID0`"""
 
 
 def kubelet_flags(kubelet: KubeletFlags | None) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE
@@ -14,7 +14,7 @@ from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
 from fleet.settings.kubelet import KubeletFlags, ResourceManagers, unowned
 from fleet.settings.local_disks import require_local_disks
-from fleet.settings.model import Memory, Model, problem
+from fleet.settings.model import Memory, Model, problem, without
 from fleet.settings.pool import Pool, Reservation, require_own_labels
 
 FLEX_SHAPE = "VM.Standard.E5.Flex"
@@ -27,7 +27,9 @@ class OciReservation(Reservation):
     """A compute capacity reservation; `zone` is its availability domain."""
 
     id: CapacityReservationId
+    """OCID of the compute capacity reservation."""
     zone: AvailabilityDomain
+    """Availability domain of the reservation."""
 
 
 def _node_image(kind: str) -> str:
@@ -40,17 +42,22 @@ def _node_image(kind: str) -> str:
 class OkePool(Pool):
     """A GPU pool of one shape, as a managed node pool."""
 
+    model_config = ConfigDict(json_schema_extra=without("schedules"))
+
     instance_types: Annotated[tuple[Shape, ...], Field(min_length=1)]
+    """The GPU shape of the nodes. OKE allows one shape per node pool."""
     capacity: Literal["on-demand", "spot", "reserved"]
+    """How the machines are bought. Machines of `spot` (OCI calls them preemptible) may be taken away during a job. `reserved`
+    needs `reservation`."""
     reservation: OciReservation | None = None
     disk: BootVolume = 400 * 1024
-    """Boot volume. CUDA images are 10-20 GB each, so OCI's default of 47 GB holds only two."""
+    """Boot volume of each node. CUDA images have 10 to 20 GB each, and OCI's default of 47 GB holds only two. Example: `500Gi`"""
     image: Annotated[str, AfterValidator(_node_image)] = "oke-gpu"
-    """Kind of node image; nodeImages has its OCID."""
+    """Kind of node image. `nodeImages` has its OCID."""
     kubelet: Annotated[KubeletFlags | None, unowned(OKE_OWNED)] = None
-    """Settings of kubelet, as flags."""
+    """Settings of kubelet. The nodes pass them as flags at their first boot. Example: `{podPidsLimit: 4096}`"""
     local_storage: OkeLocalStorage | None = None
-    """What nodes do with local NVMe disks, which bare metal shapes have."""
+    """What nodes do with the local NVMe disks that bare metal shapes have. Default: nothing."""
     zones: tuple[AvailabilityDomain, ...] = ()
     """Availability domains of the pool. Default: all of the cluster. Many shapes exist only in some, and a domain without the
     shape makes the autoscaler back off from the whole pool."""
@@ -89,7 +96,9 @@ class NodeImageId(Model):
     """A node image in the cluster's region, and the version of its driver as nvidia-smi shows it."""
 
     id: ImageId
+    """OCID of the image in the cluster's region."""
     driver: Annotated[str, AfterValidator(compatibility.driver_version)] | None = None
+    """Version of the NVIDIA driver in the image, as `nvidia-smi` shows it. Pools with this image need it."""
 
 
 def _one_size(value: object) -> object:
@@ -104,9 +113,13 @@ class OkeSystemPool(Model):
     """The untainted CPU pool: controllers, listeners, launchers, CoreDNS. The autoscaler leaves its size alone."""
 
     ocpus: Annotated[int, Field(ge=1, le=94)] = 2
+    """OCPUs of each system node. One OCPU is two vCPUs. Unit: OCPUs."""
     memory: Memory = 16 * 1024
+    """Memory of each system node."""
     nodes: Annotated[int, BeforeValidator(_one_size), Field(ge=1, le=100)] = 2
+    """Number of system nodes. The autoscaler does not change it. Unit: nodes."""
     disk: BootVolume = 100 * 1024
+    """Boot volume of each system node. Example: `150Gi`"""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from fleet.settings.model import matching, problem, require_once
+from fleet.settings.model import Form, matching, problem, require_once
 
 _OCID = re.compile(r"ocid1\.([a-z0-9]+)\.oc1\.([a-z0-9-]*)\.([A-Za-z0-9._-]+)")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
@@ -147,7 +147,11 @@ def _close(text: str) -> list[str]:
     return difflib.get_close_matches(text, _BY_KEY.values(), cutoff=0.7)
 
 
-Region = Annotated[str, AfterValidator(_region)]
+Region = Annotated[
+    str,
+    AfterValidator(_region),
+    Form("OCI region", "not a commercial OCI region; write for example us-sanjose-1", values=lambda: sorted(_BY_KEY.values())),
+]
 CompartmentPath = Annotated[
     str,
     matching(

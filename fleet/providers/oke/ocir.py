@@ -22,7 +22,7 @@ class OcirRegistry(Registry):
     """Container Registry in the cluster's region, with the repositories in the cluster's compartment."""
 
     namespace: Namespace
-    """The tenancy's Object Storage namespace. `pulumi up` fails if the credentials belong to another tenancy."""
+    """Object Storage namespace of the tenancy. `pulumi up` fails if the credentials belong to another tenancy."""
 
     def mirror(self, region: str) -> Mirror:
         """From where the cluster's nodes pull. The host is the region's endpoint (docs.oracle.com, preparing for Container

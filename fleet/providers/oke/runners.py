@@ -30,7 +30,8 @@ class OkePodRunner(PodRunner):
     """
 
     accept_unenforced_network: Annotated[str, AfterValidator(_reason)] | None = None
-    """Why the owner accepts it. Required until the network isolation of pods on OKE is enforced."""
+    """Why you accept that the network isolation of pods is not enforced on OKE, in words. Required until it is
+    (docs/isolation.md)."""
 
     @model_validator(mode="after")
     def _consent(self) -> Self:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator
 
 from fleet.facts import hardware
-from fleet.settings.model import problem
+from fleet.settings.model import Form, problem
 from fleet.settings.pool import Disk, GpuType
 
 _LEAST_VOLUME, _MOST_VOLUME = 50, 32_768
@@ -40,7 +40,16 @@ def _volume(mebibytes: int) -> int:
     return mebibytes
 
 
-Shape = Annotated[GpuType, BeforeValidator(_of_oci), AfterValidator(_nvidia)]
+Shape = Annotated[
+    GpuType,
+    BeforeValidator(_of_oci),
+    AfterValidator(_nvidia),
+    Form(
+        "GPU shape",
+        "not a shape of OCI with NVIDIA GPUs; write for example VM.GPU.A10.1",
+        values=lambda: (each.name for each in hardware.machines("oci") if each.gpu is not None and each.gpu.vendor == "nvidia"),
+    ),
+]
 """A shape with NVIDIA GPUs."""
 BootVolume = Annotated[Disk, AfterValidator(_volume)]
 """Size of a boot volume in MiB, whole GiB."""

@@ -48,10 +48,16 @@ class Place(Model):
     """Availability domains of one region, tried in order. Outside of the cluster's region it needs its own network and image."""
 
     region: Region
+    """OCI region of the place."""
     availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
+    """Availability domains of that region. The launcher tries them in this order."""
     subnet: SubnetId | None = None
+    """OCID of the subnet of the machines. Required outside of the cluster's region. Default: that of the cluster."""
     security_group: SecurityGroupId | None = None
+    """OCID of the network security group of the machines. Required outside of the cluster's region. Default: that of the
+    cluster."""
     image: ImageId | None = None
+    """OCID of the boot image in that region. Required outside of the cluster's region. Default: `image` of the runner class."""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
@@ -67,7 +73,9 @@ class MachineImage(Model):
     """The boot image: Ubuntu with NVIDIA's driver. The machine checks the driver's version at boot."""
 
     id: ImageId
+    """OCID of the image in the cluster's region."""
     driver: Annotated[str, AfterValidator(compatibility.driver_version)]
+    """Version of the NVIDIA driver in the image. The machine compares it at boot with what `nvidia-smi` shows."""
 
 
 class MachineRunner(Runner):
@@ -77,16 +85,22 @@ class MachineRunner(Runner):
     """The kind of machine, in words."""
 
     shapes: Annotated[tuple[Shape, ...], Field(min_length=1)]
-    """Tried in this order."""
+    """GPU shapes of the machine. The launcher tries them in this order."""
     capacity: Literal["on-demand", "spot"]
+    """How the machines are bought. Machines of `spot` (OCI calls them preemptible) may be taken away during a job."""
     role: Literal["burst", "release"]
+    """Which jobs run here: `burst` for jobs that may be interrupted, `release` for jobs that may not (never on spot)."""
     image: MachineImage | None = None
+    """Boot image of the machines: Ubuntu with NVIDIA's driver."""
     disk: BootVolume = 400 * 1024
+    """Boot volume of the machine. Example: `600Gi`"""
     toolkit: Annotated[str, _TOOLKIT] = versions.VM_TOOLKIT
-    """Version of the four packages of NVIDIA's container toolkit."""
+    """Version of the four packages of NVIDIA's container toolkit that the machine installs at boot. Example: `1.17.8-1`"""
     nvkind: bool = True
-    """Whether jobs create kind clusters with GPUs. Installs nvkind, kind, kubectl and helm."""
+    """Whether jobs create kind clusters with GPUs. The machine then installs nvkind, kind, kubectl and helm. Example: `false`"""
     launcher_image: ImageReference | None = None
+    """Container image of the launcher. Default: Oracle's CLI image, by digest. Example:
+    `ghcr.io/oracle/oci-cli@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`"""
 
     @property
     def booted_here(self) -> bool:
@@ -165,10 +179,13 @@ class VmRunner(MachineRunner):
     called: ClassVar[str] = "standing VMs"
 
     kind: Literal["vm"]
+    """Standing machines that wait for jobs. Each is replaced after its job (docs/oci-runners.md)."""
     count: Annotated[int, Field(ge=1, le=50)]
-    """Number of machines that are always on. Each is paid for whether a job runs or not."""
+    """Machines that are always on. Each is paid for whether a job runs or not. Unit: machines."""
     availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
+    """Availability domains of the machines."""
     image: MachineImage
+    """Boot image of the machines: Ubuntu with NVIDIA's driver."""
 
     @property
     def span(self) -> Scale:
@@ -201,13 +218,15 @@ class VmPerJobRunner(MachineRunner):
     called: ClassVar[str] = "VM per job"
 
     kind: Literal["vm-per-job"]
+    """A machine that boots for one job and is terminated after it (docs/oci-runners.md)."""
     scale: Scale
+    """Smallest and largest number of machines at the same time."""
     places: Annotated[tuple[Place, ...], Field(min_length=1)]
-    """Tried in this order: each shape in every place before the next shape."""
+    """Where machines boot. The launcher tries each shape in every place, in this order, before the next shape."""
     launcher: Literal["gpu-ci", "cncf"] = "gpu-ci"
     """The program that boots the machine: this project's, or CNCF's published one (docs/oci-runners.md compares them)."""
     lifetime: Annotated[Duration, AfterValidator(_lifetime)] = 86_400
-    """Maximum age of a machine in seconds. Older machines are terminated even if a job runs, so none leaks."""
+    """Maximum age of a machine. Older machines are terminated even if a job runs, so none stays by mistake. Example: `12h`"""
 
     @property
     def booted_here(self) -> bool:

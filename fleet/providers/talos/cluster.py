@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts import versions
 from fleet.facts.versions import minor
@@ -17,7 +17,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.egress import within
 from fleet.settings.enablement import GPU_OPERATOR, Enablement
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
-from fleet.settings.model import DnsLabel, QuotedText, matching, problem
+from fleet.settings.model import DnsLabel, QuotedText, matching, problem, without
 from fleet.settings.runner import PodRunner, SetName
 
 _OPERATOR_FROM = (1, 13)
@@ -49,6 +49,8 @@ def _no_caches(caches: dict[str, Any]) -> dict[str, Any]:
 class TalosCluster(Cluster):
     """A Talos cluster: control plane, system nodes, GPU machines. `pulumi up` does not deploy it; ArgoCD does."""
 
+    model_config = ConfigDict(json_schema_extra=without("budget", "caches"))
+
     SECRETS_BY: ClassVar[GitSecrets] = ExternalSecrets()
     SELLS_VOLUMES: ClassVar[bool] = False
     SIGNED_KUBELETS: ClassVar[bool] = False
@@ -56,19 +58,27 @@ class TalosCluster(Cluster):
     requests (docs.siderolabs.com, Deploy Metrics Server)."""
 
     provider: Literal["talos"]
+    """Machines of your own with Talos Linux. `make render` writes their configuration, and ArgoCD installs the charts
+    (docs/talos.md)."""
     region: Annotated[str, Field(min_length=1)] = "home"
-    """A name for the location of the machines. No cloud reads it."""
+    """A name for the place of the machines. No cloud reads it. Example: `garage`"""
     talos_version: QuotedText = "1.13"
-    """Talos minor; its release is pinned in fleet/facts/data/versions.toml."""
+    """Talos minor version, in quotes. Its release is pinned in fleet/facts/data/versions.toml."""
     endpoint: Annotated[str, _ENDPOINT]
     """URL of the Kubernetes API, with the address of a control-plane host, or an address that all of them share."""
     control_plane: ControlPlane
+    """The hosts of etcd and of the API server."""
     system: TalosSystem = TalosSystem()
+    """CPU hosts for controllers, listeners and CoreDNS. Default: the control plane runs them too."""
     cni: Literal["flannel", "none"] = "flannel"
-    """Talos' own network plugin, or none if you install another one, such as Cilium."""
+    """`flannel` is Talos' own network plugin. Write `none` if you install another one, such as Cilium. Example: `none`"""
     enablement: Enablement = "gpu-operator"
+    """What advertises the GPUs of the nodes to Kubernetes: NVIDIA's device plugin or NVIDIA's GPU operator (docs/layers.md).
+    Example: `device-plugin`"""
     delivery: Literal["argocd"] = "argocd"
+    """Always `argocd`: the program has no access to the cluster."""
     gitops: GitOps
+    """The Git repository that ArgoCD reads."""
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(_no_caches)] = Field(default_factory=dict)
     pools: dict[DnsLabel, TalosPool] = Field(default_factory=dict)
     runners: dict[SetName, PodRunner]

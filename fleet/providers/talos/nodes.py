@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.settings.kubelet import KubeletConfig, ResourceManagers, owned_fields, unowned
-from fleet.settings.model import DnsLabel, Memory, Model, Nodes, matching, memory_text, problem
+from fleet.settings.model import DnsLabel, Form, Memory, Model, Nodes, matching, memory_text, problem, without
 from fleet.settings.pool import Pool, require_own_labels
 
 _TURING = (7, 5)
@@ -28,7 +28,15 @@ def _address(text: str) -> str:
     return str(found)
 
 
-HostAddress = Annotated[str, AfterValidator(_address)]
+HostAddress = Annotated[
+    str,
+    AfterValidator(_address),
+    Form(
+        "host address",
+        "not the IP address of a host; write the one at which other machines reach it, such as 192.0.2.20",
+        "[0-9a-fA-F.:]+",
+    ),
+]
 DiskPath = Annotated[
     str,
     matching(
@@ -47,14 +55,15 @@ VolumeName = Annotated[
 
 
 class UserVolume(Model):
-    """Disk space for a provisioner of local volumes. Talos mounts it at /var/mnt/<name>."""
+    """Disk space for a provisioner of local volumes. Talos mounts it at `/var/mnt/<name>`."""
 
     name: VolumeName = "local-path-provisioner"
+    """Name of the volume. Talos mounts it at `/var/mnt/<name>`. Example: `models`"""
     disk: DiskPath | None = None
-    """Another disk of the machine. The volume uses all of it."""
+    """Another disk of the machine. The volume uses all of it. Give this or `ephemeral`."""
     ephemeral: Memory | None = None
-    """Instead of `disk`: the space of the install disk for containers and images, in MiB. The volume gets the rest of that disk.
-    It has an effect only at first boot."""
+    """Space of the install disk that stays for containers and images. The volume gets the rest of that disk. It has an effect
+    only at the first boot. Give this or `disk`. Example: `400Gi`"""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -71,11 +80,14 @@ class Host(Model):
     """One machine, by its host name: its address, the disk on which Talos is installed, and space for volumes."""
 
     address: HostAddress
+    """IP address of the machine."""
     install_disk: DiskPath = "/dev/nvme0n1"
+    """Disk on which Talos is installed."""
     ephemeral_disk: DiskPath | None = None
-    """Another disk for containers, images and files of pods (Talos' volume EPHEMERAL), all of it. Default: the install disk.
-    It has an effect only at first boot."""
+    """Another disk for containers, images and files of pods (Talos' volume EPHEMERAL), all of it. Default: the install disk. It
+    has an effect only at the first boot. Example: `/dev/nvme1n1`"""
     volume: UserVolume | None = None
+    """Disk space for a provisioner of local volumes."""
 
     @model_validator(mode="after")
     def _other_disk(self) -> Self:
@@ -108,7 +120,10 @@ class Host(Model):
 class Hosts(Nodes):
     """Your own machines as the nodes of a pool. All of them always exist, so the pool's size is their number."""
 
+    model_config = ConfigDict(json_schema_extra=without("min", "max"))
+
     hosts: Annotated[dict[DnsLabel, Host], Field(min_length=1)]
+    """The machines, by host name. All of them always run, so the pool's size is their number."""
 
     @model_validator(mode="before")
     @classmethod
@@ -136,17 +151,27 @@ class TalosDriver(Model):
     """NVIDIA's driver as Talos' system extensions. Kernel modules and container toolkit have the same tier and version."""
 
     kernel_modules: Literal["proprietary", "open"] = "proprietary"
+    """NVIDIA's proprietary or open kernel modules. The open ones support GPUs from Turing on. Example: `open`"""
     tier: Literal["production", "lts"] = "production"
+    """Branch of NVIDIA's driver in Talos' system extensions: the production branch, or the one with long-term support. Example:
+    `lts`"""
 
 
 class TalosPool(Pool):
     """Your own GPU machines, all of one type."""
 
+    model_config = ConfigDict(json_schema_extra=without("idleDelay", "reservation", "schedules"))
+
     capacity: Literal["on-demand"] = "on-demand"
+    """Always `on-demand`: the machines are your own. Example: `on-demand`"""
     nodes: Hosts
+    """The machines of the pool, by host name."""
     image: Literal["talos"] = "talos"
+    """Always `talos`, with the driver as system extensions. Example: `talos`"""
     driver: TalosDriver = TalosDriver()
+    """Variant of NVIDIA's driver."""
     kubelet: Annotated[TalosKubelet | None, unowned(owned_fields("Talos or by this program"))] = None
+    """Settings of kubelet beside those of Talos. Example: `{podPidsLimit: 4096}`"""
 
     @property
     def resource_managers(self) -> ResourceManagers | None:
@@ -203,12 +228,14 @@ class TalosSystem(Model):
     """The untainted CPU nodes: controllers, listeners, CoreDNS. Without its own hosts, the control plane does this too."""
 
     hosts: dict[DnsLabel, Host] = Field(default_factory=dict)
+    """The CPU hosts, by host name."""
 
 
 class ControlPlane(Model):
     """Hosts of etcd and of the API server."""
 
     hosts: Annotated[dict[DnsLabel, Host], Field(min_length=1)]
+    """The hosts, by host name: an odd number, because etcd tolerates no more failures with one host more."""
 
     @model_validator(mode="after")
     def _odd(self) -> Self:

@@ -1,0 +1,91 @@
+"""Builds the documentation site into build/site: `.venv/bin/python .ci/pages.py [REPOSITORY-URL]`.
+
+It exits with 1 on a broken link, and prints an error line for it.
+
+Zensical reads pages of one folder. So the script copies docs/ and points links to other files of the repository at GitHub.
+Zensical's strict mode finds missing pages and anchors. The script finds what Zensical does
+not look for: links to missing files, and pages that the navigation lacks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+DOCS = Path("docs")
+PAGES = Path("build/site-pages")
+"""The `docs_dir` of zensical.toml."""
+REPOSITORY = "https://github.com/example/gpu-ci"
+_LINK = re.compile(r"(?P<before>\]\(|<img [^>]*?src=\")(?P<target>[^)\s\"#]+)")
+_FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+
+
+def site_text(page: Path, repository: str = REPOSITORY, docs: Path = DOCS) -> tuple[str, list[str]]:
+    """The text of a page with links out of docs/ as URLs of the repository, and an error line for each missing file."""
+    text, errors = page.read_text(encoding="utf-8"), []
+    code = [found.span() for found in _FENCE.finditer(text)]
+
+    def url(found: re.Match[str]) -> str:
+        target = found["target"]
+        if ":" in target or any(start <= found.start() < end for start, end in code):
+            return found[0]
+        file = Path(os.path.normpath(page.parent / target))
+        if not file.exists():
+            errors.append(f"{page}: {target} does not exist; correct the link")
+        inside = file.is_relative_to(docs)
+        kind = "tree" if file.is_dir() else "blob"
+        return found[0] if inside else f"{found['before']}{repository}/{kind}/main/{file.relative_to(docs.parent)}"
+
+    return _LINK.sub(url, text), errors
+
+
+def write_pages(repository: str) -> Iterator[str]:
+    """Copy docs/ to the folder that Zensical reads. Yields error lines."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    shutil.copytree(DOCS, PAGES)
+    for page in sorted(DOCS.rglob("*.md")):
+        text, errors = site_text(page, repository)
+        (PAGES / page.relative_to(DOCS)).write_text(text, encoding="utf-8")
+        yield from errors
+
+
+def navigation_errors(nav: object, pages: set[str]) -> Iterator[str]:
+    """An error line for each page that the navigation lacks, and for each that does not exist: Zensical skips both silently."""
+    listed = set(_files(nav))
+    yield from (f"zensical.toml: nav has no {DOCS / page}; add it" for page in sorted(pages - listed))
+    yield from (f"zensical.toml: nav has {page}, which is not in {DOCS}; correct it" for page in sorted(listed - pages))
+
+
+def _files(nav: object) -> Iterator[str]:
+    """The files of a navigation: a file, a title with its value, or a list of them."""
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, list | dict):
+        for each in nav.values() if isinstance(nav, dict) else nav:
+            yield from _files(each)
+
+
+def main(repository: str = REPOSITORY) -> int:
+    """Build the site. Returns the exit status."""
+    nav = tomllib.loads(Path("zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    errors = [*navigation_errors(nav, pages), *write_pages(repository)]
+    sys.stderr.writelines(f"error: {line}\n" for line in errors)
+    zensical = Path(sys.executable).with_name("zensical")
+    done = subprocess.run(  # noqa: S603 - a program of the lock
+        [zensical, "build", "--strict", "--clean"], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        # A traceback of Zensical follows its own report.
+        sys.stderr.write(done.stdout + done.stderr.partition("Traceback")[0])
+    return 1 if errors or done.returncode else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,126 @@
+"""The settings of the project in `bootstrap/`: one AWS account, and who may take the roles of each stack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+import pulumi
+from pydantic import Field, model_validator
+
+from fleet.facts.errors import FleetError, Problem
+from fleet.loading.deployments import Branch, Name, Organization, Repository, RoleArn, StackName
+from fleet.settings.model import AccountId, Model, matching, problem
+from fleet.settings.reading import read
+
+NAMESPACE = "gpu-ci-bootstrap"
+"""The project in `bootstrap/`, whose config these settings are."""
+
+Region = Annotated[str, matching("region", "not an AWS region; write for example us-west-2", r"[a-z]{2}(-[a-z]+)+-\d")]
+_BUCKET = "a bucket name has 3 to 63 lower case letters, digits and hyphens; write for example acme-gpu-ci-state"
+Bucket = Annotated[str, matching("bucket", _BUCKET, r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")]
+
+
+class RepositoryIds(Model):
+    """The numbers in the OIDC subject of a repository that GitHub created after 2026-07-15."""
+
+    owner: Annotated[int, Field(ge=1)]
+    repository: Annotated[int, Field(ge=1)]
+
+
+class Source(Model):
+    """The jobs of the repository that may take a role: those of one environment, or those of one branch."""
+
+    environment: Name | None = None
+    branch: Branch | None = None
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        if (self.environment is None) == (self.branch is None):
+            raise problem("source", "names no jobs or two kinds of them; write either environment or branch")
+        return self
+
+    @property
+    def claim(self) -> str:
+        """The end of the subject of GitHub's OIDC token (docs.github.com, OpenID Connect reference)."""
+        return f"environment:{self.environment}" if self.environment else f"ref:refs/heads/{self.branch}"
+
+
+class Stack(Model):
+    """Who may take the roles of one stack, besides Pulumi Deployments."""
+
+    preview_from: Source | None = None
+    """Jobs that may preview. Without it: those of the environment `preview-<stack>`, which .github/workflows/preview.yml uses."""
+    deploy_from: Source | None = None
+    """Jobs that may deploy. Without it: none."""
+    operators: tuple[RoleArn, ...] = ()
+    """IAM roles of people who may deploy from their own machine."""
+
+
+class State(Model):
+    """A bucket for Pulumi's state, for a backend of your own instead of Pulumi Cloud."""
+
+    bucket: Bucket
+    encryption_key: bool = True
+    """Whether to create a KMS key. It encrypts the bucket and is the stacks' secrets provider."""
+
+
+class Bootstrap(Model):
+    """What one AWS account needs before its first stack."""
+
+    account: AccountId
+    region: Region
+    """Where the bucket and its key are. Roles and OIDC providers have no region."""
+    organization: Organization | None = None
+    """The organization in Pulumi Cloud whose deployments may take the roles. Without it: none may."""
+    repository: Repository
+    repository_ids: RepositoryIds | None = None
+    existing_providers: tuple[Literal["github", "pulumi"], ...] = ()
+    """OIDC providers that the account has already. An account has at most one for each issuer."""
+    state: State | None = None
+    stacks: Annotated[dict[StackName, Stack], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        """Refuse a deploy role that nobody may take."""
+        for name, stack in self.stacks.items():
+            if self.organization is None and stack.deploy_from is None and not stack.operators:
+                message = "nobody may take its deploy role; set organization, deployFrom or operators"
+                raise problem("nobody", message, at=("stacks", name))
+        return self
+
+    def subject(self, source: Source) -> str:
+        """The subject of the OIDC token of these jobs."""
+        owner, _, repository = self.repository.partition("/")
+        if self.repository_ids is not None:
+            owner, repository = f"{owner}@{self.repository_ids.owner}", f"{repository}@{self.repository_ids.repository}"
+        return f"repo:{owner}/{repository}:{source.claim}"
+
+
+def load(config: Mapping[str, object], secret: tuple[str, ...] = ()) -> Bootstrap:
+    """The settings from the project's parsed config. Keys have no namespace; `secret` are the encrypted keys.
+
+    Raises FleetError with every problem.
+    """
+    if secret:
+        message = "is encrypted, and nothing here is a secret; write it in clear text"
+        raise FleetError(tuple(Problem((f"{NAMESPACE}:{key}",), message, "", "secret") for key in secret))
+    return read(Bootstrap, NAMESPACE, config)
+
+
+def read_settings() -> Bootstrap:
+    """The settings of the current stack. Raises FleetError."""
+    prefix = f"{NAMESPACE}:"
+    held = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
+    mine = {key.removeprefix(prefix): value for key, value in held.items() if key.startswith(prefix)}
+    secret = tuple(key for key in mine if pulumi.runtime.config.is_config_secret(prefix + key))
+    return load({key: _value(text) for key, text in mine.items()}, secret)
+
+
+def _value(text: str) -> object:
+    """A setting's value; a mapping or a list is JSON."""
+    try:
+        return json.loads(text) if text.startswith(("{", "[")) else text
+    except ValueError:
+        return text  # the model reports the mistake

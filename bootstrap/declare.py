@@ -1,0 +1,174 @@
+"""What `pulumi -C bootstrap up` declares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from bootstrap import rights
+from bootstrap.config import Bootstrap, Source, State
+from bootstrap.rights import Document, Target
+from fleet.providers.fleet import NAMESPACE
+from fleet.providers.tags import STACK_TAG
+
+GITHUB = "token.actions.githubusercontent.com"
+PULUMI = "api.pulumi.com/oidc"
+ALIAS = "alias/gpu-ci-state"
+_AUDIENCE = "sts.amazonaws.com"
+_HOURS = 2
+"""The longest session of a deploy role. A first `pulumi up` of a fleet takes up to an hour."""
+
+
+def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
+    """Declare everything. Returns the outputs: ARNs of the roles by stack, and how to log in to the bucket."""
+    provider = aws.Provider(
+        "aws",
+        region=settings.region,
+        allowed_account_ids=[settings.account],
+        default_tags=aws.ProviderDefaultTagsArgs(tags={STACK_TAG: "bootstrap"}),
+    )
+    opts = pulumi.ResourceOptions(provider=provider)
+    issuers = _issuers(settings, opts)
+    stored, outputs = _state(settings.state, settings.region, opts) if settings.state is not None else ({}, {})
+    read = _policy("read", f"{NAMESPACE}-read", rights.reading(), opts)
+    roles: dict[str, dict[str, Any]] = {"deployments": {}, "preview": {}}
+    for target in targets:
+        stack = target.stack
+        change = {
+            part: _policy(f"{stack}-{part}", target.role(part), document, opts)
+            for part, document in rights.changes(target).items()
+        }
+        for purpose, trust in (("preview", _preview_trust(settings, stack)), ("deployments", _deploy_trust(settings, stack))):
+            policies = {"read": read} | (change if purpose == "deployments" else {})
+            policies |= {"state": stored[purpose]} if stored else {}
+            roles[purpose][stack] = _role(f"{stack}-{purpose}", target.role(purpose), trust, policies, issuers, opts).arn
+    return outputs | {"deployRoles": roles["deployments"], "previewRoles": roles["preview"]}
+
+
+def _state(state: State, region: str, opts: pulumi.ResourceOptions) -> tuple[dict[str, aws.iam.Policy], dict[str, Any]]:
+    """The state bucket: the policies of those who read and write it, and the outputs."""
+    held = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(protect=True))
+    key = None
+    if state.encryption_key:
+        key = aws.kms.Key("state-key", description="Pulumi state and its secrets", enable_key_rotation=True, opts=held)
+        aws.kms.Alias("state-key", name=ALIAS, target_key_id=key.key_id, opts=opts)
+    arn = f"arn:aws:s3:::{state.bucket}"
+    _protect(aws.s3.Bucket("state", bucket=state.bucket, opts=held), arn, key, opts)
+    policies = {
+        purpose: _policy(
+            f"state-{purpose}", f"{NAMESPACE}-state-{purpose}", rights.state(arn, key.arn if key else None, write=write), opts
+        )
+        for purpose, write in (("preview", False), ("deployments", True))
+    }
+    secrets = f"awskms://{ALIAS}?region={region}" if key else "passphrase"
+    return policies, {"backend": f"s3://{state.bucket}", "secretsProvider": secrets}
+
+
+def _protect(bucket: aws.s3.Bucket, arn: str, key: aws.kms.Key | None, opts: pulumi.ResourceOptions) -> None:
+    """Versions, encryption, no public access, TLS only."""
+    aws.s3.BucketVersioning(
+        "state-versions",
+        bucket=bucket.id,
+        versioning_configuration=aws.s3.BucketVersioningVersioningConfigurationArgs(status="Enabled"),
+        opts=opts,
+    )
+    how = aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgs(
+        sse_algorithm="aws:kms" if key is not None else "AES256", kms_master_key_id=key.arn if key is not None else None
+    )
+    aws.s3.BucketServerSideEncryptionConfiguration(
+        "state-encryption",
+        bucket=bucket.id,
+        rules=[
+            aws.s3.BucketServerSideEncryptionConfigurationRuleArgs(
+                apply_server_side_encryption_by_default=how, bucket_key_enabled=key is not None
+            )
+        ],
+        opts=opts,
+    )
+    aws.s3.BucketPublicAccessBlock(
+        "state-block",
+        bucket=bucket.id,
+        block_public_acls=True,
+        block_public_policy=True,
+        ignore_public_acls=True,
+        restrict_public_buckets=True,
+        opts=opts,
+    )
+    tls = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [arn, f"{arn}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    aws.s3.BucketPolicy(
+        "state-tls", bucket=bucket.id, policy=json.dumps({"Version": "2012-10-17", "Statement": [tls]}), opts=opts
+    )
+
+
+def _issuers(settings: Bootstrap, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    """The OIDC providers that the account does not have yet. AWS checks both issuers by its own certificate authorities."""
+    wanted = {"github": (GITHUB, _AUDIENCE)} | ({"pulumi": (PULUMI, settings.organization)} if settings.organization else {})
+    return [
+        aws.iam.OpenIdConnectProvider(name, url=f"https://{issuer}", client_id_lists=[audience], opts=opts)
+        for name, (issuer, audience) in wanted.items()
+        if name not in settings.existing_providers
+    ]
+
+
+def _role(
+    name: str,
+    physical: str,
+    trust: list[Document],
+    policies: Mapping[str, aws.iam.Policy],
+    after: list[pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> aws.iam.Role:
+    role = aws.iam.Role(
+        name,
+        name=physical,
+        assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": trust}),
+        max_session_duration=_HOURS * 3600,
+        opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=after)),
+    )
+    for part, policy in policies.items():
+        aws.iam.RolePolicyAttachment(f"{name}-{part}", role=role.name, policy_arn=policy.arn, opts=opts)
+    return role
+
+
+def _policy(name: str, physical: str, document: Any, opts: pulumi.ResourceOptions) -> aws.iam.Policy:
+    text = pulumi.Output.json_dumps(document, separators=(",", ":"))
+    return aws.iam.Policy(name, name=physical, policy=text, opts=opts)
+
+
+def _preview_trust(settings: Bootstrap, stack: str) -> list[Document]:
+    source = settings.stacks[stack].preview_from or Source(environment=f"preview-{stack}")
+    return [_federated(settings, GITHUB, _AUDIENCE, settings.subject(source))]
+
+
+def _deploy_trust(settings: Bootstrap, stack: str) -> list[Document]:
+    held = settings.stacks[stack]
+    trust = [_federated(settings, GITHUB, _AUDIENCE, settings.subject(held.deploy_from))] if held.deploy_from else []
+    if settings.organization is not None:
+        # pulumi.com/docs/deployments/guides/oidc: the operation and the scope follow.
+        subject = f"pulumi:deploy:org:{settings.organization}:project:{NAMESPACE}:stack:{stack}:*"
+        trust.append(_federated(settings, PULUMI, settings.organization, subject))
+    if held.operators:
+        trust.append({"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": list(held.operators)}})
+    return trust
+
+
+def _federated(settings: Bootstrap, issuer: str, audience: str, subject: str) -> Document:
+    """Trust in one subject of an issuer. Only Pulumi's subject has a part that may be anything."""
+    condition: Document = {"StringEquals": {f"{issuer}:aud": audience}}
+    condition.setdefault("StringLike" if subject.endswith("*") else "StringEquals", {})[f"{issuer}:sub"] = subject
+    return {
+        "Effect": "Allow",
+        "Action": "sts:AssumeRoleWithWebIdentity",
+        "Principal": {"Federated": f"arn:aws:iam::{settings.account}:oidc-provider/{issuer}"},
+        "Condition": condition,
+    }

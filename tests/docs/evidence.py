@@ -1,0 +1,96 @@
+"""Reads docs/evidence.toml and writes its tables: the whole one of docs/evidence.md, and the short one of the README."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.docs.markdown import ROOT
+
+SOURCE = ROOT / "docs" / "evidence.toml"
+LEVELS = {
+    "offline": "proved offline",
+    "charts": "rendered with real charts",
+    "engine": "run on the real engine",
+    "cloud": "run on a cloud",
+}
+"""Levels of evidence, the lowest first."""
+MARKERS = {"reference": "charts", "engine": "engine"}
+"""The level of a test by its marker; a test without one of them is `offline`."""
+RECORDS = "docs/acceptance/"
+"""Records of `make acceptance` on a real account."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A row of docs/evidence.toml: `page` is a page of docs/, `missing` is what the evidence does not show."""
+
+    name: str
+    what: str
+    page: str
+    level: str
+    evidence: list[str]
+    missing: str
+
+
+def features() -> list[Feature]:
+    """All rows in the order of the file."""
+    return [Feature(**row) for row in tomllib.loads(SOURCE.read_text())["feature"]]
+
+
+def level_of(evidence: str) -> str:
+    """The level of a test `tests/path.py::test_name`, or of a record. Raises ValueError if there is no such test or record."""
+    path, _, name = evidence.partition("::")
+    if path.startswith(RECORDS) and path.endswith(".json") and (ROOT / path).is_file():
+        return "cloud"
+    marked = _tests(ROOT / path) if path.startswith("tests/") and (ROOT / path).is_file() else {}
+    if name not in marked:
+        raise ValueError(f"{evidence} is neither a test nor a record")
+    return max((MARKERS.get(marker, "offline") for marker in marked[name] | {""}), key=list(LEVELS).index)
+
+
+def table() -> str:
+    """Every feature with its evidence."""
+    rows = [
+        f"| [{each.name}]({each.page}) | {each.what} | {LEVELS[each.level]} | {_code(each.evidence)} | {each.missing or '-'} |"
+        for each in sorted(features(), key=lambda each: -list(LEVELS).index(each.level))
+    ]
+    return "\n".join(["| feature | what | highest level | evidence | not shown |", "|---|---|---|---|---|", *rows]) + "\n"
+
+
+def short_table() -> str:
+    """The names of the features at each level, the highest level first."""
+    rows = []
+    for level, words in reversed(LEVELS.items()):
+        named = [f"[{each.name}](docs/{each.page})" for each in features() if each.level == level]
+        rows.append(f"| {words} | {', '.join(named) or 'nothing yet'} |")
+    return "\n".join(["| highest level of evidence | features |", "|---|---|", *rows]) + "\n"
+
+
+def _code(evidence: list[str]) -> str:
+    return ", ".join(f"`{each}`" for each in evidence)
+
+
+@cache
+def _tests(file: Path) -> dict[str, frozenset[str]]:
+    """Markers of each test of a file: its own and those of the module."""
+    body = ast.parse(file.read_text()).body
+    of_module = {
+        marker
+        for node in body
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["pytestmark"]
+        for marker in _marks(node.value)
+    }
+    return {
+        node.name: frozenset(of_module | {marker for decorator in node.decorator_list for marker in _marks(decorator)})
+        for node in body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+def _marks(node: ast.expr) -> set[str]:
+    """Names after `pytest.mark.` in an expression."""
+    return {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "pytest.mark"}

@@ -1,0 +1,44 @@
+"""The page of example plans shows what the command really prints. GPU_CI_RENEW=1 writes it anew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from offline.cli import app
+from tests.docs.markdown import assert_written
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "example-plans.md"
+
+
+def plan(stack: str) -> list[str]:
+    """The lines that the command prints, without how many policies there are and without spaces at their ends."""
+    printed = CliRunner().invoke(app, ["plan", stack]).stdout
+    return [re.sub(r"(?<=resources; )policies: [^;]*;", "policies: …;", line.rstrip()) for line in printed.splitlines()]
+
+
+def placement(lines: list[str]) -> list[str]:
+    """Of a long plan where its runners land, and its verdict."""
+    start = lines.index("Placement")
+    return [*lines[start : lines.index("", start) + 1], lines[-1]]
+
+
+def whole(lines: list[str]) -> list[str]:
+    """The plan without its policies, so that a new policy changes nothing here."""
+    assert lines[-1].startswith("OK: "), "every policy holds"
+    start = next(number for number, line in enumerate(lines) if line.startswith("Policies"))
+    return [*lines[:start], "Policies", "…", "", lines[-1]]
+
+
+SHOWN: dict[str, Callable[[list[str]], list[str]]] = {"staging": whole, "prod": placement, "homelab": placement}
+"""Stacks that the page shows, and how much of each plan."""
+
+
+@pytest.mark.parametrize("stack", SHOWN)
+def test_the_plan_on_the_page_is_the_plan(stack):
+    block = "```text\n" + "\n".join(SHOWN[stack](plan(stack))) + "\n```\n"
+    assert_written(PAGE, f"plan:{stack}", block)

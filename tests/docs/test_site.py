@@ -1,0 +1,67 @@
+"""The documentation site: each kind of broken link fails its build, and no page loads anything from another host."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.builders import ROOT
+
+PAGES = {
+    "docs/index.md": "# Home\n\n[Part](deep/page.md#one-part) ![Picture](images/fleet.svg)\n\n"
+    "[Code](../fleet/facts.py) [Folder](../fleet)\n",
+    "docs/deep/page.md": "# Page\n\n## One `part`\n\n[Home](../index.md)\n\n```md\n[no link](../../gone.md)\n```\n",
+    "docs/images/fleet.svg": "<svg/>",
+    "fleet/facts.py": "",
+}
+NAV = 'nav = [ { "Start" = [ { "Home" = "index.md" }, { "Page" = "deep/page.md" } ] } ]'
+
+
+def build(folder: Path, **changed: str) -> subprocess.CompletedProcess[str]:
+    """Build a small site. `changed` replaces a text of a file: page of docs, or "nav"."""
+    config = (ROOT / "zensical.toml").read_text()
+    nav = re.search(r"^nav = \[\n.*?^\]$", config, re.MULTILINE | re.DOTALL)
+    assert nav is not None
+    (folder / "zensical.toml").write_text(config.replace(nav[0], changed.pop("nav", NAV)))
+    for name, text in PAGES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(changed.get(name, text))
+    shutil.copytree(ROOT / ".ci", folder / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, ".ci/pages.py", "https://github.com/acme/fleet"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_links_out_of_docs_lead_to_the_repository(tmp_path: Path):
+    done = build(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    home = (tmp_path / "build" / "site" / "index.html").read_text()
+    assert 'href="https://github.com/acme/fleet/blob/main/fleet/facts.py"' in home
+    assert 'href="https://github.com/acme/fleet/tree/main/fleet"' in home
+    assert 'id="one-part"' in (tmp_path / "build" / "site" / "deep" / "page" / "index.html").read_text()
+    loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="(https?:[^"]*)|<link[^>]* href="(https?:[^"]*)', home)
+    assert loaded == [], "a reader's browser asks no other host"
+
+
+@pytest.mark.parametrize(
+    ("page", "old", "new", "said"),
+    [
+        ("docs/index.md", "deep/page.md", "deep/gone.md", "gone.md"),
+        ("docs/index.md", "#one-part", "#another-part", "anchor does not exist"),
+        ("docs/index.md", "images/fleet.svg", "images/gone.svg", "images/gone.svg does not exist"),
+        ("docs/index.md", "../fleet/facts.py", "../fleet/gone.py", "../fleet/gone.py does not exist"),
+        ("nav", '{ "Page" = "deep/page.md" }', "", "nav has no docs/deep/page.md; add it"),
+        ("nav", "deep/page.md", "deep/gone.md", "nav has deep/gone.md, which is not in docs; correct it"),
+    ],
+)
+def test_a_broken_link_fails_the_build(page: str, old: str, new: str, said: str, tmp_path: Path):
+    before = NAV if page == "nav" else PAGES[page]
+    assert old in before
+    done = build(tmp_path, **{page: before.replace(old, new)})
+    assert done.returncode == 1
+    assert said in re.sub(r"\x1b\[[0-9;]*m", "", done.stderr)

@@ -1,0 +1,181 @@
+"""A plan fits the terminal, and no name in it is cut: not at 80, 100, 120 or 160 columns, and not in a pipe."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offline.app import console as stdout_console
+from offline.cli import ROOT
+from offline.console import MaskingConsole
+from offline.layout import show_line, show_table
+from offline.plan import Plan, make_plan
+from offline.report import report
+
+STACKS = {
+    "staging": None,
+    "prod": None,
+    "gpu-work": ROOT / "examples" / "Pulumi.gpu-work.yaml",
+    "homelab": None,
+}
+WIDTHS = (80, 100, 120, 160, None)
+"""Columns of the terminal; None for a pipe."""
+
+
+@cache
+def plan_of(stack: str) -> Plan:
+    return make_plan(stack, ROOT, STACKS[stack])
+
+
+def lines(stack: str, width: int | None, verbose: bool = False) -> list[str]:
+    console = stdout_console() if width is None else MaskingConsole(width=width)
+    with console.capture() as captured:
+        report(plan_of(stack), console, verbose=verbose)
+    return captured.get().splitlines()
+
+
+def ids(plan: Plan) -> Iterator[str]:
+    """Every name that a plan shows by default."""
+    for name, cluster in plan.fleet.clusters_by_name():
+        yield from cluster.pools
+        yield from (f"{name}/{runner_set}" for runner_set in cluster.runners)
+    for found in plan.placements:
+        yield from (fit.machine.name for fit in found.fits)
+        yield from found.runner.labels
+    yield from (verdict.rule for verdict in plan.verdicts if verdict.kind != "not-applicable")
+
+
+def ids_of_details(plan: Plan) -> Iterator[str]:
+    """The names that -v lists: policies, and the resources that have children, so each has a line of its own."""
+    parents = {resource.parent for resource in plan.resources}
+    yield from (resource.name for resource in plan.resources if resource.urn in parents)
+    yield from (found.rule for found in plan.outcomes())
+
+
+def assert_fits(shown: list[str], width: int | None) -> None:
+    for line in shown:
+        # Only a name that is longer than the terminal is wide may be longer than a line.
+        assert len(line) <= (width or 160) or len(line.strip(" │├└─").split()) == 1, line
+        assert "\x1b" not in line
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("stack", STACKS)
+def test_every_name_is_whole_and_no_line_is_longer_than_the_terminal(stack: str, width: int | None) -> None:
+    shown = lines(stack, width)
+    assert_fits(shown, width)
+    words = {word.strip(",:;|()") for line in shown for word in line.split()}
+    assert [name for name in ids(plan_of(stack)) if name not in words] == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("stack", STACKS)
+def test_every_name_of_the_details_is_whole(stack: str, width: int | None) -> None:
+    shown = lines(stack, width, verbose=True)
+    assert_fits(shown, width)
+    words = {word.strip(",:;|()") for line in shown for word in line.split()}
+    assert [name for name in ids_of_details(plan_of(stack)) if name not in words] == []
+
+
+def test_resources_and_policies_are_one_line_each_unless_they_are_asked_for() -> None:
+    brief, whole = lines("staging", 120), lines("staging", 120, verbose=True)
+    count = len(plan_of("staging").resources)
+    assert f"Resources: {count} (-v lists them)" in brief
+    assert next(line for line in brief if line.startswith("Policies: ")).endswith(" disabled (-v lists them)")
+    assert not [line for line in brief if "gpu-limits-required" in line]
+    assert f"Resources: {count}" in whole
+    assert [line for line in whole if line.startswith("gpu-limits-required")]
+    assert len(brief) < len(whole) / 2
+    assert brief[1] == brief[-1] == whole[-1]
+    assert brief[1].startswith("OK: ")
+
+
+def test_a_narrow_terminal_gets_a_list_and_a_wide_one_a_table() -> None:
+    wide, narrow = lines("staging", 120), lines("staging", 80)
+    assert [line for line in wide if line.startswith("usw2/gpu-t4  ") and "t4-spot" in line]
+    start = narrow.index("usw2/gpu-t4")
+    assert narrow[start + 1].startswith("  runs-on: gpu-t4, self-hosted, linux")
+
+
+_CELL = st.lists(st.text("abc-.0", min_size=1, max_size=25), min_size=1, max_size=6).map(" ".join)
+
+
+@given(st.integers(20, 200), st.lists(st.tuples(_CELL, _CELL, _CELL, _CELL), min_size=1, max_size=4))
+def test_a_table_of_any_texts_keeps_every_word_and_the_width(width: int, rows: list[tuple[str, ...]]) -> None:
+    console = MaskingConsole(width=width)
+    with console.capture() as captured:
+        show_table(console, ("=name", "what", ">count", "note"), rows, total=("total", "", "", ""))
+    shown = captured.get().splitlines()
+    assert_fits([line.rstrip() for line in shown], width)
+    words = [word.rstrip(";") for line in shown for word in line.split()]
+    for word in {word for row in rows for cell in row for word in cell.split()}:
+        assert word in words
+
+
+def test_a_credential_is_masked_before_a_line_is_wrapped() -> None:
+    console = MaskingConsole(width=30)
+    with console.capture() as captured:
+        show_line(console, "a token https://user:hunter2 hunter3@example.com ghp_abcdefghijklmnopqrstuvwxyz0123456789 here")
+    assert "ghp_" not in captured.get()
+
+
+# -- no escape sequences -----------------------------------------------------------------------------------------------
+
+
+def on_a_terminal(environment: dict[str, str], *arguments: str, columns: int = 80) -> str:
+    """All output of a command on a terminal with this width."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    clean = {
+        key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERM")
+    }
+    command = [sys.executable, "-m", "offline", *arguments]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=clean | environment, stdin=follower, stdout=follower, stderr=follower, close_fds=True
+    )
+    os.close(follower)
+    found = b""
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # Linux: the other side is closed.
+            break
+        if not part:
+            break
+        found += part
+    os.close(leader)
+    process.wait(timeout=100)
+    return found.decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "environment"),
+    [
+        (("plan", "homelab", "-v"), {"NO_COLOR": "1", "TERM": "xterm-256color"}),
+        (("plan", "homelab"), {"TERM": "dumb"}),
+        # These are typer's own.
+        (("--help",), {"NO_COLOR": "no", "TERM": "xterm"}),
+        (("plan",), {"NO_COLOR": "1", "TERM": "xterm"}),
+    ],
+)
+def test_without_color_a_terminal_gets_no_escape_sequence(command: tuple[str, ...], environment: dict[str, str]) -> None:
+    shown = on_a_terminal(environment, *command)
+    assert len(shown) > 50
+    assert "\x1b" not in shown
+
+
+def test_a_terminal_with_color_gets_color_and_its_own_width() -> None:
+    shown = on_a_terminal({"TERM": "xterm-256color", "NO_COLOR": ""}, "plan", "homelab", columns=90)
+    assert "\x1b[1;32mOK: " in shown, "an empty NO_COLOR is none"
+    assert max(len(line) for line in shown.splitlines()) > 80

@@ -1,0 +1,117 @@
+"""The artifacts of a release: they fit the tag, hold what they name, and are the same bytes for the same commit."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import jsonschema
+import pytest
+import yaml
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.schema._res import BOM_JSON_STRICT, JSF, SPDX_JSON
+from referencing import Registry, Resource
+
+from tests.builders import ROOT
+
+CHANGELOG = "# Changelog\n\n## 0.2.0 (2026-12-01)\n\n- New: templates.\n\n## 0.1.0 (2026-11-01)\n\n- First.\n"
+
+
+@pytest.fixture(scope="module")
+def release() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def project(folder: Path, changelog: str) -> Path:
+    (folder / "pyproject.toml").write_text('[project]\nversion = "0.2.0"\n')
+    (folder / "CHANGELOG.md").write_text(changelog)
+    return folder
+
+
+def test_the_notes_are_the_section_of_the_version(release, tmp_path):
+    assert release.notes("v0.2.0", project(tmp_path, CHANGELOG)) == "- New: templates.\n"
+
+
+@pytest.mark.parametrize(
+    ("tag", "changelog", "said"),
+    [
+        ("v0.3.0", CHANGELOG, "tag v0.3.0: pyproject.toml has version 0.2.0; tag v0.2.0"),
+        ("0.2.0", CHANGELOG, "tag 0.2.0: pyproject.toml has version 0.2.0; tag v0.2.0"),
+        ("v0.2.0", CHANGELOG.replace("0.2.0 (2026-12-01)", "Unreleased"), "no section for 0.2.0"),
+        ("v0.2.0", CHANGELOG.replace("- New: templates.\n", ""), "no section for 0.2.0"),
+    ],
+)
+def test_a_tag_that_does_not_fit_is_refused(release, tmp_path, tag, changelog, said):
+    with pytest.raises(SystemExit, match=said.replace(".", r"\.")):
+        release.notes(tag, project(tmp_path, changelog))
+
+
+def test_a_wrong_tag_is_one_line_and_status_2(tmp_path):
+    command = [sys.executable, str(ROOT / ".ci" / "release.py"), "v9.9.9", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_sbom_is_cyclonedx_and_has_packages_charts_and_images(release):
+    found = json.loads(release.sbom())
+    schema = json.loads(Path(BOM_JSON_STRICT[SchemaVersion.V1_6]).read_text())
+    held = [(name, Resource.from_contents(json.loads(Path(path).read_text()))) for name, path in REFERENCED.items()]
+    jsonschema.Draft7Validator(schema, registry=Registry().with_resources(held)).validate(found)
+    urls = {each["purl"].partition("?")[0] for each in found["components"]}
+    versions = tomllib.loads((ROOT / release.VERSIONS).read_text())
+    assert {f"pkg:helm/{name}@{chart['version']}" for name, chart in versions["charts"].items()} <= urls
+    locked = [line.split(" ")[0] for line in (ROOT / "requirements.txt").read_text().splitlines() if "==" in line.split(" ")[0]]
+    assert {f"pkg:pypi/{name.replace('==', '@')}" for name in locked} <= urls
+    assert [each for each in urls if each.startswith("pkg:oci/cluster-autoscaler@sha256:")]
+    assert release.sbom() == release.sbom()
+
+
+REFERENCED = {"http://cyclonedx.org/schema/spdx.schema.json": SPDX_JSON, "http://cyclonedx.org/schema/jsf-0.82.schema.json": JSF}
+
+
+def test_the_archives_hold_what_they_name_and_are_reproducible(release):
+    first, second = (dict(release.artifacts("0.1.0")) for _ in range(2))
+    assert {name: hashlib.sha256(content).digest() for name, content in first.items()} == {
+        name: hashlib.sha256(content).digest() for name, content in second.items()
+    }
+    names = {}
+    for name, content in first.items():
+        if name.endswith(".tar.gz"):
+            with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+                names[name] = tar.getnames()
+    (pack,), (package,) = ([held for name, held in names.items() if kind in name] for kind in ("policy-pack", "components"))
+    assert {"gpu-ci-policy-pack-0.1.0/PulumiPolicy.yaml", "gpu-ci-policy-pack-0.1.0/rules/required_tags.py"} <= set(pack)
+    assert {"gpu-ci-components-0.1.0/package/PulumiPlugin.yaml", "gpu-ci-components-0.1.0/pyproject.toml"} <= set(package)
+
+
+def test_the_unpacked_package_serves_its_schema(release, tmp_path):
+    """The archive needs no other file of the repository."""
+    (content,) = [held for name, held in release.artifacts("0.1.0") if "components" in name]
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        tar.extractall(tmp_path, filter="data")
+    command = [sys.executable, "-c", "from package.provider import packaged; print(len(packaged()))"]
+    done = subprocess.run(command, cwd=tmp_path / "gpu-ci-components-0.1.0", capture_output=True, text=True, check=True)
+    examples = list((ROOT / "examples" / "components").glob("*/__main__.py"))
+    assert int(done.stdout) == len(examples)
+
+
+def test_a_release_needs_a_tag_and_only_its_last_job_may_write():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    assert workflow[True] == {"push": {"tags": ["v*"]}}
+    writers = {name for name, job in workflow["jobs"].items() if job["permissions"].get("contents") == "write"}
+    assert writers == {"publish"}
+    assert not [step for step in workflow["jobs"]["publish"]["steps"] if "checkout" in step.get("uses", "")]
