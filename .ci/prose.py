@@ -114,7 +114,7 @@ def register() -> None:
     CheckRegistry().register_many(__register__)
     CheckRegistry().register(Check(_long_sentences, path="fleet.sentences", flags=flags))
     for rule in SETTINGS["rule"]:
-        pattern = r"(?:(?<![\w/-])(?:" + rule["find"].replace(" ", r"\s+") + r")(?![\w/-]))"
+        pattern = r"(?:(?<![\w/-])(?:" + rule["find"].replace(" ", r"(?: ?\n ?| )") + r")(?![\w/-]))"
         message = "{}; " + rule["write"]
         CheckRegistry().register(Check(ExistenceSimple(pattern), Fancy(RegexOptions()), "fleet.words", message, flags))
 
