@@ -296,9 +296,9 @@ def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
             if not pools[pool].LABELED:
                 raise problem(
                     "flavor_labels",
-                    "the program does not label the nodes of this pool, so Kueue cannot assign them to a flavor; use quotas of pools",
-                    at=here,
-                )
+                    "the program does not label the nodes of this pool, so Kueue cannot assign them to a flavor; "
+                    "use quotas of pools",
+                    at=here, )
 
 
 def units(pool: Pool) -> int:

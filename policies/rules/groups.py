@@ -1,9 +1,10 @@
 """Groups of identical machines that a stack can have. Rules that add up GPUs, money or quotas read these groups.
 
 A group is an EKS pool with all its node groups, an OKE node pool, an Auto Scaling group, a Karpenter NodePool, an EC2 or OCI
-instance, or a spot request. An OCI instance pool with its configuration is a group too, and so are runner sets whose launchers boot
-a machine for each job (the annotations of the runner pod name that machine). Components do not count, because their children do. Talos nodes do not
-count, because they are not billed by the hour. EC2 fleets are left out: their capacity need not be a count of machines.
+instance, or a spot request. An OCI instance pool with its configuration is a group too, and so are runner sets whose launchers
+boot a machine for each job (the annotations of the runner pod name that machine). Components do not count, because their children
+do. Talos nodes do not count, because they are not billed by the hour. EC2 fleets are left out: their capacity need not be a count
+of machines.
 
 A group's dependencies show its launch template or configuration, because ids are unknown before they exist.
 """

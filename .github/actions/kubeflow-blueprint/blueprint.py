@@ -2,8 +2,8 @@
 
 Before the run, the script checks that the notebook has the expected contents (1,000 samples, memory) and sets the GPU count of
 the runner in it. It also pulls the images of its training runtime into the node, because the notebook waits only ten minutes for
-its pods. After the run, every TrainJob must be complete, and the output must show that the job used the GPU. Exit status: 0 if so, 1
-with a GitHub annotation if not.
+its pods. After the run, every TrainJob must be complete, and the output must show that the job used the GPU. Exit status: 0 if
+so, 1 with a GitHub annotation if not.
 """
 
 from __future__ import annotations
