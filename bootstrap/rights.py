@@ -130,8 +130,9 @@ def reading() -> Document:
 def changes(target: Target) -> dict[str, Document]:
     """What a deployment needs besides, as three policies by the end of their name.
 
-    `regional` is what has no name before it exists: only in the stack's regions, and deletion only by the stack's tag. `named` is
-    what has a name. `iam` keeps the roles that deploy out of their own reach. Raises FleetError for a policy that is too long.
+    `regional` are resources without a name before they exist: only in the stack's regions, and deletion only by the stack's tag.
+    `named` are resources with a name. `iam` keeps the roles that deploy out of their own reach. Raises FleetError for a policy
+    that is too long.
     """
     own = [f"arn:aws:iam::{target.account}:{kind}/{NAMESPACE}-*" for kind in ("role", "policy")]
     documents = {

@@ -1,4 +1,4 @@
-"""What is left to fill in in a stack file."""
+"""The example values that a stack file still has."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class _Questions:
         self.missing: list[str] = []
 
     def answer(self, name: str, question: str, choices: Sequence[str], default: str, reader: Callable[[str], _Read]) -> _Read:
-        """What `reader` makes of the text. On a terminal it asks again until the text is valid. Raises InputError."""
+        """The value that `reader` reads from the text. On a terminal it asks again until the text is valid. Raises InputError."""
         if (flag := self.given.get(name)) is not None:
             return reader(flag)
         shown = f" ({', '.join(choices)})" if choices else ""
