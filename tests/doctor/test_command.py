@@ -149,7 +149,7 @@ def test_a_stack_with_things_wrong_says_each_with_its_fix(tmp_path: Path, monkey
     states = re.findall(r"^(ok|wrong|skipped) +(\w+)", done.stdout, re.MULTILINE)
     assert {"tools", "settings", "policies", "pulumi", "network", "aws", "github"} == {area for _, area in states}
     for said in (
-        "wrong   settings  an example organization: github.url (line 6)",
+        "wrong   settings  an example organization: github.url (line 7)",
         "ok      settings  gpu-ci:githubPrivateKey is set, as a secret",
         "ok      policies  policies/config/staging.json is current",
         "skipped pulumi    the Pulumi CLI is not on PATH",
