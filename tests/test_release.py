@@ -68,7 +68,7 @@ def test_a_wrong_tag_is_one_line_and_status_2(tmp_path):
 
 def test_the_sbom_is_cyclonedx_and_has_packages_charts_and_images(release):
     found = json.loads(release.sbom())
-    schema = json.loads(Path(BOM_JSON_STRICT[SchemaVersion.V1_6]).read_text())
+    schema = json.loads(Path(str(BOM_JSON_STRICT[SchemaVersion.V1_6])).read_text())
     held = [(name, Resource.from_contents(json.loads(Path(path).read_text()))) for name, path in REFERENCED.items()]
     jsonschema.Draft7Validator(schema, registry=Registry().with_resources(held)).validate(found)
     urls = {each["purl"].partition("?")[0] for each in found["components"]}

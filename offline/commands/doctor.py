@@ -40,7 +40,7 @@ def doctor(
     Each line is ok, wrong with the fix, or skipped with the reason.
     Exit status: 0 nothing is wrong, 1 something is wrong, 2 the input is wrong.
     """
-    with exit_status():
+    with exit_status(as_json=as_json):
         config = load(stack, ROOT, stack_file=file)
         found = []
         for each in _findings(config, fleet_of(config), address, key_file):

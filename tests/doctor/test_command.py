@@ -75,6 +75,14 @@ def test_json_has_each_finding(checks: Callable[..., None]) -> None:
     assert json.loads(done.stdout) == {"stack": "staging", "ok": False, "findings": [finding]}
 
 
+def test_wrong_input_is_a_json_document_too() -> None:
+    done = run("nowhere", "--json")
+    assert done.exit_code == 2
+    (error,) = json.loads(done.stdout)["errors"]
+    assert error["path"] == "stack"
+    assert "Pulumi.nowhere.yaml does not exist" in error["message"]
+
+
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
 def test_no_credential_is_shown(checks: Callable[..., None], as_json: tuple[str, ...]) -> None:
     checks(wrong("github", f"GitHub says {KEY}", "ghp_0123456789abcdefABCD0123456789abcdef"))
@@ -141,7 +149,7 @@ def test_a_stack_with_things_wrong_says_each_with_its_fix(tmp_path: Path, monkey
     states = re.findall(r"^(ok|wrong|skipped) +(\w+)", done.stdout, re.MULTILINE)
     assert {"tools", "settings", "policies", "pulumi", "network", "aws", "github"} == {area for _, area in states}
     for said in (
-        "wrong   settings  an example organization: github.url (line 6)",
+        "wrong   settings  an example organization: github.url (line 7)",
         "ok      settings  gpu-ci:githubPrivateKey is set, as a secret",
         "ok      policies  policies/config/staging.json is current",
         "skipped pulumi    the Pulumi CLI is not on PATH",
