@@ -101,11 +101,12 @@ test-alerts: .venv/dev ## Run the rules' promtool cases, and change every rule: 
 search: .venv/dev ## Run the property tests with examples that no run had before
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=search $(ARGS)
 
-lint: .venv/dev lint-images ## Format check, lint, types, YAML, shell, links of the pages, workflows, images
+lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, links of the pages, workflows, images
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict *.yaml package/*.yaml policies deployments bootstrap examples .github
+	$(BIN)/python .ci/prose.py README.md CONTRIBUTING.md SECURITY.md docs .github $(filter-out .github/% tests,$(CODE))
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
 	$(BIN)/python .ci/pages.py
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions

@@ -83,10 +83,10 @@ class Bootstrap(Model):
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        """Refuse a deploy role that nobody may take."""
+        """Refuse a deploy role that no principal can assume."""
         for name, stack in self.stacks.items():
             if self.organization is None and stack.deploy_from is None and not stack.operators:
-                message = "nobody may take its deploy role; set organization, deployFrom or operators"
+                message = "no principal can assume its deploy role; set organization, deployFrom or operators"
                 raise problem("nobody", message, at=("stacks", name))
         return self
 

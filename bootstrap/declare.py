@@ -12,13 +12,12 @@ import pulumi_aws as aws
 from bootstrap import rights
 from bootstrap.config import Bootstrap, Source, State
 from bootstrap.rights import Document, Target
+from fleet.providers.eks.build_caches import AUDIENCE, ISSUER
 from fleet.providers.fleet import NAMESPACE
 from fleet.providers.tags import STACK_TAG
 
-GITHUB = "token.actions.githubusercontent.com"
 PULUMI = "api.pulumi.com/oidc"
 ALIAS = "alias/gpu-ci-state"
-_AUDIENCE = "sts.amazonaws.com"
 _HOURS = 2
 """The longest session of a deploy role. A first `pulumi up` of a fleet takes up to an hour."""
 
@@ -112,7 +111,7 @@ def _protect(bucket: aws.s3.Bucket, arn: str, key: aws.kms.Key | None, opts: pul
 
 def _issuers(settings: Bootstrap, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
     """The OIDC providers that the account does not have yet. AWS checks both issuers by its own certificate authorities."""
-    wanted = {"github": (GITHUB, _AUDIENCE)} | ({"pulumi": (PULUMI, settings.organization)} if settings.organization else {})
+    wanted = {"github": (ISSUER, AUDIENCE)} | ({"pulumi": (PULUMI, settings.organization)} if settings.organization else {})
     return [
         aws.iam.OpenIdConnectProvider(name, url=f"https://{issuer}", client_id_lists=[audience], opts=opts)
         for name, (issuer, audience) in wanted.items()
@@ -147,12 +146,12 @@ def _policy(name: str, physical: str, document: Any, opts: pulumi.ResourceOption
 
 def _preview_trust(settings: Bootstrap, stack: str) -> list[Document]:
     source = settings.stacks[stack].preview_from or Source(environment=f"preview-{stack}")
-    return [_federated(settings, GITHUB, _AUDIENCE, settings.subject(source))]
+    return [_federated(settings, ISSUER, AUDIENCE, settings.subject(source))]
 
 
 def _deploy_trust(settings: Bootstrap, stack: str) -> list[Document]:
     held = settings.stacks[stack]
-    trust = [_federated(settings, GITHUB, _AUDIENCE, settings.subject(held.deploy_from))] if held.deploy_from else []
+    trust = [_federated(settings, ISSUER, AUDIENCE, settings.subject(held.deploy_from))] if held.deploy_from else []
     if settings.organization is not None:
         # pulumi.com/docs/deployments/guides/oidc: the operation and the scope follow.
         subject = f"pulumi:deploy:org:{settings.organization}:project:{NAMESPACE}:stack:{stack}:*"

@@ -17,6 +17,7 @@ from fleet.facts.errors import FleetError, Problem
 from fleet.facts.tables import entry, rows
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
+from fleet.providers.eks.build_caches import provider_arn
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.fleet import NAMESPACE, SECRETS
@@ -52,7 +53,7 @@ _SCOPES = {
     "attach": r"iam:(Attach|Detach)RolePolicy",
     "pass": r"iam:PassRole",
     "linked": r"iam:CreateServiceLinkedRole",
-    "oidc": r"iam:\w*OpenIDConnectProvider",
+    "oidc": r"iam:\w*OpenIDConnectProvider\w*",
     "roles": r"iam:\w+",
     "clusters": r"eks:(?!CreateCluster$)\w+",
     "buckets": r"s3:\w+",
@@ -129,8 +130,9 @@ def reading() -> Document:
 def changes(target: Target) -> dict[str, Document]:
     """What a deployment needs besides, as three policies by the end of their name.
 
-    `regional` is what has no name before it exists: only in the stack's regions, and deletion only by the stack's tag. `named` is
-    what has a name. `iam` keeps the roles that deploy out of their own reach. Raises FleetError for a policy that is too long.
+    `regional` are resources without a name before they exist: only in the stack's regions, and deletion only by the stack's tag.
+    `named` are resources with a name. `iam` keeps the roles that deploy out of their own reach. Raises FleetError for a policy
+    that is too long.
     """
     own = [f"arn:aws:iam::{target.account}:{kind}/{NAMESPACE}-*" for kind in ("role", "policy")]
     documents = {
@@ -197,7 +199,7 @@ def _limits(target: Target, name: str) -> Document:  # noqa: PLR0911 - one retur
             condition = {"StringEquals": {"iam:AWSServiceName": _services(LINKED)}}
             return {"Resource": f"{iam}role/aws-service-role/*", "Condition": condition}
         case "oidc":
-            return {"Resource": f"{iam}oidc-provider/token.actions.githubusercontent.com"}
+            return {"Resource": provider_arn(target.account)}
         case "roles":
             return {"Resource": own}
         case "clusters":

@@ -39,7 +39,7 @@ class PackagedComponent(Component[Args]):
     """A component of the package: programs in every Pulumi language create it.
 
     A subclass has its own `__init__(self, name, args, opts=None)`, whose `args` are a TypedDict of plain arguments and inputs
-    (`components.arguments`). `read` makes of them what `declare` needs. It raises InputPropertyError before anything is
+    (`components.arguments`). `read` converts them to what `declare` needs. It raises InputPropertyError before anything is
     registered.
     The children depend on what the component's own option `depends_on` names.
     """
@@ -51,4 +51,4 @@ class PackagedComponent(Component[Args]):
     @classmethod
     @abstractmethod
     def read(cls, inputs: dict[str, Any]) -> Args:
-        """Check the inputs and make of them what `declare` needs. It marks secrets in the inputs."""
+        """Check the inputs and convert them to what `declare` needs. It marks secrets in the inputs."""

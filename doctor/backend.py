@@ -27,6 +27,11 @@ def findings(stack: str, root: Path) -> Iterator[Finding]:
         yield wrong(AREA, f"the backend has no stack {stack}", f"pulumi stack init {stack}")
 
 
+def set_secret(stack: str, key: str) -> str:
+    """The command that encrypts the App's key into the stack's config."""
+    return f"pulumi config set --stack {stack} --secret {key} < app.private-key.pem"
+
+
 def read(root: Path, *words: str) -> tuple[str | None, str]:
     """(output, "") of a command of the Pulumi CLI that only reads; (None, reason) if it fails."""
     if (pulumi := shutil.which("pulumi")) is None:

@@ -11,15 +11,16 @@ import json
 import time
 import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
+from doctor import backend
 from doctor.finding import Finding, guarded, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 
 AREA = "github"
-_SET_KEY = f"pulumi config set --secret {NAMESPACE}:{SECRETS[0]} < app.private-key.pem"
 
 
 def api_of(url: str) -> str:
@@ -30,14 +31,16 @@ def api_of(url: str) -> str:
     return f"https://{host}/api/v3"
 
 
-def findings(fleet: Fleet, key: str, no_key: str, token: str, api: str = "") -> Iterator[Finding]:
+def findings(stack: str, fleet: Fleet, key: str, no_key: str, token: str, api: str = "") -> Iterator[Finding]:
     """The findings for the fleet's GitHub scope.
 
     `key` is the App's private key in PEM form; if it is empty, `no_key` is the reason. `token` is a person's token for the runner
     groups, empty if there is none. `api` replaces the address of the API.
     """
     address = api or api_of(fleet.github.url)
-    app = _app(fleet, key, address) if key else iter((skipped(AREA, f"the App, its permissions and its installation: {no_key}"),))
+    set_key = backend.set_secret(stack, f"{NAMESPACE}:{SECRETS[0]}")
+    unknown = iter((skipped(AREA, f"the App, its permissions and its installation: {no_key}"),))
+    app = _app(fleet, key, address, set_key) if key else unknown
     yield from guarded(app, AREA, "the App", (OSError,), _reason)
     yield from guarded(_groups(fleet, token, address), AREA, "runner groups", (OSError,), _reason)
 
@@ -48,7 +51,7 @@ def _scope(fleet: Fleet) -> tuple[str, str]:
     return owner, repository
 
 
-def _app(fleet: Fleet, key: str, api: str) -> Iterator[Finding]:
+def _app(fleet: Fleet, key: str, api: str, set_key: str) -> Iterator[Finding]:
     github, (owner, repository) = fleet.github, _scope(fleet)
     try:
         import jwt  # noqa: PLC0415 - of the optional extra
@@ -59,7 +62,7 @@ def _app(fleet: Fleet, key: str, api: str) -> Iterator[Finding]:
     try:
         token = jwt.encode({"iat": now - 60, "exp": now + 540, "iss": github.app_id}, key, algorithm="RS256")
     except (ValueError, TypeError, jwt.PyJWTError) as error:
-        yield wrong(AREA, f"the App's key is not a private key in PEM form ({type(error).__name__})", _SET_KEY)
+        yield wrong(AREA, f"the App's key is not a private key in PEM form ({type(error).__name__})", set_key)
         return
     try:
         app = _get(api, "/app", token)
@@ -67,7 +70,7 @@ def _app(fleet: Fleet, key: str, api: str) -> Iterator[Finding]:
         if error.code not in (401, 404):
             raise
         said = f"GitHub refuses the key for App {github.app_id} ({error.code})"
-        yield wrong(AREA, said, f"set appId to the number on the App's page, or create a key there and run: {_SET_KEY}")
+        yield wrong(AREA, said, f"set appId to the number on the App's page, or create a key there and run: {set_key}")
         return
     yield ok(AREA, f"the key belongs to App {github.app_id} ({app['name']})")
     try:
@@ -76,8 +79,11 @@ def _app(fleet: Fleet, key: str, api: str) -> Iterator[Finding]:
         if error.code != 404:
             raise
         installed = {}
-    if installed.get("account", {}).get("login", "").lower() != owner.lower():
-        found = f"belongs to {installed['account']['login']}" if installed else "does not exist"
+    # The account of an enterprise has a slug and no login, and the account may be null.
+    account = installed.get("account") or {}
+    login = account.get("login") or account.get("slug") or "no account"
+    if not installed or login.lower() != owner.lower():
+        found = f"belongs to {login}" if installed else "does not exist"
         yield wrong(AREA, f"installation {github.installation_id} of the App {found}", _fix(api, owner, repository, token, app))
         return
     yield ok(AREA, f"installation {github.installation_id} belongs to {owner}")
@@ -130,11 +136,14 @@ def _get(api: str, path: str, token: str) -> dict[str, Any]:
     request = urllib.request.Request(f"{api}{path}", headers=headers)  # noqa: S310 - https, or a test's loopback
     # A redirect to another host must not carry the token there.
     request.add_unredirected_header("Authorization", f"Bearer {token}")
-    with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
-        try:
-            return dict(json.load(answer))
-        except ValueError as error:
-            raise OSError(f"{path} is no JSON object") from error
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
+            found = json.load(answer)
+    except (ValueError, HTTPException) as error:
+        raise OSError(f"the answer to {path} is not JSON: {type(error).__name__}") from error
+    if not isinstance(found, dict):
+        raise OSError(f"the answer to {path} is no JSON object")
+    return found
 
 
 def _reason(error: Exception) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPException
 
 from doctor.finding import Finding, ok, skipped, wrong
 from fleet.facts.errors import InputError, quoted
@@ -32,7 +33,7 @@ def findings(fleet: Fleet, given: str | None, echo: str = ECHO) -> Iterator[Find
         return
     try:
         address = ipaddress.IPv4Address(_seen(echo) if given is None else given)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         if given is not None:
             message = f"--address: must be an IPv4 address; got {quoted(given)}; write one such as 52.94.76.1"
             raise InputError(message) from None

@@ -1,9 +1,10 @@
-"""What is left to fill in in a stack file."""
+"""The example values that a stack file still has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from doctor import backend
 from doctor.finding import Finding, ok, wrong
 from fleet.loading.placeholders import Placeholder, placeholders
 from fleet.loading.stackfile import StackConfig
@@ -38,4 +39,4 @@ def findings(config: StackConfig, fleet: Fleet) -> Iterator[Finding]:
 def _secret(config: StackConfig, key: str) -> Finding:
     if key in config.secret_keys:
         return ok(AREA, f"{key} is set, as a secret")
-    return wrong(AREA, f"{key} is not set", f"pulumi config set --stack {config.stack} --secret {key} < app.private-key.pem")
+    return wrong(AREA, f"{key} is not set", backend.set_secret(config.stack, key))

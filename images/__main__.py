@@ -110,7 +110,7 @@ def _commit() -> str:
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - a fixed command
     if done.returncode:
-        raise InputError("the tag of an image has the commit that it was built from, and this folder is no git checkout")
+        raise InputError("the tag of an image has the commit that it was built from, and this folder is not a git checkout")
     return done.stdout.strip()
 
 

@@ -33,7 +33,7 @@ _SCRIPTS = {"eks": _ECR, "oke": _OCIR}
 def push_script(fleet: Fleet, tool: str, image: Built, repository: str, build: str) -> str:
     """Commands that log in, tag and push, for each region of a fleet's clusters on AWS and OCI.
 
-    `build` tells builds of one image apart, because the tags of a registry should not change. Raises InputError for a fleet in
+    `build` distinguishes builds of one image, because the tags of a registry should not change. Raises InputError for a fleet in
     neither cloud.
     """
     regions = dict.fromkeys((each.provider, each.region) for _, each in fleet.clusters_by_name() if each.provider in _SCRIPTS)

@@ -21,7 +21,7 @@ class Built:
 
     @property
     def tag(self) -> str:
-        """The tag of its repository, without what tells builds apart: cuda12.1-ubuntu22.04-devel."""
+        """The tag of its repository, without the id of the build: cuda12.1-ubuntu22.04-devel."""
         return f"{self.row.name}-{self.flavour}"
 
     @property

@@ -14,7 +14,7 @@ from images.row import Built
 FOLDER = Path(__file__).resolve().parent / "runner-gpu"
 _TOOLS = ("podman", "docker", "buildah")
 _WORKS = {"docker": ["docker", "info"]}
-"""A docker client is no use without its daemon."""
+"""A docker client needs its daemon."""
 
 
 def find_tool(wanted: str = "") -> str:

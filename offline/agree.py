@@ -16,11 +16,12 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
+from fleet.facts.errors import InputError
 from offline.configschema import faults
 from offline.judge import Configured, Verdict, configure, judge
 from offline.naming import named
 from offline.plan import Plan, blocked_of
-from offline.policyconfig import STACKS
+from offline.policyconfig import STACKS, stacks_text
 from offline.policyfile import policy_settings
 from offline.words import alike, counted
 from policies.rules import RULES
@@ -189,7 +190,7 @@ def _diff(stack: str, values: Mapping[str, Values], root: Path) -> str:
     """The diff of the file in which a person sets the stack's values; "" for no values."""
     if not values:
         return ""
-    text = (root / STACKS).read_text(encoding="utf-8") if (root / STACKS).is_file() else ""
+    text = stacks_text(root)
     if stack in tomllib.loads(text):
         return _unified(STACKS, text, _edited(text, stack, values))
     name = f"policies/config/{stack}.json"
@@ -208,8 +209,13 @@ def _unified(name: str, before: str, after: str) -> str:
 
 
 def _edited(text: str, stack: str, values: Mapping[str, Values]) -> str:
-    """The TOML with these values; everything else keeps its words and its place."""
+    """The TOML with these values; all else keeps its words and its place. Raises InputError for a table without a header."""
     found = text.splitlines(keepends=True)
+    written = tomllib.loads(text)[stack]
+    for keys in ([stack], *([stack, policy] for policy in values if policy in written)):
+        if not any(_header(keys, r"[.\]]").match(line) for line in found):
+            table = ".".join(keys)
+            raise InputError(f"{STACKS}: {table}: --agree changes only tables that have a header; write the header [{table}]")
     for policy, changes in values.items():
         span = _table(found, [stack, policy])
         if span is None:

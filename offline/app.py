@@ -97,7 +97,7 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
 
 
 def _errors_json(error: Exception) -> str:
-    """The lines of an input error as one JSON document. What is not known is an empty text, or null for the line."""
+    """The lines of an input error as one JSON document. An unknown value is an empty text, or null for the line."""
     faults = error.faults if isinstance(error, InputError) else map(Fault.of, str(error).splitlines())
     return document({"errors": [fields_of(fault, "file", "line", "path", "rule", "message", "value") for fault in faults]})
 

@@ -71,7 +71,7 @@ class Plan:
     overbooked: tuple[str, ...]
     bill: tuple[Line, ...]
     recording: Recording | None
-    """What `pulumi up` registers and what is in Git, together."""
+    """The resources that `pulumi up` registers and those in Git, together."""
     verdicts: tuple[Verdict, ...]
     policies: tuple[Configured, ...]
     """Each policy with its level and its config, in the pack's order."""

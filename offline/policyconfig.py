@@ -103,6 +103,11 @@ def _path(stack: str) -> str:
     return f"policies/config/{stack}.json"
 
 
+def stacks_text(root: Path) -> str:
+    """The text of stacks.toml; "" if there is no file. Raises InputError if it is no TOML."""
+    return _read(root)[1]
+
+
 def _read(root: Path) -> tuple[Table, str]:
     """The tables of stacks.toml and its text; both are empty if there is no file."""
     path = root / STACKS

@@ -46,7 +46,7 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
     """The stack's policy config in the project at `root`. If there is no file, it is empty: every policy has its defaults.
 
     `offline.judge.configure` checks the entries. Raises InputError with file and line for text that is not UTF-8, for invalid
-    JSON, for JSON that is not an object and for a repeated key, and with the file for a file that cannot be read.
+    JSON, for JSON that is not an object and for a repeated key. For a file that cannot be read the error names only the file.
     """
     name = f"{_FOLDER}/{stack}.json"
     text = _text(root / _FOLDER / f"{stack}.json", name)

@@ -46,7 +46,7 @@ def _concrete(base: type[PackagedComponent[Any]]) -> list[type[PackagedComponent
 
 
 class PackageProvider(ComponentProvider):
-    """Differs from the SDK's provider in what is wrong or missing there for this package.
+    """Differs from the SDK's provider where that one has a defect or lacks a feature for this package.
 
     - The SDK calls `int()` on integers, which fails for outputs, and drops unknown keys. Here the SDK's step only renames the
       keys, and the component checks the values, as it does in a Python program.

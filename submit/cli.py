@@ -88,7 +88,7 @@ class Following:
 def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
     """A typer command of a function that returns results. Each parameter that is a dataclass becomes the options of its fields.
 
-    The results become the exit status, and so does every error.
+    Results and errors become the exit status.
     """
     parameters = inspect.signature(function, eval_str=True).parameters
     groups = {

@@ -12,7 +12,7 @@ class SubmitError(Exception):
 
     Credentials in the text are masked. Of an API response it contains the message only. `code` is the HTTP status of a refusal,
     else 0. `temporary`: the same request can succeed later, after `retry_after` seconds at the earliest. `idle`: only the wait
-    for the next byte of a stream timed out, which is no failure.
+    for the next byte of a stream timed out, which is not a failure.
     """
 
     code = 0

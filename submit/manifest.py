@@ -1,4 +1,4 @@
-"""A Job as a file and as the manifest to send: reads it, checks what needs no cluster, and identifies it by its hash."""
+"""A Job as a file and as the manifest to send: reads it, checks it without a cluster, and identifies it by its hash."""
 
 from __future__ import annotations
 

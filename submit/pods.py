@@ -121,7 +121,7 @@ def runs(pod: Object) -> int:
 
 
 def _main(pod: Object) -> list[Object]:
-    """The statuses of the containers that are no init containers."""
+    """The statuses of the containers, without those of init containers."""
     return parts(pod, "status", "containerStatuses")
 
 

@@ -54,7 +54,7 @@ class RefusedError(Exception):
 
 
 class NothingError(Exception):
-    """No comment is needed, and this is no error."""
+    """No comment is needed. This is not an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def comments(api: Api, path: str) -> Iterator[Mapping[str, Any]]:
 
 
 def is_ours(found: Mapping[str, Any]) -> bool:
-    """Whether this script created a comment. A user's name cannot contain brackets, so nobody else can have the bot's name."""
+    """Whether this script created a comment. A user's name cannot contain brackets, so no user can have the bot's name."""
     author = found.get("user") or {}
     return author.get("login") == BOT and author.get("type") == "Bot" and str(found.get("body") or "").startswith(MARKER)
 

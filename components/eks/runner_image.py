@@ -159,7 +159,7 @@ def creation_rights(repositories: Sequence[str], region: str, account: str) -> s
 def pull_policy(readers: Sequence[str]) -> str:
     """Deny pulls to all principals but `readers`, role ARNs. Inside an account an allow alone would not limit anybody.
 
-    AWS's own services, such as image scanning, are no readers of the account and stay allowed.
+    AWS's own services, such as image scanning, do not read as the account, so they stay allowed.
     """
     return _document(
         {

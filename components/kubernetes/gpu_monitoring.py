@@ -36,7 +36,7 @@ class GpuMonitoringArgs:
 class GpuMonitoring(Component[GpuMonitoringArgs]):
     """Prometheus or the objects for an existing one, and one DCGM exporter on each GPU node.
 
-    The objects come after the release that brings their kinds. No two of one kind have the same name.
+    The objects come after the release that installs their kinds. No two of one kind have the same name.
     """
 
     def declare(self, name: str, args: GpuMonitoringArgs) -> None:

@@ -26,7 +26,7 @@ class PriorityExpanderArgs:
 
 
 class PriorityExpander(Component[PriorityExpanderArgs]):
-    """The ConfigMap. It is no value of a chart, because it may have ids that only the cloud knows."""
+    """The ConfigMap. It is not a value of a chart, because it may have ids that only the cloud knows."""
 
     def declare(self, name: str, args: PriorityExpanderArgs) -> None:
         opts = pulumi.ResourceOptions(parent=self, depends_on=list(args.ready), delete_before_replace=True)

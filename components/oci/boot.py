@@ -51,8 +51,8 @@ use_local_disks() {
 use_local_disks || echo "local disks not used"
 """
 """Makes one array of the local disks, and puts the folders of containers, kubelet and pod logs on it, also after a restart. Bare
-metal boots from a network volume, which is no NVMe device. The folders and the order are those of oracle-quickstart/oci-hpc-oke,
-files/oke-nvme-raid.sh."""
+metal boots from a network volume, which is not an NVMe device. The folders and the order are those of
+oracle-quickstart/oci-hpc-oke, files/oke-nvme-raid.sh."""
 
 
 def node_script(flags: Sequence[str] = (), *, array: bool = False) -> str:

@@ -65,7 +65,7 @@ class OkeNodes:
 
 
 def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.containerengine.NodePool:
-    """The pool `<name>-nodes`. No SSH key is set, so nobody can log in."""
+    """The pool `<name>-nodes`. No SSH key is set, so a login is not possible."""
     told = {} if args.storage is None else {STORAGE_TAG: f"{args.storage}Mi"}
     told |= {} if args.most is None else {MOST_NODES_TAG: str(args.most)}
     told |= {} if args.reserved is None else {RESERVED_NODES_TAG: str(args.reserved)}

@@ -57,7 +57,7 @@ class OkeSecurityArgs:
 
 
 class OkeSecurity(Component[OkeSecurityArgs]):
-    """Groups for the API endpoint, for nodes with their pods, and for machines that run jobs. Nobody has SSH.
+    """Groups for the API endpoint, for nodes with their pods, and for machines that run jobs. No group allows SSH.
 
     Rules of endpoint and nodes: docs.oracle.com, example network configurations, VCN-native pods; pods share the nodes' group.
     Machines reach the internet only. A rule can only allow, so the allowed blocks are all addresses outside `closed`.

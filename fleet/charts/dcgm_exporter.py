@@ -67,7 +67,7 @@ def dcgm_exporter(
             "customMetrics": COUNTERS,
             "podAnnotations": {"gpu-ci/counters": CHANGED},
             "extraEnv": environment,
-            # The program's own PodMonitor scrapes every exporter, whoever installed it.
+            # The program's own PodMonitor scrapes every exporter, also one that the program did not install.
             "serviceMonitor": {"enabled": False},
         }
         | ({"runtimeClassName": runtime_class} if runtime_class else {}),

@@ -1,4 +1,7 @@
-"""Sweeps: small programs that repair a cluster's objects every few seconds. They are no chart, but their pods need room too."""
+"""Sweeps: small programs that repair a cluster's objects every few seconds.
+
+They are not a chart, but their pods need room too.
+"""
 
 from __future__ import annotations
 

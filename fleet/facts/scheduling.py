@@ -536,8 +536,8 @@ def resource_tags(resources: Mapping[str, str]) -> dict[str, str]:
     """Tags of an EKS node group with the resources that a node has for pods, also before the node exists.
 
     Without them Cluster Autoscaler assumes the machine's whole CPU and memory, no ephemeral storage, and the GPUs of its own
-    table. It reads these tags, the labels and the taints of a managed node group from the EKS API, and the zone from the Auto
-    Scaling group, as topology.kubernetes.io/zone and topology.ebs.csi.aws.com/zone (cloudprovider/aws/aws_manager.go,
+    table. It reads these tags, the labels and the taints of a managed node group from the EKS API. It takes the zone from the
+    Auto Scaling group, for topology.kubernetes.io/zone and topology.ebs.csi.aws.com/zone (cloudprovider/aws/aws_manager.go,
     buildNodeFromTemplate, at 1.34.5, 1.35.2 and 1.36.1). So the Auto Scaling group itself needs no tag for any of them.
     """
     return {f"{TEMPLATE}resources/{name}": quantity for name, quantity in resources.items()}

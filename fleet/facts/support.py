@@ -38,7 +38,7 @@ def control_plane(version: str, day: date) -> str:
     """The item that prices an EKS control plane of a version ("1.36", also "1.36.3" or "v1.36") on a day.
 
     The answer is never too cheap. A minor newer than the table has the dates of the newest row, because its support ends later.
-    A minor older than the table, and what is not a version, count as extended.
+    A minor older than the table counts as extended, and so does text that is not a version.
     """
     *_, newest = EKS_SUPPORT.values()
     minor = _minor(version)

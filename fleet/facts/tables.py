@@ -42,7 +42,7 @@ def text(name: str) -> str:
 def entry(kind: type[_Entry], row: Mapping[str, Any], **more: object) -> _Entry:
     """A dataclass from a row: each field has the value of the column with its name (TOML: with hyphens), or the one in `more`.
 
-    Columns that are no field are left out, such as the source. A list becomes a tuple.
+    Columns without a field of that name are left out, such as the source. A list becomes a tuple.
     """
     columns = {key.replace("-", "_"): value for key, value in row.items()}
     values = {name: _value(how, columns[name]) for name, how in kind.__annotations__.items() if name in columns}

@@ -67,8 +67,8 @@ def read_yaml(path: Path) -> Document:
     """Read a file with one document as the Pulumi CLI does.
 
     Raises InputError for invalid YAML, a second document, a duplicate key, a key that is not a string, an unquoted date,
-    `.inf`/`.nan` (JSON has neither), tags other than the core schema's, more than 100 levels, and aliases that add more than
-    100,000 values. Raises OSError as `text_of` does.
+    `.inf`/`.nan` (JSON has neither) and tags other than the core schema's. Also for more than 100 levels, and for aliases that
+    add more than 100,000 values. Raises OSError as `text_of` does.
     """
     reader = _Reader(str(path), text_of(path))
     found = Document(None, Lines(1))

@@ -122,7 +122,7 @@ class Approval(Model):
 
     environment: EnvironmentName
     team: Name
-    """Team of Pulumi Cloud whose members approve. Nobody approves their own request."""
+    """Team of Pulumi Cloud whose members approve. Its members cannot approve their own requests."""
     approvals: Annotated[int, Field(ge=1)] = 1
 
 
@@ -162,7 +162,7 @@ class Deployment(Model):
             message = "paths selects the pushes that deploy, and no push deploys this stack; remove paths"
             raise problem("paths", message, at=("paths",))
         if self.approval is not None and self.drift is not None and self.drift.auto_remediate:
-            message = "remediation is an update that nobody approved; remove autoRemediate, or approval"
+            message = "remediation is an update without an approval; remove autoRemediate, or approval"
             raise problem("remediate_past_approval", message, at=("drift", "autoRemediate"))
         for key, names in (("variables", self.variables), ("secrets", self.secrets)):
             if self.approval is not None and OPERATION in names:
@@ -232,7 +232,7 @@ class Deployments(Model):
         if not self._hosted(stack):
             return
         for name, endpoint in _endpoints(fleet):
-            # Another warning covers placeholder addresses, which allow nobody.
+            # Another warning covers placeholder addresses, which allow no client.
             if endpoint.private or endpoint.reserved_cidrs:
                 continue
             networks = [ipaddress.ip_network(cidr) for cidr in endpoint.public_cidrs]

@@ -403,7 +403,7 @@ def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
 
 
 def doubts(runner: Ask, host: Host, fits: Iterable[Fit]) -> Iterator[str]:
-    """What nobody can say offline about machines whose NUMA nodes are not known."""
+    """What stays undetermined offline, for machines whose NUMA nodes are not known."""
     return filter(None, (topology.undeterminable(runner, found.machine, found.count, host.managers) for found in fits))
 
 

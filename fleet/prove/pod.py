@@ -227,7 +227,7 @@ def _faults(value: Any, shape: Any, at: str) -> Iterator[tuple[str, str]]:
         yield at, f"must be {called}; got {quoted(value)}; correct it"
     elif isinstance(shape, list):
         for index, each in enumerate(value):
-            # An empty item is no object.
+            # An empty item is not an object.
             yield from _faults("" if each is None and shape[0] is not None else each, shape[0], f"{at}[{index}]")
     elif isinstance(shape, Mapping):
         for key, inner in shape.items():

@@ -74,7 +74,7 @@ def _short(ask: Ask, team: str, quota: Quota, queues: Queues, host: Host, part: 
         return ""
     wants, gets = (" and ".join(each) for each in zip(*lacking, strict=True))
     if queues.cohort is None:
-        how, fix = "and nobody to borrow from", "raise nominal"
+        how, fix = "and no team to borrow from", "raise nominal"
     elif units < quota.nominal + _lent(team, quota.name, queues):
         how, fix = "with what it may borrow", "raise borrow"
     else:

@@ -1,6 +1,6 @@
 """Runner sets that are one class in several clusters: sets with the same labels, of which GitHub may give a job to any.
 
-GitHub documents no rule by which it chooses one of them, and nobody can set one (actions-runner-controller#4004). A set also
+GitHub does not document how it chooses one of them, and the choice has no setting (actions-runner-controller#4004). A set also
 takes jobs that its cluster cannot place, because its maximum is a fixed number (actions-runner-controller#4515). So every
 assignment must be acceptable, also one of all jobs to one cluster.
 """

@@ -176,7 +176,7 @@ def room(ask: Ask, machine: Machine, units: int, managers: ResourceManagers | No
 
 
 def undeterminable(ask: Ask, machine: Machine, count: int, managers: ResourceManagers | None) -> str:
-    """Why nobody can say whether kubelet admits `count` pods on a node; empty if it can be said.
+    """Why it is undetermined whether kubelet admits `count` pods on a node; empty if it is determined.
 
     One GPU alone is on one NUMA node of any layout. `restricted` admits the only pod of a node if GPUs alone decide.
     """
@@ -194,7 +194,7 @@ def undeterminable(ask: Ask, machine: Machine, count: int, managers: ResourceMan
 
 
 def rejection(ask: Ask, machine: Machine, units: int, managers: ResourceManagers | None) -> str:
-    """Why an empty node rejects a pod, and the smallest changes that work. Empty if it does not, or if nobody knows."""
+    """Why an empty node rejects a pod, and the smallest changes that work. Empty if it does not, or if that is unknown."""
     policy, nodes = strict(managers), empty(machine, units)
     if managers is None or nodes is None or nodes.admits(pod := aligned(ask, managers), policy):
         return ""

@@ -284,7 +284,7 @@ class Cluster(Model):
         return ()
 
     def _remarks(self) -> Iterator[str]:
-        """Warnings about unused pools, unknown storage classes, MIG naming and budget alarms that reach nobody."""
+        """Warnings about unused pools, unknown storage classes and MIG naming."""
         if self.monitoring is not None and self.found is not None and self.found.controller is not None:
             yield (
                 "monitoring: undeterminable: runner sets have metrics only if the controller in "

@@ -54,7 +54,9 @@ class Endpoint(Model):
         if self.private == bool(self.public_cidrs):
             raise problem("endpoint", "give either publicCidrs with your networks or private: true")
         if self.private and self.reachable_from is None:
-            raise problem("endpoint_reach", "a private endpoint needs reachableFrom (vpc-agent or vpn), or nobody can deploy")
+            raise problem(
+                "endpoint_reach", "a private endpoint needs reachableFrom (vpc-agent or vpn), or no deployment can reach it"
+            )
         if not self.private and self.reachable_from is not None:
             raise problem("endpoint_reach", "reachableFrom belongs to a private endpoint; remove it or set private: true")
         if not self.private and self.private_cidrs:

@@ -92,7 +92,7 @@ class KubeletFlags(Model):
     """
 
     pod_pids_limit: Annotated[int, Field(ge=-1)] | None = None
-    """The most processes of a pod; -1 is no limit. Unit: processes."""
+    """The most processes of a pod; -1 means without limit. Unit: processes."""
     cpu_manager_policy: _CpuManager | None = None
     """`static` gives CPUs of their own to Guaranteed pods that request whole CPUs (docs/numa.md). Default: `none`."""
     topology_manager_policy: _TopologyManager | None = None
@@ -102,7 +102,7 @@ class KubeletFlags(Model):
     serialize_image_pulls: bool | None = None
     """Whether kubelet pulls one image at a time. Not together with `maxParallelImagePulls` above 1. Example: `false`"""
     registry_pull_qps: Annotated[int, Field(ge=0)] | None = Field(default=None, alias="registryPullQPS")
-    """The most image pulls per second; 0 is no limit. Kubelet's default is 5. Unit: pulls per second. Source: Kubernetes,
+    """The most image pulls per second; 0 means without limit. Kubelet's default is 5. Unit: pulls per second. Source: Kubernetes,
     kubelet.config.k8s.io/v1beta1. Example: `10`"""
     registry_burst: Annotated[int, Field(ge=0)] | None = None
     """Image pulls that may start at once, as long as `registryPullQPS` holds. Kubelet's default is 10. Unit: pulls. Source:

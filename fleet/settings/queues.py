@@ -269,7 +269,7 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
 
 
 def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
-    """Refuse flavors of unknown or different pools, pools of two flavors, and flavors that Kueue or nobody could use."""
+    """Refuse flavors of unknown or different pools, pools of two flavors, and flavors that Kueue or the teams cannot use."""
     used = {quota.flavor for _, _, quota in queues.quotas()}
     taken: dict[str, str] = {}
     for name, flavor in queues.flavors.items():
@@ -296,9 +296,9 @@ def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
             if not pools[pool].LABELED:
                 raise problem(
                     "flavor_labels",
-                    "the program does not label the nodes of this pool, so Kueue cannot tell them by flavor; use quotas of pools",
-                    at=here,
-                )
+                    "the program does not label the nodes of this pool, so Kueue cannot assign them to a flavor; "
+                    "use quotas of pools",
+                    at=here, )
 
 
 def units(pool: Pool) -> int:

@@ -79,7 +79,7 @@ class Mirror:
     runner_image: str
 
     def through(self, reference: str) -> str:
-        """The reference of the same image in the registry; unchanged for an image that it neither caches nor has a copy of."""
+        """The reference of the same image in the registry; unchanged for an image that it does not cache or copy."""
         image = parts(reference)
         if image.host in self.caches or image.exact in self.copies:
             return f"{self.address}/{image.host}/{image.path}{image.version}"
@@ -130,7 +130,7 @@ class Registry(Model):
 
     @model_validator(mode="after")
     def _copies_once(self) -> Self:
-        """Refuse an image without a tag or that is listed twice, and copies that nodes shall pull but that nobody lists."""
+        """Refuse an image without a tag or that is listed twice, and copies that nodes must pull but that are not listed."""
         for index, each in enumerate(self.copies):
             if not parts(each).version.startswith(":"):
                 raise problem(

@@ -197,7 +197,7 @@ class PoolSchedules(Schedules):
                     if local.utcoffset() != local.replace(fold=1).utcoffset():
                         yield (
                             f"window {name}: on {each} clocks change in {self.time_zone}, and {text} does not exist or occurs "
-                            f"twice; nobody documents when EC2 Auto Scaling acts then; change {key}"
+                            f"twice; AWS does not document when EC2 Auto Scaling acts then; change {key}"
                         )
                         break
 

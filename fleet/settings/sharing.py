@@ -30,7 +30,7 @@ class Replicated(Model):
     """Shares per GPU. The device plugin refuses fewer than 2; MPS allows at most 48, on GPUs older than Turing 16. Unit: shares
     per GPU."""
     rename: bool = True
-    """Whether the shares have the resource name `nvidia.com/gpu.shared`, so that nobody takes them for whole GPUs. Example:
+    """Whether the shares have the resource name `nvidia.com/gpu.shared`, so that they do not look like whole GPUs. Example:
     `false`"""
     allow_several: bool = False
     """Whether a container may request several shares. It gets no larger share, and may get the same GPU twice. Example: `true`"""

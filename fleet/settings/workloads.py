@@ -220,7 +220,8 @@ class OllamaWorkload(_Several):
 
 
 class ComfyuiWorkload(PoolWorkload):
-    """ComfyUI, which generates images. It requests one unit, because it uses one GPU and several shares are no larger share."""
+    """ComfyUI, which generates images. It requests one unit, because it uses one GPU and several shares do not add up to a
+    larger one."""
 
     stands: ClassVar[bool] = True
 

@@ -70,7 +70,7 @@ def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: 
     yield from aws.findings(fleet)
     yield from oci.findings(fleet)
     token = os.environ.get("GH_TOKEN") or os.environ.get("GITHUB_TOKEN") or ""
-    yield from github.findings(fleet, key, no_key, token)
+    yield from github.findings(config.stack, fleet, key, no_key, token)
 
 
 def _key(config: StackConfig, fleet: Fleet, file: Path | None) -> tuple[str, str]:

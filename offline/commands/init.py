@@ -88,7 +88,7 @@ class _Questions:
         self.missing: list[str] = []
 
     def answer(self, name: str, question: str, choices: Sequence[str], default: str, reader: Callable[[str], _Read]) -> _Read:
-        """What `reader` makes of the text. On a terminal it asks again until the text is valid. Raises InputError."""
+        """The value that `reader` reads from the text. On a terminal it asks again until the text is valid. Raises InputError."""
         if (flag := self.given.get(name)) is not None:
             return reader(flag)
         shown = f" ({', '.join(choices)})" if choices else ""
@@ -99,6 +99,8 @@ class _Questions:
         while True:
             try:
                 return reader(Prompt.ask(f"{question}{shown}", console=console(), **proposed))
+            except EOFError:
+                raise InputError(f"--{name}: the input ended without an answer; give this option") from None
             except InputError as error:
                 sys.stdout.write(f"{error}\n")
 

@@ -22,7 +22,7 @@ from offline.init.found import Found
 from offline.init.limits import tables
 from offline.init.text import text
 from offline.plan import Plan, make_plan
-from offline.policyconfig import STACKS, policy_configs
+from offline.policyconfig import STACKS, policy_configs, stacks_text
 
 _MOST, _USUAL, _LEAST = 20, 4, 2
 """Nodes of the pool for tests: with a budget at most, without one, and at least."""
@@ -58,7 +58,7 @@ def prepared(answers: Answers, found: Found | None, root: Path, day: date) -> Ne
         stack_file, policies = _names(answers.stack)
         answers, fleet = _sized(answers, found, folder / stack_file, root, day)
         (folder / policies).parent.mkdir(parents=True)
-        limits = (root / STACKS).read_text(encoding="utf-8") + tables(answers, fleet, day)
+        limits = stacks_text(root) + tables(answers, fleet, day)
         (folder / STACKS).write_text(limits, encoding="utf-8")
         (folder / policies).write_text(policy_configs(folder)[policies], encoding="utf-8")
         plan = make_plan(answers.stack, root, folder / stack_file, as_of=day, policies_of=folder)

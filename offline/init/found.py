@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a cluster shows. `provider` is eks, oke or empty; `cluster` its name in the cloud, if a node tells it.
+    """What a cluster shows. `provider` is eks, oke or empty; `cluster` its name in the cloud, if a node shows it.
 
     `controller` is the namespace and the service account of an ARC controller.
     """

@@ -49,8 +49,8 @@ resources and policies. What the words mean: [workloads](workloads.md), [sharing
 
 CPU, memory and disk are what one pod requests. *One node holds* says how many of these pods one node can hold if it runs nothing
 else, and which resource runs out first. *At most* are the units in use if everything runs at once, in bold if the full pool has
-fewer: the rest waits. What has several pools counts in each of them, so the rest may run in the next one. *Always* are the units
-that are never free."""
+fewer: the rest waits. A workload with several pools counts in each of them, so the rest may run in the next one. *Always* are the
+units that are never free."""
 
 
 def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:

@@ -51,7 +51,7 @@ def _examples() -> dict[type, dict[str, list[object]]]:
 
 
 def _set(settings: object, written: object) -> Iterator[tuple[type, str, object]]:
-    """Class, field and value of every setting that a file has. `settings` is the model of what is `written`."""
+    """Class, field and value of every setting that a file has. `settings` is the model of the values in `written`."""
     if isinstance(settings, BaseModel) and isinstance(written, dict):
         for name, field in type(settings).model_fields.items():
             if (key := field.alias or name) in written:

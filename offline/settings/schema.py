@@ -62,7 +62,7 @@ class _Schema(GenerateJsonSchema):
 
 
 def _default(field: FieldInfo, duration: bool) -> Any:
-    """The default of a field as a stack file would have it. None for a required field, and for one whose default is no value."""
+    """The default of a field as a stack file would have it. None for a required field, and for one without a default value."""
     value = None if field.is_required() else field.get_default(call_default_factory=True)
     if value in (None, ""):
         return None

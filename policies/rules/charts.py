@@ -1,4 +1,4 @@
-"""What charts add to their values, so that rules judge what runs and not only what is written.
+"""What charts add to their values, so that rules check the pods that run, not only the written values.
 
 Chart gha-runner-scale-set makes containers and volumes from one value, `containerMode.type`: `added`, `left_out` and `volumes`
 list them (its templates at 0.14.2). The controller makes a second pod for each set, the listener. It uses `listenerTemplate`,

@@ -1,7 +1,7 @@
 """Exceptions from a rule: by URN pattern, with a reason and an expiry day.
 
-They are part of the rule's config. An expired exception is a violation of every resource that it excused, so that nobody
-forgets it.
+They are part of the rule's config. An expired exception is a violation of every resource that it excused, so that it is not
+forgotten.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ RULE = Rule(
             ALLOWED, "Names of containers that serve every node; a pod with only these containers may tolerate any taint."
         )
     },
-    rationale="A pod that needs no GPU can keep a GPU node running, and the cluster then pays for a GPU that nobody uses.",
+    rationale="A pod that needs no GPU can keep a GPU node running, and the cluster then pays for an unused GPU.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
     fix="Remove the toleration from pods without a GPU limit, and give every toleration with operator Exists a key.",
     check=_check,

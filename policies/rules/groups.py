@@ -1,9 +1,10 @@
 """Groups of identical machines that a stack can have. Rules that add up GPUs, money or quotas read these groups.
 
 A group is an EKS pool with all its node groups, an OKE node pool, an Auto Scaling group, a Karpenter NodePool, an EC2 or OCI
-instance, a spot request, an OCI instance pool with its configuration, or a runner set whose launchers boot a machine for each
-job (the annotations of its runner pod name that machine). Components do not count, because their children do. Talos nodes do not
-count, because nobody buys them by the hour. EC2 fleets are left out: their capacity need not be a count of machines.
+instance, or a spot request. An OCI instance pool with its configuration is a group too, and so are runner sets whose launchers
+boot a machine for each job (the annotations of the runner pod name that machine). Components do not count, because their children
+do. Talos nodes do not count, because they are not billed by the hour. EC2 fleets are left out: their capacity need not be a count
+of machines.
 
 A group's dependencies show its launch template or configuration, because ids are unknown before they exist.
 """
@@ -120,7 +121,7 @@ def regions_of(resources: Iterable[PolicyResource], token_prefix: str) -> tuple[
 
 
 def region_of(resource: PolicyResource) -> str:
-    """The region of a resource: its own (AWS only) or its provider's; "" if neither has one. Raises UnknownValueError."""
+    """The region of a resource: its own (AWS only) or its provider's; "" without both. Raises UnknownValueError."""
     own = text(walk(resource.props, "region")) if resource.resource_type.startswith("aws:") else ""
     return own or (text(walk(resource.provider.props, "region")) if resource.provider is not None else "")
 

@@ -143,7 +143,7 @@ RULE = Rule(
         ),
         "requireDigest": schema.flag("Whether an image needs a digest. Only a digest always means the same content."),
     },
-    rationale="If a tag moves, or if anybody may push to a registry, jobs run code that nobody has reviewed.",
+    rationale="If a tag moves, or if anybody can push to a registry, jobs run code without a review.",
     source="https://kubernetes.io/docs/concepts/containers/images/",
     fix="Write registry/repository:version@sha256:digest. In a scale set leave containerMode empty and write all containers.",
     settings=pod_settings("image"),

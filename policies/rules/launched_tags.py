@@ -1,4 +1,4 @@
-"""launched-tags: instances that a launch template starts have the required tags, and their volumes say whose they are.
+"""launched-tags: instances that a launch template starts have the required tags, and so have their volumes.
 
 Judged: launch templates with the node groups and Auto Scaling groups that use them. The provider's default tags do not reach what
 a template launches.
@@ -125,7 +125,7 @@ def _propagated(tag: PolicyResource, later: Later) -> str:
 RULE = StackRule(
     id="launched-tags",
     order=(Section.HARDENING, 125),
-    title="Instances and their volumes say whose they are",
+    title="Instances and their volumes have required tags",
     severity=Severity.LOW,
     types=frozenset((LAUNCH_TEMPLATE, EKS_NODE_GROUP, AUTO_SCALING_GROUP, AUTO_SCALING_TAG)),
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},

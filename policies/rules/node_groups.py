@@ -59,7 +59,7 @@ def pooled(resources: Iterable[PolicyResource]) -> list[PolicyResource]:
 
 
 def _pool(resource: PolicyResource) -> Any:
-    """What the groups of a pool have in common; the URN of a resource that is no group of a pool."""
+    """What the groups of a pool have in common; the URN of a resource that does not belong to a pool."""
     if resource.resource_type != EKS_NODE_GROUP:
         return resource.urn
     props, provider = resource.props, resource.provider
@@ -114,7 +114,7 @@ class _Props(Mapping[str, Any]):
 
 
 class _Sizes(Mapping[str, Any]):
-    """The sums of sizes. A size that is no number in one group stays as it is there, for the rules to report."""
+    """The sums of sizes. If a size of a group is not a number, it stays unchanged for the rules to report."""
 
     def __init__(self, groups: Sequence[Any]) -> None:
         self._groups = groups
@@ -135,7 +135,7 @@ class _Sizes(Mapping[str, Any]):
 
 
 class _Joined(Sequence[Any]):
-    """Several lists one after the other; anything that is no list has no items."""
+    """Several lists one after the other; a value of another type counts as empty."""
 
     def __init__(self, lists: Iterable[Any]) -> None:
         self._lists = [each for each in lists if isinstance(each, Sequence) and not isinstance(each, str)]

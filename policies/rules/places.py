@@ -50,7 +50,7 @@ def stack_file(key: str) -> str:
 
 
 def pod_settings(key: str) -> dict[str, str]:
-    """The setting of what makes a pod, by the type of the resource that has the pod."""
+    """The setting that creates a pod, by the type of the resource that has the pod."""
     jobs = {token: f"{JOB_SETTINGS}.{key}" for token in POD if kind_of(token) == "Job"}
     return dict.fromkeys(HELM | RUNNER_SET, f"{RUNNER_SETTINGS}.{key}") | jobs | {"": f"{WORKLOAD_SETTINGS}.{key}"}
 

@@ -1,9 +1,9 @@
 """Releases of charts, installed by Helm (a resource of Pulumi) or by ArgoCD (an Application).
 
 An Application has one source (`spec.source`) or several (`spec.sources`, which replace it). Each source that names a chart is a
-release; so is one whose repository is `oci://…`. A source that is a path of a Git repository is not, because the program does
-not have the files there. An ApplicationSet is read through its template. The placeholders that its generators fill in (`{{…}}`)
-are unknown, like an output. A generator's own template is left out.
+release; one whose repository is `oci://…` is a release too. A source that is a path of a Git repository is not, because the
+program does not have the files there. An ApplicationSet is read through its template. The placeholders that its generators fill
+in (`{{…}}`) are unknown, like an output. A generator's own template is left out.
 
 ArgoCD uses `valuesObject`, or, if that is not set, `values` (YAML text). `parameters` override both, and both override
 `valueFiles`. The rules read neither `parameters` nor `valueFiles`: `unread` names them. (argo-cd 3, docs/user-guide/helm.md and

@@ -2,7 +2,7 @@
 
 Judged: AWS resources by `tags` and their provider's `defaultTags`; Auto Scaling groups by tags that propagate to machines; OCI
 resources by `freeformTags` or, in any namespace, `definedTags`; Kubernetes namespaces by labels, if the stack requires some. A
-tag counts only if it has a value. The policy `launched-tags` judges what a launch template launches.
+tag counts only if it has a value. The policy `launched-tags` checks the tags that a launch template sets.
 
 A remediation adds the tags that have a value in the config.
 """
@@ -182,7 +182,7 @@ RULE = Rule(
             "description": "Name to value of the tags that a remediation may add.",
         },
     },
-    rationale="Nobody stops a node without an owner. Tags split the bill and help to find forgotten resources.",
+    rationale="A node without an owner keeps running. Tags split the bill and help to find forgotten resources.",
     source="https://docs.aws.amazon.com/whitepapers/latest/tagging-best-practices/tagging-best-practices.html",
     fix="Set gpu-ci:tags in the stack file: every provider and every OCI resource takes them from there.",
     check=_check,

@@ -1,9 +1,9 @@
 """runner-no-privileged: no pod has root access to its node.
 
 Judged: every kind with a pod spec, ARC's runner set, releases of charts. In a release the rule judges the pods of chart
-gha-runner-scale-set with the containers that the chart adds (in mode `dind` a privileged one), privileged settings anywhere in
-the values of other charts, and charts that need the node according to `charts.toml`. It also reports value files, because it
-cannot read them.
+gha-runner-scale-set with the containers that the chart adds (in mode `dind` a privileged one). Of other charts it judges
+privileged settings anywhere in the values, and whether the chart needs the node according to `charts.toml`. It also reports value
+files, because it cannot read them.
 
 Pods that serve the node need these permissions. The config exempts them by namespace and name, never by a label, because
 everybody may set a label. Access to the namespace controls who may create such pods. An exempt scale set of mode `dind` still

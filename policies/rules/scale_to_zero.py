@@ -1,6 +1,6 @@
 """scale-to-zero: without jobs, GPU pools keep no nodes and GPU runner sets keep no runners.
 
-Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Auto Scaling groups whose types are known, and ARC's
+Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, and Auto Scaling groups whose types are known. Also ARC's
 runner sets (the chart's values and the custom resource) whose runners take a GPU or boot a machine.
 
 - The initial size of a pool is not a minimum: the program may leave it to the autoscaler (`ignoreChanges`). OKE has one number

@@ -144,7 +144,10 @@ def test_the_checked_in_settings_are_those_of_deployments():
             {"repository": "https://github.com/acme/fleet"},
             "repository: not a GitHub repository; write owner/name without https://",
         ),
-        ({"organization": None}, "stacks.staging: nobody may take its deploy role; set organization, deployFrom or operators"),
+        (
+            {"organization": None},
+            "stacks.staging: no principal can assume its deploy role; set organization, deployFrom or operators",
+        ),
         (
             {"stacks": {"staging": {"previewFrom": {"environment": "a", "branch": "b"}}}},
             "stacks.staging.previewFrom: names no jobs or two kinds of them; write either environment or branch",

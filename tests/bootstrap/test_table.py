@@ -242,6 +242,13 @@ def test_a_tag_of_another_stack_cannot_be_replaced():
     assert scope("kms:TagResource") == "tagging"
 
 
+def test_every_change_of_an_oidc_provider_is_for_githubs():
+    actions = {need.action for need in needs() if "OpenIDConnectProvider" in need.action and need.verb != "read"}
+    assert "iam:UpdateOpenIDConnectProviderThumbprint" in actions
+    for action in actions:
+        assert statement_of(action)["Resource"].endswith("oidc-provider/token.actions.githubusercontent.com")
+
+
 def test_every_change_is_limited_to_names_a_region_or_a_service():
     for document in changes(target()).values():
         for held in document["Statement"]:

@@ -126,7 +126,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "remediate_past_approval": (
         staging(approval=APPROVAL, drift={"schedule": "0 5 * * *", "autoRemediate": True}),
-        "stacks.staging.drift.autoRemediate: remediation is an update that nobody approved; remove autoRemediate, or approval "
+        "stacks.staging.drift.autoRemediate: remediation is an update without an approval; remove autoRemediate, or approval "
         "(got true)",
     ),
     "operation_past_approval": (

@@ -43,7 +43,7 @@ def features() -> list[Feature]:
 
 
 def level_of(evidence: str) -> str:
-    """The level of a test `tests/path.py::test_name`, or of a record. Raises ValueError for anything else and for a failed run."""
+    """The level of a test `tests/path.py::test_name`, or of a record. Raises ValueError for others and failed runs."""
     path, _, name = evidence.partition("::")
     if path.startswith(RECORDS) and path.endswith(".json") and (ROOT / path).is_file():
         record = json.loads((ROOT / path).read_text())

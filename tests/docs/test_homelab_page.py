@@ -64,7 +64,7 @@ def test_the_operands_are_those_that_run() -> None:
     (row,) = re.findall(r"^\| GPU operator \|(.*)\|$", TEXT, re.MULTILINE)
     named = set(re.findall(r"`([\w-]+)`", row)) - {"gpu-operator"}
     assert named == set(CLUSTER.operands)
-    assert not {"nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"} & set(CLUSTER.operands), "Talos brings both"
+    assert not {"nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"} & set(CLUSTER.operands), "Talos includes both"
 
 
 def test_the_applications_are_those_of_the_tree() -> None:
@@ -89,8 +89,8 @@ def test_files_that_commands_name_are_in_the_tree() -> None:
     assert [path for path in (*folders, *applied) if path is None or not (ROOT / path).exists()] == []
 
 
-def test_what_the_tree_does_not_bring_is_what_the_settings_name() -> None:
-    wants = section("## Bring it up")
+def test_what_the_tree_does_not_contain_is_what_the_settings_name() -> None:
+    wants = section("## Start it")
     secrets = HOME.secrets_by
     assert isinstance(secrets, ExternalSecrets)
     assert f"ClusterSecretStore `{secrets.store}`" in wants
@@ -122,7 +122,7 @@ def test_the_hardware_is_the_seeds() -> None:
     assert (ROOT / "fleet" / "facts" / "data" / "README.md").read_text().count("Threadripper") == 1, (
         "whose cores and memory the row has"
     )
-    told = TEXT.split("## Bring it up")[0]
+    told = TEXT.split("## Start it")[0]
     for fact in ("two RTX 3090 of 24 GB", "Google Coral", "Threadripper, 64 PCIe lanes", "water cooling"):
         assert fact in told
     assert hardware.machine("owned.rtx3090-1").gpus == 1, "to go on with one card"
@@ -132,7 +132,7 @@ def test_the_hardware_is_the_seeds() -> None:
 def test_each_kind_of_trouble_of_the_seed_has_commands_and_mends(trouble: str) -> None:
     text = section(f"### {trouble}")
     assert "```bash\n" in text
-    assert "| seen |" in text or "| event |" in text or "[troubleshooting](" in text
+    assert "| symptom |" in text or "| event |" in text or "[troubleshooting](" in text
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def first_column(page: str, heading: str) -> list[str]:
 
 
 def test_every_kind_of_node_image_has_its_row():
-    assert sorted(first_column(LAYERS, "## Which image brings what")) == sorted(NODE_IMAGES)
+    assert sorted(first_column(LAYERS, "## What each image includes")) == sorted(NODE_IMAGES)
 
 
 def test_every_step_of_the_boot_has_its_row_in_order():

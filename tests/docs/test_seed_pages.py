@@ -101,7 +101,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "fleet/facts/data/README.md": ("VM.GPU.A10.1", "8358", "7J13"),
     # Seed 003
     "docs/layers.md#host": ("kernel", "libcuda"),
-    "docs/layers.md#which-image-brings-what": ("`passthrough`", "`vgpu-guest`"),
+    "docs/layers.md#what-each-image-includes": ("`passthrough`", "`vgpu-guest`"),
     "docs/layers.md#container": ("NVIDIA_VISIBLE_DEVICES", "never a driver"),
     "docs/layers.md#vm": ("passthrough", "vGPU", "licence"),
     "docs/layers.md#kubernetes": ("device plugin",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socketserver
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -58,3 +59,20 @@ def serve(answers: Answers) -> Iterator[Loopback]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def serve_raw(answer: bytes) -> Iterator[str]:
+    """The URL of a server that answers every request with these bytes."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()

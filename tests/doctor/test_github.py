@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from doctor import github
 from doctor.finding import Finding
 from tests.doctor.fleets import edited, lines, shipped
-from tests.doctor.loopback import Loopback, serve
+from tests.doctor.loopback import Loopback, serve, serve_raw
 
 _PAIR = rsa.generate_private_key(65537, 2048)
 KEY = _PAIR.private_bytes(
@@ -61,7 +61,7 @@ def answers(**changes: Any) -> dict[str, tuple[int, Any]]:
 
 def ask(fleet: Any, given: Any, key: str = KEY, token: str = TOKEN) -> tuple[list[Finding], Loopback]:
     with serve(given) as server:
-        return list(github.findings(fleet, key, "no key is set", token, server.url)), server
+        return list(github.findings("staging", fleet, key, "no key is set", token, server.url)), server
 
 
 def test_an_app_and_groups_that_fit_are_ok() -> None:
@@ -109,6 +109,16 @@ def test_no_finding_has_the_key_or_the_token() -> None:
             'set github.installationId to "777"',
         ),
         (
+            {"installed": installation(account={"slug": "acme-enterprise", "id": 1})},
+            "installation 12345678 of the App belongs to acme-enterprise",
+            'set github.installationId to "777"',
+        ),
+        (
+            {"installed": installation(account=None)},
+            "installation 12345678 of the App belongs to no account",
+            'set github.installationId to "777"',
+        ),
+        (
             {"installed": (404, {}), "own": (404, {})},
             "installation 12345678 of the App does not exist",
             "install the App for example: https://github.com/apps/gpu-runners",
@@ -140,6 +150,7 @@ def test_what_does_not_fit_is_wrong_with_its_fix(changes: dict[str, Any], said: 
 def test_a_key_that_is_no_key_is_wrong_and_is_not_shown() -> None:
     found, server = ask(shipped("staging"), answers(), key="not a key at all")
     assert found[0].state == "wrong"
+    assert found[0].fix == "pulumi config set --stack staging --secret gpu-ci:githubPrivateKey < app.private-key.pem"
     assert "not a key at all" not in repr(found)
     assert [path for _, path in server.asked if path.startswith("/app")] == []
 
@@ -168,9 +179,23 @@ def test_a_token_that_may_not_read_groups_is_skipped_with_githubs_answer() -> No
 
 
 def test_a_github_that_cannot_be_reached_is_skipped() -> None:
-    found = list(github.findings(shipped("staging"), KEY, "", TOKEN, "http://127.0.0.1:9"))
+    found = list(github.findings("staging", shipped("staging"), KEY, "", TOKEN, "http://127.0.0.1:9"))
     assert {each.state for each in found} == {"skipped"}
     assert all("GitHub cannot be reached" in each.said for each in found)
+
+
+@pytest.mark.parametrize("raw", [b"what is this\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}"])
+def test_an_answer_that_is_not_http_or_ends_early_is_skipped(raw: bytes) -> None:
+    with serve_raw(raw) as url:
+        (_, only) = github.findings("staging", shipped("staging"), "", "no key is set", TOKEN, url)
+    assert only.state == "skipped"
+    assert "the answer to /orgs/example/actions/runner-groups?per_page=100 is not JSON" in only.said
+
+
+@pytest.mark.parametrize("content", [[1], [], "text"])
+def test_an_answer_that_is_no_json_object_is_skipped(content: Any) -> None:
+    found, _ = ask(shipped("staging"), answers(groups=(200, content)), key="")
+    assert [each.state for each in found] == ["skipped", "skipped"]
 
 
 def test_without_pyjwt_the_app_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:

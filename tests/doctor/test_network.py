@@ -9,7 +9,7 @@ import pytest
 from doctor import network
 from fleet.facts.errors import InputError
 from tests.doctor.fleets import edited, lines, shipped
-from tests.doctor.loopback import serve
+from tests.doctor.loopback import serve, serve_raw
 
 NETWORK = ("203.0.113.0/24", "93.184.216.0/24")
 
@@ -44,6 +44,12 @@ def test_a_page_that_shows_no_address_is_skipped(answer: tuple[int, str]) -> Non
         (only,) = network.findings(shipped("staging"), None, server.url)
     assert only.state == "skipped"
     assert only.said.endswith("give it: --address ADDRESS")
+
+
+def test_a_page_that_does_not_answer_in_http_is_skipped() -> None:
+    with serve_raw(b"what is this\r\n\r\n") as url:
+        (only,) = network.findings(shipped("staging"), None, url)
+    assert only.state == "skipped"
 
 
 def test_a_page_that_cannot_be_reached_is_skipped() -> None:

@@ -172,7 +172,7 @@ def _labels_of(contract: Contract, node: Node) -> Iterator[str]:
     """The labels of a GPU node that programs, not pods, search for."""
     wanted = contract.booting_label
     if wanted and node.resource != GPU_RESOURCE and wanted in node.labels:
-        yield f"{node.name}: with {wanted} the autoscaler waits for {GPU_RESOURCE}, and for ever"
+        yield f"{node.name}: with {wanted} the autoscaler waits for {GPU_RESOURCE}, and forever"
     elif wanted and node.resource == GPU_RESOURCE and node.labels.get(wanted) != node.accelerator:
         yield f"{node.name}: without {wanted} the autoscaler takes a booting node for a ready one without GPU, and buys another"
     if contract.plugin_configs is not None:

@@ -623,7 +623,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "endpoint-private-without-reach": (
         "gpu-ci:clusters.usw2.endpoint",
-        "a private endpoint needs reachableFrom (vpc-agent or vpn), or nobody can deploy",
+        "a private endpoint needs reachableFrom (vpc-agent or vpn), or no deployment can reach it",
         '{"private": true}',
     ),
     "endpoint-reach-without-private": (
@@ -1749,7 +1749,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "oke-kubelet-without-flag": (
         "gpu-ci:clusters.sjc.pools.a10.kubelet.maxParallelImagePulls",
         (
-            "maxParallelImagePulls is no flag of kubelet, and an OKE pool passes flags alone; an unknown flag would stop "
+            "maxParallelImagePulls is not a flag of kubelet, and an OKE pool passes only flags; an unknown flag would stop "
             "kubelet; remove it"
         ),
         "4",
@@ -2309,7 +2309,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "flavor-without-labels": (
         "gpu-ci:clusters.lab.queues.flavors.t4.pools.0",
-        "the program does not label the nodes of this pool, so Kueue cannot tell them by flavor; use quotas of pools",
+        "the program does not label the nodes of this pool, so Kueue cannot assign them to a flavor; use quotas of pools",
         '"old"',
     ),
     "queue-pool-twice": (

@@ -392,7 +392,7 @@ def test_shares_of_another_name_with_the_autoscalers_gpu_label_are_found() -> No
     nodes = tuple(
         replace(node, labels={**node.labels, key: node.accelerator}) if node.pool == "mig" else node for node in held.nodes
     )
-    assert f"usw2/mig: with {key} the autoscaler waits for nvidia.com/gpu, and for ever" in faults(replace(held, nodes=nodes))
+    assert f"usw2/mig: with {key} the autoscaler waits for nvidia.com/gpu, and forever" in faults(replace(held, nodes=nodes))
 
 
 def test_each_way_of_sharing_has_its_name_for_a_gpu() -> None:

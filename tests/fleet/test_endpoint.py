@@ -38,7 +38,7 @@ def test_one_way_in_is_enough(settings: dict[str, Any]) -> None:
         ({}, "give either publicCidrs with your networks or private: true"),
         ({"publicCidrs": []}, "give either publicCidrs with your networks or private: true"),
         ({"publicCidrs": ["203.0.113.0/24"], "private": True}, "give either publicCidrs with your networks or private: true"),
-        ({"private": True}, "a private endpoint needs reachableFrom (vpc-agent or vpn), or nobody can deploy"),
+        ({"private": True}, "a private endpoint needs reachableFrom (vpc-agent or vpn), or no deployment can reach it"),
         (
             {"publicCidrs": ["203.0.113.0/24"], "reachableFrom": "vpn"},
             "reachableFrom belongs to a private endpoint; remove it or set private: true",

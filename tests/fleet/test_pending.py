@@ -464,7 +464,7 @@ def test_a_job_above_its_teams_quota_is_never_admitted() -> None:
     asked = pod("Job", namespace="vision", parallelism=2, containers=[container(requests={"cpu": 1, "memory": "1Gi"})])
     found = answer_of(fleet(queues=team()), asked)
     assert found.reasons == (
-        "its queue never admits it: team vision has 1 GPUs of it and nobody to borrow from, the job asks for 2 GPUs",
+        "its queue never admits it: team vision has 1 GPUs of it and no team to borrow from, the job asks for 2 GPUs",
     )
     assert texts(found) == [["stack: set clusters.usw2.queues.teams.vision.quotas.0.nominal: 2"]]
     assert not answer_of(fleet(queues=team(2)), asked).reasons
@@ -475,7 +475,7 @@ def test_a_queue_counts_the_memory_of_all_pods_of_a_job() -> None:
     assert not answer_of(fleet(queues=team()), pod("Job", **asked)).reasons
     (reason,) = answer_of(fleet(queues=team()), pod("Job", parallelism=2, **asked)).reasons
     assert reason == (
-        f"its queue never admits it: team vision has {OFFER.memory}Mi of it and nobody to borrow from, the job asks for 40Gi"
+        f"its queue never admits it: team vision has {OFFER.memory}Mi of it and no team to borrow from, the job asks for 40Gi"
     )
 
 

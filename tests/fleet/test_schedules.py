@@ -65,7 +65,7 @@ def test_a_time_that_a_day_skips_moves_as_clocks_do_and_the_plan_warns_of_it() -
     assert opening.start == datetime(2027, 3, 14, 10, 30, tzinfo=UTC), "03:30 in summer time"
     assert list(found.remarks_on(USUAL)) == [
         "window early: on 2027-03-14 clocks change in America/Los_Angeles, and 02:30 does not exist or occurs twice; "
-        "nobody documents when EC2 Auto Scaling acts then; change start"
+        "AWS does not document when EC2 Auto Scaling acts then; change start"
     ]
     twice = of(early=early | {"start": "01:30"})
     (opening,) = twice.openings(AUTUMN, 1)

@@ -269,7 +269,7 @@ def test_the_default_queue_of_its_namespace_does_too() -> None:
         (
             {"gpus": 8, "cpu": 8, "pool": "a100"},
             queues({"pool": "a100", "nominal": 4}),
-            "team ml has 4 GPUs of it and nobody to borrow from, the job asks for 8 GPUs; raise nominal, or ask for less",
+            "team ml has 4 GPUs of it and no team to borrow from, the job asks for 8 GPUs; raise nominal, or ask for less",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from fleet.facts.errors import InputError
 from offline.agree import Agreement, agree, lines
 from offline.cli import ROOT, app
 from offline.judge import Verdict
@@ -181,6 +182,25 @@ def test_a_policy_without_a_table_gets_one_at_the_end_of_its_stack(project: Path
     assert after.index("[staging.instance-type-allowed]") < after.index("[staging.stack-gpu-ceiling]") < after.index("[prod]")
     write_policy_configs(root)
     assert make_plan("staging", root).passes()
+
+
+@pytest.mark.parametrize(
+    ("written", "table"),
+    [
+        ('staging = {kind = "staging"}\n', "staging"),
+        ('staging.kind = "staging"\n', "staging"),
+        ('[staging]\nkind = "staging"\nstack-cost-ceiling = {worstUsdPerHour = 1}\n', "staging.stack-cost-ceiling"),
+        ('[staging]\nkind = "staging"\nstack-cost-ceiling.worstUsdPerHour = 1\n', "staging.stack-cost-ceiling"),
+    ],
+)
+def test_a_table_without_a_header_is_one_error_line(plan: Plan, tmp_path: Path, written: str, table: str) -> None:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "stacks.toml").write_text(written)
+    with pytest.raises(InputError) as error:
+        agree(plan, tmp_path)
+    assert str(error.value) == (
+        f"policies/stacks.toml: {table}: --agree changes only tables that have a header; write the header [{table}]"
+    )
 
 
 def test_a_list_of_several_lines_is_replaced_as_a_whole(project: Path, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_every_step_of_the_cluster_has_its_row_in_order():
 
 
 def test_every_symptom_of_the_page_is_one_that_the_script_knows():
-    signs = [cells[0].strip("`") for cells in rows(part("kubeflow-gpu-cluster"), "sign")]
+    signs = [cells[0].strip("`") for cells in rows(part("kubeflow-gpu-cluster"), "symptom")]
     assert "nvidia-container-runtime not found" in signs
     known = SETUP.replace("*", " ").replace("'", "")
     for sign in signs:
@@ -77,7 +77,7 @@ def test_the_page_names_the_versions_that_are_pinned():
     assert f"Kubeflow Trainer {versions.KUBEFLOW.trainer} |" in cluster
     assert f"branch {versions.KUBEFLOW.driver_branch}" in cluster
     assert f"| {versions.VM_TOOLKIT}; the line has the command |" in cluster
-    unknown = part("What nobody has tried yet")
+    unknown = part("Not tried yet")
     assert f"toolkit {versions.VM_TOOLKIT.partition('-')[0]} on the machine" in unknown
     assert f"with {versions.KUBEFLOW.node_toolkit.partition('-')[0]} in the kind nodes" in unknown
     assert f"GPU operator {versions.CHARTS['gpu-operator'].version} under nvkind" in unknown

@@ -1,7 +1,7 @@
 """The program that torchrun starts in each process. It tests NCCL between the GPUs of one machine, and DistributedDataParallel.
 
-It checks that every process has its own GPU (time slices of one GPU do not count), that the sum of an all-reduce is right, and
-that all processes have the same weights after a step. Exit status: 0 if all checks pass, 1 with a GitHub annotation if not.
+It checks that every process has its own GPU (time slices of one GPU do not count) and that the sum of an all-reduce is right.
+After a step, all processes must have the same weights. Exit status: 0 if all checks pass, 1 with a GitHub annotation if not.
 
 `--device cpu` runs the same over gloo, to try this file without a GPU.
 """

@@ -1,9 +1,9 @@
 """Runs one of kubeflow/trainer's example notebooks on a cluster with GPUs by papermill, as its own end-to-end tests do.
 
-Before the run, the script checks that the notebook has the expected contents (1,000 samples, memory), sets the GPU count of the
-runner in it, and pulls the images of its training runtime into the node, because the notebook waits only ten minutes for its
-pods. After the run, every TrainJob must be complete, and the output must show that the job used the GPU. Exit status: 0 if so, 1
-with a GitHub annotation if not.
+Before the run, the script checks that the notebook has the expected contents (1,000 samples, memory) and sets the GPU count of
+the runner in it. It also pulls the images of its training runtime into the node, because the notebook waits only ten minutes for
+its pods. After the run, every TrainJob must be complete, and the output must show that the job used the GPU. Exit status: 0 if
+so, 1 with a GitHub annotation if not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PULL = 1500
 
 
 class BlueprintError(Exception):
-    """The notebook does not have the expected contents, or its job failed. The message tells how to fix it."""
+    """The notebook does not have the expected contents, or its job failed. The message says how to fix it."""
 
 
 @dataclass(frozen=True)

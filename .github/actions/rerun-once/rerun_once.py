@@ -118,7 +118,7 @@ def step(worker: Worker, reply: Run | tuple[Job, ...] | Answer, spot: frozenset[
     if isinstance(reply, Run):
         if against := barred(reply):
             return Worker(State.END, against)
-        # Reading the jobs takes many requests. So the last look at the run comes right before the call.
+        # Reading the jobs takes many requests. So the run is read again right before the call.
         return replace(worker, state=State.JOBS if worker.state is State.RUN else State.CALL)
     killed, why = judged(reply, spot)
     return Worker(State.AGAIN if killed else State.END, why)

@@ -310,7 +310,7 @@ class EksPools(Cluster):
             yield from (f"pool {name}: {said}" for said in window(pool, day))
 
     def _ami_remarks(self) -> Iterator[str]:
-        """Images that nobody has built yet, and images whose driver only their test shows."""
+        """Images that are not built yet, and images whose driver only their test shows."""
         for name, ami in self.amis.items():
             if ami.built is None:
                 users = [pool for pool, held in self.pools.items() if held.ami_entry == name]

@@ -26,7 +26,7 @@ _FLAGS = {
     "containerLogMaxFiles": "container-log-max-files",
 }
 """Flags of kubelet by field (kubernetes/kubernetes cmd/kubelet/app/options/options.go, AddKubeletConfigFlags)."""
-_NO_FLAG = "is no flag of kubelet, and an OKE pool passes flags alone; an unknown flag would stop kubelet"
+_NO_FLAG = "is not a flag of kubelet, and an OKE pool passes only flags; an unknown flag would stop kubelet"
 OKE_OWNED = owned_fields("OKE") | dict.fromkeys(
     ("maxParallelImagePulls", "shutdownGracePeriod", "shutdownGracePeriodCriticalPods"), _NO_FLAG
 )

@@ -62,7 +62,7 @@ def _reach(runner: MachineRunner) -> list[bool]:
 def gateway(cluster: Cluster) -> Gateway | None:
     """The gateway of a cluster; None if none of its machines can push.
 
-    The ports follow the order of the sets. A machine learns its port when it is launched, so machines that stand ready stop
+    The ports follow the order of the sets. A machine learns its port when it is launched, so machines that wait for a job stop
     pushing when an earlier set is added or removed, until they are replaced after their job.
     """
     wanted = cluster.monitoring

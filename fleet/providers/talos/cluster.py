@@ -150,7 +150,7 @@ class TalosCluster(Cluster):
         own = {host.address for host in self.control_plane.hosts.values()}
         if (shared := _address(self._endpoint_host)) is not None and str(shared) not in own:
             yield (
-                f"endpoint: {shared} is not a control-plane host's address; set up what has it (a shared address or a "
+                f"endpoint: {shared} is not a control-plane host's address; set up its owner (a shared address or a "
                 "load balancer)"
             )
         if "-" in self.release.release:

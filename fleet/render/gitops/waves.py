@@ -32,7 +32,7 @@ _WAVES = {
     "ResourceFlavor": 1,
     "ClusterQueue": 2,
     "LocalQueue": 3,
-    # Prometheus's operator brings these kinds.
+    # Prometheus's operator installs these kinds.
     "PodMonitor": 1,
     "ServiceMonitor": 1,
     "PrometheusRule": 1,

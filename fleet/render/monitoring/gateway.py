@@ -23,7 +23,7 @@ NAMESPACE = NAME = "metrics-gateway"
 """The program owns the namespace, also where Argo CD installs the rest: the Service names ids of the cloud."""
 _LABELS = {"app.kubernetes.io/name": NAME}
 _NOBODY = 65534
-"""User of the image (prometheus/prometheus Dockerfile: USER nobody)."""
+"""User of the image (prometheus/prometheus Dockerfile: `USER nobody`)."""
 _BALANCER = "oci-network-load-balancer.oraclecloud.com"
 """Prefix of annotations that OKE reads (oracle/oci-cloud-controller-manager v1.35.0 load_balancer_spec.go)."""
 

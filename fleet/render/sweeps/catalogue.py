@@ -52,7 +52,7 @@ def quarantine(cluster: Cluster) -> Sweep:
 def reaper(cluster: Cluster) -> Sweep:
     """Deletes EphemeralRunners of the cluster's pod runners.
 
-    Launchers of OCI machines are no part of it: each has the lifetime of its own machine, and a new launcher pod may use the
+    It leaves out launchers of OCI machines: each has the lifetime of its own machine, and a new launcher pod may use the
     registration again.
     """
     runners = {runner_namespace(name): each for name, each in cluster.pod_runners.items()}

@@ -219,7 +219,7 @@ def once(api: Api, settings: Mapping[str, Any], now: float) -> None:
 
 
 def main(path: Path) -> None:
-    """Look at the nodes until the program is stopped. `path` is a JSON file with the settings."""
+    """Check the nodes until the program is stopped. `path` is a JSON file with the settings."""
     settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     api = in_cluster()
     loop(lambda: once(api, settings, time()), settings["every"])

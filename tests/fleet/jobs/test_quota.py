@@ -132,7 +132,7 @@ SMALL = {"gpu_type": "a100", "gpu_count": 8, "cpu": 8, "memory": "32Gi", "queue"
 @pytest.mark.parametrize(
     ("cohort", "own", "others", "most", "mend"),
     [
-        (None, has("a100", 4), has("a100", 8), "4 GPUs of it and nobody to borrow from", "raise nominal,"),
+        (None, has("a100", 4), has("a100", 8), "4 GPUs of it and no team to borrow from", "raise nominal,"),
         ("gpu", has("a100", 4, borrow=2), has("a100", 8), "6 GPUs of it with what it may borrow", "raise borrow,"),
         ("gpu", has("a100", 4), has("a100", 8, lend=3), "7 GPUs of it with all that others lend", "raise nominal, or what they"),
         (
@@ -170,10 +170,10 @@ def test_cpu_and_memory_go_with_the_gpus_of_a_quota() -> None:
     )
     cpu, memory = (each["nominalQuota"] for each in held["flavors"][0]["resources"][:2])
     assert refused(fleet, "usw2/a10g", **one, cpu_request="30", cpu="30") == (
-        f"team ml has {cpu} CPU of it and nobody to borrow from, the job asks for 30 CPU; raise nominal, or ask for less"
+        f"team ml has {cpu} CPU of it and no team to borrow from, the job asks for 30 CPU; raise nominal, or ask for less"
     )
     assert refused(fleet, "usw2/a10g", **one, memory="120Gi", memory_request="100Gi") == (
-        f"team ml has {memory} of it and nobody to borrow from, the job asks for 100Gi; raise nominal, or ask for less"
+        f"team ml has {memory} of it and no team to borrow from, the job asks for 100Gi; raise nominal, or ask for less"
     )
     assert placed(fleet, **one, cpu="30", cpu_request=cpu, memory="120Gi", memory_request=memory), "requests count, not limits"
     assert placed(teams(ml=[has("a10g", 3)]), **one, cpu_request="30", cpu="30"), "with the room of three"

@@ -52,7 +52,7 @@ class FakeClock(launcher.Clock):
     def pause(self, seconds: float) -> None:
         """Move the time, whatever comes."""
         self.time += seconds
-        assert self.time < START + 40 * 86_400, "the launcher waits for ever"
+        assert self.time < START + 40 * 86_400, "the launcher waits forever"
         for plan in [plan for plan in self._plans if plan[0] <= self.time]:
             self._plans.remove(plan)
             plan[1]()

@@ -91,6 +91,12 @@ def test_a_name_that_clouds_refuse_is_refused(name: str, project: Project):
     assert "error: STACK: a new stack's name has 1 to 30 lower-case letters" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["true", "null"])
+def test_a_name_that_yaml_reads_as_another_type_stays_a_name(name: str, project: Project):
+    assert run(name).exit_code == 0
+    assert project.made[0].plan.config.objects["gpu-ci:tags"]["stack"] == name  # type: ignore[index] # a mapping
+
+
 @pytest.mark.parametrize("held", ["Pulumi.acme.yaml", "policies/config/acme.json", "policies/stacks.toml"])
 def test_nothing_is_overwritten(held: str, project: Project):
     path = project.root / held
@@ -203,6 +209,13 @@ def test_a_budget_is_also_an_answer(project: Project, monkeypatch: pytest.Monkey
     done = run(gpu=None, answers="7/hour\n")
     assert done.exit_code == 0, done.output
     assert project.made[0].answers.budget == 7
+
+
+def test_an_end_of_the_input_at_a_question_is_one_error_line(project: Project, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(init, "_terminal", lambda: True)
+    done = run(region=None, answers="")
+    assert (done.exit_code, done.stderr) == (2, "error: --region: the input ended without an answer; give this option\n")
+    assert project.made == []
 
 
 def test_ctrl_c_at_a_question_leaves_nothing():

@@ -22,7 +22,7 @@ _PANELS = (
     ),
     Panel(
         "Plan and measurement",
-        "USD per hour that the plan forecasts when idle and at worst, and what is measured now.",
+        "USD per hour that the plan forecasts when idle and at worst, and the measured cost now.",
         {"measured": MEASURED} | {f"plan, {case}": f"max(gpu_ci:planned_{case}_usd_per_hour)" for case in ("idle", "worst")},
         USD,
     ),

@@ -38,7 +38,7 @@ _HOUR = "of the runners that existed in the last hour"
 _STARTS = (
     Panel(
         "Start time by phase, p50",
-        f"Seconds of each phase {_HOUR}. The phases of one runner class stand one after the other.",
+        f"Seconds of each phase {_HOUR}. The phases of one runner class follow one another.",
         {"{{scale_set}} {{phase}}": f'{PHASE}:p50{{phase!="total"}}'},
         "s",
         8,

@@ -1,7 +1,7 @@
 """Recording rules for costs: USD per hour of nodes, jobs, starting runners, idle GPUs, and everything else of the bill.
 
 A node costs what the bill says for its type. Pods share this cost by the units of the GPU resource that they request. A runner
-with a job, and any pod that is no runner, is a job. A runner without a job is start. The rest of the node is idle. So
+with a job, and any other pod, is a job. A runner without a job is start. The rest of the node is idle. So
 jobs + start + idle = nodes, always. The other lines of the bill have no user. They are one shared part: each at its least count,
 and the disks of the nodes that run. The rules run once a minute, so the USD of an hour are `sum_over_time(x[1h]) / 60`.
 docs/costs.md explains them.
@@ -131,7 +131,7 @@ def _listed(fleet: Fleet, cluster: Cluster) -> tuple[str, ...]:
 def _teams(fleet: Fleet, cluster_name: str) -> Iterator[Rule]:
     """What each team's work costs. A team owns its namespaces (`queues.teams`), and the runner sets of its runner group.
 
-    A runner group and a team with the same name are one team. A repository's owner is no team, because it is the same for all
+    A runner group and a team with the same name are one team. A repository's owner is not a team, because it is the same for all
     repositories of an organization.
     """
     cluster = fleet.clusters[cluster_name]

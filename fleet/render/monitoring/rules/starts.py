@@ -49,7 +49,7 @@ def _phases(cluster: Cluster) -> dict[str, str]:
         "plugin": f"{scheduled} - {_ON} {new}",
         "pull": f"{started} - {scheduled}",
     }
-    # A runner of a set with a minimum waits for its job, which is no part of the start.
+    # A runner of a set with a minimum waits for its job. That wait does not count as start.
     if at_once := [runner_namespace(name) for name, runner in cluster.runners.items() if not runner.span.min]:
         job = _of_pod(f'{JOB_STARTED}{{namespace=~"{one_of(at_once)}"}}')
         phases |= {"register": f"{job} - {started}", "total": f"{job} - {wanted}"}

@@ -30,7 +30,7 @@ def xid_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
     what = "Xid {{ $labels.xid }} on GPU {{ $labels.gpu }} of {{ $labels.kubernetes_node }}"
     meaning = "{{ $labels.meaning }}. NVIDIA's action: {{ $labels.action }}."
     yield _xid("GpuCiXidFatal", "critical", FATAL, what, meaning)
-    # The fault is in the job's program and the GPU is healthy, so nobody is paged.
+    # The fault is in the job's program and the GPU is healthy, so the alert pages no one.
     yield _xid("GpuCiXidApplication", "info", APPLICATION, what, meaning + " Pod: {{ $labels.exported_pod }}.")
     yield _xid("GpuCiXidUnclear", "warning", UNCLEAR, what, "{{ $labels.meaning }}. The kernel log has the details.")
     yield alert(

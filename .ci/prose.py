@@ -1,0 +1,129 @@
+"""Checks the prose of pages, comments, docstrings and messages with proselint: `python .ci/prose.py PATH...`.
+
+prose.toml has the project's own rules and selects those of proselint. Each finding is one line: `file:line: words; write: …`.
+The exit status is 1 if there is a finding. In a folder it reads every *.md and *.py file. It replaces code, names and the targets
+of links by blanks, line by line, so that a finding has its line.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from proselint.checks import __register__
+from proselint.config import Config
+from proselint.registry import CheckRegistry
+from proselint.registry.checks import Check, CheckFlags, CheckResult
+from proselint.registry.checks.engine import Fancy, RegexOptions
+from proselint.registry.checks.types import ExistenceSimple
+from proselint.tools import LintFile
+
+SETTINGS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prose.toml").read_text(encoding="utf-8"))
+NOT_PROSE = re.compile(
+    r"^ *(?P<fence>```+|~~~+).*?^ *(?P=fence) *$|\A---\n.*?^---$|<!--.*?-->|<[^>\n]+>|https?://[^\s)>|]+|(?<=\])\([^)\n]*\)",
+    re.DOTALL | re.MULTILINE,
+)
+CODE_SPAN = re.compile(r"(?P<ticks>`+)(?:(?!\n\s*\n).)+?(?P=ticks)", re.DOTALL)
+QUOTES = re.compile(r"""\A\w*(?:\"{3}|'{3}|["'])|(?:\"{3}|'{3}|["'])\Z|["']\s*\n\s*\w*["']|\\[nt]""")
+SEVERAL_WORDS = re.compile(r"[A-Za-z,;:]\s+[a-z]+\s+[a-z]")
+"""A string that matches is prose. A key, a path or a command of two words is not."""
+SENTENCE = re.compile(r"(?:(?![.!?:;][\s\"')*]|\n\s*\n|\n\s*(?:[-*#>]|\d+\.)\s|[|\0]).)+", re.DOTALL)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _a_word(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", "_", match[0])
+
+
+def of_markdown(text: str) -> str:
+    """The prose of a page: a span of code is one word of underscores, the rest of the code is blank."""
+    return CODE_SPAN.sub(_a_word, NOT_PROSE.sub(_blank, text))
+
+
+def _texts(node: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
+    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        yield node
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _texts(child)
+
+
+def of_python(source: str) -> str:
+    """The comments, docstrings and strings of several words, each at its place in the source, between NUL characters."""
+    lines = source.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    prose = list(re.sub(r"[^\n]", " ", source))
+
+    def put(start: int, text: str) -> None:
+        prose[start : start + len(text)] = CODE_SPAN.sub(_a_word, text)
+
+    for node in _texts(ast.parse(source)):
+        first, last = lines[node.lineno - 1].encode(), lines[(node.end_lineno or 0) - 1].encode()
+        start = starts[node.lineno - 1] + len(first[: node.col_offset].decode())
+        text = source[start : starts[(node.end_lineno or 0) - 1] + len(last[: node.end_col_offset].decode())]
+        if SEVERAL_WORDS.search(text):
+            text = re.sub(r"\{[^{}]*\}", _a_word, QUOTES.sub(_blank, text))
+            put(start, f"\0{text[1:-1]}\0")
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            continues = not token.line[:column].strip() and row > 1 and lines[row - 2].lstrip().startswith("#")
+            put(
+                starts[row - 1] + column,
+                re.sub(r"!.*|noqa.*|type: ignore.*", _blank, (" " if continues else "\0") + token.string[1:]),
+            )
+    return "".join(prose)
+
+
+def _long_sentences(text: str, check: Check) -> Iterator[CheckResult]:
+    for match in SENTENCE.finditer(text):
+        count = len(re.findall(r"[^\s\W]\S*", match[0]))
+        if count > SETTINGS["words-in-a-sentence"]:
+            start = match.start() + len(match[0]) - len(match[0].lstrip())
+            yield CheckResult(check.path, f"a sentence of {count} words; write several", (start, match.end()), None)
+
+
+def findings(texts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The findings in texts by name. All are one text for proselint, because each of its checks is slow to start."""
+    places = [("", 0)]
+    joined = []
+    for name, text in texts:
+        joined.append(re.sub(r"[ ]+", " ", text).rstrip("\n") + "\n\0\n")
+        places += [(name, line) for line in range(1, joined[-1].count("\n") + 1)]
+    config = Config(max_errors=1_000_000, checks=dict.fromkeys(SETTINGS["off"], False) | dict.fromkeys(SETTINGS["checks"], True))
+    for result, (line, _) in LintFile("", "".join(joined)).lint(config):
+        name, number = places[line]
+        yield f"{name}:{number}: {' '.join(result.message.split())}"
+
+
+def register() -> None:
+    """Add the project's rules to proselint's registry, beside its own."""
+    flags = CheckFlags(allow_quotes=True)
+    CheckRegistry().register_many(__register__)
+    CheckRegistry().register(Check(_long_sentences, path="fleet.sentences", flags=flags))
+    for rule in SETTINGS["rule"]:
+        pattern = r"(?:(?<![\w/-])(?:" + rule["find"].replace(" ", r"(?: ?\n ?| )") + r")(?![\w/-]))"
+        message = "{}; " + rule["write"]
+        CheckRegistry().register(Check(ExistenceSimple(pattern), Fancy(RegexOptions()), "fleet.words", message, flags))
+
+
+register()
+
+if __name__ == "__main__":
+    paths = [file for name in sys.argv[1:] for file in ([Path(name)] if Path(name).is_file() else sorted(Path(name).rglob("*")))]
+    texts = ((path, path.read_text(encoding="utf-8")) for path in paths if path.suffix in {".md", ".py"})
+    found = list(findings((str(path), (of_python if path.suffix == ".py" else of_markdown)(text)) for path, text in texts))
+    print(*found, sep="\n", end="\n" if found else "")  # noqa: T201
+    sys.exit(bool(found))
