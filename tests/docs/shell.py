@@ -63,7 +63,7 @@ def checkout(home: Path, programs: Iterable[str]) -> Path:
         found = shutil.which(program)
         assert found, f"{program} is not installed"
         (places[0] / program).symlink_to(found)
-    for stamp in ("made", "run", "dev"):
+    for stamp in ("made", "run", "dev", "doctor"):
         (folder / ".venv" / stamp).touch()
     return folder
 

@@ -315,7 +315,7 @@ def test_a_stack_secret_or_pack_that_is_not_there_is_found(line, wrong):
 def make_faults(line: str) -> list[str]:
     """Targets and variables of a make call that the Makefile does not have."""
     faults = []
-    for word in line.partition(" #")[0].split()[1:]:
+    for word in re.split(r" [#|>]", line)[0].split()[1:]:
         name, sets, _ = word.partition("=")
         if not re.fullmatch(r"[A-Za-z]+", name):
             continue
