@@ -15,8 +15,8 @@ from typing import Any
 from . import schema
 from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .places import CLUSTER_SETTINGS, entry
-from .read import Later, keys, line, shown, strings, walk
+from .places import CLUSTER_SETTINGS, setting
+from .read import Later, keys, shown, strings, walk
 from .rule import Args, Rule, Section, Severity
 
 _ISSUER = "token.actions.githubusercontent.com"
@@ -59,9 +59,9 @@ def _faults(statement: Any, orgs: Sequence[str]) -> Iterator[str]:
                 f"accepts {shown(subject)}: name the owner, the repository and a branch or environment; "
                 "write repo:OWNER/NAME:environment:NAME or repo:OWNER/NAME:ref:refs/heads/BRANCH"
             )
-        elif orgs and (owner := found["owner"].partition("@")[0]) not in orgs:
+        elif orgs and found["owner"].partition("@")[0] not in orgs:
             known = ", ".join(orgs[:5])
-            yield f"accepts {shown(subject)}: the owner is not in {known}; correct it, or {entry('orgs', line(owner))}"
+            yield f"accepts {shown(subject)}: the owner is not in {known}; correct it, or list it in {setting('orgs')}"
 
 
 def _is_github(issuer: str) -> bool:

@@ -22,7 +22,7 @@ from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, POD, RUNNER_SET
 from .nested import objects, passed_over, step
 from .node_labels import wanted
-from .places import entry, setting
+from .places import setting
 from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
 from .read import Later, items, keys, line, shown, strings, text, true, walk, whole
 from .releases import Release, releases
@@ -133,7 +133,7 @@ def _security_faults(path: str, security: Any, allowed: frozenset[str], later: L
             if text(capability) not in allowed:
                 yield (
                     f"{path}.capabilities.add[{index}] is {shown(capability)}: a permission on the node that pods do not have by "
-                    f"default; remove it, or {entry('capabilities', line(text(capability)))}"
+                    f"default; remove it, or list it in {setting('capabilities')}"
                 )
 
 

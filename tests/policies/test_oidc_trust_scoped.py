@@ -59,7 +59,7 @@ SUITE = Suite(
             IAM_ROLE,
             subject(MAIN),
             (
-                f'assumeRolePolicy: Statement[0] accepts "{MAIN}": the owner is not in acme; correct it, or add "example" to '
+                f'assumeRolePolicy: Statement[0] accepts "{MAIN}": the owner is not in acme; correct it, or list it in '
                 f"{config_of(RULE.id, 'orgs')}",
             ),
             config={"orgs": ["acme"]},

@@ -29,7 +29,7 @@ ALLOWING = config_of(RULE.id, "capabilities")
 
 
 def capability(name: str) -> str:
-    return f'a permission on the node that pods do not have by default; remove it, or add "{name}" to {ALLOWING}'
+    return f"a permission on the node that pods do not have by default; remove it, or list it in {ALLOWING}"
 
 
 def own(what: str) -> str:
