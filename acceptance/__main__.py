@@ -39,7 +39,7 @@ def main(
         Path | None, typer.Option("--record", help="Write the record here; default: docs/acceptance/<day>-<providers>.json.")
     ] = None,
 ) -> None:
-    """Build a stack in your account, run a GPU job, edit it, destroy it and look for what is left. It costs money.
+    """Build a stack in your account, run a GPU job, edit it, destroy it and scan for leftovers. It costs money.
 
     Exit status: 0 every step succeeded, 1 a step failed, 2 the input is wrong: nothing was started.
     """
@@ -85,7 +85,7 @@ def require_possible(fleet: Fleet, repository: str) -> None:
 
 
 def amount(text: str) -> float:
-    """USD. Raises InputError for what is no amount above 0."""
+    """USD. Raises InputError if it is not an amount above 0."""
     with suppress(ValueError):
         if 0 < (found := float(text)) < math.inf:
             return found
@@ -108,7 +108,7 @@ def bounded(script: Script, worst: Money, budget: float) -> str:
 
 def _ask(stack: str) -> None:
     if not sys.stdin.isatty():
-        raise InputError("--yes: must be given where nobody can be asked")
+        raise InputError("--yes: must be given without a terminal")
     if typer.prompt(f"It creates and destroys the stack {stack}. Type its name to start") != stack:
         raise InputError("stack: the name differs; nothing was started")
 

@@ -1,6 +1,6 @@
-"""What a destroyed stack left in its clouds: what has its tag, or a tag by which Kubernetes marks what it creates.
+"""Resources that a destroyed stack left in its clouds: those with its tag, or with a tag that Kubernetes gives to its own.
 
-Not seen: what has none of these tags. Sources: API references of Resource Groups Tagging and of OCI Search;
+Not seen: resources without these tags. Sources: API references of Resource Groups Tagging and of OCI Search;
 aws/amazon-vpc-cni-k8s (`cluster.k8s.amazonaws.com/name` on network interfaces); kubernetes/cloud-provider-aws
 (`kubernetes.io/cluster/<name>` on load balancers, volumes and security groups).
 """

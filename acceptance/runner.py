@@ -21,7 +21,7 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """All steps. `before` create nothing, `paid` may create, `end` removes what they created and looks for what is left."""
+    """All steps. `before` create nothing, `paid` may create, `end` removes what they created and scans for leftovers."""
 
     before: Sequence[Step]
     paid: Sequence[Step]

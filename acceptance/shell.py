@@ -17,7 +17,7 @@ GRACE = 600
 
 
 _LONGEST = 86400.0
-"""Seconds. Python refuses to wait for ever by a number."""
+"""Seconds. Python refuses to wait forever by a number."""
 
 
 class StepError(Exception):

@@ -142,7 +142,7 @@ def _get(api: str, path: str, token: str) -> dict[str, Any]:
     except (ValueError, HTTPException) as error:
         raise OSError(f"the answer to {path} is not JSON: {type(error).__name__}") from error
     if not isinstance(found, dict):
-        raise OSError(f"the answer to {path} is no JSON object")
+        raise OSError(f"the answer to {path} is not a JSON object")
     return found
 
 

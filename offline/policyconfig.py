@@ -104,7 +104,7 @@ def _path(stack: str) -> str:
 
 
 def stacks_text(root: Path) -> str:
-    """The text of stacks.toml; "" if there is no file. Raises InputError if it is no TOML."""
+    """The text of stacks.toml; "" if there is no file. Raises InputError if it is not TOML."""
     return _read(root)[1]
 
 

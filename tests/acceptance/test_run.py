@@ -313,7 +313,7 @@ def test_an_unknown_price_is_refused() -> None:
     ("words", "said"),
     [
         (("staging", "--budget-usd", "5"), "lower nodes.max of the pools, or give BUDGET_USD="),
-        (("staging", "--budget-usd", "500"), "--yes: must be given where nobody can be asked"),
+        (("staging", "--budget-usd", "500"), "--yes: must be given without a terminal"),
         (("prod", "--budget-usd", "500"), "clusters.sjc.protect: is true"),
         (("homelab", "--budget-usd", "500"), "stack: pulumi up creates nothing of this stack"),
         (("nowhere", "--budget-usd", "500"), "stack: there must be a file for the stack"),
