@@ -77,6 +77,8 @@ def keys(schema: dict[str, Any], of: dict[str, Any]) -> Iterator[tuple[str, dict
     yield from schema.get("properties", {}).items()
     if isinstance(schema.get("additionalProperties"), dict):
         yield "*", schema["additionalProperties"]
+    # A mapping whose keys have a pattern, such as names.
+    yield from (("*", part) for part in schema.get("patternProperties", {}).values())
 
 
 def exists(path: str) -> bool:
