@@ -209,7 +209,8 @@ def test_one_module_uses_a_yaml_library():
         "offline",
         "submit",
         "deployments",
-        "bootstrap", "bench",
+        "bootstrap",
+        "bench",
         "images",
     )
     users = {
@@ -236,7 +237,18 @@ def test_only_init_reads_a_cluster_from_offline():
 
 
 def test_nothing_that_ships_imports_tests_or_bench():
-    for folder in ("fleet", "acceptance", "components", "package", "policies", "offline", "deployments", "bootstrap", "submit", "images"):
+    for folder in (
+        "fleet",
+        "acceptance",
+        "components",
+        "package",
+        "policies",
+        "offline",
+        "deployments",
+        "bootstrap",
+        "submit",
+        "images",
+    ):
         found = {name.split(".")[0] for module in below(folder) for name in imported(module)}
         assert not found & {"tests", "bench"}, folder
 

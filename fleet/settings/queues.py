@@ -298,7 +298,8 @@ def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
                     "flavor_labels",
                     "the program does not label the nodes of this pool, so Kueue cannot assign them to a flavor; "
                     "use quotas of pools",
-                    at=here, )
+                    at=here,
+                )
 
 
 def units(pool: Pool) -> int:

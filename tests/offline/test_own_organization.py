@@ -31,7 +31,9 @@ CAPACITY = "ask with oci compute compute-capacity-report"
 
 def step() -> str:
     """The text of the step."""
-    found = re.search(r"^## 5\. Settings$(.*?)^## 6\. ", (ROOT / "docs" / "getting-started.md").read_text(), re.DOTALL | re.MULTILINE)
+    found = re.search(
+        r"^## 5\. Settings$(.*?)^## 6\. ", (ROOT / "docs" / "getting-started.md").read_text(), re.DOTALL | re.MULTILINE
+    )
     assert found is not None, "the page has the step"
     return found[1]
 
