@@ -21,11 +21,14 @@ config:
 """
 _FALLBACK = "        od: {instanceTypes: [g4dn.2xlarge], capacity: on-demand, role: fallback, nodes: {max: 1}}\n"
 _POOL = "        p{n}: {{instanceTypes: [g4dn.2xlarge, g4dn.4xlarge], capacity: spot, role: burst, nodes: {{max: 4}}}}\n"
-_RUNNER = "        r{n}: {{pools: [p{n}, od], cpu: {{request: 4, limit: 8}}, memory: {{request: 16Gi, limit: 28Gi}}, scale: {{max: 4}}}}\n"
+_RUNNER = (
+    "        r{n}: {{pools: [p{n}, od], cpu: {{request: 4, limit: 8}}, memory: {{request: 16Gi, limit: 28Gi}}, "
+    "scale: {{max: 4}}}}\n"
+)
 
 
 def write_fleet(count: int, folder: Path) -> Path:
-    """Write a stack file with `count` pools and one runner set for each, which falls back to one pool that all share. Returns its path."""
+    """Write a stack file with `count` pools and one runner set for each, all with the same fallback. Returns its path."""
     path = folder / f"Pulumi.bench-{count}.yaml"
     with path.open("w") as file:
         file.write(_HEAD + "      pools:\n" + _FALLBACK)

@@ -1,4 +1,4 @@
-"""A reader follows the step "Settings" of docs/getting-started.md with an organization of their own: staging and prod then plan clean."""
+"""A reader follows step "Settings" of docs/getting-started.md with their organization: staging and prod then plan clean."""
 
 from __future__ import annotations
 
