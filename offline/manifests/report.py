@@ -23,8 +23,9 @@ def report(check: Check, console: Console, strict: bool = False, verbose: bool =
 
     `verbose` lists the kinds that no policy reads and the files that were skipped.
     """
-    show_line(console, f"gpu-ci check of {check.target} by the policies of stack {check.stack} ({check.policy_config})", "bold")
+    show_line(console, f"gpu-ci check of {check.target} by the policies of stack {check.stack}", "bold")
     _result(check, console, strict)
+    show_line(console, f"policy values: {check.policy_config}")
     for found in check.findings:
         show_line(console, _line(found), whole=True)
     for remark in (*check.remarks, *(_unread(each) for each in check.unjudged if each.works)):
