@@ -54,7 +54,7 @@ def test_explain_and_check_have_them_too(slip: Path, tmp_path: Path) -> None:
     assert (found["file"], found["line"]) == (str(pod), 3)
 
 
-@pytest.mark.parametrize("command", ["plan", "start", "doctor"])
+@pytest.mark.parametrize("command", ["plan", "start"])
 def test_an_unknown_stack_and_a_wrong_option_are_errors_without_a_file(command: str) -> None:
     (found,) = errors(command, "stagin", "--json")
     assert found["message"].endswith("Pulumi.stagin.yaml does not exist; did you mean staging?")
