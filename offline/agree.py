@@ -24,7 +24,7 @@ from offline.plan import Plan, blocked_of
 from offline.policyconfig import STACKS, stacks_text
 from offline.policyfile import policy_settings
 from offline.words import alike, counted
-from policies.rules import RULES
+from policies.rules import RULES, AnyRule
 from policies.rules.places import ADDED
 
 _FARTHEST = 10**6
@@ -83,11 +83,15 @@ def _judged(plan: Plan, policies: Sequence[Configured]) -> tuple[Verdict, ...]:
     return blocked_of(named(plan.config, judge(plan.recording, policies)))
 
 
+def _rule(configured: Configured) -> AnyRule:
+    return next(rule for rule in RULES if rule.id == configured.policy.name)
+
+
 def _with(configured: Configured, values: Values, plan: Plan) -> Configured:
     """The policy with these values on top of its own."""
     if not values:
         return configured
-    rule = next(rule for rule in RULES if rule.id == configured.policy.name)
+    rule = _rule(configured)
     entry = {**configured.config, **values, "enforcementLevel": configured.level.value}
     return configure([rule], {rule.id: entry}, plan.as_of)[0]
 
@@ -98,7 +102,7 @@ class _Search:
     def __init__(self, plan: Plan, configured: Configured) -> None:
         self._plan = plan
         self._configured = configured
-        rule = next(rule for rule in RULES if rule.id == configured.policy.name)
+        rule = _rule(configured)
         self._numbers = {name: schema for name, schema in rule.config.items() if schema.get("type") in ("integer", "number")}
         self._lists = {
             name: schema["items"]
