@@ -284,7 +284,7 @@ def shell_texts() -> Iterator[tuple[str, str]]:
     for path in FILES:
         yield from ((path.name, step["run"]) for _, step in steps(path.name) if "run" in step)
     for script in sorted((ROOT / ".ci").iterdir()):
-        if script.suffix != ".py":
+        if script.is_file() and not script.suffix:
             yield script.name, script.read_text()
 
 
