@@ -48,7 +48,7 @@ def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project:
     ("changes", "message"),
     [
         ({"provider": "gke"}, "--provider: not known; got 'gke'; did you mean oke? give one of: eks, oke, talos, existing-eks"),
-        ({"region": "eu-west-1"}, "--region: not known; got 'eu-west-1'; did you mean us-west-2? give one of: us-west-2,"),
+        ({"region": "us-west-1"}, "--region: not known; got 'us-west-1'; did you mean us-west-2? give one of: us-west-2,"),
         ({"gpu": "A10"}, "--gpu: not known; got 'A10'; did you mean A10G? give one of: T4, L4, A10G"),
         (
             {"jobs": "tests,containers"},
