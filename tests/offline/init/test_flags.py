@@ -218,12 +218,13 @@ def test_an_end_of_the_input_at_a_question_is_one_error_line(project: Project, m
     assert project.made == []
 
 
-def test_ctrl_c_at_a_question_leaves_nothing():
+def test_ctrl_c_at_a_question_leaves_nothing_and_no_color_is_plain():
     """The command itself, on a terminal."""
     leader, follower = pty.openpty()
     before = (ROOT / "policies" / "stacks.toml").read_text()
     command = [sys.executable, "-m", "offline", "init", "ctrl-c", "--provider", "eks"]
-    child = subprocess.Popen(command, cwd=ROOT, stdin=follower, stdout=follower, stderr=follower, start_new_session=True)
+    env = os.environ | {"NO_COLOR": "1", "TERM": "xterm-256color"}
+    child = subprocess.Popen(command, cwd=ROOT, stdin=follower, stdout=follower, stderr=follower, start_new_session=True, env=env)
     os.close(follower)
     shown, until = b"", time.monotonic() + 60
     while b"Which region" not in shown and time.monotonic() < until:
@@ -234,5 +235,6 @@ def test_ctrl_c_at_a_question_leaves_nothing():
     os.close(leader)
     assert b"Which region" in shown
     assert b"Traceback" not in shown
+    assert b"\x1b" not in shown, "an escape sequence"
     assert not (ROOT / "Pulumi.ctrl-c.yaml").exists()
     assert (ROOT / "policies" / "stacks.toml").read_text() == before
