@@ -39,7 +39,7 @@ REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-central-1", "ap-southeast-
 # Far faster than from_regex; the first letter keeps them clear of the names and labels that have a meaning.
 NAMES = st.text("abcxyz0189-", max_size=12).map(lambda tail: f"nx{tail}".rstrip("-"))
 
-# Availability domains by region of OCI: the oldest two regions leave something out of theirs.
+# Availability domains by region of OCI: the oldest two regions leave something out of their names.
 DOMAINS = {
     "us-sanjose-1": [SAN_JOSE],
     "us-ashburn-1": [f"abcd:US-ASHBURN-AD-{n}" for n in (1, 2, 3)],

@@ -40,7 +40,7 @@ PROGRAMS = ("__main__", "offline.__main__", "policies.__main__")
 
 
 def imports(tree: ast.Module, package: str, lazy: bool = True) -> Iterator[str]:
-    """Full names that a module of `package` imports, each `from` name as a module of its own, for it may be one.
+    """Full names that a module of `package` imports, each `from` name as a module of its own, because it may be one.
 
     Names given to import functions count too. Without `lazy` only what loading the module imports: no function bodies,
     nothing for type checkers alone.
@@ -103,7 +103,7 @@ def below(folder: str) -> list[str]:
 
 
 def astray(folder: str, *allowed: str) -> list[str]:
-    """Imports of ours in a package that are neither in it nor in `allowed` packages and modules."""
+    """Imports of our own in a package that are neither in it nor in `allowed` packages and modules."""
     homes = (folder, *allowed)
     return [
         f"{module} imports {name or '?'}"

@@ -36,7 +36,7 @@ WORD = "Q7wE9rT2yU4iO6pA8sD1fG3hJ5kL7zX9cV2bN4mK"
 BODY = "\n".join(("MIIEowIBAAKCAQEA" + WORD, WORD[::-1], WORD.swapcase()))
 PEM = f"-----BEGIN RSA {'PRIVATE'} KEY-----\n{BODY}\n-----END RSA {'PRIVATE'} KEY-----"
 JSON_TEXT = base64.urlsafe_b64encode(b'{"alg":"RS256","typ":"JWT"}').decode()
-# Text and the part of it that nobody may read.
+# Text and the part of it that must stay hidden.
 CREDENTIALS: dict[str, tuple[str, str]] = {
     **{f"GitHub {kind}": (f"{kind}_{WORD[:36]}", WORD[:36]) for kind in ("ghp", "ghs")},
     "GitHub fine-grained": (f"github_pat_{WORD[:22]}_{WORD}", WORD),
@@ -229,7 +229,7 @@ MANIFESTS: dict[str, Callable[[str], str]] = {
     "key of a ConfigMap": lambda text: json.dumps(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {text: f"ghp_{WORD[:36]}"}}
     ),
-    "object that stands twice": lambda text: "\n---\n".join([pod(metadata={"name": text})] * 2),
+    "object that is there twice": lambda text: "\n---\n".join([pod(metadata={"name": text})] * 2),
     "kind that no policy reads": lambda text: pod(apiVersion="example.com/v1", kind="Thing", metadata={"name": text}),
     "syntax": lambda text: f"{OBJECT}spec: {{a: {text.splitlines()[0]}\n b: [\n",
     "equal keys": lambda text: f"{OBJECT}{quoted(text)}: 1\n{quoted(text)}: 2\n",
@@ -383,5 +383,5 @@ def test_what_is_no_credential_is_shown(text: str) -> None:
     "piece", ["://", "://a:", "eyJ", "gh", "-----BEGIN PRIVATE KEY-----", "bearer ", "MII", "?token=", "a1B/", " "]
 )
 def test_masking_takes_time_by_the_length_of_the_text(piece: str) -> None:
-    """A pattern that looked at the rest of the text from each place would take hours here; the suite's timeout ends it."""
+    """A pattern that read the rest of the text from each place would take hours here; the suite's timeout ends it."""
     mask(piece * (500_000 // len(piece)))

@@ -1,4 +1,4 @@
-"""What a project needs that others use: a license, and owners of what is dangerous to change."""
+"""What a project needs that others use: a license, and owners of parts that are dangerous to change."""
 
 from __future__ import annotations
 

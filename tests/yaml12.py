@@ -18,7 +18,7 @@ class _Loader(_Base):  # type: ignore[misc]
         """The mapping. Raises ConstructorError for a repeated key."""
         keys = [(key.tag, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(keys)) < len(keys):
-            raise ConstructorError(None, None, "a key stands twice", node.start_mark)
+            raise ConstructorError(None, None, "a key is there twice", node.start_mark)
         made: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return made
 

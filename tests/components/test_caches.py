@@ -123,7 +123,7 @@ def test_a_claim_waits_for_its_class_and_its_namespace_and_a_class_for_what_make
 
 
 def test_a_new_class_takes_no_claim_with_it(cached: Recording) -> None:
-    """Pulumi replaces what has an output of a resource that is deleted before it is made again among its inputs."""
+    """Pulumi replaces a resource if one of its inputs is an output of a resource that is deleted first and made again."""
     assert of_type(cached, CLAIM)
     for each in of_type(cached, CLASS):
         assert each.delete_before_replace is True, "its name is fixed"

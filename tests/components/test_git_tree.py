@@ -1,4 +1,4 @@
-"""ArgoCD as the second deliverer: it is told what Helm would be, and what only the program knows stays with the program."""
+"""ArgoCD as the second deliverer: it gets the same values as Helm, and only the program has the rest."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def filled_by_git(stack: str) -> tuple[Recording | None, Recording | None]:
 
 
 def releases(recording: Recording) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Every release by (cluster, namespace, name), whoever brings it: where the chart is from, its version and values."""
+    """Every release by (cluster, namespace, name), from Helm or from ArgoCD: where the chart is from, its version and values."""
     found = {}
     for resource in recording.resources:
         held = resource.inputs

@@ -1,4 +1,4 @@
-"""Budgets, quotas, protection, tags and pinned add-ons: what both clouds are told of money and rules."""
+"""Budgets, quotas, protection, tags and pinned add-ons: what both clouds get of money and rules."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_protection_is_the_control_planes_and_of_nothing_else(on_eks, on_oke, pr
 def test_prod_is_protected_and_staging_is_not(staging, prod):
     planes = {"use1-control-plane", "sjc-control-plane"}
     caches = {"use1-caches.models-files", "use1-models.research", "use1-models.vision"}
-    assert {each.name for each in prod.resources if each.protect} == planes | caches, "what cannot be made again as it was"
+    assert {each.name for each in prod.resources if each.protect} == planes | caches, "these cannot be made again as they were"
     assert not [each.name for each in staging.resources if each.protect]
 
 

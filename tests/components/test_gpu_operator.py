@@ -57,7 +57,7 @@ def test_the_release_has_the_values_of_its_image_and_settings(alone):
 
 def test_an_upgrade_may_bring_fields_that_the_cluster_does_not_know_yet(alone, staging):
     found = named(alone, "iad-gpu-operator-chart", RELEASE).inputs
-    assert found["disableOpenapiValidation"] is True, "the chart's own hook brings the CRDs, after Helm has looked"
+    assert found["disableOpenapiValidation"] is True, "the chart's own hook installs the CRDs, after Helm has checked"
     for release in of_type(staging, RELEASE):
         assert "disableOpenapiValidation" not in release.inputs, f"{release.name}: no other chart needs that"
 
@@ -83,7 +83,7 @@ def test_it_waits_for_what_charts_need(alone):
 def test_the_runtime_class_is_the_operators_own(alone, prod):
     for recording in (alone, prod):
         kinds = {resource.type for resource in recording.resources if resource.type.startswith("kubernetes:")}
-        assert not [kind for kind in kinds if "RuntimeClass" in kind], "a second owner: whoever goes first takes it along"
+        assert not [kind for kind in kinds if "RuntimeClass" in kind], "a second owner: the first one to go takes it along"
 
 
 def test_a_cluster_with_the_operator_has_no_other_advertiser(prod):

@@ -100,7 +100,7 @@ def test_kueue_is_one_release_in_a_namespace_of_its_own(queued):
 def test_every_object_is_one_that_kueue_takes(queued):
     found = [plain(each) for each in manifests(queued)]
     assert [fault for manifest in found for fault in refused(manifest)] == []
-    assert dangling(found) == [], "registered in an order in which each names only what stands"
+    assert dangling(found) == [], "registered in an order in which each names only what exists"
 
 
 @pytest.mark.reference
@@ -225,7 +225,7 @@ def test_a_container_that_names_no_request_gets_one_and_no_limit_that_would_refu
 
 
 def test_no_quota_of_gpus_stands_in_a_teams_namespace(queued):
-    """It would refuse pods of a Job that Kueue let in on what others lend."""
+    """It would refuse pods of a Job that Kueue admits on quota that others lend."""
     teams = {local.inputs["metadata"]["namespace"] for local in of_type(queued, LOCAL_QUEUE)}
     found = [each.inputs["metadata"]["namespace"] for each in of_type(queued, "kubernetes:core/v1:ResourceQuota")]
     assert found

@@ -76,7 +76,7 @@ def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> Scale
 def test_one_component_or_the_provider_itself_makes_gpus_schedulable(enablement, made):
     recording = build(enablement=enablement)
     assert {resource.type for resource in recording.resources} & {PLUGIN, OPERATOR} == made
-    assert named(recording, "sjc-arc", "gpu-ci:index:ArcController"), "the rest stands either way"
+    assert named(recording, "sjc-arc", "gpu-ci:index:ArcController"), "the rest exists either way"
     assert named(recording, "sjc-oci-a10", "gpu-ci:index:ArcRunnerSet")
 
 

@@ -45,7 +45,7 @@ def test_every_runner_namespace_has_one_of_each_before_its_set(recording, token)
     assert sets
     for found in sets:
         (wall,) = walls(recording, found, token)
-        # Where Git has the release, the namespace stands with its walls before ArgoCD is there.
+        # Where Git has the release, the namespace exists with its walls before ArgoCD is there.
         assert found.apart or wall.urn in found.resource.dependencies, f"{found.namespace}: a pod would start without {token}"
         (home,) = [
             space
@@ -213,4 +213,4 @@ def test_a_private_network_of_the_settings_reaches_the_policy_of_eks():
     spec = named(record(ROOT / "__main__.py", changed), "usw2-gpu-t4-network", NETWORK).inputs["spec"]
     assert reaches(spec, "192.168.7.9")
     assert not reaches(spec, "192.168.8.9")
-    assert not reaches(spec, "203.0.113.9"), "the VPC's own range, though it is no private one"
+    assert not reaches(spec, "203.0.113.9"), "the VPC's own range, though it is not a private one"

@@ -27,7 +27,7 @@ def test_every_release_is_named_pinned_and_rolls_back(recording):
         assert inputs["atomic"] is True
         assert inputs["cleanupOnFail"] is True
         assert inputs["timeout"] == 600
-        assert release.delete_before_replace is True, "two releases of one name cannot stand together"
+        assert release.delete_before_replace is True, "two releases of one name cannot exist together"
 
 
 def test_oci_and_https_charts_are_addressed_each_in_its_way(staging):

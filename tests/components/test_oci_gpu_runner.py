@@ -206,7 +206,7 @@ def test_what_lost_launchers_leave_is_removed(update):
         launchers = named(update, f"sjc-{name}-set-chart", RELEASE).inputs["values"]["template"]["spec"]
         assert pod["volumes"] == launchers["volumes"]
         assert pod["containers"][0]["image"] == launchers["containers"][0]["image"]
-    assert len(of_type(update, CRON_JOB)) == len(OF), "CNCF's launcher has none of ours"
+    assert len(of_type(update, CRON_JOB)) == len(OF), "CNCF's launcher has none of our own"
 
 
 def test_labels_reach_the_set():
@@ -429,4 +429,4 @@ def test_no_drain_ends_a_launcher_and_with_it_the_job_on_its_machine(preview, na
         "selector": {"matchLabels": {"actions-ephemeral-runner": "True"}},
     }
     release = named(preview, f"sjc-{name}-set-chart", RELEASE)
-    assert budget.urn in release.dependencies, "it stands before the first launcher and goes after the last"
+    assert budget.urn in release.dependencies, "it exists before the first launcher and goes after the last"

@@ -138,7 +138,7 @@ def test_services_and_the_vcn_never_overlap(cidr, services):
 def test_nodes_are_private_and_leave_by_nat_and_service_gateway(update):
     nodes = named(update, "sjc-network-nodes", SUBNET).inputs
     assert nodes["prohibitPublicIpOnVnic"] is True
-    assert "availabilityDomain" not in nodes, "pools and machines of every domain stand in it"
+    assert "availabilityDomain" not in nodes, "pools and machines of every domain are in it"
     assert nodes["routeTableId"] == "ocid1.routetable.oc1..sjc-network-private-id"
     table = named(update, "sjc-network-private", "oci:Core/routeTable:RouteTable").inputs
     assert [(rule["destination"], rule["networkEntityId"]) for rule in table["routeRules"]] == [

@@ -193,7 +193,7 @@ def test_the_boot_script_passes_shellcheck(script):
 
 
 INIT_SCRIPT = "echo init >>$CALLS"
-"""What stands in for OKE's own script, which the metadata service gives."""
+"""What replaces OKE's own script, which the metadata service gives."""
 JOINS = {"oke": "exit 0", "curl": "exit 22"}
 GIVES_SCRIPT = f"echo {base64.b64encode(INIT_SCRIPT.encode()).decode()}"
 

@@ -1,4 +1,4 @@
-"""Settings that change in a running cluster: an object of one name in Kubernetes is one resource, whoever wants it.
+"""Settings that change in a running cluster: an object of one name in Kubernetes is one resource, also if several want it.
 
 Pulumi makes what is new before it deletes what is gone. An object that one resource loses and another gains is refused by the API
 server, or deleted when it is in use.

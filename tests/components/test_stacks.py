@@ -162,7 +162,7 @@ class Cloud(pulumi.runtime.Mocks):
         }
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict, list]:
-        """What is asked of OCI once resources stand; a preview asks nothing."""
+        """What is asked of OCI once resources exist; a preview asks nothing."""
         return dict(ANSWERS[args.token](args.args)), []
 
 

@@ -199,13 +199,13 @@ def test_a_secret_in_clear_is_refused_and_not_repeated():
 
 
 def test_broken_settings_are_told_line_by_line_before_anything_is_declared():
-    held = settings(branch="refs/heads/main", stacks={"staging": deployment(deployOnPush="yes")}, organisation="acme")
+    held = settings(branch="refs/heads/main", stacks={"staging": deployment(deployOnPush="yes")}, organizations="acme")
     with pytest.raises(pulumi.RunError) as caught:
         declared(as_config(held))
     assert str(caught.value).splitlines() == [
         f'{NAMESPACE}:branch: not the short name of a branch; write for example main (got "refs/heads/main")',
         f'{NAMESPACE}:stacks.staging.deployOnPush: not a truth value; write true or false without quotes (got "yes")',
-        f"{NAMESPACE}:organisation: unknown key; did you mean organization?",
+        f"{NAMESPACE}:organizations: unknown key; did you mean organization?",
     ]
 
 

@@ -43,7 +43,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         settings(owner="acme"),
         "owner: unknown key; known keys: organization, repository, branch, policyPack, stacks",
     ),
-    "key of nobody's": (
+    "key that no secret has": (
         staging(secrets={"A": "b"}) | {"c": "d"},
         "c: unknown key; known keys: organization, repository, branch, policyPack, stacks, b",
     ),

@@ -116,7 +116,7 @@ class Inside:
 
     @cached_property
     def namespaces(self) -> frozenset[str]:
-        """Every namespace that something of ours is in."""
+        """Every namespace that something of our own is in."""
         argo = [self.cluster.gitops.namespace] if self.cluster.gitops is not None else []
         sweeps = [SWEEPS_NAMESPACE] if self.sweeps else []
         return frozenset((KUBE_SYSTEM, *(chart.namespace for chart in self.charts.values()), *self.teams, *argo, *sweeps))
@@ -207,7 +207,7 @@ class Inside:
         if self.cluster.enablement == GPU_PLUGIN_ADDON:
             yield KUBE_SYSTEM, "daemonset", OKE_PLUGIN
         if DEVICE_PLUGIN_NAMESPACE in self.namespaces:
-            # The chart's fullname is the release's name, since that contains the chart's.
+            # The chart's fullname is the release's name, because that name contains the chart's.
             yield DEVICE_PLUGIN_NAMESPACE, "daemonset", device_plugin().name
         if OPERATOR in self.charts:
             yield OPERATOR_NAMESPACE, "deployment", OPERATOR
@@ -263,7 +263,7 @@ def _values(held: Iterable[Mapping[str, str]]) -> dict[str, frozenset[str]]:
 
 
 def _ours(chart: Chart) -> bool:
-    """Whether a set's runner pods are launchers of ours."""
+    """Whether a set's runner pods are launchers of our own."""
     return bool(chart.values["template"]["spec"].get("serviceAccountName") == LAUNCHER)
 
 

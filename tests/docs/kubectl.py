@@ -44,7 +44,7 @@ def commands(text: str, program: str) -> Iterator[tuple[str, ...]]:
     for line in HEREDOC.sub("", text).replace("\\\n", " ").splitlines():
         words: list[str] = []
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-        # A colon is no end of a word.
+        # A colon does not end a word.
         lexer.whitespace_split = True
         for word in (*lexer, ";"):
             if not set(word) <= set("();<>|&"):

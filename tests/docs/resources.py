@@ -1,4 +1,4 @@
-"""Kinds of Kubernetes objects that pages may name to kubectl, and what brings each."""
+"""Kinds of Kubernetes objects that pages may name to kubectl, and what installs each."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _schema(kind: str) -> Mapping[str, Any]:
 
 @cache
 def _file(name: str) -> Mapping[str, Any]:
-    """A schema of Kubernetes 1.34, as kubernetes-validate brings it."""
+    """A schema of Kubernetes 1.34, as kubernetes-validate has it."""
     folder = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema" / "v1.34.0-local"
     found: Mapping[str, Any] = json.loads((folder / name).read_text())
     return found
@@ -133,7 +133,7 @@ def _kinds(inside: Inside) -> frozenset[str]:
 
 
 def _plain(words: tuple[str, ...]) -> Iterator[str]:
-    """The words that are no options and no values of the options before a name."""
+    """The words that are neither options nor values of the options before a name."""
     skip = False
     for word in words:
         if skip:

@@ -1,4 +1,4 @@
-"""Runs a shell block with bash, in a folder like a checkout. The test itself answers every program that is no tool of the shell.
+"""Runs a shell block with bash, in a folder like a checkout. The test itself answers each program that is not the shell's.
 
 Each of those programs is a small script on PATH. It sends its arguments to the test, and prints what the test answers.
 """

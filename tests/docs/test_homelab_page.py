@@ -28,7 +28,7 @@ SEED = (
     "Container runtime",
     "Drift",
 )
-"""Kinds of trouble that seed 004 tells apart, as the page heads them."""
+"""Kinds of trouble that seed 004 distinguishes, as the page heads them."""
 
 
 def section(heading: str) -> str:

@@ -1,4 +1,4 @@
-"""The page of queues: its example is settings that load, and its numbers are what Kueue would make of them."""
+"""The page of queues: its example is settings that load, and its numbers are what Kueue would do with them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JOB = Job({"cpu": Fraction(4), "memory": Fraction(16 * 2**30), "nvidia.com/gpu":
 
 
 def cluster() -> Cluster:
-    """The cluster of the example: the pool that its first line tells, and its queues."""
+    """The cluster of the example: the pool that its first line names, and its queues."""
     found: Cluster = of(SETTINGS["queues"], {"a10g": pool(instanceTypes=["g5.2xlarge"], nodes={"max": 12})}).clusters["usw2"]
     return found
 

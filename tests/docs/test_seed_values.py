@@ -132,7 +132,7 @@ def test_the_example_has_the_guides_table_of_types(pool, machine, gpus, gpu, vcp
 def test_the_example_has_the_guides_image():
     cluster: Any = load(read_stack(EXAMPLE)).clusters["usw2"]
     assert [name for name, pool in cluster.pools.items() if pool.ami == "gpu"] == ["t4-medium", "v100"]
-    assert cluster.amis["gpu"].built is None, "nobody has built it"
+    assert cluster.amis["gpu"].built is None, "it was never built"
 
 
 @pytest.mark.parametrize("prefix", ["g4dn.", "p3.", "p4d."])
@@ -202,7 +202,7 @@ def test_the_machine_is_the_guides_but_for_what_oracle_says_otherwise():
     assert machine.memory_mib == 240 * 1024
     assert machine.gpu_memory_mib == 24 * 10**9 // 2**20
     assert machine.network_gbps == 24
-    assert hardware.machine("VM.GPU3.4").network_gbps == 24.6, "the guide's number stands one line above in Oracle's table"
+    assert hardware.machine("VM.GPU3.4").network_gbps == 24.6, "the guide's number is one line above in Oracle's table"
 
 
 def test_the_pages_workflow_reaches_a_set_of_prod_by_label_and_group():

@@ -58,7 +58,7 @@ class Row:
 
     @property
     def state(self) -> str:
-        """What has become of the item: one of `STATES`."""
+        """The state of the item: one of `STATES`."""
         if self.given == NOT_YET:
             return NOT_YET
         return "replaced" if self.replaced else "given"
@@ -116,7 +116,7 @@ def row_faults(row: Row) -> Iterator[str]:
         yield "the item is empty"
     if NOT_YET in row.given.lower():
         if row.given != NOT_YET or row.test:
-            yield "what is not yet has no file, no test and no word besides"
+            yield "an item not yet done has no file, no test and no word besides"
         return
     if not row.sources:
         yield "nothing that gives it"
@@ -265,10 +265,10 @@ def test_names_of_a_shell_script_are_its_functions_variables_and_steps(name):
             for test in ("", "none", "no test:")
         ),
         (f"| 1 | a | `Makefile` instead of just | {TEST} |", "1: a replacement is written 'instead of …, because …'"),
-        (f"| 1 | a | not yet | {TEST} |", "1: what is not yet has no file, no test and no word besides"),
-        ("| 1 | a | not yet: `Makefile` | |", "1: what is not yet has no file, no test and no word besides"),
-        ("| 1 | a | `not yet` | |", "1: what is not yet has no file, no test and no word besides"),
-        ("| 1 | a | Not yet | |", "1: what is not yet has no file, no test and no word besides"),
+        (f"| 1 | a | not yet | {TEST} |", "1: an item not yet done has no file, no test and no word besides"),
+        ("| 1 | a | not yet: `Makefile` | |", "1: an item not yet done has no file, no test and no word besides"),
+        ("| 1 | a | `not yet` | |", "1: an item not yet done has no file, no test and no word besides"),
+        ("| 1 | a | Not yet | |", "1: an item not yet done has no file, no test and no word besides"),
         ("| 1 | a | `Makefile` | `tests/docs/gone.py::test_gone` |", "1: test tests/docs/gone.py::test_gone does not exist"),
         ("| 1 | a | `Makefile` | `tests/docs/test_seeds.py::rows` |", "1: test tests/docs/test_seeds.py::rows does not exist"),
     ],

@@ -144,7 +144,7 @@ def test_schema_and_models_agree_on_the_broken_files() -> None:
             document = read_yaml(path).value
         except InputError:
             continue
-        # A list loses its items that a rule of ours refuses, so it may be too short as well.
+        # A list loses its items that a rule of our own refuses, so it may be too short as well.
         found = {each for each in errors_of_model(path) if not each.startswith("gpu_ci_")} - {"too_short"}
         structural += bool(found)
         if found:

@@ -95,7 +95,7 @@ def test_few_blocks_are_exempt_and_only_because_they_need_a_machine_or_an_accoun
         ("kubectl get rabbits", "kind rabbits"),
         ("kubectl get nodes -o custom-columns=A:.status.node.osImage", "field node in"),
         ("kubectl get pods -A -o custom-columns='A:.spec.containers.name'", "field containers in"),
-        ("NS=nobody; kubectl -n $NS get pods", "namespace nobody"),
+        ("NS=absent; kubectl -n $NS get pods", "namespace absent"),
         ("kubectl get nodes -l", "-l without its value"),
         ("pulumi stack output cluster -s staging --json", "output cluster"),
         ("pulumi stack output clusters -s staging | jq -r .usw3", "key usw3"),

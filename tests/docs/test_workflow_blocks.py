@@ -41,7 +41,7 @@ def workflow(text: str) -> dict[str, Any]:
 
 
 def action_faults(where: dict[str, Any], outputs: dict[str, set[str]]) -> Iterator[str]:
-    """What a step or a job that uses something of ours gives and that does not take."""
+    """What a step or a job that uses something of our own gives and that does not take."""
     path = OURS.fullmatch(where["uses"])
     if path is None:
         yield f"{where['uses']}: write OWNER/REPOSITORY/path@COMMIT"
@@ -107,7 +107,7 @@ BLOCKS = [
 
 
 def zizmor(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """zizmor on a block: 0 without findings, 11 to 14 with some, anything else if it is no workflow."""
+    """zizmor on a block: 0 without findings, 11 to 14 with some, anything else if it is not a workflow."""
     path = folder / ".github" / "workflows" / "block.yml"
     path.parent.mkdir(parents=True)
     whole = workflow(text.replace("OWNER/REPOSITORY", "example/gpu-ci").replace("@COMMIT", f"@{'0123456789' * 4}"))
@@ -140,7 +140,7 @@ def test_a_key_that_github_lacks_is_found(tmp_path: Path) -> None:
     ("text", "fault"),
     [
         ("jobs: {a: {runs-on: gpu-t5}}", "no runner set has label gpu-t5"),
-        ("jobs: {a: {runs-on: {labels: gpu-t4, group: nobody}}}", "no runner set has label gpu-t4 in group nobody"),
+        ("jobs: {a: {runs-on: {labels: gpu-t4, group: absent}}}", "no runner set has label gpu-t4 in group absent"),
         ("jobs: {a: {runs-on: \"${{ github.ref && 'gpu-t4' || 'gpu-t5' }}\"}}", "no runner set has label gpu-t5"),
         ("steps: [{uses: OWNER/REPOSITORY/.github/actions/cache@COMMIT}]", "no file .github/actions/cache"),
         (

@@ -49,7 +49,7 @@ class Tool:
             yield f"{given[-1]} without its value"
 
     def _plain(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        """The words that are no options, nor values of those options that may be before a command."""
+        """The words that are neither options nor values of those options that may be before a command."""
         found: list[str] = []
         skip = False
         for word in words:

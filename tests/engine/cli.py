@@ -160,7 +160,7 @@ class Site:
 
     @property
     def recording(self) -> Recording:
-        """What the offline recorder makes of the same files."""
+        """What the offline recorder records from the same files."""
         return record(self.cli.folder / "__main__.py", stackfile.load(MAIN, self.cli.folder), preview=False)
 
 

@@ -37,7 +37,7 @@ _CONFIGURATION: Mapping[str, Any] = {"kubernetes": {"kubeconfig": {"type": "stri
 
 @dataclass(frozen=True)
 class Asked:
-    """One call. `inputs` has the markers of offline.wire: printed, it tells no secret."""
+    """One call. `inputs` has the markers of offline.wire: printed, it shows no secret."""
 
     method: str
     type: str
@@ -68,7 +68,7 @@ _ADDED: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "aws:eks/nodeGroup:NodeGroup": _node_group,
     "aws:iam/role:Role": lambda identity: {"name": identity},
 }
-"""Outputs by type that are no inputs of ours: what components/ reads, and what the simulated cluster reads."""
+"""Outputs by type that are not among our inputs: what components/ reads, and what the simulated cluster reads."""
 
 
 class Provider(provider_pb2_grpc.ResourceProviderServicer):

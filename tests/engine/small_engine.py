@@ -1,6 +1,6 @@
 """The engine's part that a program talks to, small enough to read: it makes the simulated providers' calls in order.
 
-It stands in where no Pulumi CLI is, to prove that our program runs to its end on the simulated providers, in preview
+It replaces the Pulumi CLI where there is none, to prove that our program runs to its end on the simulated providers, in preview
 and in an update. It has no state, no diff and no policies; those belong to the tests of the real engine.
 Facts: pulumi/pulumi 3.260, pkg/resource/deploy (source_eval.go, providers/registry.go).
 """

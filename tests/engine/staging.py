@@ -73,7 +73,7 @@ def built(base: Path) -> Iterator[Site]:
     folder = copy_project(base / "project")
     stack_file = folder / STACK_FILE.format(STACK)
     lines = stack_file.read_text().splitlines(keepends=True)
-    # The salt belongs to the owner's passphrase, which nobody has here.
+    # The salt belongs to the owner's passphrase, which is not here.
     stack_file.write_text("".join(line for line in lines if not line.startswith("encryptionsalt:")))
     with providers(PACKAGES) as serving:
         cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})

@@ -34,8 +34,8 @@ def test_a_command_runs_in_the_folder_with_its_input_and_keeps_the_streams_apart
 
 def test_a_failure_that_must_not_be_shows_command_status_and_both_streams(cli):
     with pytest.raises(AssertionError) as caught:
-        cli("echo told; echo failed >&2; exit 7").ok("up", "--yes")
-    for words in ("$ pulumi up --yes", "status 7", "told", "failed"):
+        cli("echo said; echo failed >&2; exit 7").ok("up", "--yes")
+    for words in ("$ pulumi up --yes", "status 7", "said", "failed"):
         assert words in str(caught.value)
 
 

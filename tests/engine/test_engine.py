@@ -136,4 +136,4 @@ def test_a_broken_stack_file_ends_the_preview_with_the_path_rule_and_value(site)
     assert outcome.status != 0, outcome
     assert "gpu-ci:clusters.usw2.kubernetesVersion" in outcome.text, outcome
     assert flat(str(offline.value)) in outcome.text, outcome
-    assert "Traceback" not in outcome.text, f"a user's mistake is told in a sentence\n{outcome}"
+    assert "Traceback" not in outcome.text, f"a user's mistake is reported in a sentence\n{outcome}"

@@ -75,7 +75,7 @@ def test_the_engine_says_of_every_rules_cases_what_the_judge_says(cli, where, re
     told = {each.policy for each in theirs}
     assert told >= {rule.id for rule in RULES} - STACK_RULES, "each rule's own cases break it"
     assert told & STACK_RULES
-    assert {each.level for each in theirs} == {"mandatory", "advisory"}, "what no remedy mends is mandatory"
+    assert {each.level for each in theirs} == {"mandatory", "advisory"}, "what no remedy fixes is mandatory"
 
 
 def judged(document: Mapping[str, Any], policies: tuple[Configured, ...]) -> list[Said]:
@@ -155,7 +155,7 @@ def preview(cli: Cli, settings: Mapping[str, Any], **given: str) -> Outcome:
 def test_the_engine_changes_what_the_offline_remedies_change(tmp_path):
     folder = project(tmp_path / "project", suites.mendable(REMEDIED))
     levels = dict.fromkeys((rule.id for rule in RULES), "advisory") | dict.fromkeys((rule.id for rule in REMEDIED), "remediate")
-    # On the engine a stack policy sees the resources in no order, and these cases are no stack of anybody's.
+    # On the engine a stack policy sees the resources in no order, and these cases are not a real stack.
     settings = suites.settings(levels | dict.fromkeys(STACK_RULES, "disabled"))
     policies = configure(RULES, settings, AS_OF)
     remedies = Remedies(policies)
@@ -174,7 +174,7 @@ def test_the_engine_changes_what_the_offline_remedies_change(tmp_path):
     assert theirs == expected(judge(plan, policies), state.stack_urn(plan))
     names = {rule.id for rule in REMEDIED}
     own = [each for each in theirs if each.policy in names and each.urn.rpartition("::")[2].startswith(f"{each.policy}-")]
-    assert own == [], "a rule's own cases are mended by its remedy"
+    assert own == [], "a rule's own cases are fixed by its remedy"
 
 
 def by_resource(done: list[tuple[str, str]]) -> dict[str, list[str]]:
@@ -200,7 +200,7 @@ def test_an_exception_holds_on_the_engine_until_the_day_it_names(tmp_path):
     assert after.status != 0
     messages = [each.message for each in said(after)]
     assert any(f"expired on {AS_OF}" in message for message in messages)
-    assert any("nvidia.com/gpu" in message for message in messages), "what it hid is told again"
+    assert any("nvidia.com/gpu" in message for message in messages), "what it hid is reported again"
 
 
 # -- publishing --------------------------------------------------------------------------------------------------------

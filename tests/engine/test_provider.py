@@ -92,7 +92,7 @@ def test_check_returns_the_inputs_with_secrets_and_unknowns_and_keeps_them(aws, 
     assert (call.method, call.type, call.urn) == ("Check", TAG, urn(TAG))
     assert call.inputs["later"] is wire.UNKNOWN
     assert call.inputs["key"].reveal() == "pem"
-    assert "pem" not in f"{call} {call!r}", "what is printed must tell no secret"
+    assert "pem" not in f"{call} {call!r}", "printed text must show no secret"
 
 
 def test_create_echoes_and_adds_what_a_cloud_would(aws, stub):

@@ -55,7 +55,7 @@ def remediated(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def expected(verdicts: Iterable[Verdict], stack: str) -> list[Said]:
-    """The verdicts as the engine tells them, sorted; `stack` is the URN that what is said of the whole stack is put to."""
+    """The verdicts as the engine reports them, sorted; `stack` is the URN that what is said of the whole stack is put to."""
     return sorted(_expected(verdicts, stack))
 
 

@@ -149,7 +149,7 @@ class Kueue:
     def run(self, waiting: Mapping[str, Sequence[Job]]) -> dict[str, int]:
         """How many Jobs of each queue run, if all wait at once and fair sharing is on; the first named is the oldest.
 
-        In each cycle the first Job of every queue has a flavor chosen. Then those that borrow nothing are let in, then the one
+        In each cycle the first Job of every queue has a flavor chosen. Then those that borrow nothing are admitted, then the one
         with the least share; one whose flavor others filled meanwhile waits for the next cycle.
         """
         heads = {name: list(jobs) for name, jobs in waiting.items()}

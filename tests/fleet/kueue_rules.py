@@ -1,4 +1,4 @@
-"""What Kueue refuses though the schemas of its CRDs take it: their CEL rules and its webhooks, told again.
+"""What Kueue refuses though the schemas of its CRDs take it: their CEL rules and its webhooks, written again.
 
 kubernetes-sigs/kueue v0.19.2, apis/kueue/v1beta2/*_types.go and pkg/webhooks.
 """
@@ -37,7 +37,7 @@ def refused(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def dangling(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """References to objects that are not among these, or that come later: each must stand when another names it."""
+    """References to objects that are not among these, or that come later: each must exist when another names it."""
     standing: set[tuple[str, str]] = set()
     found = []
     for each in manifests:
@@ -75,7 +75,7 @@ def _cluster_queue(manifest: Mapping[str, Any]) -> Iterator[str]:
     if "fairSharing" in spec and 0 < (weight := quantity(spec["fairSharing"]["weight"])) <= Fraction(1, 10**9):
         yield f"weight {weight} is as good as 0"
     if "namespaceSelector" not in spec:
-        yield "no namespaceSelector: no namespace is let in"
+        yield "no namespaceSelector: no namespace is admitted"
 
 
 def _borrows(preemption: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Budgets: who is told, and whether an idle fleet spends one by itself."""
+"""Budgets: who is notified, and whether an idle fleet spends one by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches as settings: what a volume is made of, what nodes run for it, what it costs, and what an owner is told."""
+"""Caches as settings: what a volume is made of, what nodes run for it, what it costs, and what an owner reads."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ def test_a_scale_set_has_the_name_the_labels_and_the_scale_of_its_class(name: st
     assert values["scaleSetLabels"] == list(runner.labels)
     assert (values["githubConfigUrl"], values["runnerGroup"]) == (URL, "gpu")
     for key, count in (("minRunners", runner.scale.min), ("maxRunners", runner.scale.max)):
-        assert type(values[key]) is int, f"{key}: the chart drops what is no number, and no limit is left"
+        assert type(values[key]) is int, f"{key}: the chart drops other types than numbers, and no limit is left"
         assert values[key] == count
 
 
@@ -467,7 +467,7 @@ def test_no_variable_of_the_plugin_beats_its_configs_and_the_drivers_files_are_m
     assert values["nvidiaDriverRoot"] == "/", "below it the plugin finds the libraries that a CDI specification lists"
     assert values["migStrategy"] == "none"
     assert values["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}, (
-        "with configs the chart adds SYS_ADMIN unless told otherwise"
+        "with configs the chart adds SYS_ADMIN unless a value says otherwise"
     )
 
 

@@ -67,7 +67,7 @@ def test_names_are_told_apart():
     assert len(WORKLOADS) == len(CI_WORKLOADS)
 
 
-# -- what does not fit -----------------------------------------------------------------------------------------------------
+# -- jobs without room -----------------------------------------------------------------------------------------------------
 
 A10_1 = "sjc/oracle-vm-gpu-a10-1"
 
@@ -250,7 +250,7 @@ def test_a_group_without_labels_reaches_its_only_set():
     found = fleet(one=vm_per_job(group="GPUs"), two=vm_per_job(group="others"))
     assert proof(found, on(group="GPUs")).runner_set == "sjc/one"
     assert (
-        proof(found, on(group="nobody")).error == "no runner set has any label in group nobody; add the set, or correct runs-on"
+        proof(found, on(group="absent")).error == "no runner set has any label in group absent; add the set, or correct runs-on"
     )
 
 

@@ -91,10 +91,10 @@ def _eks(enablement: str, **pools: dict[str, Any]) -> Contract:
 
 
 def _oke(enablement: str) -> Contract:
-    """V100 on demand and preemptible; the operator brings the driver where it is asked to advertise."""
+    """V100 on demand and preemptible; the operator installs the driver where it is asked to advertise."""
     shape = {"instanceTypes": ["VM.GPU3.1"]} | ({"image": "ubuntu"} if enablement == GPU_OPERATOR else {})
     pools = {"v100": oke_pool(**shape), "v100-spot": oke_pool(**shape, capacity="spot")}
-    sets = {f"gpu-{name}": oke_runner(pool=name) for name in pools} | {"stands": vm(), "boots": vm_per_job()}
+    sets = {f"gpu-{name}": oke_runner(pool=name) for name in pools} | {"fixed": vm(), "boots": vm_per_job()}
     operator = {"operator": {"driver": {"version": "580.173.02"}}} if enablement == GPU_OPERATOR else {}
     fleet = load(config(clusters={"sjc": oke_cluster(enablement=enablement, pools=pools, runners=sets, **operator)}))
     return contract(fleet, "sjc")
@@ -170,18 +170,18 @@ def test_what_is_held_has_the_autoscaler_of_rented_nodes_the_launchers_and_their
         # The examples of existing clusters have an autoscaler of their own, or own machines.
         without = held.cluster == "home" or name.startswith("existing-")
         assert controllers == {"ARC's controller"} | (set() if without else {"autoscaler"}), name
-    assert {"launcher stands", "sweep of stands", "launcher boots", "sweep of boots"} <= {
+    assert {"launcher fixed", "sweep of fixed", "launcher boots", "sweep of boots"} <= {
         pods.name for pods in CONTRACTS["oke device-plugin"].pods
     }
 
 
 def test_argo_cd_is_held_where_the_program_installs_it() -> None:
     with_it = {name for name, held in CONTRACTS.items() if "ArgoCD" in {pods.name for pods in held.pods}}
-    assert with_it == {"gitops/use1", "gitops/sjc"}, "whoever has own machines has an ArgoCD of his own"
+    assert with_it == {"gitops/use1", "gitops/sjc"}, "an owner of machines has an ArgoCD of his own"
 
 
 def test_a_queued_job_of_which_nothing_is_known_lands_on_the_pool_of_its_flavor() -> None:
-    """What Kueue adds is enough, on the nodes that stand and on those that the autoscaler only imagines."""
+    """What Kueue adds is enough, on the nodes that exist and on those that the autoscaler only imagines."""
     for name, pools in (("eks with queues", POOLS), ("oke with queues", OKE_POOLS)):
         assert {f"queued Jobs of {pool_name}" for pool_name in pools} | {"Kueue"} <= {pods.name for pods in CONTRACTS[name].pods}
 
@@ -202,7 +202,7 @@ def test_cncfs_launchers_make_machines_in_the_machines_compartment_and_have_no_s
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """A contract with one thing taken away. `matters` says whether the contract rests on it."""
+    """A contract with one thing taken away. `matters` says whether the contract depends on it."""
 
     what: str
     matters: bool
@@ -224,7 +224,7 @@ def _mutations(held: Contract) -> Iterator[Mutation]:
 def _without_taints(node: Node) -> Iterator[tuple[Node, str, bool]]:
     for gone in node.taints:
         left = tuple(each for each in node.taints if each != gone)
-        # The taint of preemptible nodes keeps nobody off whom the GPU taint lets in: our pods choose their pool.
+        # The taint of preemptible nodes keeps no pod off that the GPU taint admits: our pods choose their pool.
         yield replace(node, taints=left), f"taint {gone}", gone.key == GPU_TAINT_KEY
 
 
@@ -239,7 +239,7 @@ def _needed_labels(held: Contract, node: Node) -> set[str]:
     if node.pool == SYSTEM_POOL:
         return {key for pods in held.pods if SYSTEM_POOL in pods.pools and not pods.elsewhere for key in pods.selector}
     needed = {held.booting_label} if node.resource == GPU_RESOURCE else set()
-    # A pool of queues alone has no pods of ours.
+    # A pool of queues alone has no pods of our own.
     needed |= {POOL_LABEL} if any(POOL_LABEL in pods.selector and node.pool in pods.pools for pods in held.pods) else set()
     # The labels of nodes that exist already are those of the settings.
     runners = [pods for pods in held.pods if node.pool in pods.pools and pods.name.startswith("runner ")]
@@ -270,8 +270,8 @@ def _without_tolerations(held: Contract, pods: Pods) -> Iterator[tuple[Pods, str
 def _without_choice(pods: Pods) -> Iterator[tuple[Pods, str, bool]]:
     for key in pods.selector:
         selector = {other: value for other, value in pods.selector.items() if other != key}
-        # Whoever tolerates no taint lands on the system pool anyway: no other is untainted.
-        # Of the labels that a queued Job is given others tell the pools apart, too.
+        # A pod that tolerates no taint lands on the system pool anyway: no other is untainted.
+        # Of the labels that a queued Job is given others distinguish the pools, too.
         yield replace(pods, selector=selector), f"selector {key}", bool(pods.tolerations) and not selector
     for gone in pods.expressions:
         left = tuple(each for each in pods.expressions if each != gone)
@@ -448,7 +448,7 @@ def test_every_taint_of_a_provider_is_in_the_vocabulary() -> None:
 
 @pytest.fixture(scope="module", params=sorted(STACKS))
 def built(request: pytest.FixtureRequest) -> tuple[Fleet, Recording]:
-    """A stack's fleet, and what is made of it: by the program, by Git, or by both."""
+    """A stack's fleet, and what results from it: by the program, by Git, or by both."""
     path = STACKS[request.param]
     stack = stackfile.with_placeholders(stackfile.load(request.param, ROOT, stack_file=path), [SECRET])
     fleet = load(read_stack(path))
@@ -470,7 +470,7 @@ def _plain(value: object) -> Any:
 def test_the_program_gives_nodes_the_labels_and_taints_that_are_held_here(built: tuple[Fleet, Recording]) -> None:
     fleet, recording = built
     for cluster_name, settings in fleet.clusters_by_name():
-        # What machines of one's own are told is in tests/fleet/talos.
+        # The settings of machines of one's own are in tests/fleet/talos.
         if PROVIDERS[settings.provider].deployable and settings.found is None:
             system = _plain(_named(recording, f"{cluster_name}-system-nodes").inputs)
             assert _labels(system) == system_labels(cluster_name)
@@ -529,7 +529,7 @@ def test_the_program_installs_the_charts_that_are_held_here(built: tuple[Fleet, 
         for name, chart in held.items():
             by = APPLICATION if settings.by_git and name != ARGO_CD else RELEASE
             assert releases.pop(name) == (by, chart.namespace, chart.version, _plain(_pulled(settings, chart))), name
-        assert releases == {}, "a chart whose pods nobody holds to the contract"
+        assert releases == {}, "a chart whose pods no test holds to the contract"
 
 
 def _pulled(settings: Cluster, chart: Chart) -> Mapping[str, Any]:
@@ -570,7 +570,7 @@ def test_the_pods_that_the_program_declares_itself_are_those_held_here(built: tu
     others = {
         each.type for each in recording.resources if each.type.startswith(tuple(f"kubernetes:{kind}" for kind in with_pods))
     }
-    assert others <= {"kubernetes:batch/v1:CronJob", *OF_PEOPLE}, "pods that nobody holds to the contract"
+    assert others <= {"kubernetes:batch/v1:CronJob", *OF_PEOPLE}, "pods that no test holds to the contract"
 
 
 OF_PEOPLE = ("kubernetes:batch/v1:Job", "kubernetes:apps/v1:Deployment")

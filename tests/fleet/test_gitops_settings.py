@@ -78,7 +78,7 @@ def test_delivery_and_repository_belong_together(make: Make, changes: dict[str, 
     with pytest.raises(FleetError, match=r"delivery argocd and gitops .* belong together; give both or neither") as caught:
         load(config(clusters={"one": make(**changes)}))
     (problem,) = caught.value.problems
-    assert problem.path[-1] in changes, "the path is one that stands in the file"
+    assert problem.path[-1] in changes, "the path is one that is in the file"
 
 
 def test_clusters_of_one_stack_may_be_filled_each_in_its_way() -> None:

@@ -43,7 +43,7 @@ OTHER = OperatorSettings.model_validate_json(
 _FOUND = plugin_configs([pool_of(sharing={"strategy": "time-slicing", "replicas": 4})], by_operator=True)
 assert _FOUND is not None
 CONFIGS: PluginConfigs = _FOUND
-"""What the other settings tell the device plugin."""
+"""What the other settings say to the device plugin."""
 
 CASES = [
     pytest.param(image, settings, cdi, id=f"{image}, {name} settings, CDI {'on' if cdi else 'off'}")
@@ -171,7 +171,7 @@ def test_an_image_with_a_toolkit_gets_no_variables(image: str) -> None:
     assert ("resources" in values(image)["toolkit"]) is not NODE_IMAGES[image].toolkit
 
 
-# -- what does not depend on the image ---------------------------------------------------------------------------------
+# -- values that ignore the image --------------------------------------------------------------------------------------
 
 
 @every_case
@@ -300,4 +300,4 @@ def test_two_calls_give_equal_charts_that_share_nothing() -> None:
     one.values["toolkit"]["env"].clear()
     one.values["node-feature-discovery"]["gc"]["nodeSelector"].clear()
     assert other == chart("ubuntu", OTHER)
-    assert one.values["node-feature-discovery"]["master"]["nodeSelector"], "nor do its parts"
+    assert one.values["node-feature-discovery"]["master"]["nodeSelector"], "its parts do not either"

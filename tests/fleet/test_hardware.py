@@ -102,7 +102,7 @@ SOURCED = {
     "gp3-mibps": {"us-east-1"},
     "efs-gb": {"us-east-1", "us-west-2"},
 }
-"""Regions in which a source names the price, where that is not all of ours."""
+"""Regions in which a source names the price, where that is not all of our own."""
 
 
 def own_rows(name: str) -> list[dict[str, str]]:
@@ -367,7 +367,7 @@ def test_reserved_capacity_costs_what_it_does_on_demand_and_on_oci_at_most_that(
         assert on_demand is not None
         assert (reserved.usd_per_hour, reserved.at_most) == (on_demand.usd_per_hour, bound)
         assert (reserved.source, reserved.date) == (on_demand.source, on_demand.date)
-    assert hardware.price("p5e.48xlarge", "us-east-1", "reserved") is None, "no price is no bound"
+    assert hardware.price("p5e.48xlarge", "us-east-1", "reserved") is None, "without a price there is not a bound"
     held = hardware.price("VM.GPU3.1", "us-sanjose-1", "reserved")
     assert held is not None
     assert (held.usd_per_hour, held.at_most) == (2.95, True), "of on-demand, not of the preemptible price"

@@ -89,7 +89,7 @@ def test_no_job_reaches_its_clusters_own_network_and_every_job_reaches_github(st
         cluster = fleet.clusters[name]
         own = cluster.own_cidr
         unknown = cluster.provider == "talos" or cluster.found is not None
-        assert (own is None) is unknown, "nobody told us where own machines and existing clusters stand"
+        assert (own is None) is unknown, "the place of own machines and existing clusters is unknown"
         # What is at home is private in any case.
         network = ipaddress.ip_network(own or "192.168.0.0/16")
         assert not reaches(spec, str(network[0]))
@@ -359,6 +359,6 @@ def test_the_validation_finds_a_misspelt_key() -> None:
 
 
 def test_a_quota_names_extended_resources_by_the_one_prefix_that_is_allowed() -> None:
-    """Kubernetes, pkg/quota/v1/evaluator/core/pods.go: `requests.` alone, since they cannot be overcommitted."""
+    """Kubernetes, pkg/quota/v1/evaluator/core/pods.go: `requests.` alone, because they cannot be overcommitted."""
     hard = resource_quota(runner_set("gpu", runner_of(gpus=8), URL, "gpu"))["hard"]
     assert {name for name in hard if GPU_RESOURCE in name} == {f"requests.{GPU_RESOURCE}"}

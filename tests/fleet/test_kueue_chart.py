@@ -41,7 +41,7 @@ def test_kueue_manages_the_jobs_of_teams_and_nothing_of_anybody_elses() -> None:
     assert matches(selector, "research")
     assert matches(selector, "vision")
     for namespace in (KUBE_SYSTEM, KUEUE_NAMESPACE, CONTROLLER_NAMESPACE, "default", runner_namespace("gpu-t4")):
-        assert not matches(selector, namespace), f"its webhooks would stand before every Job of {namespace}"
+        assert not matches(selector, namespace), f"its webhooks would come before every Job of {namespace}"
 
 
 def test_no_runner_of_production_is_held_back_or_ended_by_a_queue() -> None:
@@ -62,7 +62,7 @@ def test_jobs_are_all_that_is_managed_and_none_is_held_for_lack_of_a_label() -> 
 
 
 def test_a_job_may_ask_for_disk_which_no_queue_has_a_quota_of() -> None:
-    """Kueue lets no Job in that asks for a resource which its queue does not cover, unless told to leave it out."""
+    """Kueue lets no Job in that asks for a resource which its queue does not cover, unless a setting leaves it out."""
     assert config()["resources"] == {"excludeResourcePrefixes": ["ephemeral-storage"]}
 
 

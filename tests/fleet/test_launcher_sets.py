@@ -261,7 +261,7 @@ def test_our_launcher_writes_to_a_small_scratch_folder_alone(name: str) -> None:
 
 @each_own
 def test_no_id_of_the_cloud_enters_the_values_of_our_set(name: str) -> None:
-    """They are known late, and stand in the ConfigMap."""
+    """They are known late, and are in the ConfigMap."""
     assert "ocid1." not in json.dumps(chart(name).values)
 
 

@@ -206,7 +206,7 @@ _REAL = {
 
 
 def besides(cluster: OkeCluster) -> tuple[str, ...]:
-    """What is told of a cluster, but for the network policies of its pods (test_isolation.py)."""
+    """The remarks on a cluster, but for the network policies of its pods (test_isolation.py)."""
     return tuple(remark for remark in cluster.remarks if not remark.startswith("network policies: "))
 
 

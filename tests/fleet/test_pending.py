@@ -617,7 +617,7 @@ def test_the_page_explains_the_lines_that_are_printed() -> None:
         assert f"`{words.strip()}" in section
 
 
-# -- what is not known, and wrong input ----------------------------------------------------------------------------------
+# -- unknown facts, and wrong input --------------------------------------------------------------------------------------
 
 
 def test_what_the_settings_do_not_show_is_said() -> None:

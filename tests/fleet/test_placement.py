@@ -1,4 +1,4 @@
-"""Placement of all three kinds of runners: what fits, what is left over, what is told."""
+"""Placement of all three kinds of runners: what fits, what is left over, what is reported."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_fewer_gpus_are_smaller_than_less_memory() -> None:
     assert best.name == "g5.16xlarge"
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- reports -----------------------------------------------------------------------------------------------------------
 
 
 def _placed(asked: dict[str, Any] | None = None, **changes: Any) -> Placement:
@@ -357,7 +357,7 @@ def test_what_advertises_the_gpus_takes_its_part_of_a_node() -> None:
     assert {how: (most.cpu - offer.cpu, most.memory - offer.memory, most.pods - offer.pods) for how, offer in offers.items()} == {
         "gpu-plugin-addon": (0, 0, 0),
         "device-plugin": (50, 100, 1),
-        # Plugin, feature discovery twice, DCGM exporter, validator: the image brings driver and toolkit.
+        # Plugin, feature discovery twice, DCGM exporter, validator: the image has driver and toolkit.
         "gpu-operator": (185, 804, 5),
     }
 
@@ -374,14 +374,14 @@ def test_a_pool_is_a_host_of_the_most_nodes_that_it_may_have() -> None:
 
 def test_a_machine_holds_one_job_whatever_its_shape() -> None:
     many_gpus = vm_per_job(shapes=["BM.GPU4.8", "BM.GPU.B4.8"], scale={"max": 5})
-    stands, boots = _on_oke({"stands": vm(count=2), "boots": many_gpus})
-    assert (stands.host.name, boots.host.name) == ("standing VMs", "VM per job")
-    assert (stands.capacity, boots.capacity) == (2, 5), "as many jobs as machines"
+    fixed, boots = _on_oke({"fixed": vm(count=2), "boots": many_gpus})
+    assert (fixed.host.name, boots.host.name) == ("standing VMs", "VM per job")
+    assert (fixed.capacity, boots.capacity) == (2, 5), "as many jobs as machines"
     assert [(each.machine.name, each.count, each.limited_by, each.stranded) for each in boots.fits] == [
         ("BM.GPU4.8", 1, "one job", 0),
         ("BM.GPU.B4.8", 1, "one job", 0),
     ]
-    assert [found.error for found in (stands, boots)] == ["", ""]
+    assert [found.error for found in (fixed, boots)] == ["", ""]
 
 
 def test_machines_that_fall_back_say_in_which_order() -> None:
@@ -391,9 +391,7 @@ def test_machines_that_fall_back_say_in_which_order() -> None:
         "falls back in this order where OCI has no capacity: "
         "BM.GPU4.8 in US-SANJOSE-1-AD-1, US-ASHBURN-AD-2; BM.GPU.B4.8 in US-SANJOSE-1-AD-1, US-ASHBURN-AD-2",
     )
-    assert [found.remarks for found in _on_oke({"boots": vm_per_job(), "stands": vm(count=2)})] == [(), ()], (
-        "one shape, one place"
-    )
+    assert [found.remarks for found in _on_oke({"boots": vm_per_job(), "fixed": vm(count=2)})] == [(), ()], "one shape, one place"
 
 
 def _machines(count: int, **system: Any) -> tuple[Placement, ...]:
@@ -444,12 +442,12 @@ def test_more_machines_than_launchers_is_a_remark() -> None:
 def test_all_sets_of_machines_share_the_system_pool_and_each_set_has_a_listener() -> None:
     system = {"ocpus": 1, "memory": "4Gi", "nodes": 1}
     pods = {"gpu-a10": oke_runner(scale={"max": 2})}
-    sets = {"boots": vm_per_job(scale={"max": 8}), "stands": vm(count=8)} | pods
+    sets = {"boots": vm_per_job(scale={"max": 8}), "fixed": vm(count=8)} | pods
     room = _room(1815, 2564, 31, 3, reaper=True)
     placements = _on_oke(sets, system=system)
     assert [found.launchers for found in placements] == [room, room, None]
     assert list(overbooked(placements)) == [
-        f"sjc/system: 8 stands + 8 boots machines need a launcher each, the system pool holds {room}: 8 of stands always "
+        f"sjc/system: 8 fixed + 8 boots machines need a launcher each, the system pool holds {room}: 8 of fixed always "
         f"run, the other {room - 8} are for jobs of boots; more jobs than that wait"
     ]
     assert list(overbooked(_on_oke(sets, system=system | {"nodes": 2}))) == []
@@ -467,31 +465,31 @@ def _crowded(**sets: Any) -> str:
 
 def test_standing_machines_that_keep_every_launcher_starve_the_others() -> None:
     room = _room(1815, 2564, 31, 3)
-    assert _crowded(boots=vm_per_job(), stands=vm(count=room - 1), also=vm(count=1)) == (
-        f"{room - 1} of stands + 1 of also always run, and boots may get none; raise system.nodes"
+    assert _crowded(boots=vm_per_job(), fixed=vm(count=room - 1), also=vm(count=1)) == (
+        f"{room - 1} of fixed + 1 of also always run, and boots may get none; raise system.nodes"
     )
-    assert _crowded(boots=vm_per_job(), stands=vm(count=room + 2), also=vm_per_job()) == (
-        f"{room + 2} of stands always run, 2 of them without a launcher, and boots and also may get none; raise system.nodes"
+    assert _crowded(boots=vm_per_job(), fixed=vm(count=room + 2), also=vm_per_job()) == (
+        f"{room + 2} of fixed always run, 2 of them without a launcher, and boots and also may get none; raise system.nodes"
     )
 
 
 def test_standing_machines_beyond_the_launchers_are_told() -> None:
     room = _room(1815, 2564, 31, 1)
-    assert _crowded(stands=vm(count=room + 1)) == (
-        f"{room + 1} of stands always run, 1 of them without a launcher; raise system.nodes"
+    assert _crowded(fixed=vm(count=room + 1)) == (
+        f"{room + 1} of fixed always run, 1 of them without a launcher; raise system.nodes"
     )
 
 
 def test_a_set_that_keeps_some_machines_and_may_have_more_counts_as_both() -> None:
     room = _room(1815, 2564, 31, 2)
-    said = _crowded(boots=vm_per_job(scale={"min": 1, "max": room}), stands=vm(count=2))
-    assert said == (f"1 of boots + 2 of stands always run, the other {room - 3} are for jobs of boots; more jobs than that wait")
+    said = _crowded(boots=vm_per_job(scale={"min": 1, "max": room}), fixed=vm(count=2))
+    assert said == (f"1 of boots + 2 of fixed always run, the other {room - 3} are for jobs of boots; more jobs than that wait")
 
 
 def test_a_provider_without_launchers_has_no_place_for_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = load(config(clusters={"sjc": oke_cluster(runners={"stands": vm()})}))
+    held = load(config(clusters={"sjc": oke_cluster(runners={"fixed": vm()})}))
     monkeypatch.setitem(PROVIDERS, "oke", replace(PROVIDERS["oke"], system_machines=None))
-    with pytest.raises(TypeError, match="sjc/stands: oke has no place for runners of kind vm"):
+    with pytest.raises(TypeError, match="sjc/fixed: oke has no place for runners of kind vm"):
         place(held)
 
 
@@ -526,7 +524,7 @@ def _asks(pod: dict[str, Any]) -> tuple[int, int]:
 def test_the_proof_reckons_with_what_the_charts_ask() -> None:
     abroad = vm_per_job(launcher="cncf", places=[place_of() | {"subnet": "ocid1.subnet.oc1..example"}])
     abroad.pop("image")
-    held = load(config(clusters={"sjc": oke_cluster(runners={"boots": vm_per_job(), "cncf": abroad, "stands": vm()})}))
+    held = load(config(clusters={"sjc": oke_cluster(runners={"boots": vm_per_job(), "cncf": abroad, "fixed": vm()})}))
     compartment = "ocid1.compartment.oc1..example"
     for name, asked in held.clusters["sjc"].runners.items():
         chart = launcher_set(name, asked, "https://github.com/example", "gpu", region="us-sanjose-1", compartment=compartment)

@@ -104,7 +104,7 @@ CNCF = launcher(cncf())
     [
         pytest.param(PODS.values["template"]["spec"], id="runner"),
         pytest.param(STANDING.values["template"]["spec"], id="launcher of a standing machine"),
-        pytest.param(PER_JOB.values["template"]["spec"], id="launcher of a machine a job"),
+        pytest.param(PER_JOB.values["template"]["spec"], id="launcher of a machine per job"),
         pytest.param(PODS.values["listenerTemplate"]["spec"], id="listener, in the controller's namespace"),
         pytest.param(controller_pod(), id="controller"),
     ],

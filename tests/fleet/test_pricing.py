@@ -145,7 +145,7 @@ def test_a_type_without_a_price_is_unknown_in_its_line() -> None:
 def test_one_type_without_a_price_marks_the_line_of_several() -> None:
     line = nodes("usw2", "pool h200", ["p5en.48xlarge", "p5e.48xlarge"], OREGON, "on-demand", 1, 2)
     assert line.cheap == Money(_listed("p5en.48xlarge"))
-    assert line.dear == Money(unknown=1), "one of the two is bought, and the dearer may be the unpriced one"
+    assert line.dear == Money(unknown=1), "one of the two is bought, and the more expensive may be the unpriced one"
     assert line.idle == Money(unknown=1)
     assert line.idle.exceeds(1e9)
     assert str(line.idle) == "unknown"
@@ -271,7 +271,7 @@ def test_disks_follow_the_nodes() -> None:
 
 def test_an_unpriced_pool_makes_the_worst_hour_unknown_but_not_the_idle_one() -> None:
     idle, worst = total(bill(_fleet(pools={"h200": pool(instanceTypes=["p5e.48xlarge"])}, runners={}), AS_OF))
-    assert (idle.unknown, worst.unknown) == (0, 1), "no node stands idle"
+    assert (idle.unknown, worst.unknown) == (0, 1), "no node is idle"
     assert not idle.exceeds(1)
     assert worst.exceeds(1e9)
     assert str(worst).endswith(" + unknown")
@@ -353,7 +353,7 @@ def test_machines_of_several_shapes_are_reckoned_on_the_dearest() -> None:
     line = _oke(pools={}, runners={"boots": vm_per_job(shapes=shapes, scale={"max": 3})})["machines boots"]
     assert hardware.price("BM.GPU.B4.8", "us-sanjose-1", "on-demand") is None, "else choose another shape for this test"
     assert line.cheap == Money(24.4)
-    assert line.worst == Money(unknown=1), "the unpriced one may be the dearer"
+    assert line.worst == Money(unknown=1), "the unpriced one may be the more expensive"
     assert line.idle == Money(), "none is booted"
 
 

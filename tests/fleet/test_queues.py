@@ -1,4 +1,4 @@
-"""What Kueue is told: objects that it takes, of pools that are there, and never more of them than there is."""
+"""What Kueue gets: objects that it takes, of pools that are there, and never more of them than there is."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _broken(change: Any) -> list[str]:
         (lambda spec: spec["resourceGroups"].append(spec["resourceGroups"][0]), "resource in two places"),
         (lambda spec: spec["resourceGroups"][0]["flavors"][0]["resources"][2].update(lendingLimit="3"), "above nominalQuota"),
         (lambda spec: spec["preemption"].update(borrowWithinCohort={"policy": "LowerPriority"}), "beside reclaimWithinCohort"),
-        (lambda spec: spec.pop("namespaceSelector"), "no namespace is let in"),
+        (lambda spec: spec.pop("namespaceSelector"), "no namespace is admitted"),
     ],
 )
 def test_the_rules_find_what_kueue_refuses(change: Any, found: str) -> None:
@@ -169,12 +169,12 @@ def test_only_pools_of_some_quota_have_a_flavor() -> None:
 
 @pytest.mark.parametrize("pools", [POOLS, OKE_POOLS], ids=["eks", "oke"])
 def test_a_queue_sees_every_label_that_tells_pools_apart(pools: dict[str, dict[str, Any]]) -> None:
-    """A Job that selects on a label which no flavor has is let into any pool, and then waits for a node that never comes."""
+    """A Job that selects on a label which no flavor has is admitted to any pool, and then waits for a node that never comes."""
     cluster = of(one({"pool": next(iter(pools)), "nominal": 1}), pools).clusters["usw2"]
     profile = PROVIDERS[cluster.provider].profile
     nodes = {name: pool.node_labels("usw2", name, profile) for name, pool in cluster.pools.items()}
     telling = {key for key in set().union(*nodes.values()) if len({labels.get(key) for labels in nodes.values()}) > 1}
-    # What is told of the device plugin and the MIG manager is for them, and a label of an owner's own is one of too many.
+    # The labels for the device plugin and the MIG manager are for them, and a label of an owner's own is one of too many.
     told = {key for key in telling if not key.startswith(("nvidia.com/", "example.com/"))}
     seen = {key for labels in nodes.values() for key in flavor_labels(labels, profile)}
     assert told <= seen
@@ -272,7 +272,7 @@ def test_a_queue_says_what_its_team_says() -> None:
         "withinClusterQueue": "Never",
         "reclaimWithinCohort": "Never",
         "borrowWithinCohort": {"policy": "Never"},
-    }, "nobody's Job is ended unless the team says so"
+    }, "no Job is ended unless the team says so"
     assert vision["spec"]["preemption"]["reclaimWithinCohort"] == "LowerPriority"
     assert made.teams["vision"].flavors == ["t4-spot", "a10g-spot", "t4-release"], "in the order in which pools are tried"
 

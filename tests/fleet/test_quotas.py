@@ -1,4 +1,4 @@
-"""Which quota a machine takes, how much of it a fleet takes at its maximum, and how each cloud is told."""
+"""Which quota a machine takes, how much of it a fleet takes at its maximum, and how each cloud gets it."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_a_cluster_in_a_compartment_below_counts_for_the_one_above(declares: boo
     more = oke_cluster(**GOVERNED | below | {"declareQuotas": declares}, runners={"more": oke_runner()})
     fleet = read(sjc=oke_cluster(**GOVERNED), more=more)
     (statement,) = on_oke(fleet)
-    assert " to 4 in compartment ci " in statement, "OCI would hold the two nodes below to what is left of the two above"
+    assert " to 4 in compartment ci " in statement, "OCI would limit the two nodes below to the rest of the two above"
     assert [" to 2 in compartment ci:team " in each for each in on_oke(fleet, "more")] == [True]
 
 

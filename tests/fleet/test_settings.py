@@ -1,4 +1,4 @@
-"""The settings as a whole: what is valid loads, what is not fails with FleetError and a path that can be found in the file."""
+"""The settings as a whole: valid settings load, others fail with FleetError and a path that can be found in the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sharing of GPUs: how units are called and counted, what the device plugin is told, and that pods, walls and prices follow."""
+"""Sharing of GPUs: how units are called and counted, what the device plugin gets, and that pods, walls and prices follow."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_profiles_are_those_of_the_operators_default_mig_config() -> None:
             assert count in counts, profile
 
 
-# -- what the device plugin is told --------------------------------------------------------------------------------------
+# -- what the device plugin gets -----------------------------------------------------------------------------------------
 
 
 def test_whole_gpus_need_no_config() -> None:
@@ -254,7 +254,7 @@ def test_a_runner_on_shares_pays_its_part_of_the_machine() -> None:
 
 
 def test_under_mps_a_pod_leaves_dev_shm_to_the_plugin() -> None:
-    """The plugin mounts the control daemon's /dev/shm (internal/plugin/mps.go); a volume of ours would hide it."""
+    """The plugin mounts the control daemon's /dev/shm (internal/plugin/mps.go); a volume of our own would hide it."""
     for shared, mounted in ((SLICED, True), (MPS, False)):
         _, pod = _placed(shared)
         assert bool(pod["volumes"]) is mounted

@@ -226,7 +226,7 @@ def test_a_secret_is_refused_and_not_repeated(changes: dict[str, Any]) -> None:
         load(config(clusters={"usw2": cluster(runners={}, jobs={"train": job(**changes)})}))
     assert "hf_" not in str(caught.value)
     if changes.get("pool", "t4"):
-        assert "write secretEnv: {NAME: [secret, key]}" in str(caught.value), "as YAML, which is what has it"
+        assert "write secretEnv: {NAME: [secret, key]}" in str(caught.value), "as the YAML that has it"
 
 
 def test_variables_under_a_misspelt_key_are_not_repeated() -> None:

@@ -1,4 +1,4 @@
-"""Where an error stands, and what to write instead."""
+"""Where an error is, and what to write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster of one's own machines: what goes together, what its nodes are and offer, what an owner is told."""
+"""A cluster of one's own machines: what goes together, what its nodes are and offer, what an owner reads."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def machines(draw: st.DrawFn, most: int = 4) -> tuple[Layout, Layout]:
 
 
 def kubelet(total: Layout, free: Layout, policy: str, scope: str = "container", seed: int = 0) -> Kubelet:
-    """The same machine for the simulation. What is not free belongs to an earlier pod."""
+    """The same machine for the simulation. The rest belongs to an earlier pod."""
     count = len(total.cpus)
     places = [[node for node, many_ in enumerate(items) for _ in range(many_)] for items in (total.cpus, total.gpus)]
     made = Kubelet(count, places[0], places[1], policy, scope, random=Random(seed))  # noqa: S311 - no secret
@@ -322,7 +322,7 @@ def test_a_full_node_is_no_surprise() -> None:
     assert not list(fragmented(place(stack("single-numa-node", "p5.48xlarge", sets)))), "two of them use all GPUs"
 
 
-# -- machines whose NUMA nodes nobody knows ----------------------------------------------------------------------------
+# -- machines with unknown NUMA nodes ----------------------------------------------------------------------------------
 
 UNKNOWN = (
     "undeterminable: topologyManagerPolicy restricted may reject it (TopologyAffinityError): the NUMA nodes of g6.12xlarge are "

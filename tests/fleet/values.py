@@ -122,7 +122,7 @@ def runner_of_pod(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def autoscaling_runner_set(chart: Chart) -> dict[str, Any]:
-    """The custom resource that gha-runner-scale-set makes of its values, for the fields that ours set."""
+    """The custom resource that gha-runner-scale-set creates from its values, for the fields that ours set."""
     values = chart.values
     copied = ("githubConfigUrl", "githubConfigSecret", "runnerGroup", "runnerScaleSetName", "minRunners", "maxRunners")
     spec = {key: values[key] for key in (*copied, "listenerTemplate")}

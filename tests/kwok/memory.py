@@ -45,7 +45,7 @@ class MemoryApi(Api):
         return found
 
     def list(self, path: str) -> Iterator[Object]:
-        """The objects of a collection. A change makes new objects, so nobody sees these change."""
+        """The objects of a collection. A change makes new objects, so no reader sees these change."""
         wanted = collection(path)
         return iter([held for key, held in self.held.items() if key.rpartition("/")[0].endswith(wanted)])
 

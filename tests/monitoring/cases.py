@@ -1,7 +1,7 @@
 """Cases of every alert and recording rule of `tests/monitoring/fleet.py`.
 
-Each alert has a sample just below its threshold, at it and just above it, a look one minute before and after its `for` ends, a
-time at which it has resolved, and series that differ from a firing one in one label only.
+Each alert has a sample just below its threshold, at it and just above it, and a check one minute before and after its `for` ends.
+It has a time at which it has resolved, and series that differ from a firing one in one label only.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ QUEUE = (
         {"GpuCiQueueSlow": {10: SILENT}},
     ),
     Case(
-        "sets in which nobody waits",
+        "sets in which no job waits",
         _set("gpu-t4", "2x100", running="2x100", desired="2x100") | _set("gpu-p4", "3x100", running="3x100", desired="3x100"),
         {"GpuCiJobsNotStarting": {20: SILENT}, "GpuCiRunnersAtMaximum": {20: SILENT}},
     ),
@@ -763,7 +763,7 @@ STARTS = (
     Case(
         "runners on new and on ready nodes, in the last hour and before",
         _STARTS
-        # A pod that is no runner, on a new node.
+        # A pod that is not a runner, on a new node.
         | {
             key: samples
             for key, samples in _start("web", "none", 1, 5, 9, 20, 30, 40, (1, 1, 1)).items()

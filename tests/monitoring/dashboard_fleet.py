@@ -91,7 +91,7 @@ def variable_queries() -> list[Query]:
 
 
 def filled(text: str, values: dict[str, str]) -> str:
-    """A query with the values of its variables. `$1` of label_replace is no variable of Grafana."""
+    """A query with the values of its variables. `$1` of label_replace is not a variable of Grafana."""
     made = re.sub(r"\$([a-z_]\w*)", lambda found: values[found[1]], text)
     assert not re.search(r"\$(?!1\b)|\[\[", made), made
     return made

@@ -37,7 +37,7 @@ class Case:
 
     @property
     def checks(self) -> int:
-        """How many times it looks at an alert or a value."""
+        """How many times it checks an alert or a value."""
         return sum(map(len, self.firing.values())) + len(self.values)
 
 

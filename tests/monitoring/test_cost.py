@@ -71,7 +71,7 @@ def node(name: str, pool: str, kind: str, resource: str, units: int) -> dict[str
         f'kube_node_status_capacity{{node="{name}",resource="{resource}"}}': f"{units}+0x60",
         # One GPU of each node is broken: allocatable is lower, and no rule uses it.
         f'kube_node_status_allocatable{{node="{name}",resource="{resource}"}}': f"{units - 1}+0x60",
-        # CPU is no GPU: it is no part of any ratio.
+        # A CPU is not a GPU, so it is not part of any ratio.
         f'kube_node_status_capacity{{node="{name}",resource="cpu"}}': "48+0x60",
     }
 

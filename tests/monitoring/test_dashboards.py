@@ -157,7 +157,7 @@ def test_every_query_returns_series_with_the_labels_of_its_legend(server):
     ],
 )
 def test_a_panel_shows_what_the_samples_say(server, panel, chosen, expected):
-    """The last label of the legend tells the series apart."""
+    """The last label of the legend distinguishes the series."""
     found = {}
     for query in queries(**chosen):
         if query.panel == panel:

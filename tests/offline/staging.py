@@ -57,7 +57,7 @@ def line_of(path: Path, text: str) -> int:
 
 @contextmanager
 def few_policies() -> Iterator[None]:
-    """Judges by those alone."""
+    """Uses those alone to judge."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(offline.plan, "policy_settings", lambda *_: POLICIES)
         yield

@@ -1,4 +1,4 @@
-"""What is wrong stands on the line that it comes from, and with a base on a line that the change touches."""
+"""An error is on the line that it comes from, and with a base on a line that the change touches."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_every_resource_of_every_stack_leads_to_an_entry_of_its_cluster():
 
 
 def test_what_is_said_of_the_stack_has_no_line():
-    found = errors(annotate(with_verdicts(Verdict("budget", "mandatory", "violation", "", "too dear")), ROOT))
-    assert [str(each) for each in found] == ["::error title=budget::the stack: too dear"]
+    found = errors(annotate(with_verdicts(Verdict("budget", "mandatory", "violation", "", "too expensive")), ROOT))
+    assert [str(each) for each in found] == ["::error title=budget::the stack: too expensive"]
 
 
 def test_levels_are_errors_warnings_and_notices_in_this_order():
@@ -226,7 +226,7 @@ def test_remarks_that_were_there_before_are_left_out(tmp_path):
     found = annotate(plan_of(path), ROOT, base())
     assert [(each.level, each.message[:31], each.line) for each in found] == [
         ("notice", "usw2/t4-spot: 11 gpu-t4 runners", None)
-    ], "a new remark is told, though its pool is not touched"
+    ], "a new remark is reported, though its pool is not touched"
 
 
 def test_an_advisory_that_was_there_before_is_left_out_unless_its_entry_changes(tmp_path):
@@ -239,7 +239,7 @@ def test_an_advisory_that_was_there_before_is_left_out_unless_its_entry_changes(
     )
     assert known == ["usw2-t4-spot-us-west-2a-nodes: wrong"]
     assert new == ["usw2-t4-spot-us-west-2a-nodes: wrong", "usw2-t4-release-us-west-2a-nodes: wrong"], (
-        "new ones are told wherever they are"
+        "new ones are reported wherever they are"
     )
 
 

@@ -1,4 +1,4 @@
-"""Manifests from anywhere under the policies: where each verdict stands, what is wrong input, and what is another's file."""
+"""Manifests from anywhere under the policies: where each verdict is, what is wrong input, and what is another's file."""
 
 from __future__ import annotations
 
@@ -753,7 +753,7 @@ def test_what_render_writes_of_a_stack_is_clean(tmp_path):
     assert len(held.tree.passed_over) == 5, "the values of five charts"
 
 
-# -- whatever stands there ---------------------------------------------------------------------------------------------
+# -- any text ----------------------------------------------------------------------------------------------------------
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text("ab{}[]:#-\n\"'é", max_size=6)
 BODIES = st.recursive(
@@ -824,7 +824,7 @@ SEEDS_BREAK = {
         "images-pinned": 21,
         "gpu-cpu-memory-limits": 23,
     },
-    # A taint that no pool has, a tag that is no version, a folder of the node for scratch.
+    # A taint that no pool has, a tag that is not a version, a folder of the node for scratch.
     ("apps/jobs.yaml", "Job mnist"): {
         "gpu-job-deadline": 29,
         "gpu-toleration-required": 33,
@@ -834,7 +834,7 @@ SEEDS_BREAK = {
     },
     # A range of versions, and time-slicing where the operator does not read it.
     ("cluster/operator.yaml", "Application argocd/gpu-operator"): {"chart-version-pinned": 14, "gpu-shared-resource-single": 16},
-    # A runner set in a namespace without walls, in the group of everybody, partly in a file that nobody sees here.
+    # A runner set in a namespace without walls, in the group of everybody, partly in a file that is not here.
     ("cluster/runners.json", "Application argocd/gpu-runners"): {
         "runner-namespace-isolated": 1,
         "quota-declared": 1,

@@ -271,7 +271,7 @@ def test_a_strict_plan_fails_on_what_a_critical_policy_cannot_tell(monkeypatch, 
     from policies.rules import no_long_lived_credentials
 
     assert no_long_lived_credentials.RULE.critical
-    # Without its late keys the rule cannot tell what is in the launchers' ConfigMaps, whose content OCI decides.
+    # Without its late keys the rule cannot know what is in the launchers' ConfigMaps, whose content OCI decides.
     config = {"all": "disabled", "no-long-lived-credentials": {"enforcementLevel": "mandatory", "lateKeys": []}}
     monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
     result = run("plan", "prod", *arguments)
@@ -335,7 +335,7 @@ def test_wrong_input_is_one_line_with_file_line_path_rule_and_value(tmp_path, ol
     assert message in line
     number = int(line.split(":")[2])
     key = new.strip().split(":")[0] if "tag" not in new else "gpu-ci:tag"
-    assert key in Path(tmp_path / "Pulumi.staging.yaml").read_text().splitlines()[number - 1], "the line is the one to mend"
+    assert key in Path(tmp_path / "Pulumi.staging.yaml").read_text().splitlines()[number - 1], "the line is the one to fix"
 
 
 def test_an_unknown_stack_names_those_that_exist():

@@ -76,7 +76,7 @@ def test_a_policy_that_is_switched_off_or_let_out_is_a_setting_that_changes(chan
     (setting,) = off.settings
     assert (setting.kind, setting.name, setting.state) == ("policy", "spot-required-nonprod", "changed")
     assert setting.values == {"enforcementLevel": Pair("mandatory", "disabled")}
-    assert off.fixed == (), "a policy that says nothing mends nothing"
+    assert off.fixed == (), "a policy that says nothing fixes nothing"
     exception = {"urn": "*", "reason": "a test of exceptions", "expires": "2099-01-01"}
     let = {"enforcementLevel": "mandatory", "roles": ["burst"], "exceptions": [{**exception, "urn": "*::usw2-*"}]}
     out = Comparison(changed, judged_by(changed, spot_required_nonprod=let))
@@ -165,7 +165,7 @@ def test_what_comes_and_what_goes(tmp_path):
     assert [remark.startswith(start.format(24)) for remark in quota] == [True], "the need of the quota grows"
     assert [remark.startswith(start.format(16)) for remark in back.new_remarks] == [True]
     assert list(there.lines) == [(line.cluster, line.item) for line in after.bill], "in the order of the bill"
-    assert list(back.lines) == list(there.lines), "what is gone stands where it was"
+    assert list(back.lines) == list(there.lines), "a thing that is gone is where it was"
 
 
 def test_a_plan_that_was_not_built_is_compared_as_far_as_it_goes(tmp_path):
@@ -176,7 +176,7 @@ def test_a_plan_that_was_not_built_is_compared_as_far_as_it_goes(tmp_path):
     assert found.places["usw2/gpu-t4"].held.error
     for compared in (found, Comparison(unbuilt, staging())):
         told = (compared.resources, compared.newly_broken, compared.fixed, compared.new_remediations)
-        assert told == ((), (), (), ()), "not judged is neither broken nor mended"
+        assert told == ((), (), (), ()), "not judged is neither broken nor fixed"
 
 
 def test_a_secret_that_changes_is_named_and_never_told():

@@ -45,7 +45,7 @@ texts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=60), st.text("`|\\@
 
 
 def shown(value: str) -> str:
-    """What a reader should see: one line, what nobody sees made visible."""
+    """What a reader should see: one line, with invisible signs made visible."""
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
 
 

@@ -268,7 +268,7 @@ def test_what_applications_hold_is_compared_by_argocd_and_charts_by_the_server()
     tier = yaml.safe_load(of("homelab")[f"{HOME}/bootstrap/applicationset.yaml"])["spec"]["template"]
     assert "annotations" not in tier["metadata"], "a dry run of a changed Job fails, and would stop all of its tier"
     assert "ServerSideApply=true" not in tier["spec"]["syncPolicy"]["syncOptions"]
-    assert tier["spec"]["syncPolicy"]["retry"]["limit"] > 0, "one that never ends keeps out the commit that mends it"
+    assert tier["spec"]["syncPolicy"]["retry"]["limit"] > 0, "one that never ends keeps out the commit that fixes it"
     assert tier["spec"]["syncPolicy"]["retry"]["refresh"] is True
     chart = yaml.safe_load(of("homelab")[f"{HOME}/infrastructure/controllers/gpu-operator/application.yaml"])
     assert chart["metadata"]["annotations"]["argocd.argoproj.io/compare-options"] == "ServerSideDiff=true"
@@ -407,7 +407,7 @@ SOPS: dict[str, Any] = {
 
 
 def _beside(folder: Path, document: object) -> StackConfig:
-    """The homelab in a folder of its own with an encrypted file, or whatever stands in its place."""
+    """The homelab in a folder of its own with an encrypted file, or a file in its place."""
     (folder / "app.enc.yaml").write_text(document if isinstance(document, str) else yaml.safe_dump(document))
     return replace(_secrets(stack("homelab"), by="sops", file="app.enc.yaml"), path=folder / "Pulumi.homelab.yaml")
 

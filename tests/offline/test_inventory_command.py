@@ -71,7 +71,7 @@ MANY = f"""\
 def test_what_has_no_place_is_told_line_by_line_with_status_1(tmp_path: Path) -> None:
     path = write(tmp_path, TOO_SMALL, ("      runners:\n", MANY))
     result = run("staging", "--file", str(path))
-    assert (result.exit_code, result.stdout) == (1, ""), "a page of what cannot run would be wrong"
+    assert (result.exit_code, result.stdout) == (1, ""), "a page of pods that cannot run would be wrong"
     runner_set, workload, job = result.stderr.splitlines()
     assert runner_set.startswith(f"error: {path}:")
     assert ": gpu-ci:clusters.usw2.runners.gpu-t4: cannot be placed: asks for 4 CPU" in runner_set

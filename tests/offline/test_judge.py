@@ -1,4 +1,4 @@
-"""The judge against the SDK's own servicer, and what it makes of settings."""
+"""The judge against the SDK's own servicer, and what it does with settings."""
 
 import dataclasses
 import math
@@ -134,7 +134,7 @@ def waits(args, report):
 
 @dataclasses.dataclass(frozen=True)
 class StackRule:
-    """A stack rule of the pack, reduced likewise: it looks at resources of its types alone."""
+    """A stack rule of the pack, reduced likewise: it checks resources of its types alone."""
 
     id: str
     reads: frozenset[str]
@@ -527,5 +527,5 @@ def test_references_and_internal_keys_are_turned_as_the_engine_turns_them():
     (odd,) = (resource for resource in preview().resources if resource.name == "odd")
     properties = json_format.MessageToDict(analyze_request(odd).properties)
     assert properties["parent"] == "urn:pulumi:dev::gpu-ci::test:index:Parent::parent"
-    assert properties["made"] == UNKNOWN_STRING, "the id of what is not made yet"
+    assert properties["made"] == UNKNOWN_STRING, "the id of a resource that does not exist yet"
     assert "__internal" not in properties

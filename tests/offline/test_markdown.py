@@ -118,7 +118,7 @@ def test_a_change_is_short(shown):
 def test_settings_that_change_nothing_say_so():
     text = markdown(staging(), base())
     assert text.startswith("## ✅ `staging`: every proof holds, the change has no effect\n")
-    assert "### " not in text, "nothing stands open that did not change"
+    assert "### " not in text, "nothing is open that did not change"
 
 
 def test_a_change_that_breaks_nothing_says_no_more_than_that(tmp_path):
@@ -234,7 +234,7 @@ def test_a_bound_is_said_to_be_one(shown):
 
 
 def hostile(plan: Plan) -> Plan:
-    """The plan, with a hostile text wherever a file could bring one in."""
+    """The plan, with a hostile text wherever a file could have one."""
     found = plan.placements[0]
     runner = found.runner.model_copy(update={"labels": (TEAM,), "pool": TEAM})
     placement = replace(found, runner_set=TEAM, runner=runner, host=replace(found.host, name=TEAM))
@@ -259,7 +259,7 @@ def test_hostile_names_neither_ping_nor_break_a_table_nor_become_html(compared):
     outside_code = "".join(
         child.content for token in MARKDOWN.parse(text) for child in token.children or () if child.type != "code_inline"
     )
-    assert "@team" not in outside_code, "GitHub would ping whoever is called that"
+    assert "@team" not in outside_code, "GitHub would ping the person of that name"
     assert "://" not in outside_code
     for rows in tables(text):
         assert len({len(row) for row in rows}) == 1
@@ -294,4 +294,4 @@ def test_no_secret_enters_the_text(tmp_path):
     plan = plan_of(path)
     text = markdown(plan, base())
     assert cipher not in text
-    assert "`gpu-ci:githubPrivateKey`" in text, "that it came is told"
+    assert "`gpu-ci:githubPrivateKey`" in text, "the answer says that it came"

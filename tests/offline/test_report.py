@@ -76,7 +76,7 @@ def test_a_row_of_a_reserved_pool_shares_the_full_price(reserved, machines):
 
 
 def test_no_runner_set_is_folded(prod):
-    assert "sjc/oracle-vm-gpu-a10-1  " in prod, "a folded name is a name that nobody finds"
+    assert "sjc/oracle-vm-gpu-a10-1  " in prod, "a folded name cannot be found"
 
 
 def test_what_stands_is_told_and_an_upper_bound_says_why(machines):

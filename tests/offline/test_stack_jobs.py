@@ -1,4 +1,4 @@
-"""Plans of a stack with caches and jobs of its own: a job that no pool holds fails them, in every form; changes are told."""
+"""Plans of a stack with caches and jobs of its own: a job that no pool holds fails them, in every form; changes are shown."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_merge_keys_and_aliases_are_resolved_with_their_lines(tmp_path):
     pools = config.objects["gpu-ci:pools"]
     assert pools == {"t4": {"min": 0, "max": 2}, "l4": {"x": 1, "y": 3, "z": 4}, "same": {"min": 0, "max": 5}}
     assert config.line_of("gpu-ci:pools", "t4", "min") == 3
-    assert config.line_of("gpu-ci:pools", "t4", "max") == 8, "an own key stands on its own line, not on the merged one's"
+    assert config.line_of("gpu-ci:pools", "t4", "max") == 8, "an own key is on its own line, not on the merged one's"
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "config:\n", "---\nconfig: {}\n"])

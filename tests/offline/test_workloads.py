@@ -1,4 +1,4 @@
-"""Plans of a stack with workloads: what cannot be placed fails them, in every form, and what stands is told."""
+"""Plans of a stack with workloads: a workload without a place fails them, in every form, and the others are shown."""
 
 from __future__ import annotations
 

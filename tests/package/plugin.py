@@ -147,7 +147,7 @@ class Plugin:
     def construct(self, component: str, inputs: Mapping[str, Any], *, preview: bool = True, **request: Any) -> Constructed:
         """Construct a component with inputs as on the wire. `request` has other fields of the gRPC request.
 
-        An error that is no property error is raised.
+        An error that is not a property error is raised.
         """
         engine, values = Engine(preview), struct_pb2.Struct()
         values.update(inputs)

@@ -82,7 +82,7 @@ def at(props: Any, path: tuple[Step, ...]) -> Any:
 
 
 def wire(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A value as it is after the trip through protobuf, without the trip: numbers are floats, and keys have no order of ours."""
+    """A value as it is after the trip through protobuf, without the trip: numbers are floats, and keys are not in our order."""
     return {key: _wired(value[key]) for key in sorted(value, key=_reversed)}
 
 

@@ -54,7 +54,7 @@ def render(
     name: str = NAME,
     namespace: str = NAMESPACE,
 ) -> list[dict[str, Any]]:
-    """The manifests that Helm makes of a chart and values, hooks included. It makes them once: stacks install a chart alike."""
+    """The manifests that Helm renders from a chart and values, hooks included. It renders them once: all stacks do it alike."""
     text = json.dumps(values)
     asked = (folder, text, kubernetes, name, namespace)
     if asked not in _RENDERED:

@@ -1,4 +1,4 @@
-"""budget-alarm-required: each cloud with GPUs by itself, and an alarm that nobody hears is none."""
+"""budget-alarm-required: each cloud with GPUs by itself, and an alarm without a receiver is none."""
 
 from __future__ import annotations
 

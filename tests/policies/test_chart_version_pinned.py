@@ -80,7 +80,7 @@ def test_a_password_in_an_address_is_told_and_not_shown() -> None:
     (message,) = judge(RULE, RELEASE, props).messages
     assert message.startswith("repositoryOpts.repo contains a password")
     assert "hunter2" not in message
-    assert judge(RULE, RELEASE, changed(OCI, "chart", f"{OCI['chart']}@sha256:{'1' * 64}")) == CLEAN, "a digest is no password"
+    assert judge(RULE, RELEASE, changed(OCI, "chart", f"{OCI['chart']}@sha256:{'1' * 64}")) == CLEAN, "a digest is not a password"
 
 
 def test_an_archive_by_https_has_a_source() -> None:

@@ -1,4 +1,4 @@
-"""What `charts.py` says that charts make: held to what is written here, and to Helm with our small charts and the real ones."""
+"""What `charts.py` says that charts make: compared with the texts here, and with Helm with our small charts and the real ones."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def rendered(pod: Mapping[str, Any]) -> set[Seen]:
 
 
 def hold_to(folder: Path, given: Mapping[str, Any], scratch: Path) -> None:
-    """What `charts.py` says of a set's values is what Helm makes of them."""
+    """What `charts.py` says of a set's values is what Helm does with them."""
     manifests = render(folder, given, scratch)
     (runner_set,) = of_kind(manifests, "AutoscalingRunnerSet")
     pod = runner_set["spec"]["template"]["spec"]

@@ -1,4 +1,4 @@
-"""The bill that policies make of a stack's resources is the plan's own, which is made of its settings."""
+"""The bill that policies compute from a stack's resources is the plan's own, which is computed from its settings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def sums(recording: Recording) -> tuple[Money, Money]:
         levels=dict.fromkeys(STACK_KINDS, "mandatory"),
         rationale="reckons the bill alone",
         source="https://example.com",
-        fix="nothing to mend",
+        fix="nothing to fix",
         check=check,
     )
     assert judge(recording, configure([rule], {}, AS_OF)) == (), "nothing of it is unknown in a plan"
@@ -137,7 +137,7 @@ FLEETS = {
     "one on OCI": oke_cluster(
         pools={"a10": oke_pool(capacity="reserved", role="release", reservation=HELD, nodes={"min": 1, "max": 2})}
     ),
-    "nodes that always stand, types of several prices, a larger disk": cluster(
+    "nodes that always run, types of several prices, a larger disk": cluster(
         pools={"t4": pool(instanceTypes=["g4dn.2xlarge", "g4dn.8xlarge"], nodes={"min": 2, "max": 7}, disk="600Gi")}
     ),
     "a given network, so no NAT gateway": cluster(
@@ -154,7 +154,7 @@ FLEETS = {
             "pod": oke_runner(),
         },
     ),
-    "caches: a disk, a dear disk, a file system, a workload's volume of a cache's class": cluster(
+    "caches: a disk, an expensive disk, a file system, a workload's volume of a cache's class": cluster(
         region="us-east-1",
         zones=["us-east-1a", "us-east-1b"],
         caches={
@@ -175,7 +175,7 @@ FLEETS = {
             "fast": {"storage": "block", "size": "500Gi", "namespaces": ["speech", "vision"], "vpus": 20},
         }
     ),
-    "dearer IOPS than anybody has a price for": cluster(
+    "IOPS without a known price": cluster(
         caches={"fast": {"storage": "ebs", "size": "500Gi", "namespaces": ["speech"], "iops": 12000}}
     ),
     "a type without a price there": cluster(region="af-south-1", zones=["af-south-1a", "af-south-1b"]),

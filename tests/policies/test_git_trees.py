@@ -19,7 +19,7 @@ from tests.policies.test_own_stacks import configured
 
 HOME = "homelab/gpu-ci-homelab-home"
 WALLS = {"quota-declared", "runner-namespace-isolated"}
-"""What these ask for `pulumi up` makes: namespaces of runner sets with what is around them, quotas of the cloud."""
+"""What these ask for `pulumi up` makes: namespaces of runner sets with their surroundings, quotas of the cloud."""
 
 
 def checked(folder: Path, stack: str) -> Check:

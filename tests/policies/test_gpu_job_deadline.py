@@ -92,7 +92,7 @@ def test_the_deadline_of_a_pod_is_not_the_jobs() -> None:
 
 
 def delivered(token: str = JOB, annotation: str = WAVE, bounds: dict[str, Any] = BOUNDS) -> dict[str, Any]:
-    """One with something to tell ArgoCD."""
+    """One with something for ArgoCD."""
     held = job(token, bounds=bounds)
     annotated = {"metadata": {"annotations": {annotation: "0"}}}
     return {"items": [held["items"][0] | annotated]} if token.endswith("List") else held | annotated
@@ -145,7 +145,7 @@ def test_an_unknown_limit_may_make_it_a_gpu_job() -> None:
     assert judge(RULE, JOB, job(bounds={}), unknown=path) == said(unknown=".".join(map(str, path)))
     assert judge(RULE, JOB, job(), unknown=path) == CLEAN
     found = judge(RULE, JOB, job(bounds={}), unknown=(*path, "limits", GPU))
-    assert found.messages == tuple(map(fault, BOUNDS)), "its request tells"
+    assert found.messages == tuple(map(fault, BOUNDS)), "its request shows it"
 
 
 @pytest.mark.parametrize("token", sorted(JOBS))

@@ -1,4 +1,4 @@
-"""Jobs of `fleet.jobs` pass every policy of the pack, whatever their arguments, so nobody has to fix one by hand."""
+"""Jobs of `fleet.jobs` pass every policy of the pack, whatever their arguments, so none has to be fixed by hand."""
 
 from __future__ import annotations
 

@@ -309,7 +309,7 @@ def test_a_launcher_that_asks_for_a_gpu_is_held_to_its_limit_like_any_pod() -> N
 
 LAUNCHERS = {
     "standing machines": vm(),
-    "a machine a job": vm_per_job(),
+    "a machine per job": vm_per_job(),
     "CNCF's launcher": {
         key: value
         for key, value in vm_per_job(launcher="cncf", places=[place() | {"subnet": "ocid1.subnet.oc1.sjc.example"}]).items()

@@ -133,7 +133,7 @@ def test_values_of_other_charts_say_nothing_of_mig() -> None:
 
 @pytest.mark.reference
 def test_the_fields_are_those_of_the_charts_and_of_the_resource() -> None:
-    assert chart_values("gpu-operator")["mig"]["strategy"] == "single", "and so is the operator's without a word"
+    assert chart_values("gpu-operator")["mig"]["strategy"] == "single", "the operator's is too, without a word"
     assert chart_values("nvidia-device-plugin")["migStrategy"] is None
     assert has_field(resource_schema("nvidia.com", "ClusterPolicy", "v1"), "spec", "mig", "strategy")
 

@@ -1,4 +1,4 @@
-"""gpu-node-labels: pods that no pool takes, pools that no pod takes, and labels that nobody here can know."""
+"""gpu-node-labels: pods that no pool takes, pools that no pod takes, and labels that cannot be known here."""
 
 from __future__ import annotations
 

@@ -100,9 +100,9 @@ def test_labels_are_the_stacks() -> None:
 
 def test_unknown_parts_leave_it_open_only_where_they_decide() -> None:
     assert judged(GPU_POD, ("nodeSelector", "gpu-ci/pool")) == said(unknown="spec.nodeSelector.gpu-ci/pool")
-    assert judged(GPU_POD, ("affinity",)) == CLEAN, "the selector tells"
+    assert judged(GPU_POD, ("affinity",)) == CLEAN, "the selector shows it"
     both = changed(requiring([expression()]), "nodeSelector", {"gpu-ci/pool": "a"})
-    assert judged(both, ("nodeSelector",)) == CLEAN, "the affinity tells"
+    assert judged(both, ("nodeSelector",)) == CLEAN, "the affinity shows it"
     terms = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     assert judged(requiring([expression()]), (*terms, 0)) == said(unknown=".".join(map(str, ("spec", *terms, 0))))
     assert judged(requiring([expression()], [OS]), (*terms, 0)) == said(anywhere()), "the other term leaves it open"

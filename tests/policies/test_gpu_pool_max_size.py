@@ -1,4 +1,4 @@
-"""gpu-pool-max-size: where each kind has its maximum, how GPUs are counted, and what cannot be counted."""
+"""gpu-pool-max-size: where each kind has its maximum, how GPUs are counted, and when they cannot be."""
 
 from __future__ import annotations
 

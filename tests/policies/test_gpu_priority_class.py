@@ -79,7 +79,7 @@ def test_unknown_parts_leave_it_open_only_where_they_decide() -> None:
     assert judge(RULE, POD, pod(CPU_POD), unknown=("spec", "priorityClassName")) == CLEAN
     resources = ("spec", "containers", 0, "resources")
     assert judge(RULE, POD, pod(CLASSED), unknown=resources) == CLEAN
-    assert judge(RULE, POD, pod(GPU_POD), unknown=(*resources, "limits", GPU)).messages == (nameless(),), "its request tells"
+    assert judge(RULE, POD, pod(GPU_POD), unknown=(*resources, "limits", GPU)).messages == (nameless(),), "its request shows it"
     assert judge(RULE, PRIORITY_CLASS, priority(PRIORITY_CLASS, 1)[0], unknown=("value",)) == said(unknown="value")
 
 

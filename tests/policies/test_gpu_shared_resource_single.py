@@ -159,7 +159,7 @@ def test_mps_refuses_them_by_itself_and_wins_where_both_are_there() -> None:
 def test_a_config_that_cannot_be_read_is_told() -> None:
     message = 'values.config.map["any"] cannot be read: it is not YAML, or too long; write a config of version v1'
     assert judge(RULE, RELEASE, plugin(any="{")) == said(message)
-    assert judge(RULE, CONFIG_MAP, {"data": {"any": "sharing: {"}}) == CLEAN, "of a ConfigMap nobody knows whose it is"
+    assert judge(RULE, CONFIG_MAP, {"data": {"any": "sharing: {"}}) == CLEAN, "the owner of a ConfigMap is unknown"
 
 
 def test_the_operator_takes_files_while_it_creates_them_and_ignores_sharing_beside_them() -> None:

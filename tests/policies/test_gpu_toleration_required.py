@@ -1,4 +1,4 @@
-"""gpu-toleration-required: what covers the taint of GPU nodes and what does not, and the toleration that the remedy adds."""
+"""gpu-toleration-required: which tolerations cover the taint of GPU nodes, and the toleration that the remedy adds."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_an_unknown_limit_may_make_it_a_gpu_pod() -> None:
     assert judge(RULE, POD, pod(BARE), unknown=path) == said(unknown=".".join(map(str, path)))
     assert judge(RULE, POD, pod(GPU_POD), unknown=path) == CLEAN, "it tolerates the taint, whatever it takes"
     one = (*path, "limits", GPU)
-    assert judge(RULE, POD, pod(BARE), unknown=one).messages == (lacking(),), "its request tells"
+    assert judge(RULE, POD, pod(BARE), unknown=one).messages == (lacking(),), "its request shows it"
 
 
 def test_the_remedy_adds_the_toleration_and_keeps_the_others() -> None:

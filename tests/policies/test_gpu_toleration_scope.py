@@ -97,7 +97,7 @@ def test_who_serves_the_node_may_stand_on_every_one() -> None:
     assert judged(changed(NODE_AGENT, "containers", 1, "name", "miner")) == said(keyless())
     assert judged(NODE_AGENT, allowNames=["other"]) == said(keyless())
     assert judged(STRAY, allowNames=["listener"]) == CLEAN
-    assert judged({"tolerations": [EVERYTHING]}) == said(keyless()), "a pod without containers serves nobody"
+    assert judged({"tolerations": [EVERYTHING]}) == said(keyless()), "a pod without containers serves no one"
 
 
 @pytest.mark.parametrize(

@@ -335,7 +335,7 @@ def test_every_image_of_ours_is_from_an_allowed_repository_and_only_one_names_no
 
 @pytest.mark.parametrize("repository", WORKLOAD_IMAGES)
 def test_a_neighbour_of_an_allowed_repository_is_not_allowed(repository: str) -> None:
-    assert any(f"{repository}:" in image.reference for image in versions.IMAGES.values()), "each is one of ours"
+    assert any(f"{repository}:" in image.reference for image in versions.IMAGES.values()), "each is one of our own"
     (message,) = judged(f"{repository}-copy:1.0").messages
     assert "its registry is not allowed" in message
 

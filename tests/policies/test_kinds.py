@@ -1,4 +1,4 @@
-"""Resource tokens and GPU signs against packages that nobody here wrote: the providers' SDKs, botocore, moto."""
+"""Resource tokens and GPU signs against packages of others: the providers' SDKs, botocore, moto."""
 
 from __future__ import annotations
 

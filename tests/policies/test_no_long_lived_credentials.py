@@ -166,7 +166,7 @@ def test_a_github_apps_key_belongs_into_a_secret_under_its_own_name(token: str) 
     assert judge(RULE, token, place("github_app_private_key", "data", b64(PEM))) == CLEAN
     assert judge(RULE, token, place("github_app_private_key", "stringData", GITHUB)) == said(
         holds(f"{prefix}stringData.github_app_private_key")
-    ), "a token is no key"
+    ), "a token is not a key"
     tls = place("tls.key", "stringData", PEM)
     assert judge(RULE, token, tls) == said(holds(f'{prefix}stringData["tls.key"]', "a private key"))
     assert judge(RULE, token, tls, {"secretKeys": ["tls.key"]}) == CLEAN

@@ -30,7 +30,7 @@ CHARTS = {RELEASE, APPLICATION}
 OKE_POOL = "oci:ContainerEngine/nodePool:NodePool"
 STANDING = "oci:Core/instanceConfiguration:InstanceConfiguration"
 MACHINES = (NODE_GROUP, OKE_POOL, STANDING, "oci:Core/instance:Instance")
-"""Resources of ours that boot machines."""
+"""Resources of our own that boot machines."""
 
 
 DEPLOYED = [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable]

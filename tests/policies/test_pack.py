@@ -249,7 +249,7 @@ CANNOT = (
 
 
 def as_told(rule: AnyRule, verdict: Verdict) -> list[Diagnostic]:
-    """What the process makes of a verdict at the levels of staging."""
+    """What the process does with a verdict at the levels of staging."""
     # What a remediation leaves wrong is mandatory.
     level = {"remediate": "mandatory"}.get(rule.levels["staging"], rule.levels["staging"])
     found = [Diagnostic(rule.id, f"{rule.rationale}\n{message}", level, rule.severity.value) for message in verdict.whole]

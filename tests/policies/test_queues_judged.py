@@ -18,7 +18,7 @@ from tests.policies.test_own_stacks import verdicts
 
 PRIORITY = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
 DIGEST = ("images-pinned", "use1-queues-chart")
-"""Only Kueue's registry tells the digest: production excuses it as it does for other controllers."""
+"""Only Kueue's registry knows the digest: production excuses it as it does for other controllers."""
 
 
 @cache

@@ -156,7 +156,7 @@ def test_unknown_user_data_may_register_a_runner() -> None:
     assert judge(RULE, OCI_INSTANCE, machine("x") | {"subnetId": "a"}, unknown=("subnetId",)) == CLEAN
 
 
-@pytest.mark.parametrize("runner", [machines_of(vm()), machines_of(vm_per_job())], ids=["standing", "a machine a job"])
+@pytest.mark.parametrize("runner", [machines_of(vm()), machines_of(vm_per_job())], ids=["standing", "a machine per job"])
 def test_what_our_own_machines_run_passes_and_is_told_of_each_thing_it_loses(runner: Any) -> None:
     assert judged(encoded(runner)) == CLEAN
     text = user_data(runner)

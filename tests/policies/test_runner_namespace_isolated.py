@@ -203,7 +203,7 @@ def test_the_controller_lives_elsewhere() -> None:
     assert messages(SET, replace(here, provider={"clusterIdentifier": "use1"}), *WALLS) == (), "one of another cluster"
     assert messages(SET, replace(here, provider=None), *WALLS) == (), "one of another cluster"
     unnamed = [replace(each, provider={"clusterIdentifier": UNKNOWN}) for each in (SET, here, *WALLS)]
-    assert messages(*unnamed) == (shared("gpu-t4"),), "the provider tells them apart where its cluster has no name yet"
+    assert messages(*unnamed) == (shared("gpu-t4"),), "the provider distinguishes them where its cluster has no name yet"
     told = but(SET, "values", "controllerServiceAccount", "namespace", "runners")
     assert messages(told, *WALLS) == (shared("gpu-t4"),), "a controller that another stack has installed"
 
@@ -347,7 +347,7 @@ CLOSED: dict[str, Any] = {
     "everybody at HTTPS": {"ports": [{"port": 443}]},
     "everybody by UDP": {"ports": [{"protocol": "UDP", "port": 80}]},
     "everybody at a port by name": {"ports": [{"port": "https"}]},
-    "what is no network": {"to": [{"ipBlock": {"cidr": "everywhere"}}]},
+    "not a network": {"to": [{"ipBlock": {"cidr": "everywhere"}}]},
 }
 
 

@@ -1,4 +1,4 @@
-"""Which cluster a resource is in, as its provider tells: what Git has of a cluster comes by a provider of its own."""
+"""Which cluster a resource is in, as its provider shows: what Git has of a cluster comes by a provider of its own."""
 
 from __future__ import annotations
 

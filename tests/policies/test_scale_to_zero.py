@@ -161,7 +161,7 @@ def test_what_decides_must_be_known() -> None:
     assert judge(RULE, EKS, changed(SYSTEM, "labels", {}), unknown=("instanceTypes",)) == said(unknown="instanceTypes")
     assert judge(RULE, EKS, SPOT, unknown=("labels",)) == CLEAN
     found = judge(RULE, EKS, STARTED, unknown=MIN)
-    assert found == said(EKS_STARTED, unknown=".".join(MIN)), "what is sure is told before"
+    assert found == said(EKS_STARTED, unknown=".".join(MIN)), "certain faults are reported before"
 
 
 # -- the remedy --------------------------------------------------------------------------------------------------------

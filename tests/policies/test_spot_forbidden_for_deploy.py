@@ -121,7 +121,7 @@ def test_a_launcher_says_what_it_boots_by_annotation() -> None:
         "on-demand or reserved machines"
     )
     assert judge(RULE, RELEASE, launcher("on-demand", **{ROLE: "release"})) == CLEAN
-    assert judge(RULE, RELEASE, launcher("spot")) == CLEAN, "a launcher without a role is nobody's release"
+    assert judge(RULE, RELEASE, launcher("spot")) == CLEAN, "a launcher without a role is not a release"
 
 
 def test_another_chart_is_not_read() -> None:

@@ -240,7 +240,7 @@ def test_an_unknown_shape_of_a_pool_that_is_not_preemptible_is_undeterminable() 
     assert judge(RULE, OKE_POOL, OKE_POOL_PROPS, unknown=("nodeShape",)) == CLEAN, "preemptible whatever the shape"
     release = changed(A10_POOL_PROPS, "initialNodeLabels", 1, "value", "release")
     assert judge(RULE, OKE_POOL, release, unknown=("nodeShape",)) == CLEAN, "a release pool whatever the shape"
-    assert judge(RULE, OKE_POOL, A10_POOL_PROPS, unknown=PLACES) == CLEAN, "not sold as spot wherever it stands"
+    assert judge(RULE, OKE_POOL, A10_POOL_PROPS, unknown=PLACES) == CLEAN, "not sold as spot in any place"
 
 
 def test_oci_machines_that_are_runners_are_not_judged() -> None:
@@ -335,7 +335,7 @@ def test_an_unknown_requirement_may_be_the_one_for_spot_unless_another_bars_it()
     assert judge(RULE, KARPENTER_POOL, open_, unknown=(*REQUIREMENTS, 0)) == said(unknown=".".join((*REQUIREMENTS, "0")))
     barred = changed(KARPENTER_POOL_PROPS, *REQUIREMENTS, 1, "values", ["on-demand"])
     verdict = judge(RULE, KARPENTER_POOL, barred, unknown=(*REQUIREMENTS, 0))
-    assert len(verdict.messages) == 1, "no further requirement brings spot back"
+    assert len(verdict.messages) == 1, "no further requirement allows spot again"
     assert verdict.unknown == ".".join((*REQUIREMENTS, "0"))
 
 

@@ -138,7 +138,7 @@ T4_EAST = replace(T4, provider=EAST)
 
 
 WORST: dict[str, tuple[tuple[Member, ...], tuple[Part, ...], str]] = {
-    "an EKS group on its dearest type": ((TEMPLATE, T4), (("usw2/t4", 5, T4_SPOT), disks(500)), "nodes.max"),
+    "an EKS group on its most expensive type": ((TEMPLATE, T4), (("usw2/t4", 5, T4_SPOT), disks(500)), "nodes.max"),
     "faster disks": (
         (FAST_TEMPLATE, T4_EAST),
         (
@@ -369,7 +369,7 @@ def test_runners_without_a_machine_of_their_own_cost_nothing_more() -> None:
         assert said(member, worst=0) == ()
 
 
-# -- what is no machine ------------------------------------------------------------------------------------------------
+# -- not a machine -----------------------------------------------------------------------------------------------------
 
 
 def test_a_component_and_its_child_are_one_control_plane() -> None:

@@ -113,7 +113,7 @@ def test_karpenter_counts_the_lesser_of_its_limits() -> None:
 
 NO_BOUND = "it has no maximum number of machines, so nothing limits its GPUs; set its maximum"
 UNCOUNTED: dict[str, tuple[tuple[Member, ...], str]] = {
-    "a type that nobody knows": (
+    "an unknown type": (
         (but(BOX, "instanceType", "g9.mega"),),
         "box: g9.mega is accelerated, but not in the hardware table, so its GPUs cannot be counted; "
         "add it to fleet/facts/data/instances.csv, or use another type",

@@ -239,7 +239,7 @@ def times(examples: int) -> settings:
 @given(st.dictionaries(KEYS, JUNK, max_size=4))
 def test_the_short_way_over_the_wire_ends_where_protobufs_does(props: dict[str, Any]) -> None:
     short, long = (json.dumps(way(props), sort_keys=True) for way in (wire, by_protobuf))
-    assert short == long, "else the tests of this folder would judge what no engine sends"
+    assert short == long, "else the tests of this folder would judge inputs that no engine sends"
 
 
 @cache

@@ -80,7 +80,7 @@ def name_of(verdict: Verdict) -> str:
 
 
 def wanted(stack: str) -> set[tuple[str, str, str]]:
-    """(policy, workload, kind) of what is said of the workloads under a stack's config, and of no other."""
+    """(policy, workload, kind) of the messages on the workloads under a stack's config, and of no other."""
     found = policy_settings(stack, ROOT)
     off = {key for key, entry in found.items() if isinstance(entry, dict) and entry.get("enforcementLevel") == "disabled"}
     digest = isinstance(entry := found.get(PINNED, {}), dict) and bool(entry.get("requireDigest"))
@@ -106,7 +106,7 @@ def test_the_corals_exception_is_needed_and_names_it_alone():
 
 
 def test_the_corals_exception_is_for_no_other_workload():
-    """An Ollama that mounts a folder of the host is no Coral, whatever the exception says."""
+    """An Ollama that mounts a folder of the host is not a Coral, whatever the exception says."""
     recording = recorded("t4")
     (target,) = [each for each in recording.resources if each.name == "usw2-ollama-deployment"]
     wire = json.loads(json.dumps(target.inputs))

@@ -86,7 +86,7 @@ def violated(world: World, after: World) -> set[str]:
 
 
 def drained(world: World, rules: Rules) -> World:
-    """The world after every worker, every waiting event and then one sweep ran to the end, with nobody else about."""
+    """The world after every worker, every waiting event and then one sweep ran to the end, with no other worker about."""
     world = finished(world, rules)
     while begun := [after for name, after in moves(world, rules) if "starts a worker" in name]:
         world = finished(begun[0], rules)

@@ -57,7 +57,7 @@ MATRICES = (
 
 
 class At(NamedTuple):
-    """A worker of ours: its state, the attempt that there was when it came to the call, and its requests so far."""
+    """A worker of our own: its state, the attempt that there was when it came to the call, and its requests so far."""
 
     worker: Any
     seen: int = 0
@@ -102,7 +102,7 @@ class Rules:
     prompt: bool = True
     """Between the last look and the call, a moment apart, no whole attempt runs and no newer run appears."""
     workers: int = 2
-    """How many workers run at a time. The workflow's concurrency group allows one; the proof does not rest on it."""
+    """How many workers run at a time. The workflow's concurrency group allows one; the proof does not depend on it."""
 
 
 MOST = {"reruns": 2, "crashes": 2, "copies": 1}

@@ -120,7 +120,7 @@ class ApiServer:
     # -- what a test does --------------------------------------------------------------------------------------------------
 
     def put(self, resource: str, thing: dict[str, Any]) -> dict[str, Any]:
-        """Make or change an object; watches tell it."""
+        """Make or change an object; watches report it."""
         with self._changed:
             key = (resource, thing["metadata"]["name"])
             kind = "MODIFIED" if key in self._objects else "ADDED"
@@ -133,7 +133,7 @@ class ApiServer:
             return copy.deepcopy(stored)
 
     def remove(self, resource: str, name: str) -> None:
-        """Delete an object; watches tell it."""
+        """Delete an object; watches report it."""
         with self._changed:
             self._version += 1
             thing = self._objects.pop((resource, name))
@@ -217,7 +217,7 @@ class ApiServer:
             self._sockets.discard(connection)
 
     def answer(self, request: Request) -> tuple[int, Any]:
-        """Status and body of a request that is no stream."""
+        """Status and body of a request that is not a stream."""
         with self._changed:
             found = self._objects.get((request.resource, request.name))
             if request.verb == "list":
@@ -344,7 +344,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Connections that a test broke off are no error."""
+        """Connections that a test broke off are not errors."""
 
 
 class _Handler(BaseHTTPRequestHandler):

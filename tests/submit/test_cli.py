@@ -298,6 +298,6 @@ def test_the_same_job_is_taken_up_again(server, cluster, config, file, meanwhile
     meanwhile(lambda: work(server, "hello"))
     assert submit("run", "--file", file, "--kubeconfig", config).exit_code == 0
     done = submit("run", "--file", file, "--kubeconfig", config, "--existing", "follow")
-    assert (done.exit_code, done.stdout) == (0, "hello\n"), "it has ended, and how is told again"
+    assert (done.exit_code, done.stdout) == (0, "hello\n"), "it has ended, and its end is shown again"
     assert submit("run", "--file", file, "--kubeconfig", config).exit_code == 2
     complete(server)

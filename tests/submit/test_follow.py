@@ -395,7 +395,7 @@ def test_a_quota_that_keeps_pods_from_being_made_is_told(server, cluster, told, 
 
     meanwhile(life)
     assert run(job(), cluster, OPTIONS, told).ok
-    assert told.lines.count(f"train: its pod cannot be created: {full}") == 1, "though it is looked at again and again"
+    assert told.lines.count(f"train: its pod cannot be created: {full}") == 1, "though it is checked again and again"
 
 
 def test_a_job_that_somebody_deletes_ends_following(server, cluster, told, meanwhile):

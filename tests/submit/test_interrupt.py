@@ -57,7 +57,7 @@ def test_the_job_is_deleted_once_if_asked(server, cluster, told, meanwhile, prop
     assert (result.status, result.reason) == (130, "deleted")
     (request,) = server.asked("delete", "jobs")
     assert request.body["propagationPolicy"] == propagation
-    assert request.body["preconditions"]["uid"].startswith("uid-"), "the very Job that was sent, whatever has its name now"
+    assert request.body["preconditions"]["uid"].startswith("uid-"), "exactly the Job that was sent, whatever has its name now"
 
 
 def test_a_deletion_that_fails_is_told_with_the_way_out(server, cluster, told, meanwhile):

@@ -29,7 +29,7 @@ def test_a_job_is_sent_as_it_is(server, cluster, told):
     assert (request.namespace, sent.created) == ("ml", True)
     assert request.headers["user-agent"] == "gpu-ci-submit", "as an audit log will have it"
     annotations = request.body["metadata"].pop("annotations")
-    assert request.body == before, "numbers as quantities and fields of newer versions are sent as they stand"
+    assert request.body == before, "numbers as quantities and fields of newer versions are sent unchanged"
     assert list(annotations) == [JOB_HASH]
     assert given == before, "what the caller has stays"
     assert told.lines == ["train: created in namespace ml"]
@@ -270,7 +270,7 @@ def test_a_token_that_ran_out_is_told(server, cluster, told, meanwhile):
     assert told.has("; trying again")
 
 
-# -- what is no Job ------------------------------------------------------------------------------------------------------
+# -- not a Job -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

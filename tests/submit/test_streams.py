@@ -38,7 +38,7 @@ def test_a_version_that_is_too_old_is_listed_anew(server, cluster, told, meanwhi
     meanwhile(life)
     assert run(job(), cluster, OPTIONS, told).ok
     assert told.logs == ["hello"]
-    assert len([line for line in told.lines if "0/1 nodes" in line]) == 1, "what is listed again is not told again"
+    assert len([line for line in told.lines if "0/1 nodes" in line]) == 1, "a listed event is not shown again"
 
 
 def test_what_was_deleted_while_nobody_watched_is_noticed(server, cluster, told, meanwhile):
@@ -96,7 +96,7 @@ def test_connections_that_break_are_made_again(server, cluster, told, meanwhile)
     meanwhile(life)
     assert run(job(), cluster, OPTIONS, told).ok
     assert told.logs == ["one", "two", "three", "four"]
-    assert not told.has("trying again"), "that is no news: it was made again at once"
+    assert not told.has("trying again"), "that is not news: it was made again at once"
 
 
 def test_a_server_that_restarts_is_waited_for(server, cluster, told, meanwhile):

@@ -62,11 +62,11 @@ class GitHub:
 
     @staticmethod
     def pull(sha: str = SHA, head: str = FORK, base: str = REPOSITORY, state: str = "open") -> dict[str, Any]:
-        """A pull request as GitHub tells it."""
+        """A pull request as GitHub shows it."""
         return {"state": state, "head": {"sha": sha, "repo": {"full_name": head}}, "base": {"repo": {"full_name": base}}}
 
     def answer(self, method: str, path: str, query: Mapping[str, list[str]], body: Any) -> tuple[int, Any]:
-        """Status and answer of a request; bytes are no JSON."""
+        """Status and answer of a request; bytes are not JSON."""
         inside = path.removeprefix(f"/repos/{REPOSITORY}")
         if inside.startswith("/issues/"):
             return self._comment(method, inside, query, body)

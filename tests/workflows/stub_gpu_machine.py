@@ -161,7 +161,7 @@ KUBEFLOWS = {
 
 @dataclass
 class StubGpuMachine:
-    """A machine in a folder. `run` makes a cluster once; the rest tells what happened."""
+    """A machine in a folder. `run` makes a cluster once; the rest shows what happened."""
 
     folder: Path
     inputs: dict[str, str] = field(default_factory=dict)

@@ -31,7 +31,7 @@ def steps(name: str) -> list[dict[str, Any]]:
 
 
 def uses() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(workflow, action, step) of each use of an action of ours."""
+    """(workflow, action, step) of each use of an action of our own."""
     for path in sorted(WORKFLOWS.glob("*.yml")):
         for job in YAML(typ="safe", pure=True).load(path)["jobs"].values():
             for step in job["steps"]:
@@ -109,7 +109,7 @@ def test_every_file_that_a_step_runs_is_there_and_may_be_run(name):
     for file in called:
         path = ACTIONS / name / file
         assert path.is_file()
-        assert path.suffix in (".py", ".txt") or path.stat().st_mode & 0o111, f"{file} is called and is no program"
+        assert path.suffix in (".py", ".txt") or path.stat().st_mode & 0o111, f"{file} is called and is not a program"
     own = {path.name for path in (ACTIONS / name).iterdir()} - {"action.yml", "__pycache__"}
     read = {found for path in (ACTIONS / name).glob("*.sh") for found in re.findall(r"\$HERE/([\w.-]+)", path.read_text())}
     assert own == called | read | {file.replace(".txt", ".in") for file in called if file.endswith(".txt")}, "each file has a use"
@@ -117,7 +117,7 @@ def test_every_file_that_a_step_runs_is_there_and_may_be_run(name):
 
 @each_action
 def test_programs_need_the_standard_library_alone(name):
-    """What is set up brings PyTorch or papermill; a program imports the first when it runs, and starts the second."""
+    """The setup installs PyTorch or papermill; a program imports the first when it runs, and starts the second."""
     for path in (ACTIONS / name).glob("*.py"):
         tree = ast.parse(path.read_text())
         found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}

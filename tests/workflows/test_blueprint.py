@@ -1,4 +1,4 @@
-"""Running kubeflow's notebooks: held to what is said of them before, and their jobs to their end after. Papermill is played."""
+"""Running kubeflow's notebooks: compared with the texts on them before, and their jobs with their end. Papermill is played."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CELLS = {
     ],
     JAX: ["num_cpu=3\nnum_gpu=0\nnum_nodes=3\n", "train(num_cpu, num_gpu, num_nodes)"],
 }
-"""What the blueprints rest on, in notebooks of our own."""
+"""What the blueprints depend on, in notebooks of our own."""
 
 
 def notebook(*cells: str, lines: bool = True) -> dict[str, Any]:

@@ -18,7 +18,7 @@ SETUP = (ACTIONS / "kubeflow-gpu-cluster" / "setup.sh").read_text()
 
 
 def part(heading: str) -> str:
-    """What stands below a heading of the second level."""
+    """The text below a heading of the second level."""
     return PAGE.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
 
 

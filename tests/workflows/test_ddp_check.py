@@ -188,7 +188,7 @@ def test_two_processes_that_agree_are_told_with_their_gpus(run):
     assert said[2].startswith("all-reduce of 64 MiB: ")
     assert said[3] == "2 processes agree"
     assert world.device == 0
-    assert world.begun == [("cpu:gloo,cuda:nccl", CHECK.TIMEOUT), ("end", None)], "NCCL for what is on GPUs"
+    assert world.begun == [("cpu:gloo,cuda:nccl", CHECK.TIMEOUT), ("end", None)], "NCCL for tensors on GPUs"
     assert bytes(world.gathered[0]).decode().rstrip() == ONE
 
 

@@ -67,7 +67,7 @@ def test_what_a_workflow_asks_fits_production(workload: CiWorkload):
 
 
 def given(name: str, action: str) -> dict[str, Any]:
-    """What a job gives an action of ours."""
+    """What a job gives an action of our own."""
     _, _, job = JOBS[name]
     [step] = [step for step in job["steps"] if step.get("uses") == f"$/.github/actions/{action}"]
     return dict(step.get("with", {}))
@@ -118,7 +118,7 @@ def test_a_notebook_that_failed_is_kept_too():
 @pytest.mark.parametrize("name", sorted({workload.workflow for workload in CI_WORKLOADS}))
 def test_a_workflow_is_called_or_started_by_hand_and_takes_the_same_either_way(name):
     triggers = workflow(name)["on"]
-    assert set(triggers) == {"workflow_call", "workflow_dispatch"}, "nobody's pull request takes a GPU by itself"
+    assert set(triggers) == {"workflow_call", "workflow_dispatch"}, "no pull request takes a GPU by itself"
     inputs = [(triggers[event] or {}).get("inputs", {}) for event in ("workflow_call", "workflow_dispatch")]
     assert inputs[0] == inputs[1]
     assert all("default" in told for told in inputs[0].values())

@@ -1,4 +1,4 @@
-"""The action that makes a kind cluster with GPUs: whatever fails, one line says what and how to mend it, and nothing is left."""
+"""The action that makes a kind cluster with GPUs: whatever fails, one line says what and how to fix it, and nothing is left."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> StubGpuMachine:
 
 
 def refused(machine: StubGpuMachine) -> str:
-    """The one line of a run that failed, held to what is true of all: no output, no cluster left."""
+    """The one line of a run that failed, compared with the facts of all: no output, no cluster left."""
     assert machine.outputs.read_text() == "", "a later step would take it for a cluster"
     assert not machine.has_cluster
     assert len(machine.errors) == 1
@@ -207,7 +207,7 @@ def test_runtimes_that_all_have_the_class_need_no_patch(tmp_path):
 
 
 def filtered(held: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """What the filter makes of runtimes: names and patches."""
+    """What the filter does with runtimes: names and patches."""
     command = ["jq", "--raw-output", "--arg", "class", "nvidia", "--from-file", str(ACTION / "runtime-class.jq")]
     done = subprocess.run(command, input=json.dumps(held), capture_output=True, text=True, check=True, timeout=30)
     return [(name, json.loads(patch)) for name, _, patch in (line.partition("\t") for line in done.stdout.splitlines())]
@@ -243,7 +243,7 @@ class Row:
 
 
 def failures(good: StubGpuMachine, folder: Path) -> list[Row]:
-    """Every call of a good run, made to fail in turn. Holds each end to what is true of all."""
+    """Every call of a good run, made to fail in turn. Checks at each end the facts of all."""
 
     def row(number: int, call: Call) -> Row:
         machine = StubGpuMachine(folder / str(number))
@@ -295,7 +295,7 @@ def test_what_the_cluster_says_is_shown_before_it_is_deleted(machine):
     assert last == [("kubectl", "get"), ("kubectl", "get"), ("kind", "delete")]
 
 
-# -- what is not as it should be -------------------------------------------------------------------------------------------
+# -- wrong states ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["docker", "git", "helm", "jq", "kind", "kubectl", "nvidia-ctk", "nvidia-smi", "nvkind"])

@@ -273,14 +273,14 @@ def test_the_rerun_follows_workflows_by_name_and_judges_their_files():
     assert followed["types"] == ["completed"]
     assert followed["workflows"] == [workflow(file)["name"] for file in step["with"]["workflows"].split()]
     assert held["name"] not in followed["workflows"], "it would wake itself"
-    assert [each.keys() for each in held["on"]["schedule"]] == [{"cron"}], "the sweep finds what no event told"
+    assert [each.keys() for each in held["on"]["schedule"]] == [{"cron"}], "the sweep finds jobs that no event reported"
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
 def shell_texts() -> Iterator[tuple[str, str]]:
-    """(place, text) of what runs: steps, and the shell scripts in .ci."""
+    """(place, text) of programs: steps, and the shell scripts in .ci."""
     for path in FILES:
         yield from ((path.name, step["run"]) for _, step in steps(path.name) if "run" in step)
     for script in sorted((ROOT / ".ci").iterdir()):
@@ -331,7 +331,7 @@ def test_every_script_that_a_workflow_runs_is_there_and_may_be_run():
             for name in re.findall(r"(?<![\w/])\.(?:ci|github/scripts)/[\w./-]+", step.get("run", "")):
                 script = ROOT / name
                 assert script.is_file()
-                assert script.suffix == ".py" or script.stat().st_mode & 0o111, f"{name} is called and is no program"
+                assert script.suffix == ".py" or script.stat().st_mode & 0o111, f"{name} is called and is not a program"
 
 
 PAGE = (ROOT / "docs" / "pull-requests.md").read_text()

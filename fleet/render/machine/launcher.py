@@ -834,7 +834,7 @@ def serve(machines: Machines) -> int:
             except NeverRan as gone:
                 log(f"{gone}; on to the next place")
                 machine = None
-        log(f"{machine.id}: {status or 'ended, and its console tells no status'}")
+        log(f"{machine.id}: {status or 'ended, and its console shows no status'}")
         if status is not None and status.startswith("gpu-ci status=done "):
             return 0
     except Stop:

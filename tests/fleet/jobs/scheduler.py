@@ -147,7 +147,7 @@ def _amount(name: str, text: str) -> int:
 
 
 def refusals(pod: Mapping[str, Any], node: Node) -> list[str]:
-    """What the node makes of a pod that the scheduler put on it: UnexpectedAdmissionError, two mounts of one path."""
+    """What the node does with a pod that the scheduler put on it: UnexpectedAdmissionError, two mounts of one path."""
     found = []
     for container in pod["containers"]:
         units = sum(int(amount) for name, amount in container["resources"]["limits"].items() if name.startswith("nvidia.com/"))

@@ -1,4 +1,4 @@
-"""Arguments that make no job are told by argument, rule, value and how to mend them, all at once."""
+"""Arguments that make no job are reported by argument, rule, value and how to fix them, all at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRONG = [pytest.param(json.loads(given), line, id=given) for given, line in zip(
 @pytest.mark.parametrize(("given", "line"), WRONG)
 def test_a_wrong_argument_is_told_by_name_rule_value_and_how_to_mend_it(given: dict[str, Any], line: str) -> None:
     assert [each.partition(" (got ")[0] for each in told(**given)] == [line.partition(" (got ")[0]]
-    assert told(**given)[0].startswith(line), "with what stands there, unless it may be a secret"
+    assert told(**given)[0].startswith(line), "with the value, unless it may be a secret"
 
 
 def test_every_problem_is_told_at_once_in_the_order_of_the_arguments() -> None:
@@ -42,7 +42,7 @@ def test_every_problem_is_told_at_once_in_the_order_of_the_arguments() -> None:
         ("image", "image"),
         ("env.A B", "variable"),
         ("cach", "unknown"),
-    ], "what reads a wrong argument is not asked: nobody knows the memory that shm counts against"
+    ], "a rule that reads a wrong argument is not asked: the memory that shm counts against is unknown"
     assert isinstance(error.value, ValueError)
 
 

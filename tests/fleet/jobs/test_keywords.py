@@ -15,7 +15,7 @@ from tests.builders import ROOT, cluster, config, pool, read_stack, reserved
 
 # -- machine learning or not ---------------------------------------------------------------------------------------------
 
-# Every keyword of the seed's, as it stands there.
+# Every keyword of the seed's, in its spelling.
 SEED = (
     "machine learning",
     "deep learning",
@@ -116,7 +116,7 @@ def test_keywords_are_found_and_shown(text: str, keyword: str) -> None:
 def test_near_misses_do_not_count_and_say_why(text: str, why: str) -> None:
     found = detect_ml_workload(text)
     assert not found, str(found)
-    assert {each.ignored for each in found.matches} == ({why} if why else set()), "letters within a word are no keyword"
+    assert {each.ignored for each in found.matches} == ({why} if why else set()), "letters within a word are not a keyword"
     assert str(found).startswith("no machine learning")
 
 

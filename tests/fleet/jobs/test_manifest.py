@@ -63,7 +63,7 @@ def test_the_very_call_of_seed_001_is_refused_for_its_image_alone() -> None:
 def test_the_call_of_seed_001_makes_its_job() -> None:
     job = create_gpu_job(**CALL | {"image": IMAGE})
     assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
-    assert job["metadata"]["name"].startswith("ml-task-123-"), "underscores are no part of a name"
+    assert job["metadata"]["name"].startswith("ml-task-123-"), "underscores are not part of a name"
     assert job["metadata"]["labels"] == {"gpu-ci/task-id": "ml_task_123"}
     assert container(job)["command"] == ["python", "-m", "src.workers.worker"]
     assert container(job)["resources"] == {

@@ -28,7 +28,7 @@ def pod_of(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _holds(job: dict[str, Any], minors: tuple[str, ...] = MINORS) -> None:
-    """What every Job of ours is."""
+    """What every Job of our own is."""
     pod = pod_of(job)
     (container,) = pod["containers"]
     requests, limits = container["resources"]["requests"], container["resources"]["limits"]

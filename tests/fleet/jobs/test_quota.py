@@ -1,4 +1,4 @@
-"""Which jobs a queue never lets into a pool, told by Kueue's own arithmetic over the manifests that it is given."""
+"""Which jobs a queue never admits to a pool, by Kueue's own arithmetic over the manifests that it is given."""
 
 from __future__ import annotations
 

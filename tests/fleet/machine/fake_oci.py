@@ -182,7 +182,7 @@ class FakeOci:
         return _answer(None)
 
     def update_instance(self, region: str, ocid: str, details: Any, if_match: str) -> Any:
-        """New tags and metadata, whole, if nobody else was faster and nothing that is fixed at launch differs."""
+        """New tags and metadata, whole, if no other was faster and nothing that is fixed at launch differs."""
         held = self._found(ocid)
         if if_match != f"v{held.version}":
             raise ServiceError(412, "NoEtagMatch", "etag does not match")

@@ -1,8 +1,8 @@
 """A machine whose every command is a stub: the bootstrap runs on it in a folder, and each call is written down.
 
 PATH holds the stubs alone, so a command that has none is not found. A stub writes its call to the log, fails or hangs if the test
-says so, and then does what BODIES has for it. Where one hangs, the machine's time is up at once: what systemd-run was told to run
-then is run. `REAL` commands do their work on the folder.
+says so, and then does what BODIES has for it. Where one hangs, the machine's time is up at once: the command of
+systemd-run is run then. `REAL` commands do their work on the folder.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ printf 'CALL\\t%s\\t%s\\t%s\\n' "$name" "$calls" "${*//$'\\n'/ }" >>"$STUB/log"
 if [[ $name == "${STUB_FAIL-}" && $calls -ge ${STUB_FROM-1} && $calls -le ${STUB_TO-999} ]]; then exit "${STUB_CODE-1}"; fi
 if [[ $name == "${STUB_HANG-}" && $calls -ge ${STUB_FROM-1} ]]; then
   mapfile -d "" -t timer <"$STUB/timers/gpu-ci-boot-deadline"
-  # Below nobody, as systemd has it.
+  # Without a parent, as systemd has it.
   (PATH="$STUB_PATH" "${timer[@]}" </dev/null >/dev/null 2>&1 &)
   PATH="$STUB_PATH"
   command sleep 90
@@ -119,7 +119,7 @@ assert sys.argv[1] == '.features = (.features // {}) + {"cdi": false}', sys.argv
 held = json.load(open(sys.argv[2]))
 print(json.dumps({**held, "features": {**held.get("features", {}), "cdi": False}}))
 """
-"""What jq makes of the bootstrap's one filter."""
+"""What jq does with the bootstrap's one filter."""
 
 PLAIN = (
     "chown",
@@ -157,7 +157,7 @@ class Call:
 
 @dataclass
 class StubMachine:
-    """A machine in a folder. `run` boots it once; the rest tells what happened."""
+    """A machine in a folder. `run` boots it once; the rest shows what happened."""
 
     folder: Path
     settings: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The bootstrap: whatever fails, no runner registers, one line tells the step, and the machine powers off once."""
+"""The bootstrap: whatever fails, no runner registers, one line names the step, and the machine powers off once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def machine(tmp_path: Path) -> StubMachine:
 
 
 def ended(machine: StubMachine) -> str:
-    """The machine's one status line, held to what is true of every end."""
+    """The machine's one status line, compared with the facts of every end."""
     assert [call.arguments for call in machine.calls if call.name == "systemctl"].count("poweroff") == 1
     assert (machine.calls[-1].name, machine.calls[-1].arguments) == ("systemctl", "poweroff"), "nothing after it"
     assert len(machine.console) == 1, "one status line"
@@ -224,7 +224,7 @@ def of_metrics(call: Call) -> bool:
 
 
 def failures(folder: Path) -> list[Row]:
-    """Every call of a good boot, made to fail in turn. Holds each end to what is true of all."""
+    """Every call of a good boot, made to fail in turn. Checks at each end the facts of all."""
     good = StubMachine(folder / "good")
     assert good.run() == 0
     rows = []
@@ -255,7 +255,7 @@ def test_every_command_that_fails_leaves_no_registration_and_one_status_of_its_s
         for row in rows
         if not of_metrics(row.call) and not row.status.startswith(f"gpu-ci status=failed step={row.call.step} code=")
     ]
-    # The line is written before the machine is told to power off.
+    # The line is written before the machine is asked to power off.
     assert [(row.call.name, row.call.arguments, row.status) for row in wrong] == [
         ("systemctl", "poweroff", "gpu-ci status=done step=done code=0")
     ], table(rows)
@@ -401,7 +401,7 @@ def test_lists_that_somebody_holds_are_asked_for_three_times(machine, busy, code
         assert refused(machine) == "gpu-ci status=failed step=packages code=1 reason=apt-get_update_failed_three_times"
 
 
-# -- what is not as it should be -----------------------------------------------------------------------------------------
+# -- wrong states --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1207,7 +1207,7 @@ def test_a_record_that_is_never_ready_holds_nobody_up():
     run = Run()
     run.oci.console_looks = 10_000
     assert run.go() == 1
-    assert "its console tells no status" in run.text
+    assert "its console shows no status" in run.text
     assert run.alive == []
 
 

@@ -82,7 +82,7 @@ def test_every_host_is_one_node_and_every_named_file_is_there(made: TalosCluster
         assert node["controlPlane"] == (node["hostname"] in made.control_plane.hosts)
         assert f"hosts/{node['hostname']}.yaml" in files
     named = {patch.removeprefix("@./") for node in config["nodes"] for patch in node.get("patches", [])}
-    assert named == {path for path in files if path.startswith("patches/")}, "none missing, none for nobody"
+    assert named == {path for path in files if path.startswith("patches/")}, "none missing, none without a machine"
 
 
 @some

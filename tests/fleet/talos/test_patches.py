@@ -1,4 +1,4 @@
-"""What machines are told, release by release, and that all releases are told the same."""
+"""What machines get, release by release, and that all releases get the same."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_control_plane_that_has_nothing_to_be_told_has_no_patch(minor: str) ->
     assert "patches" not in config["nodes"][0], "talhelper fails at a file that is not there"
 
 
-# -- what talosctl is told without talhelper ----------------------------------------------------------------------------
+# -- what talosctl gets without talhelper -------------------------------------------------------------------------------
 
 
 @each_minor

@@ -51,7 +51,7 @@ def talhelper() -> Schema:
 
 
 def wrong(schema: Schema, document: Any) -> list[str]:
-    """What a schema finds. Deletions are no part of it: a document that is one must be of a kind that the schema has."""
+    """What a schema finds. Deletions are not part of it: a document that is one must be of a kind that the schema has."""
     held = copy.deepcopy(document)
     if held.pop("$patch", None) == "delete":
         known = {

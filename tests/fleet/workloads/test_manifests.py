@@ -88,7 +88,7 @@ def test_a_misspelt_key_is_not_what_the_api_takes():
 def test_the_same_settings_give_the_same_bytes_and_plain_data(held):
     once, again = (json.dumps(list(objects(with_workloads(held, **ALL)))) for _ in range(2))
     assert once == again
-    assert json.loads(once) == list(objects(with_workloads(held, **ALL))), "what JSON cannot hold is no manifest"
+    assert json.loads(once) == list(objects(with_workloads(held, **ALL))), "a value that JSON cannot hold is not a manifest"
 
 
 @every_cluster
@@ -181,7 +181,7 @@ def test_a_service_and_a_deployment_choose_the_workloads_own_pods(kind):
         chosen = spec["selector"] if each["kind"] == "Service" else spec.get("selector", {}).get("matchLabels")
         if chosen is not None:
             assert chosen == manifests["Deployment"]["spec"]["template"]["metadata"]["labels"]
-            assert "one" in chosen.values(), "two workloads of a kind are told apart"
+            assert "one" in chosen.values(), "two workloads of a kind are distinguished"
 
 
 @every_kind
@@ -244,7 +244,7 @@ def test_workloads_reach_the_internet_and_each_other_and_not_the_node(held):
         assert reaches(spec, "140.82.112.5", 443), "models come from the internet"
         assert not reaches(spec, "10.20.1.1", 443)
         each_other: dict[str, Any] = {"podSelector": {}}
-        assert spec["ingress"] == [{"from": [each_other]}], "nobody else comes in"
+        assert spec["ingress"] == [{"from": [each_other]}], "no other comes in"
         assert {"to": [each_other]} in spec["egress"]
 
 
@@ -277,7 +277,7 @@ def test_several_whole_gpus_are_for_those_who_can_use_them():
 
 def test_comfyui_asks_one_slice_of_a_shared_gpu():
     limits = container("comfyui", "sliced")["resources"]["limits"]
-    assert limits["nvidia.com/gpu.shared"] == 1, "the seed asks for two, which are no larger share"
+    assert limits["nvidia.com/gpu.shared"] == 1, "the seed asks for two, which are not a larger share"
 
 
 def test_comfyui_keeps_all_that_it_writes_on_its_volume():

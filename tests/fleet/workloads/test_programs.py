@@ -75,7 +75,7 @@ def test_a_gpu_that_computes_wrongly_fails(monkeypatch):
 
 
 def plug(root: Path, name: str, vendor: str, product: str, *, bus: int = 2, number: int = 3, file: bool = True) -> None:
-    """A USB device as the kernel tells of it."""
+    """A USB device as the kernel shows it."""
     device = root / "devices" / name
     device.mkdir(parents=True)
     for key, text in {"idVendor": vendor, "idProduct": product, "busnum": bus, "devnum": number}.items():

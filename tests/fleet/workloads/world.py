@@ -33,7 +33,7 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         operator={"containerd": {"defaultRuntime": False}},
     ),
 }
-"""Settings of clusters whose one pool is called t4, by what is particular of it."""
+"""Settings of clusters whose one pool is called t4, by its own settings."""
 
 OF_POOLS = [kind for kind in KINDS if kind != "coral"]
 
