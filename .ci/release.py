@@ -143,7 +143,11 @@ def main(tag: str, folder: str) -> None:
 
 if __name__ == "__main__":
     try:
-        main(*sys.argv[1:3])
+        if len(sys.argv) != 3:
+            raise SystemExit(
+                "error: release.py: takes a tag and a new folder; write .venv/bin/python .ci/release.py v0.2.0 FOLDER"
+            )
+        main(*sys.argv[1:])
     except SystemExit as wrong:
         sys.stderr.write(f"{wrong}\n")
         sys.exit(2)

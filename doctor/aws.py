@@ -40,7 +40,7 @@ def findings(fleet: Fleet, session: Any = None) -> Iterator[Finding]:
         yield wrong(AREA, f"credentials: {error}", "aws configure sso, then export AWS_PROFILE=<the profile>")
         yield skipped(AREA, f"{_LATER}: there are no credentials")
         return
-    yield from _account(clusters, who["Account"], who["Arn"])
+    yield from guarded(_account(clusters, who), AREA, "credentials", ())
     regions: dict[str, dict[str, EksPools]] = {}
     for name, cluster in clusters.items():
         regions.setdefault(cluster.region, {})[name] = cluster
@@ -58,7 +58,8 @@ def findings(fleet: Fleet, session: Any = None) -> Iterator[Finding]:
             yield from guarded(found, AREA, f"{region}: {what}", (errors.ClientError, errors.BotoCoreError))
 
 
-def _account(clusters: Clusters, account: str, principal: str) -> Iterator[Finding]:
+def _account(clusters: Clusters, who: Mapping[str, str]) -> Iterator[Finding]:
+    account, principal = who["Account"], who["Arn"]
     others = {name: each.account for name, each in clusters.items() if each.account not in (None, account)}
     for name, wanted in others.items():
         fix = f"export AWS_PROFILE=<a profile of account {wanted}>"

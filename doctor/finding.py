@@ -40,8 +40,12 @@ def guarded(
     errors: tuple[type[Exception], ...],
     reason: Callable[[Exception], str] = str,
 ) -> Iterator[Finding]:
-    """The findings of a check. If a call of it fails with one of the errors, the rest of the check is skipped with the reason."""
+    """The findings of a check. The rest of the check is skipped with the reason if a call fails with one of the errors, or if an
+    answer lacks a field that the check reads.
+    """
     try:
         yield from found
     except errors as failure:
         yield skipped(area, f"{what}: {reason(failure)}")
+    except (LookupError, TypeError, AttributeError) as failure:
+        yield skipped(area, f"{what}: an answer does not have the expected form ({type(failure).__name__}: {failure})")

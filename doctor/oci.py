@@ -61,7 +61,7 @@ def findings(fleet: Fleet, endpoint: str = "") -> Iterator[Finding]:
         yield wrong(AREA, f"credentials: {_reason(error)}", "oci setup config")
         yield skipped(AREA, f"{_LATER}: there are no credentials")
         return
-    yield from _tenancy(clusters, config, regions)
+    yield from guarded(_tenancy(clusters, config, regions), AREA, "credentials", ())
     for what, found in (
         ("availability domains", _domains(api, clusters)),
         ("limits", _limits(api, clusters)),

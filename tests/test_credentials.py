@@ -170,7 +170,7 @@ def test_only_the_credential_is_masked(tmp_path: Path) -> None:
     status, output = run("plan", "staging", "--file", str(path))
     assert status == 2
     assert 'got "https://***@github.com/example"' in output
-    assert "gpu-ci:github.url: not a GitHub scope; write https://github.com/<organisation>" in output
+    assert "gpu-ci:github.url: not a GitHub scope; write https://github.com/<organization>" in output
 
 
 LABELS = [text for text, _ in CREDENTIALS.values() if text.isprintable() and "," not in text and len(text) < 256]

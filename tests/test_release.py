@@ -59,10 +59,15 @@ def test_a_tag_that_does_not_fit_is_refused(release, tmp_path, tag, changelog, s
         release.notes(tag, project(tmp_path, changelog))
 
 
-def test_a_wrong_tag_is_one_line_and_status_2(tmp_path):
-    command = [sys.executable, str(ROOT / ".ci" / "release.py"), "v9.9.9", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["v9.9.9", "out"], "error: tag v9.9.9: "), ([], "error: release.py: takes"), (["v9.9.9"], "error: release.py: ")],
+)
+def test_wrong_arguments_are_one_line_and_status_2(tmp_path, words, said):
+    command = [sys.executable, str(ROOT / ".ci" / "release.py"), *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(said)
     assert not (tmp_path / "out").exists()
 
 

@@ -48,6 +48,8 @@ _LIVE = re.compile(
 )
 """Text that GitHub turns into a mention, a link, an image, an entity or HTML. The three tags are those that fold a plan."""
 
+_FENCE = re.compile(r"`{3,1000}(?!`)")
+
 
 class RefusedError(Exception):
     """The input is refused. Nothing was written."""
@@ -222,12 +224,22 @@ def neutral(text: str) -> str:
 
 
 def cut(text: str) -> str:
-    """The text cut to the limit of a comment, in whole lines, with open folds closed."""
+    """The text cut to the limit of a comment, in whole lines, with an open fence of code and open folds closed."""
     if len(text) <= MOST_CHARACTERS:
         return text
     kept = text[:MOST_CHARACTERS]
     kept = kept[: kept.rfind("\n") + 1] or kept
-    return kept + "\n\n" + "</details>" * max(kept.count("<details>") - kept.count("</details>"), 0)
+    fence, folds = "", 0
+    for line in kept.splitlines():
+        row = _FENCE.match(line)
+        if fence:
+            # A row that is as long and stands alone ends the code. Tags in the code are text.
+            fence = "" if row and row[0] == line.rstrip() and len(row[0]) >= len(fence) else fence
+        elif row:
+            fence = row[0]
+        else:
+            folds += line.count("<details>") - line.count("</details>")
+    return kept + fence + "\n\n" + "</details>" * max(folds, 0)
 
 
 # -- GitHub ------------------------------------------------------------------------------------------------------------

@@ -373,14 +373,19 @@ _RESERVED = ("true", "false", "yes", "no", "on", "off", "y", "n", "null")
 """Words that YAML 1.1 or 1.2 does not read as text."""
 
 
-def yaml_text(document: Mapping[str, Any], *, flow: bool = False) -> str:
+def yaml_text(document: Mapping[str, Any] | list[Any], *, flow: bool = False) -> str:
     """The document in block style with its keys in order. Readers of YAML 1.1 and 1.2 read it in the same way.
 
-    `flow` puts it on one line in braces.
+    `flow` puts it on one line in braces or brackets.
     """
     style = {"sort_keys": False, "default_flow_style": flow, "width": 4096, "allow_unicode": True}
     text: str = yaml.dump(plain(document), Dumper=_Writer, **style)
     return text
+
+
+def scalar(text: str) -> str:
+    """A text as YAML on one line, in quotes if a reader could take it for something else."""
+    return yaml_text([text], flow=True).strip()[1:-1]
 
 
 class _Writer(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types

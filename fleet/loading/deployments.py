@@ -33,7 +33,7 @@ OPERATION = "PULUMI_CI_OPERATION"
 
 Organization = Annotated[
     str,
-    matching("organization", "an organisation of Pulumi Cloud is lower case; write it as its URL does", r"[a-z0-9][a-z0-9_-]*"),
+    matching("organization", "an organization of Pulumi Cloud is lower case; write it as its URL does", r"[a-z0-9][a-z0-9_-]*"),
 ]
 Repository = Annotated[
     str, matching("repository", "not a GitHub repository; write owner/name without https://", r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+")
@@ -49,7 +49,7 @@ EnvironmentName = Annotated[
     str,
     matching(
         "environment_name",
-        "not an ESC environment; write project/name without the organisation",
+        "not an ESC environment; write project/name without the organization",
         r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+",
     ),
 ]

@@ -11,7 +11,7 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.pool import Pool
 from fleet.settings.pool_order import ContradictionError, pool_ranks
-from fleet.settings.runner import GENERIC_LABELS, PodRunner
+from fleet.settings.runner import GENERIC_LABELS
 
 
 def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
@@ -72,40 +72,36 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
 
 def _reruns(fleet: Fleet) -> Iterator[Violation]:
     """Jobs that spot interrupted run again on a set of pods in the same group: no spot, the same GPU, and as many of them."""
-    for cluster, name, runner in fleet.runner_sets():
-        if not isinstance(runner, PodRunner) or runner.rerun_on is None:
+    sets = pod_sets(fleet).values()
+    for each in sets:
+        runner = each.runner
+        if runner.rerun_on is None:
             continue
-        at, pools = ("clusters", cluster, "runners", name, "rerunOn"), _pools_of(fleet, cluster, runner)
-        if all(pool.capacity != SPOT for pool in pools.values()):
+        at = ("clusters", each.cluster, "runners", each.name, "rerunOn")
+        pools = [each.settings.pools[pool] for pool in each.pools]
+        if all(pool.capacity != SPOT for pool in pools):
             yield Violation(
                 "rerun_without_spot", "no pool of this class is spot, so no interruption ends its jobs; remove it", at
             )
         group = fleet.group_of(runner)
-        sets = [
-            (found, there, other)
-            for there, found, other in fleet.runner_sets()
-            if isinstance(other, PodRunner) and fleet.group_of(other) == group
-        ]
-        if runner.rerun_on not in (known := dict.fromkeys(found for found, _, _ in sets if found != name)):
+        others = [other for other in sets if other.name != each.name and fleet.group_of(other.runner) == group]
+        if runner.rerun_on not in (known := dict.fromkeys(other.name for other in others)):
             names = f"name one of: {', '.join(known)}" if known else "add one, or remove this"
             yield Violation("rerun_set", f"group {group} has no other set of pods with this name; {names}", at)
             continue
-        own = next(iter(pools.values()))
-        for _, there, other in (each for each in sets if each[0] == runner.rerun_on):
-            for pool_name, pool in _pools_of(fleet, there, other).items():
+        own = pools[0]
+        for other in (other for other in others if other.name == runner.rerun_on):
+            for pool_name in other.pools:
+                pool = other.settings.pools[pool_name]
                 if pool.capacity == SPOT:
                     message = f"its pool {pool_name} is spot, and a rerun happens only once; name a set without spot pools"
                     yield Violation("rerun_on_spot", message, at)
-                if (_gpu(pool), pool.sharing) != (_gpu(own), own.sharing) or other.gpus < runner.gpus:
+                if (_gpu(pool), pool.sharing) != (_gpu(own), own.sharing) or other.runner.gpus < runner.gpus:
                     message = (
-                        f"its runners have {other.gpus}x {_gpu(pool)}, and jobs of this class need {runner.gpus}x {_gpu(own)}; "
-                        "name a set with the same GPUs and at least as many"
+                        f"its runners have {other.runner.gpus}x {_gpu(pool)}, and jobs of this class need "
+                        f"{runner.gpus}x {_gpu(own)}; name a set with the same GPUs and at least as many"
                     )
                     yield Violation("rerun_gpus", message, at)
-
-
-def _pools_of(fleet: Fleet, cluster: str, runner: PodRunner) -> dict[str, Pool]:
-    return {name: fleet.clusters[cluster].pools[name] for name in runner.ordered}
 
 
 def _gpu(pool: Pool) -> str:

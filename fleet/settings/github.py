@@ -15,11 +15,11 @@ _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?"
 def _scope_url(url: str) -> str:
     if "/enterprises/" in url:
         raise problem(
-            "github_scope", "a GitHub App cannot register runners of an enterprise; give the URL of an organisation or repository"
+            "github_scope", "a GitHub App cannot register runners of an enterprise; give the URL of an organization or repository"
         )
     if not _SCOPE.fullmatch(url) or "/orgs/" in url:
         raise problem(
-            "github_scope", "not a GitHub scope; write https://github.com/<organisation> or …/<organisation>/<repository>"
+            "github_scope", "not a GitHub scope; write https://github.com/<organization> or …/<organization>/<repository>"
         )
     return url
 

@@ -21,17 +21,6 @@ CLOUDS = {"eks": "aws", "oke": "oci", "talos": "owned", "existing-eks": "aws", "
 PROVIDERS = tuple(CLOUDS)
 READS = "existing-context"
 """The provider that `init` reads from the cluster of `--from-context`."""
-_THREE_DOMAINS = {
-    "us-ashburn-1": "US-ASHBURN-AD-",
-    "us-phoenix-1": "PHX-AD-",
-    "eu-frankfurt-1": "EU-FRANKFURT-1-AD-",
-    "uk-london-1": "UK-LONDON-1-AD-",
-}
-"""Regions of OCI with three availability domains (docs.oracle.com, Regions and Availability Domains)."""
-_ONE_DOMAIN = ("us-sanjose-1",)
-"""Other regions of OCI have one. This is the one that the project's own stacks use."""
-_ZONES = "abc"
-"""Letters of availability zones that every AWS region of the price table has."""
 JOBS = {
     "tests": "may be interrupted; on spot if the cloud sells the GPU so",
     "release": "are never interrupted; on demand",
@@ -58,10 +47,8 @@ class Answers:
     @property
     def zones(self) -> tuple[str, ...]:
         """Zones of the nodes. On OCI with an example of a tenancy's prefix."""
-        if CLOUDS[self.provider] == "aws":
-            return tuple(f"{self.region}{letter}" for letter in _ZONES)
-        named = _THREE_DOMAINS.get(self.region, f"{self.region.upper()}-AD-")
-        return tuple(f"abcd:{named}{number}" for number in ((1, 2, 3) if self.region in _THREE_DOMAINS else (1,)))
+        prefix = "abcd:" if CLOUDS[self.provider] == "oci" else ""
+        return tuple(prefix + zone for row in rows("zones.csv") if row["region"] == self.region for zone in row["zones"].split())
 
 
 def one_of(flag: str, value: str, known: Collection[str]) -> str:
@@ -124,9 +111,7 @@ def jobs_of(provider: str) -> tuple[str, ...]:
 
 def regions(provider: str) -> tuple[str, ...]:
     """The regions whose zones and prices this project knows, the default first."""
-    if CLOUDS[provider] == "aws":
-        return tuple(sorted({row["region"] for row in rows("prices.csv")} - {"*"}, reverse=True))
-    return (*_THREE_DOMAINS, *_ONE_DOMAIN) if CLOUDS[provider] == "oci" else ()
+    return tuple(row["region"] for row in rows("zones.csv") if row["cloud"] == CLOUDS[provider])
 
 
 def gpus(provider: str, region: str) -> tuple[str, ...]:

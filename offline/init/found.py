@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fleet.facts import hardware
 from fleet.facts.hardware import ON_DEMAND, Machine
+from fleet.facts.yaml_text import scalar, yaml_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,11 @@ class Group:
         yield "  role: burst"
         yield f"  nodes: {{min: {self.count}, max: {self.count}}}"
         yield "  selector:"
-        yield from (f"    {json.dumps(key)}: {json.dumps(value)}" for key, value in self.selector)
+        yield from (f"    {scalar(key)}: {scalar(value)}" for key, value in self.selector)
         if self.taints:
-            rows = (
-                f"key: {json.dumps(key)}" + f", value: {json.dumps(value)}" * bool(value) + f", effect: {how}"
-                for key, value, how in self.taints
-            )
-            yield f"  taints: [{', '.join(f'{{{row}}}' for row in rows)}]"
+            parts = (zip(("key", "value", "effect"), taint, strict=True) for taint in self.taints)
+            rows = [{key: value for key, value in taint if value} for taint in parts]
+            yield f"  taints: {yaml_text(rows, flow=True).strip()}"
         if price is not None:
             yield "  # The list price on demand. Write what you pay."
             yield f"  usdPerHour: {price.usd_per_hour}"

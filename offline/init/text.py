@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from string import Template
 
 from fleet.facts import versions
 from fleet.facts.errors import InputError
+from fleet.facts.yaml_text import scalar
 from fleet.providers.oke.ocid import key_of
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.settings.runner import GENERIC_LABELS
@@ -61,7 +61,7 @@ def text(answers: Answers, found: Found | None, most: int, monthly: int) -> str:
                 last="`make render` writes what ArgoCD reads" if talos else f"`pulumi up -s {answers.stack}` builds it",
                 organization=answers.organization,
                 tags=_filled("tags", stack=answers.stack) if in_cloud else (),
-                name=_name(answers, found),
+                name=scalar(_name(answers, found)),
                 cluster=_filled(answers.provider, **_values(answers, found, most, monthly)),
             )
         )
@@ -113,10 +113,10 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         "protect": _PROTECT if answers.kind == "prod" else (),
         "pools": _below("pools", (part for parts in held.values() for part in parts)),
         "runners": runners,
-        "context": json.dumps(found.context) if found else "platform",
-        "cluster_name": json.dumps(found.cluster) if found and found.cluster else "platform",
+        "context": scalar(found.context) if found else "platform",
+        "cluster_name": scalar(found.cluster) if found and found.cluster else "platform",
         "subnets": [
-            f"{zone}: subnet-0aaaaaaaaaaaaaaa{number}"
+            f"{scalar(zone)}: subnet-0aaaaaaaaaaaaaaa{number}"
             for number, zone in enumerate((found.zones if found else ()) or answers.zones[:2], 1)
         ],
         "installed": _installed(found) if found else _ASKED,
@@ -186,7 +186,7 @@ def _described(answers: Answers, found: Found) -> dict[str, str | Iterable[str]]
     if not runners:
         raise InputError("--jobs: training needs a node with several GPUs, and the cluster has none; write --jobs tests")
     return {
-        "context": json.dumps(found.context),
+        "context": scalar(found.context),
         "installed": _installed(found),
         "enablement": found.enablement,
         "pools": _below("pools", found.groups),
@@ -199,4 +199,5 @@ def _installed(found: Found) -> Iterator[str]:
     yield f"installed: {joined(found.installed)}"
     if found.controller is not None:
         yield "# Its version must be that of the runner sets: docs/existing-clusters.md."
-        yield f"controller: {{namespace: {found.controller[0]}, serviceAccount: {found.controller[1]}}}"
+        namespace, account = map(scalar, found.controller)
+        yield f"controller: {{namespace: {namespace}, serviceAccount: {account}}}"

@@ -53,7 +53,7 @@ def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterat
         if scope is None:
             yield (
                 f"{path}.githubConfigUrl is {_shown_url(url)}: not the URL of an owner or repository; "
-                "write https://github.com/<organisation>, or …/<organisation>/<repository>"
+                "write https://github.com/<organization>, or …/<organization>/<repository>"
             )
         elif owners and (owner := f"{scope['host']}/{scope['owner']}".lower()) not in owners:
             yield (
@@ -86,14 +86,14 @@ RULE = Rule(
     config={
         "owners": schema.strings(
             (),
-            "Owners that these runners may serve, as host/organisation or host/enterprises/name. Leave it empty if the stack "
+            "Owners that these runners may serve, as host/organization or host/enterprises/name. Leave it empty if the stack "
             "serves one owner: `github.url` of the stack file names it, and every runner set takes it from there.",
             pattern="^[^/]+/[^/].*$",
         )
     },
     rationale="In the default group every repository of the owner, even a public one, may run its jobs on these machines.",
     source="https://docs.github.com/en/actions/how-tos/manage-runners/self-hosted-runners/manage-access",
-    fix="Set runnerGroup to a group for these runners, and githubConfigUrl to the organisation that the stack serves.",
+    fix="Set runnerGroup to a group for these runners, and githubConfigUrl to the organization that the stack serves.",
     settings=f"{RUNNER_SETTINGS}.group",
     check=_check,
 )

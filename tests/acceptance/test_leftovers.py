@@ -1,13 +1,15 @@
-"""The scan against moto and a fake of OCI's search. Commands are checked against AWS' models."""
+"""The scan against moto and a fake of OCI's search. Commands are checked against AWS' models and Oracle's SDK."""
 
 from __future__ import annotations
 
+import inspect
 import shlex
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import boto3
+import oci
 import pytest
 from moto import mock_aws
 
@@ -91,6 +93,21 @@ def test_every_command_is_one_of_aws() -> None:
     assert [fault for line in lines for fault in aws_faults(tuple(shlex.split(line)[1:]))] == []
 
 
+def test_every_command_is_one_of_oracles() -> None:
+    """oci-cli has a command for each operation of the SDK: `oci bv volume delete --volume-id` calls delete_volume(volume_id)."""
+    clients = {
+        "bv": oci.core.BlockstorageClient,
+        "compute": oci.core.ComputeClient,
+        "lb": oci.load_balancer.LoadBalancerClient,
+        "network": oci.core.VirtualNetworkClient,
+    }
+    lines = [each.split() for each in DELETE.values() if each.startswith("oci ")]
+    assert len(lines) == 5
+    for _, group, thing, verb, option, _ in lines:
+        operation = getattr(clients[group], f"{verb}_{thing.replace('-', '_')}")
+        assert f"--{list(inspect.signature(operation).parameters)[1].replace('_', '-')}" == option
+
+
 @pytest.fixture
 def prod() -> Fleet:
     """Only its OKE cluster."""
@@ -100,8 +117,6 @@ def prod() -> Fleet:
 
 def test_oracles_search_is_asked_by_tag_and_what_is_terminated_is_gone(prod: Fleet, account: None) -> None:  # noqa: F811 - a fixture
     """The client is Oracle's own, which reads the answer by its models."""
-    import oci
-
     item = {"compartmentId": "c", "displayName": "runner"}
     items = [
         {**item, "identifier": "ocid1.instance.a", "resourceType": "Instance", "lifecycleState": "RUNNING"},

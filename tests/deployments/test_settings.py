@@ -49,7 +49,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "organization": (
         settings(organization="Acme"),
-        'organization: an organisation of Pulumi Cloud is lower case; write it as its URL does (got "Acme")',
+        'organization: an organization of Pulumi Cloud is lower case; write it as its URL does (got "Acme")',
     ),
     "repository": (
         settings(repository="https://github.com/acme/fleet"),
@@ -66,7 +66,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "environment_name": (
         staging(approval=APPROVAL | {"environment": "acme/gpu-ci/approval"}),
-        "stacks.staging.approval.environment: not an ESC environment; write project/name without the organisation "
+        "stacks.staging.approval.environment: not an ESC environment; write project/name without the organization "
         '(got "acme/gpu-ci/approval")',
     ),
     "approvals": (

@@ -147,6 +147,14 @@ def test_a_call_that_is_not_allowed_is_skipped_with_its_name_and_the_rest_is_che
     assert "ok: usw2: EKS offers all 6 add-ons for Kubernetes 1.36" in found
 
 
+def test_an_answer_without_a_field_is_skipped_and_the_rest_is_checked(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cloud, "_quotas", lambda stubber: stubber.add_response("get_service_quota", {"Quota": {}}))
+    found = lines(aws.findings(shipped("staging"), cloud))
+    (reason,) = [each for each in found if each.startswith("skipped")]
+    assert reason == "skipped: us-west-2: quotas: an answer does not have the expected form (KeyError: 'QuotaName')"
+    assert "ok: usw2: EKS offers all 6 add-ons for Kubernetes 1.36" in found
+
+
 def test_a_zone_without_the_type_is_wrong(cloud: Cloud, tmp_path: Any) -> None:
     fleet = edited("staging", tmp_path, ("us-west-2c", "us-west-2d"))
     found = list(aws.findings(fleet, cloud))

@@ -198,6 +198,22 @@ def test_an_answer_that_is_no_json_object_is_skipped(content: Any) -> None:
     assert [each.state for each in found] == ["skipped", "skipped"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"groups": {}}, "runner groups: an answer does not have the expected form (KeyError: 'runner_groups')"),
+        ({"groups": {"runner_groups": None}}, "runner groups: an answer does not have the expected form (TypeError: "),
+        ({"groups": {"runner_groups": [{"name": None}]}}, "runner groups: an answer does not have the expected form (AttributeE"),
+        ({"app": {}}, "the App: an answer does not have the expected form (KeyError: 'name')"),
+        ({"installed": installation(permissions=[])}, "the App: an answer does not have the expected form (AttributeError: "),
+    ],
+)
+def test_an_answer_without_a_field_that_the_check_reads_is_skipped(changes: dict[str, Any], said: str) -> None:
+    found, _ = ask(shipped("staging"), answers(**changes))
+    (line,) = [each for each in lines(found) if each.startswith("skipped")]
+    assert line.startswith(f"skipped: {said}")
+
+
 def test_without_pyjwt_the_app_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jwt", None)
     found, _ = ask(shipped("staging"), answers())

@@ -190,6 +190,15 @@ def test_a_call_that_is_not_allowed_is_skipped_and_the_rest_is_checked(fleet: An
     assert "ok: sjc: OKE offers nodes of Kubernetes v1.34.2" in lines(found)
 
 
+@pytest.mark.parametrize("answer", [{}, [{}], "text"])
+def test_answers_of_another_form_are_skipped(fleet: Any, changed: Any, answer: Any) -> None:
+    found, _ = ask(
+        fleet, {path: (200, each if path.endswith("Subscriptions") else answer) for path, (_, each) in changed.items()}
+    )
+    assert [each.state for each in found][:3] == ["ok"] * 3, "the credentials and the two regions"
+    assert any("does not have the expected form" in each.said for each in found)
+
+
 def test_a_limit_without_a_number_is_skipped(fleet: Any, changed: Any) -> None:
     changed["/20190729/services/compute/limits/gpu-a10-count/"] = 200, wire(oci.limits.models.ResourceAvailability(used=1))
     found, _ = ask(fleet, changed)

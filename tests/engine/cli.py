@@ -7,12 +7,19 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fleet.loading import stackfile
+from offline.record import Recording, record
+from tests.engine.provider import Provider, attach, providers
+
 ROOT = Path(__file__).resolve().parents[2]
 STACK_FILE = "Pulumi.{}.yaml"
+MAIN = "main"
+"""The stack of the projects in `bootstrap/` and `deployments/`."""
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _LEFT_OUT = frozenset({"build", "tests", "docs", "bench"})
@@ -142,3 +149,31 @@ def add_to_config(stack_file: Path, lines: str) -> None:
     assert indent, f"no key below config: in {stack_file}:\n{stack_file.read_text()}"
     added = "".join(f"{indent}{line}\n" for line in lines.splitlines())
     stack_file.write_text(before + mark + added + after)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A project of the repository on a file backend, with its simulated cloud, after two updates of its stack `main`."""
+
+    cli: Cli
+    cloud: Provider
+
+    @property
+    def recording(self) -> Recording:
+        """What the offline recorder makes of the same files."""
+        return record(self.cli.folder / "__main__.py", stackfile.load(MAIN, self.cli.folder), preview=False)
+
+
+@contextmanager
+def deployed(base: Path, project: str, package: str, **secrets: str) -> Iterator[Site]:
+    """The project in a folder of the repository, deployed twice to the simulated `package`; the second update changes nothing."""
+    folder = copy_project(base / "project") / project
+    with providers((package,)) as serving:
+        cli = Cli(folder, environment(base / "home", attach(serving)))
+        cli.ok("stack", "init", MAIN, "--secrets-provider", "passphrase")
+        for key, clear in secrets.items():
+            cli.ok("config", "set", "--stack", MAIN, "--secret", key, given=clear)
+        cli.ok("preview", "--stack", MAIN, "--suppress-progress")
+        cli.ok("up", "--stack", MAIN, "--yes", "--suppress-progress")
+        cli.ok("up", "--stack", MAIN, "--yes", "--suppress-progress", "--expect-no-changes")
+        yield Site(cli, serving[package])

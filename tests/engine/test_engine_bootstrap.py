@@ -3,45 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 
 from bootstrap.config import NAMESPACE
-from fleet.loading import stackfile
-from offline.record import Recording, record
-from tests.engine.cli import Cli, copy_project, environment
-from tests.engine.provider import Provider, attach, providers
+from tests.engine.cli import MAIN, Site, deployed
 
 pytestmark = pytest.mark.engine
-
-STACK = "main"
-
-
-@dataclass(frozen=True)
-class Site:
-    """The project on a file backend, and the simulated AWS after two updates."""
-
-    cli: Cli
-    cloud: Provider
-
-    @property
-    def recording(self) -> Recording:
-        """What the offline recorder makes of the same files."""
-        return record(self.cli.folder / "__main__.py", stackfile.load(STACK, self.cli.folder), preview=False)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    base = tmp_path_factory.mktemp("bootstrap")
-    folder = copy_project(base / "project") / "bootstrap"
-    with providers(("aws",)) as serving:
-        cli = Cli(folder, environment(base / "home", attach(serving)))
-        cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
-        cli.ok("preview", "--stack", STACK, "--suppress-progress")
-        cli.ok("up", "--stack", STACK, "--yes", "--suppress-progress")
-        cli.ok("up", "--stack", STACK, "--yes", "--suppress-progress", "--expect-no-changes")
-        yield Site(cli, serving["aws"])
+    with deployed(tmp_path_factory.mktemp("bootstrap"), "bootstrap", "aws") as found:
+        yield found
 
 
 def test_the_engine_checks_what_was_recorded(site):
@@ -54,9 +28,9 @@ def test_the_engine_checks_what_was_recorded(site):
 
 
 def test_a_wrong_account_is_one_line(site):
-    site.cli.ok("config", "set", "--stack", STACK, "account", "12")
-    outcome = site.cli("preview", "--stack", STACK, "--suppress-progress")
-    site.cli.ok("config", "set", "--stack", STACK, "account", "123456789012")
+    site.cli.ok("config", "set", "--stack", MAIN, "account", "12")
+    outcome = site.cli("preview", "--stack", MAIN, "--suppress-progress")
+    site.cli.ok("config", "set", "--stack", MAIN, "account", "123456789012")
     assert outcome.status != 0
     assert f"error: {NAMESPACE}:account: an AWS account is 12 quoted digits" in outcome.text
     assert "Traceback" not in outcome.text

@@ -5,49 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import pytest
 
-from fleet.loading import stackfile
 from fleet.loading.deployments import NAMESPACE
-from offline.record import Recording, record
-from tests.engine.cli import STACK_FILE, Cli, copy_project, environment
-from tests.engine.provider import Provider, attach, providers
+from tests.engine.cli import MAIN, STACK_FILE, Site, deployed
 
 pytestmark = pytest.mark.engine
 
-STACK = "main"
 KEY = "ociPrivateKey"
 CLEAR = "clear-text-of-the-oci-key"
 
 
-@dataclass(frozen=True)
-class Site:
-    """The project on a file backend, the simulated Pulumi Cloud, and the state after two updates."""
-
-    cli: Cli
-    cloud: Provider
-    state: str
-
-    @property
-    def recording(self) -> Recording:
-        """What the offline recorder makes of the same files."""
-        return record(self.cli.folder / "__main__.py", stackfile.load(STACK, self.cli.folder), preview=False)
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    base = tmp_path_factory.mktemp("deployments")
-    folder = copy_project(base / "project") / "deployments"
-    with providers(("pulumiservice",)) as serving:
-        cli = Cli(folder, environment(base / "home", attach(serving)))
-        cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
-        cli.ok("config", "set", "--stack", STACK, "--secret", KEY, given=CLEAR)
-        cli.ok("preview", "--stack", STACK, "--suppress-progress")
-        cli.ok("up", "--stack", STACK, "--yes", "--suppress-progress")
-        cli.ok("up", "--stack", STACK, "--yes", "--suppress-progress", "--expect-no-changes")
-        yield Site(cli, serving["pulumiservice"], cli.ok("stack", "export", "--stack", STACK).out)
+    with deployed(tmp_path_factory.mktemp("deployments"), "deployments", "pulumiservice", **{KEY: CLEAR}) as found:
+        yield found
 
 
 def plain(inputs: Mapping[str, object]) -> dict[str, object]:
@@ -66,15 +39,15 @@ def test_the_engine_checks_the_inputs_that_were_recorded(site):
 
 
 def test_the_secret_is_nowhere_in_clear(site):
-    assert CLEAR not in site.state
-    assert CLEAR not in (site.cli.folder / STACK_FILE.format(STACK)).read_text()
+    assert CLEAR not in site.cli.ok("stack", "export", "--stack", MAIN).out
+    assert CLEAR not in (site.cli.folder / STACK_FILE.format(MAIN)).read_text()
     assert [outcome for outcome in site.cli.history if CLEAR in outcome.out + outcome.err] == []
 
 
 def test_a_key_that_nothing_names_is_told_in_one_line(site):
-    site.cli.ok("config", "set", "--stack", STACK, "ownr", "acme")
-    outcome = site.cli("preview", "--stack", STACK, "--suppress-progress")
-    site.cli.ok("config", "rm", "--stack", STACK, "ownr")
+    site.cli.ok("config", "set", "--stack", MAIN, "ownr", "acme")
+    outcome = site.cli("preview", "--stack", MAIN, "--suppress-progress")
+    site.cli.ok("config", "rm", "--stack", MAIN, "ownr")
     assert outcome.status != 0
     known = f"organization, repository, branch, policyPack, stacks, {KEY}"
     assert f"error: {NAMESPACE}:ownr: unknown key; known keys: {known}" in outcome.text

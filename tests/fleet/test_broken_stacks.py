@@ -743,17 +743,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "github-enterprise": (
         "gpu-ci:github.url",
-        "a GitHub App cannot register runners of an enterprise; give the URL of an organisation or repository",
+        "a GitHub App cannot register runners of an enterprise; give the URL of an organization or repository",
         '"https://github.com/enterprises/example"',
     ),
     "github-no-scope": (
         "gpu-ci:github.url",
-        "not a GitHub scope; write https://github.com/<organisation> or …/<organisation>/<repository>",
+        "not a GitHub scope; write https://github.com/<organization> or …/<organization>/<repository>",
         '"https://github.com"',
     ),
     "github-trailing-slash": (
         "gpu-ci:github.url",
-        "not a GitHub scope; write https://github.com/<organisation> or …/<organisation>/<repository>",
+        "not a GitHub scope; write https://github.com/<organization> or …/<organization>/<repository>",
         '"https://github.com/example/"',
     ),
     "github-app-id-number": (
@@ -1011,7 +1011,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "github-orgs-page": (
         "gpu-ci:github.url",
-        "not a GitHub scope; write https://github.com/<organisation> or …/<organisation>/<repository>",
+        "not a GitHub scope; write https://github.com/<organization> or …/<organization>/<repository>",
         '"https://github.com/orgs/example"',
     ),
     "names-too-long-together": (

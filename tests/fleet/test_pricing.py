@@ -155,7 +155,7 @@ def test_units_are_priced_by_their_count() -> None:
     line = units("usw2", "disks", "gp3, GiB", "gp3-gb", OREGON, 100.0, 1600.0)
     assert line.idle.usd == pytest.approx(100 * _unit("gp3-gb"))
     assert line.worst.usd == pytest.approx(1600 * _unit("gp3-gb"))
-    nowhere = units("euc1", "control plane", "EKS", "eks-control-plane", "eu-central-1", 1, 1)
+    nowhere = units("afs1", "control plane", "EKS", "eks-control-plane", "af-south-1", 1, 1)
     assert nowhere.worst == Money(unknown=1), "a region without a price is unknown"
 
 

@@ -69,7 +69,7 @@ def test_a_history_is_a_range_one_price_or_unknown() -> None:
     assert str(found) == "0.293-0.318 USD/h, >20% interrupted in a month"
     assert found.sources == {"Spot Instance Advisor, 2025-06-28", "EC2 Spot price list, 2026-08-06"}
     assert str(history("g7e.2xlarge", "us-east-1")) == "1.482 USD/h (one price, no history), interruptions unknown"
-    assert history("g4dn.2xlarge", "eu-west-1").sightings == ()
+    assert history("g4dn.2xlarge", "af-south-1").sightings == ()
     older, newer = (
         Sighting(**{**_fields(ROWS[0]), "interruption": band, "date": day}) for band, day in (("<5%", "1"), (">20%", "2"))
     )
@@ -85,9 +85,9 @@ def test_a_plan_has_the_figures_of_each_type_and_says_which_are_unknown() -> Non
         "USD/h, >20% interrupted in a month (EC2 Spot price list, 2026-08-06; Spot Instance Advisor, 2025-06-28)"
     )
     held = pool(instanceTypes=["g4dn.2xlarge", "g4dn.4xlarge"], capacity="spot")
-    settings = cluster(region="eu-west-1", zones=["eu-west-1a", "eu-west-1b"], pools={"t4": held}, runners={})
-    assert said("unknown", load(config(clusters={"euw1": settings}))) == [
-        "euw1: pool t4: spot price and interruptions of g4dn.2xlarge and g4dn.4xlarge in eu-west-1: unknown"
+    settings = cluster(region="af-south-1", zones=["af-south-1a", "af-south-1b"], pools={"t4": held}, runners={})
+    assert said("unknown", load(config(clusters={"afs1": settings}))) == [
+        "afs1: pool t4: spot price and interruptions of g4dn.2xlarge and g4dn.4xlarge in af-south-1: unknown"
     ]
 
 

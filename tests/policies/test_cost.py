@@ -178,7 +178,7 @@ FLEETS = {
     "dearer IOPS than anybody has a price for": cluster(
         caches={"fast": {"storage": "ebs", "size": "500Gi", "namespaces": ["speech"], "iops": 12000}}
     ),
-    "a type without a price there": cluster(region="eu-central-1", zones=["eu-central-1a", "eu-central-1b"]),
+    "a type without a price there": cluster(region="af-south-1", zones=["af-south-1a", "af-south-1b"]),
 }
 
 
@@ -199,8 +199,8 @@ def test_a_class_of_one_name_in_two_clusters_is_two() -> None:
 
 
 def test_of_two_clusters_each_has_the_price_of_its_own_region() -> None:
-    there = cluster(region="eu-central-1", zones=["eu-central-1a", "eu-central-1b"], runners={"gpu-t4-eu": runner()})
-    fleet = load(config(clusters={"usw2": cluster(), "euc1": there}))
+    there = cluster(region="af-south-1", zones=["af-south-1a", "af-south-1b"], runners={"gpu-t4-af": runner()})
+    fleet = load(config(clusters={"usw2": cluster(), "afs1": there}))
     assert_the_same(fleet, built(fleet))
 
 

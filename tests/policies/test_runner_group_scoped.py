@@ -27,8 +27,8 @@ def ungrouped(shown: str, path: str = "values") -> str:
 
 def unscoped(shown: str, path: str = "values") -> str:
     return (
-        f"{path}.githubConfigUrl is {shown}: not the URL of an owner or repository; write https://github.com/<organisation>, or "
-        "…/<organisation>/<repository>"
+        f"{path}.githubConfigUrl is {shown}: not the URL of an owner or repository; write https://github.com/<organization>, or "
+        "…/<organization>/<repository>"
     )
 
 

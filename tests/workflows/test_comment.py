@@ -444,6 +444,21 @@ def test_a_long_text_is_cut_at_a_line_with_its_folds_closed_and_says_so(run, git
     assert body.endswith("a line\n\n\n</details>")
 
 
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("<details>\n\n```diff\n", "-a\n```\n\n</details>"),
+        ("<details>\n\n````diff\n```\n<details>\n", "-a\n````\n\n</details>"),
+        ("<details>\n\n```diff\n-a\n```\n\n", "-a\n\n\n</details>"),
+        ("`" * 3000 + "\n", "-a\n\n\n"),
+    ],
+)
+def test_a_text_that_is_cut_in_a_fence_of_code_has_it_closed(start, end):
+    kept = SCRIPT_MODULE.cut(start + "-a\n" * 30_000)
+    assert kept.endswith(end)
+    assert len(kept) < 65_536 - 1000, "the line that names the run comes before it"
+
+
 def test_a_long_text_of_one_line_is_cut_within_it():
     assert SCRIPT_MODULE.cut("a" * 70_000).strip() == "a" * SCRIPT_MODULE.MOST_CHARACTERS
 

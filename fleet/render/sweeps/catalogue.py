@@ -60,7 +60,7 @@ def reaper(cluster: Cluster) -> Sweep:
     return Sweep(
         REAPER,
         "reaper",
-        {"limits": limits},
+        {"limits": limits, "quarantine": QUARANTINE_TAINT.key},
         cluster_rules=[{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}],
         rules=[
             {"apiGroups": ["actions.github.com"], "resources": ["ephemeralrunners"], "verbs": ["list", "delete"]},

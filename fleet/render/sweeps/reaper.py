@@ -36,8 +36,6 @@ _LEAVING = (
     "node.kubernetes.io/out-of-service",  # the same
 )
 """Beginnings of the keys of taints that say that a node goes away. EKS, OKE and `kubectl drain` cordon a node instead."""
-_QUARANTINE = "status-taint.cluster-autoscaler.kubernetes.io/gpu-ci-quarantine"
-"""Taint of a sick node. Its jobs go on, and GitHub must send it no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +53,15 @@ def decide(
     pods: Iterable[Object],
     nodes: Iterable[Object],
     limits: Mapping[str, Mapping[str, int]],
+    quarantine: str,
     now: float,
 ) -> list[Deletion]:
     """The EphemeralRunners to delete, in their order.
 
     `limits` are the seconds of each runner class, by its namespace: `lifetime` counts from the start of the job, or from the
     creation of a runner without job. `idle` counts from the start of a runner without job; a class that keeps runners ready now
-    has none. `now` is in seconds since 1970. Read the runners before the pods, and the pods before the nodes: what a later list
+    has none. `quarantine` is the key of the taint of a sick node: its jobs go on, and GitHub must send it no other. `now` is in
+    seconds since 1970. Read the runners before the pods, and the pods before the nodes: what a later list
     lacks is really gone.
     """
     found = {_key(pod): pod for pod in pods}
@@ -69,7 +69,7 @@ def decide(
     for node in nodes:
         name = node["metadata"]["name"]
         leaving[name] = _leaving(node)
-        closed[name] = leaving[name] or ("is in quarantine" if _QUARANTINE in _taints(node) else "")
+        closed[name] = leaving[name] or ("is in quarantine" if quarantine in _taints(node) else "")
     made = []
     for runner in runners:
         meta, phase = runner["metadata"], runner.get("status", {}).get("phase")
@@ -158,12 +158,12 @@ def _key(found: Object) -> tuple[str, str]:
     return found["metadata"]["namespace"], found["metadata"]["name"]
 
 
-def once(api: Api, limits: Mapping[str, Mapping[str, int]], now: float) -> None:
+def once(api: Api, settings: Mapping[str, Any], now: float) -> None:
     """One pass. A namespace that cannot be read, or a runner that cannot be deleted, is logged and does not stop the others."""
     runners: list[Object] = []
     pods: list[Object] = []
     own: dict[str, Mapping[str, int]] = {}
-    for namespace, held in limits.items():
+    for namespace, held in settings["limits"].items():
         try:
             sets = list(api.list(f"/{RUNNER_GROUP}/namespaces/{namespace}/autoscalingrunnersets"))
             more = list(api.list(f"/{RUNNER_GROUP}/namespaces/{namespace}/ephemeralrunners"))
@@ -175,7 +175,7 @@ def once(api: Api, limits: Mapping[str, Mapping[str, int]], now: float) -> None:
             # A schedule or a person may have changed the minimum of the set.
             ready = any(each["spec"].get("minRunners") for each in sets)
             own[namespace] = {key: value for key, value in held.items() if not (ready and key == "idle")}
-    for each in decide(runners, pods, api.list("/api/v1/nodes"), own, now):
+    for each in decide(runners, pods, api.list("/api/v1/nodes"), own, settings["quarantine"], now):
         try:
             there = api.delete(f"/{RUNNER_GROUP}/namespaces/{each.namespace}/ephemeralrunners/{each.name}", each.uid)
         except urllib.error.HTTPError as error:
@@ -185,10 +185,10 @@ def once(api: Api, limits: Mapping[str, Mapping[str, int]], now: float) -> None:
 
 
 def main(settings: Path) -> None:
-    """Reap until the program is stopped. `settings` is a JSON file with the limits of each runner class."""
-    limits: dict[str, Any] = json.loads(settings.read_text(encoding="utf-8"))["limits"]
+    """Reap until the program is stopped. `settings` is a JSON file with the limits of each class and the taint of sick nodes."""
+    held: dict[str, Any] = json.loads(settings.read_text(encoding="utf-8"))
     api = in_cluster()
-    loop(lambda: once(api, limits, time()), INTERVAL)
+    loop(lambda: once(api, held, time()), INTERVAL)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def node(name: str = "gpu-1", *taints: str, cordoned: bool = False, **meta: Any)
 
 
 def reasons(runners: list[Any], pods: list[Any], nodes: list[Any] | None = None, limits: Any = LIMITS) -> dict[str, str]:
-    found = decide(runners, pods, [node()] if nodes is None else nodes, limits, NOW)
+    found = decide(runners, pods, [node()] if nodes is None else nodes, limits, QUARANTINE_TAINT.key, NOW)
     return {each.name: each.reason for each in found}
 
 
@@ -192,7 +192,7 @@ def test_each_runner_is_judged_by_its_own_pod_and_class() -> None:
     held.append(ephemeral("c", age=50_000, **other))
     pods = [runner_pod("a", **other, deletionTimestamp=ago(1)), runner_pod("a"), runner_pod("b", age=4100)]
     limits = LIMITS | {"runners-other": {"lifetime": 60_000}}
-    assert decide(held, pods, [node()], limits, NOW) == [
+    assert decide(held, pods, [node()], limits, QUARANTINE_TAINT.key, NOW) == [
         Deletion("runners-other", "a", "uid-a", "its pod is being deleted"),
         Deletion(SPACE, "b", "uid-b", "it is older than 3600 s"),
     ]
@@ -221,13 +221,13 @@ def roles() -> list[dict[str, Any]]:
     return [each for each in made if each["kind"] in ("ClusterRole", "Role")]
 
 
-def limits_of() -> Any:
-    return reaper(of_cluster()).settings["limits"]
+def settings_of() -> Any:
+    return reaper(of_cluster()).settings
 
 
 def test_one_pass_reads_every_page_and_deletes_runners_and_never_pods() -> None:
     with serving(Server(objects(), roles())) as server:
-        once(Api(server.url), limits_of(), NOW)
+        once(Api(server.url), settings_of(), NOW)
     assert server.deleted == [f"{SPACE}/{name}" for name in ("a", "b", "c")]
     assert not [each for each in server.requests if each.startswith("DELETE") and "/ephemeralrunners/" not in each]
 
@@ -241,7 +241,7 @@ def test_a_set_that_keeps_runners_ready_now_may_have_idle_ones(least: dict[str, 
         "autoscalingrunnersets": [{"metadata": {"namespace": SPACE, "name": "gpu-t4", "uid": "set"}, "spec": least}],
     }
     with serving(Server(idle, roles())) as server:
-        once(Api(server.url), limits_of(), NOW)
+        once(Api(server.url), settings_of(), NOW)
     assert len(server.deleted) == deleted
 
 
@@ -252,14 +252,15 @@ def test_each_right_is_needed() -> None:
                 fewer = roles()
                 fewer[number]["rules"][index]["verbs"].remove(verb)
                 with serving(Server(objects(), fewer)) as server, suppress(HTTPError):
-                    once(Api(server.url), limits_of(), NOW)
+                    once(Api(server.url), settings_of(), NOW)
                 assert server.deleted == [], f"it works without {verb} of {rule['resources']}"
 
 
 def test_a_namespace_without_rights_does_not_stop_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    limits = {"runners-later": {"lifetime": 1}} | limits_of()
+    settings = settings_of()
+    settings["limits"] = {"runners-later": {"lifetime": 1}} | settings["limits"]
     with serving(Server(objects(), roles())) as server:
-        once(Api(server.url), limits, NOW)
+        once(Api(server.url), settings, NOW)
     assert len(server.deleted) == 3
     first, *_ = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert first == {"namespace": "runners-later", "error": "403 Forbidden"}
@@ -285,9 +286,7 @@ def test_the_config_map_alone_is_a_program_that_needs_no_package(tmp_path: Path)
     module = container["command"][container["command"].index("-m") + 1]
     assert Path(container["command"][-1]).relative_to(container["workingDir"]) == Path("settings.json")
     program = (
-        f"import json, {module} as it\n"
-        f"it.once(it.Api({{url!r}}), json.load(open('settings.json'))['limits'], {NOW})\n"
-        "print(it.__file__)"
+        f"import json, {module} as it\nit.once(it.Api({{url!r}}), json.load(open('settings.json')), {NOW})\nprint(it.__file__)"
     )
     with serving(Server(objects(), roles())) as server:
         # -S: without the packages of this environment.
@@ -311,7 +310,8 @@ def test_every_pod_class_has_its_limits() -> None:
     sets = {"gpu-t4": runner(maxLifetime="2h"), "warm": runner(labels=["warm"], scale={"min": 1, "max": 2})}
     made = reaper(of_cluster(runners=sets))
     assert made.settings == {
-        "limits": {SPACE: {"lifetime": 7200, "idle": IDLE}, "runners-warm": {"lifetime": 23_400, "idle": IDLE}}
+        "limits": {SPACE: {"lifetime": 7200, "idle": IDLE}, "runners-warm": {"lifetime": 23_400, "idle": IDLE}},
+        "quarantine": QUARANTINE_TAINT.key,
     }
     assert made.namespaces == (SPACE, "runners-warm")
 

@@ -87,7 +87,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     config = {
         "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{found.server.server_port}"}}],
         "users": [{"name": "u", "user": {"token": TOKEN}}],
-        "contexts": [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in (CONTEXT, "admin@lab")],
+        "contexts": [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in (CONTEXT, "admin@lab", "on")],
     }
     (tmp_path / "kubeconfig").write_text(json.dumps(config))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
@@ -164,6 +164,23 @@ def test_gpu_nodes_are_described_as_they_are(init: Init, project: Project, serve
         ("GET", "/apis/apps/v1/deployments"),
         ("GET", "/version"),
     ]
+
+
+def test_names_that_yaml_reads_as_another_type_stay_text(init: Init, project: Project, server: Server):
+    controller = workload("arc", "off", "true", **{"app.kubernetes.io/part-of": "gha-rs-controller"})
+    taint = {"key": "yes", "value": "0x1f", "effect": "NoSchedule"}
+    server.has(
+        SYSTEM,
+        node("ip-2-a", "g4dn.2xlarge", gpus=1, labels={"karpenter.sh/nodepool": "off"}, taints=[taint]),
+        deployments=(controller,),
+    )
+    done = init(context="on")
+    assert done.exit_code == 0, done.output
+    name, cluster = cluster_of(project)
+    assert (name, cluster["existing"]["context"]) == ("on", "on")
+    assert cluster["existing"]["controller"] == {"namespace": "off", "serviceAccount": "true"}
+    assert cluster["pools"]["t4"]["selector"]["karpenter.sh/nodepool"] == "off"
+    assert cluster["pools"]["t4"]["taints"] == [taint]
 
 
 def test_the_operator_and_an_arc_controller_are_not_installed_again(init: Init, project: Project, server: Server):

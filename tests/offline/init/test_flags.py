@@ -48,7 +48,7 @@ def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project:
     ("changes", "message"),
     [
         ({"provider": "gke"}, "--provider: not known; got 'gke'; did you mean oke? give one of: eks, oke, talos, existing-eks"),
-        ({"region": "eu-west-1"}, "--region: not known; got 'eu-west-1'; did you mean us-west-2? give one of: us-west-2,"),
+        ({"region": "us-west-1"}, "--region: not known; got 'us-west-1'; did you mean us-west-2? give one of: us-west-2,"),
         ({"gpu": "A10"}, "--gpu: not known; got 'A10'; did you mean A10G? give one of: T4, L4, A10G"),
         (
             {"jobs": "tests,containers"},
@@ -57,7 +57,7 @@ def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project:
         ({"jobs": ","}, "--jobs: name at least one of: tests, release, training"),
         ({"gpu": "RTX3090", "provider": "talos"}, "--region: provider talos has no regions; remove it"),
         ({"organization": "https://github.com/enterprises/acme"}, "--organization: a GitHub App cannot register runners of an"),
-        ({"organization": "a b"}, "--organization: not a GitHub scope; write https://github.com/<organisation>"),
+        ({"organization": "a b"}, "--organization: not a GitHub scope; write https://github.com/<organization>"),
         ({"budget": "12"}, "--budget: a budget is USD an hour or a month, such as 5/hour or 3000/month; got '12'"),
         ({"budget": "1/hour"}, "--budget: the smallest fleet with T4 for these jobs costs 3.78 USD in its worst hour"),
         ({"kind": "acme"}, "--kind: not known; got 'acme'; give one of: dev, staging, prod"),
@@ -218,12 +218,13 @@ def test_an_end_of_the_input_at_a_question_is_one_error_line(project: Project, m
     assert project.made == []
 
 
-def test_ctrl_c_at_a_question_leaves_nothing():
+def test_ctrl_c_at_a_question_leaves_nothing_and_no_color_is_plain():
     """The command itself, on a terminal."""
     leader, follower = pty.openpty()
     before = (ROOT / "policies" / "stacks.toml").read_text()
     command = [sys.executable, "-m", "offline", "init", "ctrl-c", "--provider", "eks"]
-    child = subprocess.Popen(command, cwd=ROOT, stdin=follower, stdout=follower, stderr=follower, start_new_session=True)
+    env = os.environ | {"NO_COLOR": "1", "TERM": "xterm-256color"}
+    child = subprocess.Popen(command, cwd=ROOT, stdin=follower, stdout=follower, stderr=follower, start_new_session=True, env=env)
     os.close(follower)
     shown, until = b"", time.monotonic() + 60
     while b"Which region" not in shown and time.monotonic() < until:
@@ -234,5 +235,6 @@ def test_ctrl_c_at_a_question_leaves_nothing():
     os.close(leader)
     assert b"Which region" in shown
     assert b"Traceback" not in shown
+    assert b"\x1b" not in shown, "an escape sequence"
     assert not (ROOT / "Pulumi.ctrl-c.yaml").exists()
     assert (ROOT / "policies" / "stacks.toml").read_text() == before
