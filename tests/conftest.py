@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import cache
 
@@ -11,6 +12,8 @@ from hypothesis import settings
 
 from tests.day import AS_OF
 
+# The modules of the SDKs last, and collections would go through them again and again: a sixth of the run.
+gc.set_threshold(2_000_000, 50, 1000)
 settings.register_profile("same", derandomize=True)
 settings.register_profile("search", derandomize=False, print_blob=True)
 settings.load_profile("same")
