@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from functools import cache
 
 import kubernetes_validate.utils
@@ -23,6 +24,14 @@ os.environ["GPU_CI_AS_OF"] = AS_OF.isoformat()
 
 SUMMARY = "summary"
 """A property of a test: a line that the end of the run shows, whichever process ran the test."""
+
+
+def pytest_collection_finish() -> None:
+    """Let plans share their recordings, where a test makes a plan."""
+    if "offline.plan" in sys.modules:
+        from tests import plans
+
+        plans.share()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
