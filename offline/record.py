@@ -454,7 +454,7 @@ _NO_TRANSFORMS = "transforms of {what}: a plan does not run them; use pulumi.run
 
 
 def _apply(transform: pulumi.ResourceTransform, request: Any) -> None:
-    """Run a transform of the stack on a registration. Raises ProgramError if it does more than to set properties to plain values."""
+    """Run a transform of the stack on a registration. Raises ProgramError if it does more than set properties to plain values."""
     given = wire.view(wire.raw(request.object))
     options = pulumi.ResourceOptions()
     result = transform(pulumi.ResourceTransformArgs(request.custom, request.type, request.name, given, options))
