@@ -50,7 +50,7 @@ def boundary(target: Target) -> Document:
         [
             *statements,
             {"Effect": "Deny", "Action": list(DENIED), "Resource": "*"},
-            # What has the stack's tag can be deleted by who deploys. So only what a role creates gets it.
+            # The deploy role can delete resources with the stack's tag. So only resources that a role creates get it.
             *(
                 {"Effect": "Deny", "Action": action, "Resource": "*", "Condition": {**own, "Null": {key: "true"}}}
                 for action, key in (

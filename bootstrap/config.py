@@ -91,7 +91,7 @@ class Bootstrap(Model):
         """Refuse a deploy role that no principal can assume, and a stack whose tag is that of the bootstrap's own resources."""
         for name, stack in self.stacks.items():
             if name == OWN_TAG:
-                message = "what the bootstrap creates has this name as its tag, so the stack could delete it; rename the stack"
+                message = "the bootstrap tags its own resources with this name, so the stack could delete them; rename it"
                 raise problem("reserved_stack", message, at=("stacks", name))
             if self.organization is None and stack.deploy_from is None and not stack.operators:
                 message = "no principal can assume its deploy role; set organization, deployFrom or operators"

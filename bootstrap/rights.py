@@ -152,7 +152,7 @@ class Target:
         )
         if fleet.permissions_boundary != made.boundary:
             message = (
-                f"the deploy role creates only roles with the boundary of its stack; write gpu-ci:permissionsBoundary: "
+                "its deploy role creates roles only with the stack's boundary; write gpu-ci:permissionsBoundary: "
                 f"{made.boundary} into Pulumi.{stack}.yaml"
             )
             raise FleetError((Problem(("gpu-ci-bootstrap:stacks", stack), message, "", "boundary"),))
