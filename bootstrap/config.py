@@ -16,6 +16,8 @@ from fleet.settings.reading import read
 
 NAMESPACE = "gpu-ci-bootstrap"
 """The project in `bootstrap/`, whose config these settings are."""
+OWN_TAG = "bootstrap"
+"""Value of the tag `gpu-ci/stack` of what the bootstrap creates."""
 
 Region = Annotated[str, matching("region", "not an AWS region; write for example us-west-2", r"[a-z]{2}(-[a-z]+)+-\d")]
 _BUCKET = "a bucket name has 3 to 63 lower case letters, digits and hyphens; write for example acme-gpu-ci-state"
@@ -33,7 +35,10 @@ class Source(Model):
     """The jobs of the repository that may take a role: those of one environment, or those of one branch."""
 
     environment: Name | None = None
+    """A GitHub environment. Prefer it: its protection rules say which branches use it and who approves."""
     branch: Branch | None = None
+    """A branch. Every workflow that runs for it may take the role, also one that a pull request from a fork starts by
+    `pull_request_target`: its token names the base branch."""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
@@ -53,7 +58,7 @@ class Stack(Model):
     preview_from: Source | None = None
     """Jobs that may preview. Without it: those of the environment `preview-<stack>`, which .github/workflows/preview.yml uses."""
     deploy_from: Source | None = None
-    """Jobs that may deploy. Without it: none."""
+    """Jobs that may deploy, best those of an environment. Without it: none."""
     operators: tuple[RoleArn, ...] = ()
     """IAM roles of people who may deploy from their own machine."""
 
@@ -83,8 +88,11 @@ class Bootstrap(Model):
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        """Refuse a deploy role that no principal can assume."""
+        """Refuse a deploy role that no principal can assume, and a stack whose tag is that of the bootstrap's own resources."""
         for name, stack in self.stacks.items():
+            if name == OWN_TAG:
+                message = "the bootstrap tags its own resources with this name, so the stack could delete them; rename it"
+                raise problem("reserved_stack", message, at=("stacks", name))
             if self.organization is None and stack.deploy_from is None and not stack.operators:
                 message = "no principal can assume its deploy role; set organization, deployFrom or operators"
                 raise problem("nobody", message, at=("stacks", name))

@@ -10,8 +10,9 @@ import pulumi
 import pulumi_aws as aws
 
 from bootstrap import rights
-from bootstrap.config import Bootstrap, Source, State
-from bootstrap.rights import Document, Target
+from bootstrap.boundary import boundary
+from bootstrap.config import OWN_TAG, Bootstrap, Source, State
+from bootstrap.rights import CONTEXT, Document, Target
 from fleet.providers.eks.build_caches import AUDIENCE, ISSUER
 from fleet.providers.fleet import NAMESPACE
 from fleet.providers.tags import STACK_TAG
@@ -28,28 +29,32 @@ def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
         "aws",
         region=settings.region,
         allowed_account_ids=[settings.account],
-        default_tags=aws.ProviderDefaultTagsArgs(tags={STACK_TAG: "bootstrap"}),
+        default_tags=aws.ProviderDefaultTagsArgs(tags={STACK_TAG: OWN_TAG}),
     )
     opts = pulumi.ResourceOptions(provider=provider)
     issuers = _issuers(settings, opts)
-    stored, outputs = _state(settings.state, settings.region, opts) if settings.state is not None else ({}, {})
+    targets = list(targets)
+    stored, outputs = _state(settings.state, settings.region, targets, opts) if settings.state is not None else ({}, {})
     read = _policy("read", f"{NAMESPACE}-read", rights.reading(), opts)
     roles: dict[str, dict[str, Any]] = {"deployments": {}, "preview": {}}
     for target in targets:
         stack = target.stack
+        _policy(f"{stack}-boundary", target.role("boundary"), boundary(target), opts)
         change = {
             part: _policy(f"{stack}-{part}", target.role(part), document, opts)
             for part, document in rights.changes(target).items()
         }
         for purpose, trust in (("preview", _preview_trust(settings, stack)), ("deployments", _deploy_trust(settings, stack))):
             policies = {"read": read} | (change if purpose == "deployments" else {})
-            policies |= {"state": stored[purpose]} if stored else {}
+            policies |= {"state": stored[stack, purpose]} if stored else {}
             roles[purpose][stack] = _role(f"{stack}-{purpose}", target.role(purpose), trust, policies, issuers, opts).arn
     return outputs | {"deployRoles": roles["deployments"], "previewRoles": roles["preview"]}
 
 
-def _state(state: State, region: str, opts: pulumi.ResourceOptions) -> tuple[dict[str, aws.iam.Policy], dict[str, Any]]:
-    """The state bucket: the policies of those who read and write it, and the outputs."""
+def _state(
+    state: State, region: str, targets: Iterable[Target], opts: pulumi.ResourceOptions
+) -> tuple[dict[tuple[str, str], aws.iam.Policy], dict[str, Any]]:
+    """The state bucket: the policies of those who read and write it, by stack and purpose, and the outputs."""
     held = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(protect=True))
     key = None
     if state.encryption_key:
@@ -57,14 +62,15 @@ def _state(state: State, region: str, opts: pulumi.ResourceOptions) -> tuple[dic
         aws.kms.Alias("state-key", name=ALIAS, target_key_id=key.key_id, opts=opts)
     arn = f"arn:aws:s3:::{state.bucket}"
     _protect(aws.s3.Bucket("state", bucket=state.bucket, opts=held), arn, key, opts)
-    policies = {
-        purpose: _policy(
-            f"state-{purpose}", f"{NAMESPACE}-state-{purpose}", rights.state(arn, key.arn if key else None, write=write), opts
-        )
-        for purpose, write in (("preview", False), ("deployments", True))
-    }
-    secrets = f"awskms://{ALIAS}?region={region}" if key else "passphrase"
-    return policies, {"backend": f"s3://{state.bucket}", "secretsProvider": secrets}
+    policies, secrets = {}, {}
+    for target in targets:
+        stack = target.stack
+        for purpose, write in (("preview", False), ("deployments", True)):
+            document = rights.state(arn, key.arn if key else None, region, stack, write=write)
+            part = f"state-{purpose}"
+            policies[stack, purpose] = _policy(f"{stack}-{part}", target.role(part), document, opts)
+        secrets[stack] = f"awskms://{ALIAS}?region={region}&context_{CONTEXT}={stack}" if key else "passphrase"
+    return policies, {"backend": f"s3://{state.bucket}", "secretsProviders": secrets}
 
 
 def _protect(bucket: aws.s3.Bucket, arn: str, key: aws.kms.Key | None, opts: pulumi.ResourceOptions) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import pulumi
 
+from components.boundary import bound_roles
 from components.context import Context
 from components.outputs import Built, StackOutputs
 from fleet.jobs import stack as stack_jobs
@@ -64,6 +65,8 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     placement.require(placement.place(fleet))
     room.require(fleet)
     stack_jobs.require(fleet)
+    if fleet.permissions_boundary is not None:
+        bound_roles(fleet.permissions_boundary)
     context = Context(project, stack, dict(fleet.tags))
     outputs: StackOutputs = {"clusters": {}, "kubeconfigs": {}}
     for name, cluster in fleet.clusters_by_name():

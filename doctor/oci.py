@@ -24,8 +24,15 @@ class _Api:
         self.tenancy = config["tenancy"]
         self._config = config
         self._endpoint = {"service_endpoint": endpoint} if endpoint else {}
+        # A new client checks the key and connects again.
+        self._clients: dict[tuple[str, str], Any] = {}
 
     def __call__(self, service: str, region: str) -> Any:
+        if (service, region) not in self._clients:
+            self._clients[service, region] = self._client(service, region)
+        return self._clients[service, region]
+
+    def _client(self, service: str, region: str) -> Any:
         import oci  # noqa: PLC0415 - an optional extra
 
         kinds = {

@@ -153,7 +153,7 @@ def record(
     `answers`: invoke tokens with their answers. Every other invoke is an error.
     `remedy` is called for each resource before it is recorded, except for remote components, which their provider registers.
     Raises the program's own exception unchanged. Raises ProgramError for what the engine would refuse (a duplicate URN) and for
-    what a recording cannot know (an invoke without an answer, a call of a method, transforms).
+    what a recording cannot know (an invoke without an answer, a call of a method, transforms of a resource or an invoke).
     """
     monitor = _Monitor(config, preview, answers or {}, remedy)
     contextvars.Context().run(_run, program, config, preview, monitor)
@@ -191,6 +191,7 @@ def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monito
         )
     )
     settings.ROOT.set(None)
+    settings.SETTINGS.callbacks = cast("Any", _Callbacks(monitor.transforms))
     pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
     # The stack trace of a registration takes a fifth of the SDK's time, and only the engine's messages use it.
     no_traces = patch.object(resource_registration, "_get_stack_trace", source_pb2.StackTrace)
@@ -303,6 +304,7 @@ class _Monitor(mocks.MockMonitor):
         self._config = config
         self._preview = preview
         self._answers = answers
+        self.transforms: list[pulumi.ResourceTransform] = []
         self._recorded: dict[str, Resource] = {}
         self._outputs = struct_pb2.Struct()
 
@@ -327,8 +329,8 @@ class _Monitor(mocks.MockMonitor):
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
         """Record the resource and answer with its inputs."""
         urn = self.make_urn(request.parent, request.type, request.name)
-        if request.transforms:
-            raise ProgramError(_NO_TRANSFORMS.format(what=f"{request.type} {request.name!r}"))
+        for transform in self.transforms:
+            _apply(transform, request)
         identity = request.importId or ("" if self._preview or not request.custom else made_id(request.type, request.name))
         opaque = request.remote and self._preview
         response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=None if opaque else request.object)
@@ -394,14 +396,6 @@ class _Monitor(mocks.MockMonitor):
         """Refuse the call: a method of a resource runs in its provider."""
         raise ProgramError(f"call {request.tok}: a plan without a cloud cannot call a method; use the resource's outputs")
 
-    def RegisterStackTransform(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """Refuse transforms: they do not run here, so a plan with them would be wrong."""
-        raise ProgramError(_NO_TRANSFORMS.format(what="the stack"))
-
-    def RegisterStackInvokeTransform(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """Refuse transforms of invokes, as RegisterStackTransform does."""
-        raise ProgramError(_NO_TRANSFORMS.format(what="the stack's invokes"))
-
     def _resource(self, request: Any, urn: str, identity: str, inputs: struct_pb2.Struct, **rest: Any) -> Resource:
         """The resource of a registration or a lookup; `rest` are the fields that the two requests do not share."""
         return Resource(
@@ -440,7 +434,35 @@ class _Monitor(mocks.MockMonitor):
         return f"urn:pulumi:{spec.stack or self._config.stack}::{spec.project or self._config.project}::{tail}"
 
 
-_NO_TRANSFORMS = "transforms of {what}: they run in the engine, so a plan would miss them; set the properties directly"
+class _Callbacks:
+    """Keeps the stack's transforms. The SDK's own class would serve them to the engine by gRPC."""
+
+    def __init__(self, transforms: list[pulumi.ResourceTransform]) -> None:
+        self._transforms = transforms
+
+    def register_stack_transform(self, transform: pulumi.ResourceTransform) -> None:
+        self._transforms.append(transform)
+
+    def register_transform(self, _transform: object) -> None:
+        raise ProgramError(_NO_TRANSFORMS.format(what="a resource"))
+
+    def register_invoke_transform(self, _transform: object) -> None:
+        raise ProgramError(_NO_TRANSFORMS.format(what="the stack's invokes"))
+
+
+_NO_TRANSFORMS = "transforms of {what}: a plan does not run them; use pulumi.runtime.register_resource_transform"
+
+
+def _apply(transform: pulumi.ResourceTransform, request: Any) -> None:
+    """Run a transform of the stack on a registration. Raises ProgramError if it does more than set properties to plain values."""
+    given = wire.view(wire.raw(request.object))
+    options = pulumi.ResourceOptions()
+    result = transform(pulumi.ResourceTransformArgs(request.custom, request.type, request.name, given, options))
+    if result is None:
+        return
+    if not isinstance(result, pulumi.ResourceTransformResult) or result.opts is not options or given.keys() - result.props.keys():
+        raise ProgramError(f"a transform of {request.type} {request.name!r} may only set properties here; set options directly")
+    request.object.update({key: value for key, value in result.props.items() if value is not given.get(key)})
 
 
 def _texts(values: Any) -> tuple[str, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from functools import cache
 
 import kubernetes_validate.utils
@@ -11,6 +13,8 @@ from hypothesis import settings
 
 from tests.day import AS_OF
 
+# The modules of the SDKs last, and collections would go through them again and again: a sixth of the run.
+gc.set_threshold(2_000_000, 50, 1000)
 settings.register_profile("same", derandomize=True)
 settings.register_profile("search", derandomize=False, print_blob=True)
 settings.load_profile("same")
@@ -20,6 +24,14 @@ os.environ["GPU_CI_AS_OF"] = AS_OF.isoformat()
 
 SUMMARY = "summary"
 """A property of a test: a line that the end of the run shows, whichever process ran the test."""
+
+
+def pytest_collection_finish() -> None:
+    """Let plans share their recordings, where a test makes a plan."""
+    if "offline.plan" in sys.modules:
+        from tests import plans
+
+        plans.share()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -36,7 +36,7 @@ OURS = (
     "rules",
 )
 IMPORTERS = ("__import__", "import_module", "run_module")
-PROGRAMS = ("__main__", "offline.__main__", "policies.__main__")
+PROGRAMS = ("__main__", "offline.cli", "policies.__main__")
 
 
 def imports(tree: ast.Module, package: str, lazy: bool = True) -> Iterator[str]:

@@ -143,8 +143,8 @@ def decide(
         for policy in policies
         for statement in policy["Statement"]
         if statement.get("Principal", "*") in ("*", principal)
-        and any(_like(action.lower(), pattern.lower()) for pattern in statement["Action"])
-        and (resource is None or any(_like(resource, pattern) for pattern in statement["Resource"]))
+        and any(_like(action.lower(), pattern.lower()) for pattern in _several(statement["Action"]))
+        and (resource is None or any(_like(resource, pattern) for pattern in _several(statement["Resource"])))
         and _conditions(statement.get("Condition", {}), context)
     }
     return effects == {"Allow"}
@@ -155,15 +155,23 @@ def _conditions(conditions: Mapping[str, Mapping[str, Any]], context: Mapping[st
 
 
 def _holds(operator: str, found: str | None, asked: str | Sequence[str]) -> bool:
-    values = [asked] if isinstance(asked, str) else asked
+    values = _several(asked)
     match operator:
-        case "StringEquals" | "Bool":
+        case "StringEquals" | "Bool" | "ForAnyValue:StringEquals":
             return found in values
-        case "StringLike":
+        case "StringEqualsIfExists":
+            return found is None or found in values
+        case "StringLike" | "ArnEquals":
             return found is not None and any(_like(found, pattern) for pattern in values)
+        case "Null":
+            return str(found is None).lower() in values
         case "ArnNotEquals":
             return found is None or not any(_like(found, pattern) for pattern in values)
     raise ValueError(f"condition operator {operator} is not known here; add it")
+
+
+def _several(given: str | Sequence[str]) -> Sequence[str]:
+    return [given] if isinstance(given, str) else given
 
 
 def _like(text: str, pattern: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field, GetCoreSchemaHandler
+from pydantic import Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 from fleet.providers.registry import PROVIDERS, Provider
@@ -15,12 +15,22 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.github import GitHub
 from fleet.settings.gitops import ByProgram
-from fleet.settings.model import DnsLabel, Model, TagKey, TagValue
+from fleet.settings.model import DnsLabel, Model, TagKey, TagValue, matching, problem
 from fleet.settings.runner import Runner
 
 NAMESPACE = "gpu-ci"
 SECRETS = ("githubPrivateKey",)
 """Config keys of secrets. They are not in the model, because a nested secret would make the whole object secret."""
+
+
+PolicyArn = Annotated[
+    str,
+    matching(
+        "policy_arn",
+        "not the ARN of an IAM policy; write arn:aws:iam::, the account, :policy/ and the policy's name",
+        r"arn:aws:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]{1,512}",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,25 @@ class Fleet(Model):
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=40)] = Field(default_factory=dict)
     """Tags of every cloud resource, in addition to `gpu-ci/stack`. The policies of a stack may require some, such as owner and
     ttl. OCI allows six. Example: `{owner: ci-platform, cost-center: ci}`"""
+
+    permissions_boundary: PolicyArn | None = None
+    """ARN of the IAM policy that is the permissions boundary of every IAM role that the stack creates in AWS. The deploy role of
+    docs/bootstrap.md creates roles only with the boundary that bootstrap made for the stack. Example:
+    `arn:aws:iam::111122223333:policy/gpu-ci-acme-boundary`"""
+
+    @model_validator(mode="after")
+    def _boundary_rules(self) -> Self:
+        """Refuse a boundary of another account, and one that no role would get."""
+        if self.permissions_boundary is None:
+            return self
+        at, owner = ("permissionsBoundary",), self.permissions_boundary.split(":")[4]
+        accounts = {held.account for held in self.clusters_of("eks")}
+        if not accounts:
+            raise problem("boundary_unused", "no cluster of the stack is in AWS, so no role would get it; remove it", at=at)
+        for account in sorted(accounts - {None, owner} if owner != "aws" else ()):
+            message = f"a cluster is in account {account}, and a role's boundary is a policy of its own account; correct it"
+            raise problem("boundary_account", message, at=at)
+        return self
 
     @property
     def deployable(self) -> bool:

@@ -30,6 +30,8 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     monkeypatch.delenv("AWS_PROFILE", raising=False)
+    # moto would make thousands of images for each region.
+    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     with mock_aws():
         yield lambda service, region=REGION: boto3.client(service, region_name=region)
 
@@ -68,7 +70,7 @@ def test_what_kubernetes_marks_is_found_once(cloud: Any, scan: Scan) -> None:
 
 def test_a_terminated_instance_is_gone(cloud: Any, scan: Scan) -> None:
     ec2 = cloud("ec2")
-    image = ec2.describe_images()["Images"][0]["ImageId"]
+    image = ec2.register_image(Name="own")["ImageId"]
     spec = [{"ResourceType": "instance", "Tags": TAGS}]
     made = ec2.run_instances(ImageId=image, MinCount=2, MaxCount=2, TagSpecifications=spec)["Instances"]
     kept, gone = (each["InstanceId"] for each in made)

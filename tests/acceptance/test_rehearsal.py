@@ -107,7 +107,8 @@ def rehearsal(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     (programs / "aws").write_text("#!/bin/sh\necho aws-cli/2.31.0\n")
     (programs / "aws").chmod(0o755)
     keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-    for name, value in keys.items():
+    # moto would make thousands of images for each region.
+    for name, value in (keys | {"MOTO_EC2_LOAD_DEFAULT_AMIS": "false"}).items():
         monkeypatch.setenv(name, value)
     environment = {**site.cli.environment, **keys, "PATH": f"{programs}{os.pathsep}{site.cli.environment['PATH']}"}
     config = load(STACK, site.cli.folder)

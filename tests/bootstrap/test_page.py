@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 
+from bootstrap.boundary import boundary
 from bootstrap.rights import ATTACHED, LINKED, PASSED_TO, changes, needs, reading
 from fleet.facts.tables import rows
 from tests.bootstrap.builders import target
@@ -35,7 +36,8 @@ def test_the_page_counts_the_sources():
 
 
 def test_the_page_has_the_sizes_of_the_policies():
-    documents = {"gpu-ci-read": reading()} | {f"…-{part}": document for part, document in changes(target()).items()}
+    policies = changes(target()) | {"boundary": boundary(target())}
+    documents = {"gpu-ci-read": reading()} | {f"…-{part}": document for part, document in policies.items()}
     for name, document in documents.items():
         length = len(json.dumps(document, separators=(",", ":")))
         assert re.search(rf"^\| `{name}` \| .* \| {length:,} \|$", PAGE, re.MULTILINE), (name, length)

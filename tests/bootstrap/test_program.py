@@ -8,10 +8,11 @@ from typing import Any
 import pulumi
 import pytest
 
+from bootstrap.boundary import boundary
 from bootstrap.config import NAMESPACE
 from fleet.loading import stackfile
 from offline.record import Recording, record
-from tests.bootstrap.builders import ACCOUNT, FOLDER, OPERATOR, declared, settings
+from tests.bootstrap.builders import ACCOUNT, FOLDER, OPERATOR, declared, settings, target
 from tests.builders import ROOT
 from tests.components.recorded import named, of_type
 
@@ -121,6 +122,25 @@ def test_a_bucket_without_a_key_has_the_encryption_of_s3():
     assert of_type(found, "aws:kms/key:Key") == ()
 
 
+def test_each_stack_has_its_own_state_and_its_own_secrets():
+    given = settings(stacks={"staging": {}, "prod": {}}, state={"bucket": "acme-gpu-ci-state"})
+    found = declared(given, preview=False)
+    for stack, other in (("staging", "prod"), ("prod", "staging")):
+        for purpose in ("preview", "deployments"):
+            policy = named(found, f"{stack}-state-{purpose}", "aws:iam/policy:Policy").inputs["policy"]
+            assert f"/.pulumi/stacks/gpu-ci/{stack}.json*" in policy
+            assert other not in policy
+    assert found.outputs["secretsProviders"]["prod"] == "awskms://alias/gpu-ci-state?region=us-west-2&context_stack=prod"
+
+
+def test_each_stack_has_a_boundary_with_the_name_that_its_file_gives():
+    found = declared(settings(stacks={"staging": {}, "prod": {}}))
+    for stack in ("staging", "prod"):
+        policy = named(found, f"{stack}-boundary", "aws:iam/policy:Policy").inputs
+        assert f"arn:aws:iam::{ACCOUNT}:policy/{policy['name']}" == target(stack).boundary
+        assert json.loads(policy["policy"]) == boundary(target(stack))
+
+
 def test_only_the_named_account_is_changed():
     (provider,) = of_type(declared(settings()), "pulumi:providers:aws")
     assert json.loads(provider.inputs["allowedAccountIds"]) == [ACCOUNT]
@@ -155,6 +175,15 @@ def test_the_checked_in_settings_are_those_of_deployments():
         ({"state": {"bucket": "Acme_State"}}, "state.bucket: a bucket name has 3 to 63 lower case letters, digits and hyphens"),
         ({"stacks": {"homelab": {}}}, "stacks.homelab: no cluster of Pulumi.homelab.yaml is in AWS, so it needs no role"),
         ({"stacks": {"gone": {}}}, "Pulumi.gone.yaml"),
+        (
+            {"stacks": {"bootstrap": {"operators": [OPERATOR]}}},
+            "stacks.bootstrap: the bootstrap tags its own resources with this name, so the stack could delete them; rename it",
+        ),
+        (
+            {"account": "111122223333"},
+            "stacks.staging: its deploy role creates roles only with the stack's boundary; write gpu-ci:permissionsBoundary: "
+            "arn:aws:iam::111122223333:policy/gpu-ci-staging-boundary into Pulumi.staging.yaml",
+        ),
         ({"acount": "1"}, "acount"),
     ],
 )

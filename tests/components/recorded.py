@@ -13,6 +13,7 @@ from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from offline.plan import declared
 from offline.record import Recording, Resource, joined, record
+from tests import plans
 
 ROOT = Path(__file__).resolve().parents[2]
 STACKS = {"staging": None, "prod": None, "homelab": None} | {
@@ -40,7 +41,7 @@ def recorded(stack: str) -> Recording:
 def recordings(stack: str) -> tuple[Recording | None, Recording | None]:
     """(what `pulumi up` registers, what Git has) of one of `STACKS`, recorded once in a process for all tests that read it."""
     config = stack_config(stack)
-    return declared(ROOT, config, fleet_of(config))
+    return plans.declared(ROOT, config, fleet_of(config))
 
 
 def whole(config: StackConfig, *, preview: bool = True) -> Recording:

@@ -53,7 +53,7 @@ def serve(answers: Answers) -> Iterator[Loopback]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     found = Loopback(f"http://127.0.0.1:{server.server_port}")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield found
     finally:
@@ -71,7 +71,7 @@ def serve_raw(answer: bytes) -> Iterator[str]:
             self.request.sendall(answer)
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"
         finally:

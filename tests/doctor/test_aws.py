@@ -75,6 +75,8 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    # moto would make thousands of images for each region.
+    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     with mock_aws():
         yield Cloud()
 
@@ -183,8 +185,7 @@ def test_a_release_of_the_node_image_that_is_not_on_offer_is_wrong(cloud: Cloud)
     ("exists", "said"), [(True, "ok: usw2: image {} exists"), (False, "wrong: usw2: us-west-2 has no image {}")]
 )
 def test_an_image_of_your_own_exists_or_not(cloud: Cloud, tmp_path: Any, exists: bool, said: str) -> None:
-    images = boto3.client("ec2", region_name="us-west-2").describe_images()["Images"]
-    image = images[0]["ImageId"] if exists else "ami-0f0f0f0f"
+    image = boto3.client("ec2", region_name="us-west-2").register_image(Name="own")["ImageId"] if exists else "ami-0f0f0f0f"
     fleet = edited("staging", tmp_path, ("          role: burst", f"          role: burst\n          ami: {image}"))
     assert any(each.startswith(said.format(image)) for each in lines(aws.findings(fleet, cloud)))
 

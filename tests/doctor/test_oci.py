@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,18 @@ def answers() -> dict[str, tuple[int, Any]]:
     return {path: (200, wire(answer)) for path, answer in found.items()}
 
 
-@pytest.fixture
-def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A config file of the SDK with a new key."""
-    key = rsa.generate_private_key(65537, 2048).private_bytes(
+@cache
+def key() -> bytes:
+    """A new key, the same for all tests of a process."""
+    return rsa.generate_private_key(65537, 2048).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
-    (tmp_path / "key.pem").write_bytes(key)
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A config file of the SDK with a key."""
+    (tmp_path / "key.pem").write_bytes(key())
     values = {"user": "ocid1.user.oc1..aaaa", "fingerprint": ":".join(["aa"] * 16), "tenancy": TENANCY, "region": "us-ashburn-1"}
     config = "".join(f"{name}={value}\n" for name, value in values.items())
     (tmp_path / "config").write_text(f"[DEFAULT]\n{config}key_file={tmp_path / 'key.pem'}\n")

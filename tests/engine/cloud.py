@@ -72,7 +72,7 @@ def cloud() -> Iterator[tuple[str, Published]]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     address = f"http://127.0.0.1:{server.server_port}"
-    serving = threading.Thread(target=server.serve_forever, daemon=True)
+    serving = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     serving.start()
     try:
         yield address, published

@@ -12,6 +12,7 @@ from fleet.facts.support import EKS_SUPPORT
 from offline.plan import make_plan
 from tests.engine.cli import STACK_FILE
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
+from tests.engine.eks_cluster import ROLE
 from tests.engine.staging import CLEAR, PREVIEW, STACK, broken, recorded
 from tests.engine.verdicts import events
 
@@ -73,6 +74,12 @@ def test_the_state_holds_the_plans_resources_parents_and_dependencies(update, pl
     remote = [found.urn for found in plan.resources if found.remote]
     assert graph_differences(planned(plan), deployed(update.resources, remote)) == []
     assert len(update.resources) > len(plan.resources), "the simulated cluster's child should be there, to be left out"
+
+
+def test_every_role_has_the_boundary_also_the_one_of_the_remote_component(update):
+    roles = {each["urn"]: each["inputs"].get("permissionsBoundary") for each in update.resources if each["type"] == ROLE}
+    assert any("$eks:index:Cluster$" in urn for urn in roles)
+    assert set(roles.values()) == {"arn:aws:iam::123456789012:policy/gpu-ci-staging-boundary"}
 
 
 def test_no_resource_is_on_a_default_provider(update):

@@ -3524,6 +3524,21 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "a dynamic group lets the nodes pull, and it belongs to the tenancy; add tenancy with its OCID",
         '{"namespace": "axexample"}',
     ),
+    "policy-arn": (
+        "gpu-ci:permissionsBoundary",
+        "not the ARN of an IAM policy; write arn:aws:iam::, the account, :policy/ and the policy's name",
+        '"gpu-ci-acme-boundary"',
+    ),
+    "boundary-account": (
+        "gpu-ci:permissionsBoundary",
+        "a cluster is in account 123456789012, and a role's boundary is a policy of its own account; correct it",
+        '"arn:aws:iam::111122223333:policy/gpu-ci-acme-boundary"',
+    ),
+    "boundary-unused": (
+        "gpu-ci:permissionsBoundary",
+        "no cluster of the stack is in AWS, so no role would get it; remove it",
+        '"arn:aws:iam::111122223333:policy/gpu-ci-acme-boundary"',
+    ),
 }
 
 

@@ -148,7 +148,7 @@ class Exporter(BaseHTTPRequestHandler):
 def exporter() -> Iterator[int]:
     """A port of loopback with the exporter."""
     with HTTPServer(("127.0.0.1", 0), Exporter) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server.server_port
         server.shutdown()
 

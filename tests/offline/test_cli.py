@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import offline.plan
 from offline.cli import ROOT, app
 from policies.rules import RULES
+from tests import plans
 from tests.day import AS_OF
 from tests.offline.staging import ON_DEMAND, TOO_SMALL, line_of, write
 
@@ -350,6 +351,7 @@ def test_a_plan_opens_no_connection(monkeypatch):
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(offline.plan, "declared", plans.alone)
     assert run("plan", "staging").exit_code == 0
 
 

@@ -366,16 +366,45 @@ def test_a_name_used_twice_fails_as_on_the_engine():
         run(program)
 
 
-def test_transforms_fail_for_they_would_not_be_in_the_plan():
+def test_a_transform_of_the_stack_sets_properties_as_on_the_engine():
+    def versioned(args):
+        return pulumi.ResourceTransformResult({**args.props, "versioned": True}, args.opts) if args.name == "b" else None
+
+    def program():
+        pulumi.runtime.register_resource_transform(versioned)
+        Bucket("a", size=1)
+        Bucket("b", size=1)
+
+    assert [each.inputs for each in run(program).resources[1:]] == [{"size": 1}, {"size": 1, "versioned": True}]
+
+
+def test_other_transforms_fail_for_they_would_not_be_in_the_plan():
     def of_a_resource():
         Bucket("b", opts=pulumi.ResourceOptions(transforms=[lambda args: None]))
 
-    def of_the_stack():
-        pulumi.runtime.register_resource_transform(lambda args: None)
+    def of_invokes():
+        pulumi.runtime.register_invoke_transform(lambda args: None)
 
-    for program in (of_a_resource, of_the_stack):
+    for program in (of_a_resource, of_invokes):
         with pytest.raises(ProgramError, match="transforms of"):
             run(program)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda args: pulumi.ResourceTransformResult({}, args.opts),
+        lambda args: pulumi.ResourceTransformResult(args.props, pulumi.ResourceOptions(protect=True)),
+    ],
+    ids=["removes a property", "sets an option"],
+)
+def test_a_transform_that_does_more_than_set_properties_fails(change):
+    def program():
+        pulumi.runtime.register_resource_transform(lambda args: change(args) if args.name == "b" else None)
+        Bucket("b", size=1)
+
+    with pytest.raises(ProgramError, match="may only set properties"):
+        run(program)
 
 
 def test_a_timeout_that_is_no_duration_fails():

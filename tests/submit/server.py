@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 NAMESPACE = "ml"
 TOKEN = "token-that-nobody-may-see"  # noqa: S105 - that is the point
-WAIT = 10
+WAIT = 30
 """Seconds after which a test that waits for a request fails."""
 _PATH = re.compile(
     r"(?P<root>/api/v1|/apis/[^/]+/[^/]+)/namespaces/(?P<namespace>[^/]+)/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[a-z]+))?"

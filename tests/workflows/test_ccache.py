@@ -175,7 +175,7 @@ def storage(**env: str) -> Iterator[tuple[http.client.HTTPConnection, type[S3]]]
     """The program as the action starts it, and the bucket behind it."""
     bucket = type("Bucket", (S3,), {"objects": {}, "asked": []})
     upstream = ThreadingHTTPServer(("127.0.0.1", 0), bucket)
-    threading.Thread(target=upstream.serve_forever, daemon=True).start()
+    threading.Thread(target=upstream.serve_forever, args=(0.01,), daemon=True).start()
     started = subprocess.Popen(
         ["/usr/bin/env", "python3", str(STORAGE)],
         env={"PATH": "/usr/bin:/bin:/usr/local/bin", "ENDPOINT": f"http://127.0.0.1:{upstream.server_port}", **BUCKET, **env},

@@ -81,7 +81,7 @@ def serving(server: Server) -> Iterator[Server]:
             """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        thread = Thread(target=listening.serve_forever, daemon=True)
+        thread = Thread(target=listening.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         server.url = f"http://127.0.0.1:{listening.server_port}"
         try:

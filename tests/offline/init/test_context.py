@@ -83,7 +83,7 @@ class Server:
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     found = Server()
-    threading.Thread(target=found.server.serve_forever, daemon=True).start()
+    threading.Thread(target=found.server.serve_forever, args=(0.01,), daemon=True).start()
     config = {
         "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{found.server.server_port}"}}],
         "users": [{"name": "u", "user": {"token": TOKEN}}],

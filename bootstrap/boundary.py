@@ -1,0 +1,97 @@
+"""The permissions boundary of a stack's own roles: the most that nodes, control plane, drivers and pipelines can ever do.
+
+`fleet/facts/data/iam_role_policies.csv` has every action of the policies that the fleet gives its roles. A role gets what both
+its own policies and the boundary allow.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from bootstrap.rights import Document, Target, allow, document
+from fleet.facts.tables import rows
+from fleet.providers.tags import STACK_TAG
+
+_SCOPES = {
+    "never": r"iam:\w+",
+    "parameters": r"ssm:GetParameters?",
+    "objects": r"s3:GetObject",
+    "buckets": r"s3:\w+",
+    "repositories": r"ecr:(BatchDeleteImage|BatchImportUpstreamImage|CreateRepository|PutLifecyclePolicy|SetRepositoryPolicy"
+    r"|TagResource)",
+    "decryption": r"kms:Decrypt",
+    "grants": r"kms:(Create|Retire)Grant",
+    "instances": r"ec2:ModifyInstanceAttribute",
+    "regions": r"[\w-]+:\w+",
+}
+"""The statement that an action belongs to: the first one whose pattern matches."""
+DENIED = ("account:*", "iam:*", "organizations:*", "sts:AssumeRole*")
+"""Denied even where the policy of a resource would allow it."""
+
+
+@cache
+def role_actions() -> frozenset[str]:
+    """Every action of a policy that the fleet gives a role."""
+    return frozenset(row["action"] for row in rows("iam_role_policies.csv"))
+
+
+def boundary(target: Target) -> Document:
+    """The boundary of a stack. All actions that describe have one pattern for each service, which keeps it below IAM's limit."""
+    short = {re.sub(r":Describe\w+", ":Describe*", action) for action in role_actions()}
+    statements = []
+    for name in _SCOPES:
+        limits = _limits(target, name)
+        actions = sorted(action for action in short if _scope(action) == name)
+        if limits is not None:
+            statements.append(allow(actions, **limits))
+    own = {"ForAnyValue:StringEquals": {"aws:TagKeys": STACK_TAG}}
+    return document(
+        [
+            *statements,
+            {"Effect": "Deny", "Action": list(DENIED), "Resource": "*"},
+            # The deploy role can delete resources with the stack's tag. So only resources that a role creates get it.
+            *(
+                {"Effect": "Deny", "Action": action, "Resource": "*", "Condition": {**own, "Null": {key: "true"}}}
+                for action, key in (
+                    ("ec2:CreateTags", "ec2:CreateAction"),
+                    ("elasticfilesystem:TagResource", "elasticfilesystem:CreateAction"),
+                )
+            ),
+        ]
+    )
+
+
+def _scope(action: str) -> str:
+    plain = action.replace("*", "")
+    return next(name for name, pattern in _SCOPES.items() if re.fullmatch(pattern, plain))
+
+
+def _limits(target: Target, name: str) -> Document | None:  # noqa: PLR0911 - one return for each scope
+    """The resources and the condition of a statement; None if the stack has nothing of the kind."""
+    buckets = [f"arn:aws:s3:::{bucket}" for bucket in target.buckets]
+    objects = [f"{bucket}/*" for bucket in buckets]
+    match name:
+        case "parameters":
+            return {"Resource": [f"arn:aws:ssm:*:*:parameter/{each}" for each in ("AmazonCloudWatch-*", "aws/*")]}
+        case "objects":
+            return {"Resource": ["arn:aws:s3:::ec2imagebuilder*", *objects]}
+        case "buckets":
+            return {"Resource": [*buckets, *objects]} if buckets else None
+        case "repositories":
+            return {"Resource": list(target.repositories)} if target.repositories else None
+        case "decryption":
+            return {
+                "Resource": "*",
+                "Condition": {"ForAnyValue:StringEquals": {"aws:CalledVia": ["imagebuilder.amazonaws.com"]}},
+            }
+        case "grants":
+            services = [f"ecr.{region}.amazonaws.com" for region in target.regions]
+            return {"Resource": "*", "Condition": {"StringEquals": {"kms:ViaService": services}}} if target.repositories else None
+        case "instances":
+            return {"Resource": "*", "Condition": {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": target.stack}}}
+        case "regions":
+            regions = sorted({*target.regions, *target.image_regions})
+            return {"Resource": "*", "Condition": {"StringEquals": {"aws:RequestedRegion": regions}}}
+        case _:
+            return None

@@ -1,0 +1,35 @@
+"""The permissions boundary of a stack: every IAM role has it, and nothing else changes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.components.recorded import ROOT, of_type, recorded, stack_config, whole
+
+ROLE, KEY = "aws:iam/role:Role", "permissionsBoundary"
+ARN = "arn:aws:iam::aws:policy/PowerUserAccess"  # of any account
+STACKS = ("capacity-block", "monitoring", "right-size", "reserved")
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_every_role_has_the_boundary_and_nothing_else_changes(stack):
+    config = stack_config(stack)
+    key = f"gpu-ci:{KEY}"
+    bounded = whole(replace(config, values=config.values | {key: ARN}, objects=config.objects | {key: ARN}))
+    assert {role.inputs[KEY] for role in of_type(bounded, ROLE)} == {ARN}
+    given = {
+        each.urn: {name: value for name, value in each.inputs.items() if (each.type, name) != (ROLE, KEY)}
+        for each in bounded.resources
+    }
+    assert given == {each.urn: dict(each.inputs) for each in recorded(stack).resources}
+
+
+def test_these_stacks_have_a_role_of_every_kind():
+    files = {path.stem for path in (ROOT / "components").rglob("*.py") if re.search(r"aws\.iam\.Role\(", path.read_text())}
+    assert files == {"autoscaler", "build_cache", "eks_gpu_cluster", "gpu_ami", "pod_identity", "runner_image"}
+    names = {re.sub(r"^us\w\d-", "", role.name) for stack in STACKS for role in of_type(recorded(stack), ROLE)}
+    for end in ("autoscaler-role", "-write", "node-role", "ami-retirement-role", "caches-efs-role", "registry-creates"):
+        assert any(name.endswith(end) for name in names), end
