@@ -29,7 +29,7 @@ def declared(root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | Non
     if root != ROOT or changes:
         return alone(root, config, fleet, remedy, preview=preview)
     key = (config.project, config.stack, tuple(sorted(config.values.items())), config.secret_keys, preview)
-    # The last one used stands last.
+    # The last one used is last.
     _kept[key] = found = _kept.pop(key, None) or alone(root, config, fleet, preview=preview)
     if len(_kept) > _LIMIT:
         _kept.pop(next(iter(_kept)))
