@@ -254,7 +254,8 @@ def _limits(target: Target, name: str) -> list[Document]:  # noqa: PLR0911, PLR0
     own = [*roles, *(f"{iam}instance-profile/{each}" for each in target.names)]
     region = {"aws:RequestedRegion": list(target.regions)}
     bounded = {"iam:PermissionsBoundary": target.boundary}
-    tagged = {"Resource": "*", "Condition": {"StringEquals": {**region, _RESOURCE_TAG: target.stack}}}
+    mine = {"StringEquals": {**region, _RESOURCE_TAG: target.stack}}
+    tagged = {"Resource": "*", "Condition": mine}
     match name:
         case "attach":
             policies = [f"arn:aws:iam::aws:policy/{each}" for each in ATTACHED]
@@ -291,7 +292,7 @@ def _limits(target: Target, name: str) -> list[Document]:  # noqa: PLR0911, PLR0
             return []
         case "ec2 tags" | "efs tags" | "key tags":
             created = {"StringEquals": {**region, _REQUEST_TAG: target.stack}, "Null": _CREATION[name]}
-            changed = {**tagged["Condition"], "StringEqualsIfExists": {_REQUEST_TAG: target.stack}}
+            changed = {**mine, "StringEqualsIfExists": {_REQUEST_TAG: target.stack}}
             return [{"Resource": "*", "Condition": condition} for condition in (created, changed)]
         case _:
             return [{"Resource": "*", "Condition": {"StringEquals": region}}]

@@ -46,6 +46,7 @@ OWN = (
     ('"12345678"', '"58930417"'),
     ("203.0.113.0/24", "93.184.216.0/24"),
     ("ci-alerts@example.com", "ci@acme-robotics.io"),
+    ("123456789012", "987600001234"),
 )
 """Values of somebody's own instead of the examples, which doctor refuses."""
 

@@ -130,7 +130,8 @@ def test_each_stack_has_its_own_state_and_its_own_secrets():
             policy = named(found, f"{stack}-state-{purpose}", "aws:iam/policy:Policy").inputs["policy"]
             assert f"/.pulumi/stacks/gpu-ci/{stack}.json*" in policy
             assert other not in policy
-    assert found.outputs["secretsProviders"]["prod"] == "awskms://alias/gpu-ci-state?region=us-west-2&context_stack=prod"
+    key = "awskms://alias/gpu-ci-state?region=us-west-2&context_stack="
+    assert found.outputs["secretsProviders"] == {stack: f"{key}{stack}" for stack in ("staging", "prod")}
 
 
 def test_each_stack_has_a_boundary_with_the_name_that_its_file_gives():

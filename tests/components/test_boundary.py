@@ -18,7 +18,7 @@ STACKS = ("capacity-block", "monitoring", "right-size", "reserved")
 def test_every_role_has_the_boundary_and_nothing_else_changes(stack):
     config = stack_config(stack)
     key = f"gpu-ci:{KEY}"
-    bounded = whole(replace(config, values=config.values | {key: ARN}, objects=config.objects | {key: ARN}))
+    bounded = whole(replace(config, values={**config.values, key: ARN}, objects={**config.objects, key: ARN}))
     assert {role.inputs[KEY] for role in of_type(bounded, ROLE)} == {ARN}
     given = {
         each.urn: {name: value for name, value in each.inputs.items() if (each.type, name) != (ROLE, KEY)}

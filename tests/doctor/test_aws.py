@@ -192,8 +192,8 @@ def test_an_image_of_your_own_exists_or_not(cloud: Cloud, tmp_path: Any, exists:
 
 def test_another_account_than_that_of_the_settings_is_wrong(cloud: Cloud, tmp_path: Any) -> None:
     registry = "      zones: [us-west-2a, us-west-2b, us-west-2c]\n      registry: {account: '987600001234', prefix: ci}"
-    fleet = edited("staging", tmp_path, ("      zones: [us-west-2a, us-west-2b, us-west-2c]", registry))
-    found = list(aws.findings(fleet, cloud))
+    changes = (("123456789012", "987600001234"), ("      zones: [us-west-2a, us-west-2b, us-west-2c]", registry))
+    found = list(aws.findings(edited("staging", tmp_path, *changes), cloud))
     assert found[0].state == "wrong"
     assert "the settings name account 987600001234" in found[0].said
     assert found[0].fix == "export AWS_PROFILE=<a profile of account 987600001234>"

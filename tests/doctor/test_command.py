@@ -195,6 +195,7 @@ def test_a_stack_without_examples_is_ok_and_lacks_only_its_key(tmp_path: Path) -
         ('"12345678"', '"58930417"'),
         ("203.0.113.0/24", "93.184.216.0/24"),
         ("ci-alerts@example.com", "ci@acme-robotics.io"),
+        ("123456789012", "987600001234"),
     )
     config = load("staging", ROOT, stack_file=copy("staging", tmp_path, *own))
     first, second = settings.findings(config, fleet_of(config))

@@ -56,7 +56,7 @@ def test_staging_is_clean(staging):
         f"gpu-ci plan of stack staging on {AS_OF}",
         "It is not a diff against deployed resources",
         "Secrets are not read offline; placeholders replace: gpu-ci:githubPrivateKey",
-        "example values: github.url, github.appId, github.installationId, clusters.usw2.",
+        "example values: github.url, github.appId, github.installationId, permissionsBoundary, clusters.usw2.",
         "gpu-ci.GpuNodeGroup usw2-t4-spot",
         "SPOT g4dn.2xlarge, g4dn.4xlarge, 0-2 nodes",
         "opaque: children judged at preview",

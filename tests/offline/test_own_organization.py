@@ -23,6 +23,7 @@ OWN: dict[str, Any] = {
     "budget.emails": ["ci@acme-robotics.io"],
     "endpoint.publicCidrs": ["93.184.216.0/24"],
     "admins": ["arn:aws:iam::987600001234:role/operators"],
+    "permissionsBoundary": "arn:aws:iam::987600001234:policy/gpu-ci-acme-boundary",
 }
 """What the step names besides the URL, by the name that it has there."""
 CAPACITY = "ask with oci compute compute-capacity-report"
@@ -44,6 +45,7 @@ def followed(stack: str, url: str, folder: Path) -> Path:
     document = yaml.load(ROOT / f"Pulumi.{stack}.yaml")
     github = document["config"]["gpu-ci:github"]
     github["url"] = url
+    document["config"]["gpu-ci:permissionsBoundary"] = OWN["permissionsBoundary"]
     for key in ("appId", "installationId", "group"):
         github[key] = OWN[key]
     for cluster in document["config"]["gpu-ci:clusters"].values():
