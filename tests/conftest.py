@@ -9,6 +9,7 @@ from functools import cache
 
 import kubernetes_validate.utils
 import pytest
+import typer.testing
 from hypothesis import settings
 
 from tests.day import AS_OF
@@ -20,6 +21,8 @@ settings.register_profile("search", derandomize=False, print_blob=True)
 settings.load_profile("same")
 # It would read a megabyte of schemas again for each object that it validates.
 kubernetes_validate.utils.schema_contents = cache(kubernetes_validate.utils.schema_contents)
+# It would make the whole tree of commands again for each call of one.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 os.environ["GPU_CI_AS_OF"] = AS_OF.isoformat()
 
 SUMMARY = "summary"

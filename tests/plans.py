@@ -12,7 +12,7 @@ from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from offline import plan
 from offline.record import Recording, Remedy
-from offline.remedies import Remedies
+from offline.remedies import Remediation, Remedies
 from tests.builders import ROOT
 
 Declared = tuple[Recording | None, Recording | None]
@@ -20,18 +20,24 @@ alone = plan.declared
 """For a test that must record for itself."""
 _LIMIT = 24
 """Recordings that a process keeps: some MiB each."""
-_kept: dict[Hashable, Declared] = {}
+_kept: dict[Hashable, tuple[Declared, list[Remediation]]] = {}
 
 
 def declared(root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True) -> Declared:
-    """What `offline.plan.declared` gives, from memory where a plan of the same settings asked before."""
-    changes = remedy is not None and not (isinstance(remedy, Remedies) and not remedy._by_type)
-    if root != ROOT or changes:
+    """What `offline.plan.declared` gives, from memory where a plan of the same settings and remedies asked before."""
+    if root != ROOT or not isinstance(remedy, Remedies | None):
         return alone(root, config, fleet, remedy, preview=preview)
-    key = (config.project, config.stack, tuple(sorted(config.values.items())), config.secret_keys, preview)
-    # The last one used is last.
-    _kept[key] = found = _kept.pop(key, None) or alone(root, config, fleet, preview=preview)
+    remedies = remedy or Remedies([])
+    changing = [(token, each.policy.name, repr(each.config)) for token, by in remedies._by_type.items() for each in by]
+    key = (config.project, config.stack, repr(sorted(config.values.items())), config.secret_keys, repr(changing), preview)
+    if key in _kept:
+        found, done = _kept.pop(key)
+        remedies.done.extend(done)
+    else:
+        found = alone(root, config, fleet, remedies, preview=preview)
+    _kept[key] = found, list(remedies.done)
     if len(_kept) > _LIMIT:
+        # The one whose last use is the longest ago.
         _kept.pop(next(iter(_kept)))
     return found
 

@@ -77,6 +77,7 @@ def pasted(folder: Path, snippet: Snippet) -> Path:
         assert key in here, f"{snippet.place}: {snippet.file} has no {key}; correct the first line of the block"
         here = here[key]
     _merge(here, snippet.settings)
+    folder.mkdir(exist_ok=True)
     stack_file = folder / f"Pulumi.{snippet.stack}.yaml"
     yaml.dump(document, stack_file)
     table = tomllib.loads((ROOT / STACKS).read_text())[snippet.stack]

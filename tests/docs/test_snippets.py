@@ -13,7 +13,6 @@ from tests.docs.markdown import Fence, fences
 from tests.docs.snippets import HEAD, Snippet, planned, snippets
 
 ALL = [pytest.param(snippet, id=snippet.place) for snippet in snippets()]
-WITH_POLICIES = [pytest.param(snippet, id=snippet.place) for snippet in snippets() if snippet.policies]
 
 
 def test_every_yaml_block_is_settings_a_manifest_or_a_workflow() -> None:
@@ -37,16 +36,18 @@ def kinds(fence: Fence) -> list[str]:
 
 
 @pytest.mark.parametrize("snippet", ALL)
-def test_a_snippet_and_its_policy_values_plan_clean(snippet: Snippet, tmp_path: Path) -> None:
-    plan = planned(tmp_path, snippet)
+def test_a_snippet_plans_clean_with_its_policy_values_and_without_them_each_message_names_the_file(
+    snippet: Snippet, tmp_path: Path
+) -> None:
+    with_policies, without = tmp_path / "with", tmp_path / "without"
+    plan = planned(with_policies, snippet)
     assert [(verdict.rule, verdict.message) for verdict in plan.broken] == []
     assert plan.passes(), plan.refused
     assert snippet.runners <= {(found.cluster, found.runner_set) for found in plan.placements}
-
-
-@pytest.mark.parametrize("snippet", WITH_POLICIES)
-def test_without_the_policy_values_each_message_names_the_file(snippet: Snippet, tmp_path: Path) -> None:
-    plan = planned(tmp_path, snippet, with_policies=False)
+    if not snippet.policies:
+        return
+    # In the same test, so that both plans have one recording.
+    plan = planned(without, snippet, with_policies=False)
     assert plan.broken, "then the page needs no block of policy values"
     for verdict in plan.broken:
         needed = snippet.policies[verdict.rule]

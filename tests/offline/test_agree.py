@@ -37,25 +37,34 @@ POOLS = """        l4-spot:
           memory: {request: 24Gi, limit: 28Gi}
           scale: {min: 0, max: 6}
 """
-PROGRAM = ("Pulumi.yaml", "__main__.py", "components", "fleet", "policies")
+PROGRAM = ("__main__.py", "components", "fleet")
+
+
+def copy(names: tuple[str, ...], root: Path) -> None:
+    for name in names:
+        copy_one = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy_one(ROOT / name, root / name)
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project whose staging has the pools of the README's "Add a pool"."""
+    """The project without its program. Its staging has the pools of the README's "Add a pool"."""
     root = tmp_path_factory.mktemp("project")
-    for name in PROGRAM:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, root / name)
+    copy(("Pulumi.yaml", "policies"), root)
     text = (ROOT / "Pulumi.staging.yaml").read_text()
     assert "      runners:\n" in text
     (root / "Pulumi.staging.yaml").write_text(text.replace("      runners:\n", POOLS, 1))
     return root
 
 
+def planned(root: Path, stack: str = "staging") -> Plan:
+    """The plan of a copy by this repository's program, whose recordings the tests share."""
+    return make_plan(stack, ROOT, root / f"Pulumi.{stack}.yaml", policies_of=root)
+
+
 @pytest.fixture(scope="module")
 def plan(project: Path) -> Plan:
-    return make_plan("staging", project)
+    return planned(project)
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +116,7 @@ def test_the_diff_changes_values_and_marks_each_why_for_review(agreed: Agreement
 def test_the_diff_applies_and_the_next_plan_is_clean(project: Path, command: list[str], tmp_path: Path) -> None:
     root = tmp_path / "after"
     shutil.copytree(project, root)
+    copy(PROGRAM, root)
     # Both programs skip the plan before the diff.
     apply(run(project, "--agree").stdout, root, *command)
     write_policy_configs(root)
@@ -126,7 +136,7 @@ def test_a_step_less_would_not_do(plan: Plan, agreed: Agreement, project: Path, 
         assert old in text
         stacks.write_text(text.replace(old, new, 1))
         write_policy_configs(root)
-        assert not make_plan("staging", root).passes(), new
+        assert not planned(root).passes(), new
         stacks.write_text(text)
 
 
@@ -138,7 +148,7 @@ def test_what_no_number_admits_is_named(project: Path, tmp_path: Path) -> None:
             "role: fallback\n          nodes: {min: 0, max: 1}", "role: release\n          nodes: {min: 0, max: 1}"
         )
     )
-    found = agree(make_plan("staging", project, file), project)
+    found = agree(make_plan("staging", ROOT, file, policies_of=project), project)
     assert found.diff
     assert {verdict.rule for verdict in found.left} >= {"spot-with-fallback"}
     said = list(lines(found))
@@ -150,7 +160,7 @@ def own(project: Path, root: Path, stack: str) -> Plan:
     """A stack that stacks.toml does not have."""
     shutil.copytree(project, root)
     shutil.copy(root / "Pulumi.staging.yaml", root / f"Pulumi.{stack}.yaml")
-    return make_plan(stack, root)
+    return planned(root, stack)
 
 
 @pytest.mark.parametrize("existing", ["", '{\n  "stack-gpu-ceiling": "mandatory"\n}'], ids=["no file", "without a last newline"])
@@ -160,10 +170,10 @@ def test_a_stack_that_is_not_in_the_toml_gets_a_diff_of_its_json(project: Path, 
     path = root / "policies" / "config" / "acme.json"
     if existing:
         path.write_text(existing)
-    found = agree(make_plan("acme", root), root)
+    found = agree(planned(root, "acme"), root)
     apply(found.diff, root)
     assert json.loads(path.read_text())["stack-gpu-ceiling"]["maxGpus"] == 13
-    after = make_plan("acme", root)
+    after = planned(root, "acme")
     assert [verdict.rule for verdict in after.broken] == [verdict.rule for verdict in found.left]
 
 
@@ -175,13 +185,13 @@ def test_a_policy_without_a_table_gets_one_at_the_end_of_its_stack(project: Path
     start, end = text.index("[staging.stack-gpu-ceiling]"), text.index("[staging.stack-cost-ceiling]")
     stacks.write_text(text[:start] + text[end:])
     write_policy_configs(root)
-    found = agree(make_plan("staging", root), root)
+    found = agree(planned(root), root)
     apply(found.diff, root)
     after = stacks.read_text()
     assert '\n\n[staging.stack-gpu-ceiling]\nmaxGpus = 13\nwhy = "Proposed by --agree for maxGpus; ' in after
     assert after.index("[staging.instance-type-allowed]") < after.index("[staging.stack-gpu-ceiling]") < after.index("[prod]")
     write_policy_configs(root)
-    assert make_plan("staging", root).passes()
+    assert planned(root).passes()
 
 
 @pytest.mark.parametrize(
@@ -211,10 +221,10 @@ def test_a_list_of_several_lines_is_replaced_as_a_whole(project: Path, tmp_path:
     long = 'types = [\n  "g4dn.2xlarge", # a comment\n  "g4dn.4xlarge",\n  "m6i.large",\n]\n'
     assert short in stacks.read_text()
     stacks.write_text(stacks.read_text().replace(short, long, 1))
-    found = agree(make_plan("staging", root), root)
+    found = agree(planned(root), root)
     apply(found.diff, root)
     write_policy_configs(root)
-    assert make_plan("staging", root).passes()
+    assert planned(root).passes()
 
 
 def test_a_plan_that_passes_needs_nothing() -> None:
