@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from bootstrap.rights import Document, Target, allow, document
+from bootstrap.rights import Document, Target, allow, document, fitting
 from fleet.facts.tables import rows
 from fleet.providers.tags import STACK_TAG
 
@@ -28,6 +28,11 @@ _SCOPES = {
 """The statement that an action belongs to: the first one whose pattern matches."""
 DENIED = ("account:*", "iam:*", "organizations:*", "sts:AssumeRole*")
 """Denied even where the policy of a resource would allow it."""
+_TAGS = {
+    "ec2:CreateTags": "ec2:CreateAction",
+    "elasticfilesystem:TagResource": "elasticfilesystem:CreateAction",
+}
+"""Actions that tag, with the condition key that only a request has which creates what it tags."""
 
 
 @cache
@@ -37,29 +42,22 @@ def role_actions() -> frozenset[str]:
 
 
 def boundary(target: Target) -> Document:
-    """The boundary of a stack. All actions that describe have one pattern for each service, which keeps it below IAM's limit."""
+    """The boundary of a stack. All actions that describe have one pattern for each service, because IAM limits the length.
+
+    Raises FleetError if it is too long all the same.
+    """
     short = {re.sub(r":Describe\w+", ":Describe*", action) for action in role_actions()}
     statements = []
     for name in _SCOPES:
         limits = _limits(target, name)
-        actions = sorted(action for action in short if _scope(action) == name)
         if limits is not None:
-            statements.append(allow(actions, **limits))
-    own = {"ForAnyValue:StringEquals": {"aws:TagKeys": STACK_TAG}}
-    return document(
-        [
-            *statements,
-            {"Effect": "Deny", "Action": list(DENIED), "Resource": "*"},
-            # The deploy role can delete resources with the stack's tag. So only resources that a role creates get it.
-            *(
-                {"Effect": "Deny", "Action": action, "Resource": "*", "Condition": {**own, "Null": {key: "true"}}}
-                for action, key in (
-                    ("ec2:CreateTags", "ec2:CreateAction"),
-                    ("elasticfilesystem:TagResource", "elasticfilesystem:CreateAction"),
-                )
-            ),
-        ]
-    )
+            statements.append(allow(sorted(action for action in short if _scope(action) == name), **limits))
+    statements.append({"Effect": "Deny", "Action": list(DENIED), "Resource": "*"})
+    # The deploy role can delete resources with the stack's tag. So only resources that a role creates get it.
+    for action, key in _TAGS.items():
+        condition = {"ForAnyValue:StringEquals": {"aws:TagKeys": STACK_TAG}, "Null": {key: "true"}}
+        statements.append({"Effect": "Deny", "Action": action, "Resource": "*", "Condition": condition})
+    return fitting(target, "boundary", document(statements))
 
 
 def _scope(action: str) -> str:

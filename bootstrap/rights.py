@@ -192,11 +192,15 @@ def changes(target: Target) -> dict[str, Document]:
             ]
         ),
     }
-    for part, made in documents.items():
-        if (length := len(json.dumps(made, separators=(",", ":")))) > MOST:
-            message = f"the policy {target.role(part)} has {length} characters, and IAM allows {MOST}; split the stack's clusters"
-            raise FleetError((Problem(("gpu-ci-bootstrap:stacks", target.stack), message, "", "policy_length"),))
-    return documents
+    return {part: fitting(target, part, made) for part, made in documents.items()}
+
+
+def fitting(target: Target, part: str, made: Document) -> Document:
+    """The document of a stack's policy. Raises FleetError if it is too long for IAM."""
+    if (length := len(json.dumps(made, separators=(",", ":")))) > MOST:
+        message = f"the policy {target.role(part)} has {length} characters, and IAM allows {MOST}; split the stack's clusters"
+        raise FleetError((Problem(("gpu-ci-bootstrap:stacks", target.stack), message, "", "policy_length"),))
+    return made
 
 
 def state_objects(project: str, stack: str) -> list[str]:

@@ -963,7 +963,7 @@ _ORDERED = {
 """Runner classes, queue flavors and jobs of several pools, and classes of several clusters."""
 FULL = (
     *(config(github=_GITHUB, tags={"owner": "ci"}, clusters={"one": held}) for held in (*_EKS, *_OKE, *_TALOS)),
-    config(clusters=_ORDERED),
+    config(clusters=_ORDERED, permissionsBoundary="arn:aws:iam::aws:policy/PowerUserAccess"),
 )
 """Valid configs that use every key between them."""
 

@@ -125,7 +125,7 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 def test_the_config_keys_are_those_of_the_stack_file() -> None:
-    assert CONFIG_KEYS == ("github", "clusters", "tags")
+    assert CONFIG_KEYS == ("github", "clusters", "tags", "permissionsBoundary")
     assert not set(CONFIG_KEYS) & set(SECRETS), "a secret never enters the model"
 
 
@@ -341,7 +341,7 @@ def test_a_unions_tag_is_never_part_of_a_path_and_a_key_of_that_name_always(held
     [
         (["github", "clusters", "githubPrivateKey"], ["githubPrivateKey"], ""),
         (["tag"], [], "gpu-ci:tag: unknown key; did you mean tags?"),
-        (["owner"], [], "gpu-ci:owner: unknown key; known keys: clusters, github, githubPrivateKey, tags"),
+        (["owner"], [], "gpu-ci:owner: unknown key; known keys: clusters, github, githubPrivateKey, permissionsBoundary, tags"),
         (["tags"], ["tags"], "gpu-ci:tags: contains a secret, which would be in clear text in tags and values; move it out"),
         (["githubPrivateKey"], [], "gpu-ci:githubPrivateKey: a secret in clear text; set it with: pulumi config set --secret"),
     ],
