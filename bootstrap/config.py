@@ -18,6 +18,8 @@ NAMESPACE = "gpu-ci-bootstrap"
 """The project in `bootstrap/`, whose config these settings are."""
 OWN_TAG = "bootstrap"
 """Value of the tag `gpu-ci/stack` of what the bootstrap creates."""
+_LONGEST = 64 - len("gpu-ci--deployments")
+"""Characters of a stack's name: IAM allows 64 in the name of a role (IAM user guide, IAM and STS quotas)."""
 
 Region = Annotated[str, matching("region", "not an AWS region; write for example us-west-2", r"[a-z]{2}(-[a-z]+)+-\d")]
 _BUCKET = "a bucket name has 3 to 63 lower case letters, digits and hyphens; write for example acme-gpu-ci-state"
@@ -88,11 +90,14 @@ class Bootstrap(Model):
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        """Refuse a deploy role that no principal can assume, and a stack whose tag is that of the bootstrap's own resources."""
+        """Refuse a deploy role that no principal can assume, and a stack name that is the bootstrap's own or too long."""
         for name, stack in self.stacks.items():
             if name == OWN_TAG:
                 message = "the bootstrap tags its own resources with this name, so the stack could delete them; rename it"
                 raise problem("reserved_stack", message, at=("stacks", name))
+            if len(name) > _LONGEST:
+                message = f"has {len(name)} characters, and the name of its deploy role allows {_LONGEST}; rename the stack"
+                raise problem("stack_length", message, at=("stacks", name))
             if self.organization is None and stack.deploy_from is None and not stack.operators:
                 message = "no principal can assume its deploy role; set organization, deployFrom or operators"
                 raise problem("nobody", message, at=("stacks", name))

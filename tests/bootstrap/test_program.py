@@ -181,6 +181,10 @@ def test_the_checked_in_settings_are_those_of_deployments():
             "stacks.bootstrap: the bootstrap tags its own resources with this name, so the stack could delete them; rename it",
         ),
         (
+            {"stacks": {"s" * 46: {}}},
+            f"stacks.{'s' * 46}: has 46 characters, and the name of its deploy role allows 45; rename the stack",
+        ),
+        (
             {"account": "111122223333"},
             "stacks.staging: its deploy role creates roles only with the stack's boundary; write gpu-ci:permissionsBoundary: "
             "arn:aws:iam::111122223333:policy/gpu-ci-staging-boundary into Pulumi.staging.yaml",
