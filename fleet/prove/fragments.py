@@ -6,33 +6,36 @@ The scheduler does not know NUMA nodes (pytorch/ci-infra#696: one pool for 1, 2 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import permutations
 
 from fleet.facts.offer import Offer
 from fleet.prove import topology
 from fleet.prove.placement import Placement
 from fleet.settings.runner import PodRunner
 
+_Strict = tuple[Placement, PodRunner, topology.Aligned]
+"""A placement on a pool whose kubelet can reject pods, its runner, and what the runner asks of NUMA nodes."""
+
 
 def fragmented(placements: Iterable[Placement]) -> Iterator[str]:
     """A line for each set that pods of another set of its pool can keep off a node, with enough room on the node."""
-    found = [each for each in placements if isinstance(each.runner, PodRunner) and not each.error]
-    for large in found:
-        for small in found:
-            if large is not small and (large.cluster, large.host.name) == (small.cluster, small.host.name):
-                yield from _blocks(large, small)
+    pools: dict[tuple[str, str], list[_Strict]] = {}
+    for each in placements:
+        runner, managers = each.runner, each.host.managers
+        if isinstance(runner, PodRunner) and managers is not None and topology.strict(managers) and not each.error:
+            pools.setdefault((each.cluster, each.host.name), []).append((each, runner, topology.aligned(runner, managers)))
+    for sets in pools.values():
+        for large, small in permutations(sets, 2):
+            yield from _blocks(large, small)
 
 
-def _blocks(large: Placement, small: Placement) -> Iterator[str]:
-    managers = large.host.managers
-    policy = topology.strict(managers)
-    if managers is None or not policy or not isinstance(large.runner, PodRunner) or not isinstance(small.runner, PodRunner):
-        return
-    pod, other = topology.aligned(large.runner, managers), topology.aligned(small.runner, managers)
+def _blocks(strict: _Strict, beside: _Strict) -> Iterator[str]:
+    (large, runner, pod), (small, small_runner, other) = strict, beside
     for fit in large.fits:
         nodes = topology.empty(fit.machine, fit.offer.gpus)
         agreed = nodes is not None and {*nodes.sizes(pod).values(), *nodes.sizes(other).values()} == {1}
         count = nodes.blocked_by(pod, other) if nodes is not None and agreed else None
-        if not count or not _has_room(large.runner, small.runner, count, fit.offer):
+        if not count or not _has_room(runner, small_runner, count, fit.offer):
             continue
         yield (
             f"{large.cluster}/{large.host.name}: {count} {'runner' if count == 1 else 'runners'} of {small.runner_set} on a "
