@@ -123,7 +123,11 @@ register()
 
 if __name__ == "__main__":
     paths = [file for name in sys.argv[1:] for file in ([Path(name)] if Path(name).is_file() else sorted(Path(name).rglob("*")))]
-    texts = ((path, path.read_text(encoding="utf-8")) for path in paths if path.suffix in {".md", ".py"})
+    texts = (
+        (path, path.read_text(encoding="utf-8"))
+        for path in paths
+        if path.suffix in {".md", ".py"} and str(path) not in SETTINGS["not"]
+    )
     found = list(findings((str(path), (of_python if path.suffix == ".py" else of_markdown)(text)) for path, text in texts))
     print(*found, sep="\n", end="\n" if found else "")  # noqa: T201
     sys.exit(bool(found))
