@@ -19,14 +19,22 @@ from typing import Any
 import grpc
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import rpc
-from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2, provider_pb2_grpc, resource_pb2, resource_pb2_grpc
+from pulumi.runtime.proto import (
+    callback_pb2,
+    callback_pb2_grpc,
+    engine_pb2_grpc,
+    provider_pb2,
+    provider_pb2_grpc,
+    resource_pb2,
+    resource_pb2_grpc,
+)
 
 from fleet.loading.stackfile import StackConfig
 from offline import wire
 from offline.record import STACK_TYPE
 from tests.engine.provider import MESSAGE_LIMIT, Provider
 
-_FEATURES = frozenset({"secrets", "resourceReferences", "aliasSpecs", "deletedWith"})
+_FEATURES = frozenset({"secrets", "resourceReferences", "aliasSpecs", "deletedWith", "transforms"})
 _PROVIDER = "pulumi:providers:"
 
 # What the CLI's language host does, reduced to what the SDK needs.
@@ -50,6 +58,7 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
         self._providers = providers
         self._preview = preview
         self._configured: set[str] = set()
+        self._transforms: list[Any] = []
         self._lock = threading.Lock()
         self.resources: dict[str, dict[str, Any]] = {}
         self.outputs: dict[str, object] = {}
@@ -96,7 +105,9 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
         return resource_pb2.SupportsFeatureResponse(hasSupport=request.id in _FEATURES)
 
     def RegisterResource(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Check, then Create, of the package's provider; Construct for a remote component."""
+        """The stack's transforms, then Check and Create of the package's provider; Construct for a remote component."""
+        for callback in self._transforms:
+            self._transform(callback, request)
         if request.remote:
             return self._construct(request)
         urn = self._urn(request)
@@ -119,6 +130,11 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
             self.outputs = wire.view(wire.raw(request.outputs))
         return empty_pb2.Empty()
 
+    def RegisterStackTransform(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Keeps the callback."""
+        self._transforms.append(request)
+        return empty_pb2.Empty()
+
     def RegisterPackage(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Every package is known by its name."""
         return resource_pb2.RegisterPackageResponse(ref=request.name)
@@ -126,6 +142,16 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
     def SignalAndWaitForShutdown(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Returns at once."""
         return empty_pb2.Empty()
+
+    def _transform(self, callback: Any, request: Any) -> None:
+        asked = resource_pb2.TransformRequest(
+            type=request.type, name=request.name, custom=request.custom, parent=request.parent, properties=request.object
+        )
+        with grpc.insecure_channel(callback.target, options=MESSAGE_LIMIT) as channel:
+            answer = callback_pb2_grpc.CallbacksStub(channel).Invoke(
+                callback_pb2.CallbackInvokeRequest(token=callback.token, request=asked.SerializeToString())
+            )
+        request.object.CopyFrom(resource_pb2.TransformResponse.FromString(answer.response).properties)
 
     def _urn(self, request: Any) -> str:
         kind = request.type

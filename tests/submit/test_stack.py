@@ -29,7 +29,7 @@ def test_keys_without_a_namespace_are_the_projects(tmp_path: Path) -> None:
 
 
 def test_the_defaults_of_the_project_file_apply(tmp_path: Path) -> None:
-    start, end = STAGING.index("  gpu-ci:github:"), STAGING.index("  gpu-ci:tags:")
+    start, end = STAGING.index("  gpu-ci:github:"), STAGING.index("  # Made by bootstrap")
     github = "".join(f"      {line}\n" for line in STAGING[start:end].splitlines()[1:])
     project = f"{PROJECT}config:\n  github:\n    type: object\n    default:\n{github}"
     without = STAGING[:start] + STAGING[end:]
