@@ -30,6 +30,7 @@ from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.prove.bill import bill
 from tests.day import AS_OF
+from tests.doctor.fleets import OWN
 from tests.doctor.test_github import KEY
 from tests.engine import staging
 from tests.engine.conftest import _missing
@@ -39,16 +40,6 @@ from tests.submit.server import TOKEN, ApiServer
 from tests.submit.test_smoke import Worker
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900), pytest.mark.skipif(bool(_missing()), reason=_missing() or "-")]
-
-OWN = (
-    ("https://github.com/example", "https://github.com/acme"),
-    ('"123456"', '"1047291"'),
-    ('"12345678"', '"58930417"'),
-    ("203.0.113.0/24", "93.184.216.0/24"),
-    ("ci-alerts@example.com", "ci@acme-robotics.io"),
-    ("123456789012", "987600001234"),
-)
-"""Values of somebody's own instead of the examples, which doctor refuses."""
 
 
 class Rehearsed(Shell):

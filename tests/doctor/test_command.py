@@ -23,7 +23,7 @@ from offline.cli import app
 from offline.commands import doctor
 from tests.builders import ROOT
 from tests.docs.test_cloud_commands import aws_faults
-from tests.doctor.fleets import copy
+from tests.doctor.fleets import OWN, copy
 from tests.doctor.loopback import serve
 from tests.doctor.test_github import KEY, TOKEN
 from tests.doctor.test_github import answers as github_answers
@@ -189,15 +189,7 @@ def test_the_commands_that_show_your_own_values_belong_to_meanings_of_examples()
 
 
 def test_a_stack_without_examples_is_ok_and_lacks_only_its_key(tmp_path: Path) -> None:
-    own = (
-        ("https://github.com/example", "https://github.com/acme"),
-        ('"123456"', '"1047291"'),
-        ('"12345678"', '"58930417"'),
-        ("203.0.113.0/24", "93.184.216.0/24"),
-        ("ci-alerts@example.com", "ci@acme-robotics.io"),
-        ("123456789012", "987600001234"),
-    )
-    config = load("staging", ROOT, stack_file=copy("staging", tmp_path, *own))
+    config = load("staging", ROOT, stack_file=copy("staging", tmp_path, *OWN))
     first, second = settings.findings(config, fleet_of(config))
     assert first == ok("settings", "Pulumi.staging.yaml has no example values")
     assert second.fix == "pulumi config set --stack staging --secret gpu-ci:githubPrivateKey < app.private-key.pem"
