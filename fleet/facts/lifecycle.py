@@ -27,6 +27,9 @@ WARN_AFTER = 21
 NOTICE = 90
 """Days before an end at which a plan names it."""
 
+OKE_NOTICE = 30
+"""Days for which Oracle supports a fourth minor at least."""
+
 NO_FIXES = "its publisher fixes nothing in it any more, security holes included"
 
 
@@ -171,8 +174,17 @@ def of_eks(minor: str, *, extended: bool = False) -> Life | None:
 
 
 def of_oke(minor: str) -> Life | None:
-    """Oracle's support of a Kubernetes minor on OKE; None without a row."""
-    return _of_table("oke_support.csv", "minor", minor, f"OKE {minor}", "Oracle supports it no longer")
+    """Oracle's support of a Kubernetes minor on OKE; None without a row.
+
+    Oracle ends a minor `OKE_NOTICE` days or more after it offers the third newer one (docs.oracle.com, supported versions).
+    """
+    known = {row["minor"]: row for row in rows_of("oke_support.csv")}
+    row = known.get(minor)
+    if row is None:
+        return None
+    third = known.get(row["ends_after"])
+    last = day_of(row["ended"]) or (date.fromisoformat(third["released"]) + timedelta(OKE_NOTICE) if third else None)
+    return Life(f"OKE {minor}", last, "Oracle supports it no longer, and creates no cluster of it", day_of(row["released"]))
 
 
 def of_kubernetes(minor: str) -> Life | None:
