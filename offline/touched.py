@@ -15,8 +15,8 @@ from offline.ended import ENDED
 from offline.plan import Plan
 
 _VERSIONS = "fleet/facts/data/versions.toml"
-_ABOUT = ("source", "ends-source", "date", "released", "ends")
-"""Fields of a row that pin nothing."""
+_PINS = ("reference", "version", "release", "ami-release", "base", "runtime", "devel")
+"""Fields of a row that pin something."""
 
 
 def touched(plan: Plan, before: Plan, base: Path) -> Plan:
@@ -44,9 +44,9 @@ def _written(path: Path) -> Iterator[str]:
 
 
 def _values(row: Any) -> Iterator[str]:
-    if isinstance(row, str):
-        yield row
-    elif isinstance(row, dict):
-        for key, value in row.items():
-            if key not in _ABOUT:
-                yield from _values(value)
+    """The pinned values of a row and of the rows below it. A message has no room for a digest, so references have none."""
+    for key, value in row.items():
+        if isinstance(value, dict):
+            yield from _values(value)
+        elif key in _PINS:
+            yield value.partition("@")[0]
