@@ -823,6 +823,44 @@ SILENT_SETS = (
 )
 
 
+# -- ends --------------------------------------------------------------------------------------------------------------
+
+
+def _ends(what: str, samples: str, known: str = "yes") -> dict[str, str]:
+    """The last good day of something pinned, in seconds."""
+    return {series("gpu_ci:end_timestamp_seconds", what=what, known=known): samples}
+
+
+def _end(what: str, known: str = "yes") -> Mapping[str, str]:
+    """The labels of its alert."""
+    return {"what": what, "known": known}
+
+
+_RESERVED = _end("reservation cr-0123456789abcdef0 of pool p4")
+"""The reservation of the fleet ends a day after the time 0."""
+
+ENDS = (
+    Case(
+        "a last good day that is 14, 9 and 3 days away, and one that moves",
+        # Each is 20 minutes more than the days of its alert.
+        _ends("known", "1210800x60") | _ends("possible", "778800x60", "no") | _ends("near", "260400x30 1300000x30"),
+        {
+            "GpuCiVersionEndsSoon": {
+                19: [_end("near"), _RESERVED],
+                20: [_end("known"), _end("possible", "no"), _end("near"), _RESERVED],
+                40: [_end("known"), _end("possible", "no"), _RESERVED],
+            },
+            "GpuCiVersionEndsNow": {19: [_RESERVED], 20: [_end("near"), _RESERVED], 40: [_RESERVED]},
+        },
+    ),
+    Case(
+        "a possible day has 9 days and a known one 14",
+        _ends("possible", "1000000x10", "no") | _ends("known", "1000000x10"),
+        {"GpuCiVersionEndsSoon": {5: [_end("known"), _RESERVED]}},
+    ),
+)
+
+
 # -- seed 001 ----------------------------------------------------------------------------------------------------------
 
 SEED = Case(
@@ -849,6 +887,7 @@ SUITES = (
     Suite(("machines",), SILENT_SETS),
     Suite(("spending",), SPENDING),
     Suite(("starts",), STARTS, every=10),
+    Suite(("ends",), ENDS),
     Suite((), (SEED,)),
 )
 """All cases. promtool evaluates every rule in every minute of every case, so each case has only the groups that it needs.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import calendar
 import json
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ from fleet.charts.dcgm_exporter import COUNTERS
 from fleet.facts.metrics import METRICS, SERIES
 from fleet.facts.tables import rows
 from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
-from fleet.loading.config import load
+from fleet.loading.config import fleet_of, load
+from fleet.prove.ends import ends
 from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
 from fleet.render.monitoring.rules.starts import PHASE
 from fleet.settings.alerts import Alerts
 from tests import builders
+from tests.components.recorded import stack_config
 from tests.fleet.conformance import STACKS
 from tests.monitoring import __main__ as program
 from tests.monitoring.cases import SUITES
@@ -161,6 +165,22 @@ def test_the_categories_of_xid_errors_are_those_of_the_alerts():
     assert {xid.category for xid in XIDS.values()} == {*FATAL, *APPLICATION, *UNCLEAR, "information"}
     assert XIDS["79"].action == "RESTART_BM"
     assert XIDS["79"].category == "node-reboot"
+
+
+def test_the_series_of_ends_are_the_last_good_days_of_the_model():
+    stack = fleet_of(stack_config("monitoring"))
+    for name in stack.clusters:
+        [group] = [group for group in rule_groups(stack, name) if group["name"] == "gpu-ci-ends"]
+        recorded = {
+            (rule["labels"]["what"], rule["labels"]["known"]): rule["expr"] for rule in group["rules"] if "record" in rule
+        }
+        expected = {
+            (end.use.life.what, "yes" if end.use.life.last else "no"): f"vector({calendar.timegm(end.last.timetuple())})"
+            for end in ends(stack, date.max)
+            if name in end.clusters and end.last is not None
+        }
+        assert recorded == expected
+        assert len(recorded) >= 2
 
 
 def test_an_application_fault_pages_nobody():
