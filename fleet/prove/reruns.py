@@ -1,4 +1,4 @@
-"""What a workflow writes so that interrupted jobs run again on the set that `rerunOn` names (docs/rerun.md)."""
+"""What workflows write so that interrupted jobs run again on the set that `rerunOn` names (docs/rerun.md)."""
 
 from __future__ import annotations
 
@@ -22,4 +22,5 @@ def remarks(fleet: Fleet) -> Iterator[str]:
     for cluster, name, runner in fleet.runner_sets():
         if isinstance(runner, PodRunner) and runner.rerun_on is not None:
             again = runner.rerun_on
-            yield f"{cluster}/{name}: interrupted jobs run again on {again} with runs-on: {runs_on(name, again)}"
+            expression = runs_on(name, again)
+            yield f"{cluster}/{name}: interrupted jobs run again on {again} with runs-on: {expression}; wake-labels: {again}"

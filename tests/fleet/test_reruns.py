@@ -23,7 +23,7 @@ def fleet(again="gpu-t4-again", **target):
 def test_the_plan_prints_what_a_workflow_writes():
     assert list(remarks(fleet())) == [
         "usw2/gpu-t4: interrupted jobs run again on gpu-t4-again with runs-on: ${{ github.run_attempt > 1 && "
-        "github.triggering_actor == 'github-actions[bot]' && 'gpu-t4-again' || 'gpu-t4' }}"
+        "github.triggering_actor == 'github-actions[bot]' && 'gpu-t4-again' || 'gpu-t4' }}; wake-labels: gpu-t4-again"
     ]
 
 

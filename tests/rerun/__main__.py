@@ -15,9 +15,10 @@ def main() -> int:
     say = sys.stdout.write
     say(f"{right.states} states, {right.transitions} transitions, {right.seconds:.1f} s\n")
     say(f"{len(MATRICES)} ends of a matrix of two jobs, 2 workers at a time; at most {MOST['reruns']} reruns by a person, ")
-    say(f"{MOST['crashes']} crashes, {MOST['copies']} repeated event; any number of lost and late events and of sweeps\n")
+    say(f"{MOST['crashes']} crashes, {MOST['copies']} repeated event, {MOST['unheard wakes']} wake that the runner set never ")
+    say("hears of; any number of lost and late events and of sweeps, and reruns that the runner set never hears of\n")
     for name, meaning in PROPERTIES.items():
-        many = f" ({right.owed} states owe a rerun)" if name == "never lost" else ""
+        many = f" ({right.owed} states owe a rerun or a runner)" if name == "never lost" else ""
         say(f"{'BROKEN' if name == right.broken else 'holds'}  {name}: {meaning}{many}\n")
     alone = check(ALONE, ["never twice"])
     holds = alone.broken or "holds"

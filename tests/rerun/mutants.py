@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.rerun.world import ACTION, ENDS, KILLED, SPOT, Answer, Rules, Run, State, Worker, World
+from tests.rerun.world import ACTION, ENDS, KILLED, SPOT, Answer, Queue, Rules, Run, State, Worker, World
 
 
 def _sees(change: Callable[[Any], Any]) -> Rules:
@@ -47,6 +47,20 @@ def _leaves_what_failed_too(world: World, worker: Any, reply: Any) -> Any:
     return Worker(State.END) if failed else ACTION.step(worker, reply, SPOT)
 
 
+def _never_looks(world: World, worker: Any, reply: Any) -> Any:
+    after = ACTION.step(worker, reply, SPOT)
+    return Worker(State.END) if after.state is State.LOOK else after
+
+
+def _leaves_the_look_to_the_first(world: World, worker: Any, reply: Any) -> Any:
+    return Worker(State.END) if isinstance(reply, Run) and reply.attempt > 1 else ACTION.step(worker, reply, SPOT)
+
+
+def _queue(**changes: Any) -> Rules:
+    """A machine that believes this of every queue in which a job waits."""
+    return _sees(lambda reply: replace(reply, **changes) if isinstance(reply, Queue) and reply.waits else reply)
+
+
 def _reclaimed(job: Any) -> Any:
     return ENDS["reclaimed"] if "The operation was canceled." in job.annotations else job
 
@@ -70,6 +84,14 @@ MUTANTS: dict[str, tuple[Rules, str]] = {
         "never needless",
     ),
     "reads conclusions and no annotations": (_job(lambda job: replace(job, annotations=())), "never lost"),
+    "does not look whether a runner took the rerun": (Rules(step=_never_looks), "never lost"),
+    "looks only in the worker that asked for the rerun": (Rules(step=_leaves_the_look_to_the_first), "never lost"),
+    "wakes only once": (
+        _sees(lambda reply: replace(reply, wakes=9) if isinstance(reply, Queue) and reply.wakes else reply),
+        "never lost",
+    ),
+    # One worker: the search is shorter, and a second one may wake the set once more anyway.
+    "never stops to wake": (replace(_queue(wakes=0), workers=1), "bounded"),
 }
 """By what each does wrong: the machine, and the property that the checker must find broken."""
 

@@ -6,7 +6,23 @@ from itertools import combinations_with_replacement
 
 import pytest
 
-from tests.rerun.world import ACTION, CANCELED, ENDS, KILLED, LOST, SHUTDOWN, SPOT, VETOES, Answer, Job, Run, State, Worker
+from tests.rerun.world import (
+    ACTION,
+    CANCELED,
+    ENDS,
+    KILLED,
+    LOST,
+    RERUN,
+    SHUTDOWN,
+    SPOT,
+    VETOES,
+    Answer,
+    Job,
+    Queue,
+    Run,
+    State,
+    Worker,
+)
 
 Cause = ACTION.Cause
 
@@ -61,4 +77,54 @@ def test_githubs_own_annotations_say_why_a_job_ended(labels, annotations, cause)
 def test_the_reason_names_the_job_and_its_cause():
     jobs = (Job("train (a)", "failure", ("gpu-t4",), (LOST,)), Job("train (b)", "cancelled", ("gpu-t4",), (CANCELED,)))
     assert ACTION.judged(jobs, SPOT) == (True, "train (a): the runner was lost or shut down")
-    assert ACTION.step(Worker(State.CALL), Answer.ACCEPTED, SPOT) == Worker(State.END, "reran the failed jobs")
+
+
+@pytest.mark.parametrize(
+    ("state", "answer", "after"),
+    [
+        (State.CALL, Answer.ACCEPTED, State.LOOK),
+        (State.CALL, Answer.RUNNING, State.END),
+        (State.CALL, Answer.UNCLEAR, State.END),
+        (State.WAKE, Answer.ACCEPTED, State.LOOK),
+        (State.WAKE, Answer.UNCLEAR, State.LOOK),
+    ],
+)
+def test_after_a_call_that_github_accepted_the_worker_looks(state, answer, after):
+    assert ACTION.step(Worker(state), answer, SPOT).state is after
+
+
+@pytest.mark.parametrize(
+    ("run", "after"),
+    [
+        (Run(2, False, False, by_us=True), State.LOOK),
+        (Run(2, False, False), State.END),
+        (Run(2, True, False, by_us=True), State.END),
+        (Run(3, False, False, by_us=True), State.END),
+        (Run(1, False, False, by_us=True), State.END),
+    ],
+)
+def test_a_sweep_looks_after_our_rerun_while_it_runs(run, after):
+    assert ACTION.step(Worker(), run, SPOT).state is after
+    assert ACTION.step(Worker(State.AGAIN), run, SPOT).state is State.END, "right before the call no rerun may run"
+
+
+@pytest.mark.parametrize(
+    ("queue", "worker"),
+    [
+        (Queue(), Worker(State.END, "no job of its rerun waits for a runner")),
+        (Queue(True), Worker(State.LOOK, "before")),
+        (Queue(True, RERUN, False, 1), Worker(State.LOOK, "before")),
+        (Queue(True, RERUN, True), Worker(State.WAKE, "no runner took its job for gpu-t4-rerun: wake 1 of 2", RERUN)),
+        (Queue(True, RERUN, True, 1), Worker(State.WAKE, "no runner took its job for gpu-t4-rerun: wake 2 of 2", RERUN)),
+        (
+            Queue(True, RERUN, True, 2),
+            Worker(
+                State.END,
+                "no runner took its job for gpu-t4-rerun, and 2 wakes did not help: the runner set is full or broken",
+                failed=True,
+            ),
+        ),
+    ],
+)
+def test_a_job_that_waits_too_long_gets_a_wake_and_after_two_a_person_must_look(queue, worker):
+    assert ACTION.step(Worker(State.LOOK, "before"), queue, SPOT) == worker

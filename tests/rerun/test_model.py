@@ -6,7 +6,7 @@ import pytest
 
 from tests.rerun.checker import PROPERTIES, check
 from tests.rerun.mutants import ALONE, EVERYBODY, MUTANTS
-from tests.rerun.world import Rules
+from tests.rerun.world import ACTION, MOST, Rules
 
 
 def test_no_order_of_events_breaks_a_property():
@@ -20,8 +20,13 @@ def test_no_order_of_events_breaks_a_property():
         "the event of attempt 3 starts a worker",
         "a worker crashes before it asks: rerun",
         "a worker asks: rerun; GitHub refuses: already running",
-        "a worker asks: rerun; GitHub starts it, its answer is lost",
+        "a worker asks: rerun; GitHub starts it; its answer is lost",
         "a worker asks: rerun; GitHub never gets it",
+        "a worker asks: rerun; GitHub starts it, and the runner set never hears of it; its answer is lost",
+        "a worker asks: look whether a runner took it; not yet",
+        "a worker asks: wake the runner set; it does not hear",
+        "a worker asks: wake the runner set; GitHub never gets it",
+        "a worker crashes before it asks: wake the runner set",
         "a push starts a newer run",
         "attempt 4 ends (lost, passed)",
     ):
@@ -42,6 +47,16 @@ def test_every_property_is_broken_by_some_mistake():
 
 def test_one_worker_at_a_time_never_reruns_twice_however_slow_it_is():
     assert check(ALONE, ["never twice"]).broken == ""
+
+
+def test_a_runner_set_that_hears_of_no_wake_at_all_stays_lost(monkeypatch):
+    """docs/rerun.md names this limit: the search must be able to see it."""
+    monkeypatch.setitem(MOST, "unheard wakes", ACTION.MOST_WAKES)
+    result = check(Rules(workers=1), ["never lost"])
+    assert (result.broken, result.trace[-1]) == (
+        "never lost",
+        "all that is under way ends, and no runner was started for the rerun",
+    )
 
 
 @pytest.mark.parametrize("broken", ["never twice", "first attempt only", "never superseded"])

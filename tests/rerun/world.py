@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from tests.workflows.load import program
 
 ACTION: Any = program("rerun-once", "rerun_once")
-State, Worker, Run, Job, Answer = ACTION.State, ACTION.Worker, ACTION.Run, ACTION.Job, ACTION.Answer
+State, Worker, Run, Job, Answer, Queue = ACTION.State, ACTION.Worker, ACTION.Run, ACTION.Job, ACTION.Answer, ACTION.Queue
 
 SPOT = frozenset({"gpu-t4"})
+RERUN = ("gpu-t4-rerun",)
 CANCELED = "The operation was canceled."
 SHUTDOWN = "The runner has received a shutdown signal. This can happen when the runner service is stopped, or a manually …"
 LOST = "The self-hosted runner: gpu-t4-x lost communication with the server. Verify the machine is running and has a healthy …"
@@ -56,10 +57,15 @@ MATRICES = (
 """Ends of the two jobs of the matrix that the search takes. `test_decision.py` has every pair."""
 
 
-class At(NamedTuple):
-    """A worker of our own: its state, the attempt that there was when it came to the call, and its requests so far."""
+WORKERS = {state.value: Worker(state) for state in State}
+"""A worker by the name of its state: texts for people are all else that it has."""
+CALL, LOOK, WAKE, END = (state.value for state in (State.CALL, State.LOOK, State.WAKE, State.END))
 
-    worker: Any
+
+class At(NamedTuple):
+    """A worker of our own: its state, the attempt that there was when it came to the call, and its requests up to the call."""
+
+    state: str
     seen: int = 0
     asked: int = 0
 
@@ -84,6 +90,10 @@ class World(NamedTuple):
     crashes: int = 0
     copies: int = 0
     """Events that were delivered and stay in the channel."""
+    queue: str = ""
+    """How our rerun's job waits for a runner: "heard" or "unheard" by the runner set; empty if a runner took it."""
+    wakes: int = 0
+    """Wakes of the runner set that GitHub accepted from us while the job waited."""
 
 
 @cache
@@ -105,25 +115,24 @@ class Rules:
     """How many workers run at a time. The workflow's concurrency group allows one; the proof does not depend on it."""
 
 
-MOST = {"reruns": 2, "crashes": 2, "copies": 1}
-"""How often people rerun, workers crash and events come again in one search."""
+MOST = {"reruns": 2, "crashes": 2, "copies": 1, "unheard wakes": 1}
+"""How often people rerun, workers crash, events come again and a runner set hears of no wake in one search."""
 
 
-def owed(world: World) -> bool:
-    """Whether a killed job waits for our rerun. It knows the truth, and nothing of annotations."""
-    return (
-        world.attempt == 1
-        and not world.running
-        and not world.newer
-        and bool(KILLED & set(world.jobs))
-        and not VETOES & set(world.jobs)
-    )
+def owed(world: World) -> str:
+    """What is still owed, empty if nothing is: a rerun of a killed job, or a runner. It knows the truth, and no annotations."""
+    killed = KILLED & set(world.jobs) and not VETOES & set(world.jobs)
+    if world.attempt == 1 and not world.running and not world.newer and killed:
+        return "nothing was rerun"
+    return "no runner was started for the rerun" if world.queue == "unheard" else ""
 
 
 def moves(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
     """Every next step of anybody."""
-    calling = [at for at in world.workers if at.worker.state is State.CALL] if rules.prompt else []
-    if world.running and not any(at.seen < world.attempt for at in calling):
+    calling = [at for at in world.workers if at.state == CALL] if rules.prompt else []
+    if world.queue == "heard":
+        yield "a runner takes the job of our rerun", _looked(world._replace(queue="", wakes=0), rules)
+    if world.running and not world.queue and not any(at.seen < world.attempt for at in calling):
         # Later attempts end as the first did, so an interrupted rerun is interrupted again.
         for jobs in MATRICES if world.attempt == 1 else (world.jobs,):
             ended = world._replace(running=False, jobs=jobs, newer=world.newer or "replaced" in jobs)
@@ -160,54 +169,75 @@ def _channel(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
 
 
 def _started(world: World, rules: Rules, attempt: int) -> World:
-    return _with(world, None, At(rules.start(world, attempt)))
+    return _with(world, None, At(rules.start(world, attempt).state.value))
 
 
 def _worker(world: World, rules: Rules, at: At) -> Iterator[tuple[str, World]]:
     """A worker asks and gets the answer, or it crashes. Between two requests anybody else may act."""
-    state = at.worker.state
     if world.crashes < MOST["crashes"]:
-        yield f"a worker crashes before it asks: {state.value}", _with(world, at, None)._replace(crashes=world.crashes + 1)
-    if state is not State.CALL:
-        reply = Run(world.attempt, not world.running, world.newer)
-        if state is State.JOBS:
+        yield f"a worker crashes before it asks: {at.state}", _with(world, at, None)._replace(crashes=world.crashes + 1)
+    if at.state == LOOK:
+        late = Queue(True, RERUN, True, world.wakes)
+        yield f"a worker asks: {LOOK}; none for minutes", _advanced(world, rules, at, late)
+        yield f"a worker asks: {LOOK}; not yet", _advanced(world, rules, at, Queue(True, RERUN))
+    elif at.state == WAKE:
+        yield from _wakes(world, rules, at)
+    elif at.state != CALL:
+        reply = Run(world.attempt, not world.running, world.newer, by_us=world.attempt > 1 and world.ours > 0)
+        if at.state == State.JOBS.value:
             reply = tuple(ENDS[end] for end in world.jobs)
-        yield f"a worker asks: {state.value}", _advanced(world, rules, at, reply)
+        yield f"a worker asks: {at.state}", _looked(_advanced(world, rules, at, reply), rules)
     elif world.running:
         yield "a worker asks: rerun; GitHub refuses: already running", _advanced(world, rules, at, Answer.RUNNING)
     else:
-        done = world._replace(attempt=world.attempt + 1, running=True, ours=world.ours + 1)
-        yield "a worker asks: rerun; GitHub starts it", _advanced(done, rules, at, Answer.ACCEPTED)
+        for queue in ("heard", "unheard"):
+            done = world._replace(attempt=world.attempt + 1, running=True, ours=world.ours + 1, queue=queue)
+            starts = f"a worker asks: rerun; GitHub starts it{', and the runner set never hears of it' * (queue == 'unheard')}"
+            yield starts, _advanced(done, rules, at, Answer.ACCEPTED)
+            if world.crashes < MOST["crashes"]:
+                lost = done._replace(crashes=world.crashes + 1)
+                yield f"{starts}; its answer is lost", _advanced(lost, rules, at, Answer.UNCLEAR)
         if world.crashes < MOST["crashes"]:
             crashes = world.crashes + 1
-            yield (
-                "a worker asks: rerun; GitHub starts it, its answer is lost",
-                _advanced(done._replace(crashes=crashes), rules, at, Answer.UNCLEAR),
-            )
             yield (
                 "a worker asks: rerun; GitHub never gets it",
                 _advanced(world._replace(crashes=crashes), rules, at, Answer.UNCLEAR),
             )
 
 
+def _looked(world: World, rules: Rules) -> World:
+    """If no job waits, workers that look see it at once. Later they would see and do the same: fewer worlds, the same effects."""
+    for at in world.workers if not world.queue else ():
+        if at.state == LOOK:
+            world = _advanced(world, rules, at, Queue())
+    return world
+
+
+def _wakes(world: World, rules: Rules, at: At) -> Iterator[tuple[str, World]]:
+    """A worker starts a job for the runner set: the set hears of it and starts a runner, or it hears of this one neither."""
+    awake = world._replace(wakes=world.wakes + 1, queue="heard") if world.queue else world
+    asks = f"a worker asks: {WAKE}"
+    yield f"{asks}; it hears", _looked(_advanced(awake, rules, at, Answer.ACCEPTED), rules)
+    if world.queue == "unheard" and world.wakes < MOST["unheard wakes"]:
+        yield f"{asks}; it does not hear", _advanced(awake._replace(queue="unheard"), rules, at, Answer.ACCEPTED)
+    if world.crashes < MOST["crashes"]:
+        lost = world._replace(crashes=world.crashes + 1)
+        yield f"{asks}; GitHub never gets it", _looked(_advanced(lost, rules, at, Answer.UNCLEAR), rules)
+
+
 def _advanced(world: World, rules: Rules, at: At, reply: Any) -> World:
-    worker = rules.step(world, at.worker, reply)
-    if worker.state is State.END:
-        return _with(world, at, None)
-    if worker.state is State.CALL:
-        world = world._replace(marked=True)
-    return _with(world, at, At(worker, world.attempt if worker.state is State.CALL else 0, at.asked + 1))
+    state = rules.step(world, WORKERS[at.state], reply).state.value
+    if state in (LOOK, WAKE):
+        return _with(world, at, At(state))
+    if state == CALL:
+        return _with(world._replace(marked=True), at, At(state, world.attempt, at.asked + 1))
+    return _with(world, at, At(state, 0, at.asked + 1))
 
 
 def _with(world: World, old: At | None, new: At | None) -> World:
     workers = list(world.workers)
     if old is not None:
         workers.remove(old)
-    if new is not None and new.worker.state is not State.END:
+    if new is not None and new.state != END:
         workers.append(new)
-    return world._replace(workers=tuple(sorted(workers, key=_rank)))
-
-
-@cache
-def _rank(at: At) -> tuple[str, str, int, int]:
-    return (at.worker.state.value, at.worker.reason, at.seen, at.asked)
+    return world._replace(workers=tuple(sorted(workers)))

@@ -22,6 +22,8 @@ FOLDER = ROOT / ".github" / "workflows"
 INPUT = f"${{{{ fromJSON({BY_US} && inputs.rerun-on || inputs.runs-on) }}}}"
 HOSTED = ("ubuntu-", "${{ vars.GPU_CI_PREVIEW_RUNNER || 'ubuntu-24.04' }}")
 """Runners that GitHub has, or that a repository's owner chooses."""
+WAKE = "${{ fromJSON(inputs.runs-on) }}"
+"""A wake asks for a runner of any set, and for nothing of it (docs/rerun.md)."""
 
 
 @cache
@@ -36,7 +38,7 @@ def jobs() -> Iterator[tuple[str, str, Any, dict[str, Any]]]:
             runs_on = job["runs-on"]
             if runs_on == INPUT:
                 runs_on = json.loads(workflow(path.name)["on"]["workflow_call"]["inputs"]["runs-on"]["default"])
-            if isinstance(runs_on, str) and runs_on.startswith(HOSTED):
+            if isinstance(runs_on, str) and runs_on.startswith((*HOSTED, WAKE)):
                 continue
             names = job.get("strategy", {}).get("matrix", {}).get("blueprint", [job["name"]])
             yield from ((path.name, name, runs_on, job) for name in names)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,16 +21,19 @@ from ruamel.yaml import YAML
 from offline.cli import app
 from tests.builders import ROOT
 from tests.docs.kubectl import commands
+from tests.workflows.load import program
 
+ACTIONS = ROOT / ".github" / "actions"
+RERUN_ONCE: Any = program("rerun-once", "rerun_once")
 FOLDER = ROOT / ".github" / "workflows"
 FILES = sorted(FOLDER.glob("*.y*ml"))
 ON_GPUS = ("gpu-ddp.yml", "kubeflow-blueprints.yml", "test-gpu.yml")
 """Workflows that run on the fleet's own runners: docs/ci-workloads.md. They are called or started by hand."""
 BY_HAND = "runner-image.yml"
 """Builds the runner image. A person starts it."""
-RERUN = "rerun.yml"
+RERUN, WAKE = "rerun.yml", "wake.yml"
+"""Rerun interrupted runs, and wake the runner set of a rerun: docs/rerun.md."""
 PUBLISHING = ("release.yml", "site.yml")
-"""Reruns interrupted runs: docs/rerun.md."""
 TOKEN_WRITES = {
     "comment.yml": {"pull-requests"},
     "preview.yml": {"id-token"},
@@ -63,6 +68,7 @@ def test_there_are_the_workflows_of_a_pull_request_and_of_gpus():
         "pull-request.yml",
         BY_HAND,
         RERUN,
+        WAKE,
         *ON_GPUS,
         *PUBLISHING,
     }
@@ -71,7 +77,7 @@ def test_there_are_the_workflows_of_a_pull_request_and_of_gpus():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_an_action_is_pinned_by_its_commit_and_says_its_version(path):
     lines = [line.strip() for line in path.read_text().splitlines() if "uses:" in line]
-    assert lines, "a workflow uses something"
+    assert bool(lines) is (path.name != WAKE), "a workflow uses something; a wake only needs a runner"
     for line in lines:
         # $/ is the workflow's own repository and commit.
         own = re.fullmatch(r"(- )?uses: \$/\.github/actions/[\w-]+", line)
@@ -126,7 +132,7 @@ def test_no_run_is_started_with_rights_for_code_of_others(path):
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in FILES if path.name not in (BY_HAND, RERUN, *ON_GPUS, *PUBLISHING)], ids=lambda path: path.name
+    "path", [path for path in FILES if path.name not in (BY_HAND, RERUN, WAKE, *ON_GPUS, *PUBLISHING)], ids=lambda path: path.name
 )
 def test_two_runs_of_one_pull_request_do_not_meet(path):
     assert "pull_request.number" in (group := workflow(path.name)["concurrency"]["group"]) or "head_branch" in group
@@ -276,6 +282,30 @@ def test_the_rerun_follows_workflows_by_name_and_judges_their_files():
     assert [each.keys() for each in held["on"]["schedule"]] == [{"cron"}], "the sweep finds jobs that no event reported"
 
 
+def test_the_rerun_wakes_the_set_of_the_workflow_that_it_follows_and_has_time_for_it():
+    (job,) = workflow(RERUN)["jobs"].values()
+    (step,) = job["steps"]
+    (default,) = {
+        workflow("test-gpu.yml")["on"][event]["inputs"]["runs-on"]["default"] for event in ("workflow_call", "workflow_dispatch")
+    }
+    assert set(step["with"]["wake-labels"].split()) == set(json.loads(default))
+    minutes = YAML(typ="safe", pure=True).load(ACTIONS / "rerun-once" / "action.yml")["inputs"]["wake-minutes"]["default"]
+    looks = 2 * timedelta(minutes=int(minutes)) + RERUN_ONCE._ROUND
+    assert timedelta(minutes=job["timeout-minutes"]) >= looks + timedelta(minutes=5)
+
+
+def test_a_wake_has_the_title_that_the_action_counts_and_only_its_labels_are_an_input():
+    wake = workflow(RERUN_ONCE.WAKE_FILE)
+    assert wake["run-name"].replace("${{ inputs.runs-on }}", '["a", "b"]') == RERUN_ONCE.title(("a", "b"))
+    assert list(wake["on"]) == ["workflow_dispatch"], "people with write access and the token of the workflow rerun start it"
+    assert list(wake["on"]["workflow_dispatch"]["inputs"]) == ["runs-on"]
+    assert wake["concurrency"] == {"group": "wake-${{ inputs.runs-on }}", "cancel-in-progress": True}, "wakes do not pile up"
+    (job,) = wake["jobs"].values()
+    assert job["runs-on"] == "${{ fromJSON(inputs.runs-on) }}"
+    assert (job["permissions"], [list(step) for step in job["steps"]]) == ({}, [["run"]]), "it runs no code of anybody"
+    assert wake["name"] not in workflow(RERUN)["on"]["workflow_run"]["workflows"]
+
+
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
@@ -350,9 +380,6 @@ def test_the_page_tells_of_every_option_of_the_plan_that_is_for_pull_requests():
 
 
 # -- checkers ----------------------------------------------------------------------------------------------------------
-
-
-ACTIONS = ROOT / ".github" / "actions"
 
 
 def test_zizmor_finds_nothing():

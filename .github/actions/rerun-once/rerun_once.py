@@ -3,15 +3,22 @@
 An event is only a reason to look: each call reads from GitHub what is true now about every run that ended lately. The record of a
 rerun is the run's own attempt number, so there is nothing to write before or after the call that a crash could lose.
 
+A runner set at zero may never hear of a rerun (pytorch/ci-infra#900). So the program then looks whether a runner took the jobs.
+If none did within minutes, it starts the workflow wake.yml, a new job with the same labels: the set hears of that one, and its
+runner takes the job that waits longest. The runs of wake.yml are the record of the wakes.
+
 `step` is the whole decision, a pure state machine for one run:
 
-    RUN -> JOBS -> AGAIN -> CALL -> END        and from each state to END, with the reason
+    RUN -> JOBS -> AGAIN -> CALL -> LOOK -> END        and from each state to END, with the reason
+     +----- our rerun runs --------->^ v
+                                    WAKE
 
 `python -m tests.rerun` checks that machine in every order of events (docs/rerun.md).
 
-Reads the runner's GITHUB_API_URL, GITHUB_EVENT_PATH and GITHUB_REPOSITORY; GITHUB_TOKEN; and RERUN_WORKFLOWS, RERUN_LABELS,
-RERUN_HOURS and RERUN_DRY_RUN of the action. Exit status: 0, or 1 if GitHub refused something or an input is wrong.
-Facts: docs.github.com, REST API (workflow runs, workflow jobs, check runs), and the texts of annotations at `CAUSES`.
+Reads the runner's GITHUB_API_URL, GITHUB_EVENT_PATH, GITHUB_REF_NAME and GITHUB_REPOSITORY; GITHUB_TOKEN; and RERUN_WORKFLOWS,
+RERUN_LABELS, RERUN_HOURS, RERUN_WAKE_LABELS, RERUN_WAKE_MINUTES and RERUN_DRY_RUN of the action. Exit status: 0, or 1 if GitHub
+refused something, an input is wrong, or no wake helped.
+Facts: docs.github.com, REST API (workflow runs, workflow jobs, workflows, check runs), and the texts of annotations at `CAUSES`.
 """
 
 from __future__ import annotations
@@ -26,7 +33,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 from pathlib import Path
@@ -73,6 +80,8 @@ class Run:
     newer: bool
     """Whether the same workflow has a newer run for the same event, branch and repository."""
     event: str = "push"
+    by_us: bool = False
+    """Whether a workflow's own token started this attempt: a person's rerun has the person's name."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,23 @@ class Job:
     conclusion: str
     labels: tuple[str, ...]
     annotations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Queue:
+    """What waits for a runner in our rerun, as GitHub shows it now."""
+
+    waits: bool = False
+    labels: tuple[str, ...] = ()
+    """Labels of the job that waits, the one that a wake helps first; empty while GitHub lists no job yet."""
+    late: bool = False
+    """Whether it waits for `wake-minutes` or longer: since GitHub queued it, and since the last wake of these labels."""
+    wakes: int = 0
+    """Wakes of these labels since GitHub queued it."""
+
+
+MOST_WAKES = 2
+"""A set that hears of none of them is full or broken: a person must look."""
 
 
 class Answer(Enum):
@@ -100,6 +126,8 @@ class State(Enum):
     JOBS = "jobs"
     AGAIN = "run again"
     CALL = "rerun"
+    LOOK = "look whether a runner took it"
+    WAKE = "wake the runner set"
     END = "nothing"
 
 
@@ -109,19 +137,50 @@ class Worker:
 
     state: State = State.RUN
     reason: str = ""
+    labels: tuple[str, ...] = ()
+    """The labels to wake, in state WAKE."""
+    failed: bool = False
+    """Whether a person must look."""
 
 
-def step(worker: Worker, reply: Run | tuple[Job, ...] | Answer, spot: frozenset[str]) -> Worker:
+def step(worker: Worker, reply: Run | tuple[Job, ...] | Answer | Queue, spot: frozenset[str]) -> Worker:
     """The next state after GitHub's reply to the question of this state. `spot` has the labels to judge, in lower case."""
     if isinstance(reply, Answer):
-        return Worker(State.END, reply.value)
+        return answered(worker, reply)
+    if isinstance(reply, Queue):
+        return looked(worker, reply)
     if isinstance(reply, Run):
+        if worker.state is State.RUN and reply.attempt == OURS and reply.by_us and not reply.completed:
+            return Worker(State.LOOK, barred(reply))
         if against := barred(reply):
             return Worker(State.END, against)
         # Reading the jobs takes many requests. So the run is read again right before the call.
         return replace(worker, state=State.JOBS if worker.state is State.RUN else State.CALL)
     killed, why = judged(reply, spot)
     return Worker(State.AGAIN if killed else State.END, why)
+
+
+OURS = 2
+"""The attempt that we start: only first attempts are rerun."""
+
+
+def answered(worker: Worker, answer: Answer) -> Worker:
+    """The next state after a call."""
+    if worker.state is State.WAKE:
+        return Worker(State.LOOK, worker.reason)
+    return Worker(State.LOOK if answer is Answer.ACCEPTED else State.END, answer.value)
+
+
+def looked(worker: Worker, queue: Queue) -> Worker:
+    """The next state after GitHub showed what waits in our rerun."""
+    if not queue.waits:
+        return Worker(State.END, "no job of its rerun waits for a runner")
+    if not queue.late:
+        return replace(worker, state=State.LOOK)
+    late = f"no runner took its job for {', '.join(queue.labels)}"
+    if queue.wakes >= MOST_WAKES:
+        return Worker(State.END, f"{late}, and {MOST_WAKES} wakes did not help: the runner set is full or broken", failed=True)
+    return Worker(State.WAKE, f"{late}: wake {queue.wakes + 1} of {MOST_WAKES}", queue.labels)
 
 
 def barred(run: Run) -> str:
@@ -204,33 +263,49 @@ class Api:
 
     def rerun(self, run: int) -> Answer:
         """Ask once for a rerun of the failed jobs. A lost answer is never followed by a second call: it may have worked."""
-        path = f"/actions/runs/{run}/rerun-failed-jobs"
+        return self._post(f"/actions/runs/{run}/rerun-failed-jobs", (403, "already running"))
+
+    def dispatch(self, workflow: str, ref: str, **inputs: str) -> Answer:
+        """Ask once for a run of a workflow that `workflow_dispatch` starts."""
+        return self._post(f"/actions/workflows/{workflow}/dispatches", body={"ref": ref, "inputs": inputs})
+
+    def cancel(self, run: int) -> Answer:
+        """Ask once for the end of a run."""
+        return self._post(f"/actions/runs/{run}/cancel", (409, ""))
+
+    def _post(self, path: str, running: tuple[int, str] = (0, ""), body: Mapping[str, Any] | None = None) -> Answer:
+        """Ask once. `running` is the status and a part of the text by which GitHub says that this has happened already."""
         try:
-            self._send("POST", path)
+            self._send("POST", path, body)
         except urllib.error.HTTPError as error:
             said = error.read(10_000).decode(errors="replace")
-            if error.code == 403 and "already running" in said:
+            if error.code == running[0] and running[1] in said:
                 return Answer.RUNNING
             if error.code >= 500:
                 return Answer.UNCLEAR
-            raise RefusedError(f"POST {path}: {error.code} {error.reason}; the job needs actions: write") from None
+            right = "; the job needs actions: write" if error.code == 403 else ""
+            raise RefusedError(f"POST {path}: {error.code} {error.reason}{right}") from None
         except (OSError, http.client.HTTPException):
             return Answer.UNCLEAR
         return Answer.ACCEPTED
 
-    def _send(self, method: str, path: str) -> bytes:
-        request = urllib.request.Request(self._url + path, method=method)  # noqa: S310 - the runner's own API
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._url + path, content, method=method)  # noqa: S310 - the runner's own API
         request.add_header("Accept", "application/vnd.github+json")
+        request.add_header("Content-Type", "application/json")
         request.add_header("X-GitHub-Api-Version", "2022-11-28")
         request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 - as above
-            content: bytes = answer.read(_MOST_ANSWER)
-        return content
+            said: bytes = answer.read(_MOST_ANSWER)
+        return said
 
 
 def run_of(api: Api, identity: int) -> Run:
-    """A run, and whether a newer one exists."""
+    """A run, and for a first attempt whether a newer run exists."""
     found = api.get(f"/actions/runs/{identity}")
+    if found["run_attempt"] > 1:
+        return Run(found["run_attempt"], found["status"] == "completed", False, found["event"], _by_us(found))
     asked = {"event": found["event"], "branch": found["head_branch"] or "", "created": f">={found['created_at']}"}
     query = urllib.parse.urlencode({name: value for name, value in asked.items() if value})
     others = api.pages(f"/actions/workflows/{int(found['workflow_id'])}/runs?{query}", "workflow_runs")
@@ -252,30 +327,137 @@ def jobs_of(api: Api, identity: int, spot: frozenset[str]) -> tuple[Job, ...]:
     return tuple(Job(job["name"], job["conclusion"] or "", tuple(job["labels"]), annotations(job)) for job in listed)
 
 
-def judge(api: Api, identity: int, spot: frozenset[str], dry: bool = False) -> Worker:
-    """Drive the machine for one run to its end."""
-    worker = Worker()
+@dataclass
+class Wakes:
+    """The runs of wake.yml that we started, and what waits for a runner."""
+
+    api: Api
+    labels: frozenset[str]
+    """Labels that a job to wake may have, in lower case: it has no other. Without labels the program ends after the call."""
+    patience: timedelta
+    """How long a job waits for a runner before a wake, and after one."""
+    ref: str
+    """The branch whose wake.yml runs: the default branch, on which `workflow_run` and `schedule` run."""
+    runs: list[tuple[int, str, datetime, bool]] = field(default_factory=list)
+    """(number, title, creation, whether it waits for a runner) of each wake of the last two days."""
+    waiting: dict[int, set[str]] = field(default_factory=dict)
+    """Titles of the wakes that the jobs of each rerun need, by run."""
+
+    def refresh(self) -> None:
+        """Read the wakes from GitHub. A job waits at most two days (docs.github.com, usage limits of self-hosted runners)."""
+        if not self.labels:
+            return
+        query = f"event=workflow_dispatch&created={urllib.parse.quote(f'>={_now() - timedelta(days=2):{_TIME}}')}"
+        listed = self.api.pages(f"/actions/workflows/{WAKE_FILE}/runs?{query}", "workflow_runs")
+        self.runs = [
+            (int(run["id"]), run["display_title"], _time(run["created_at"]), run["status"] == "queued")
+            for run in listed
+            if _by_us(run)
+        ]
+
+    def queue(self, identity: int) -> Queue:
+        """What waits for a runner in the rerun of a run."""
+        jobs = list(self.api.pages(f"/actions/runs/{identity}/attempts/{OURS}/jobs", "jobs"))
+        self.waiting[identity] = set()
+        queues = []
+        for job in jobs:
+            labels = tuple(sorted(job["labels"]))
+            named = labels and {label.lower() for label in labels} <= self.labels
+            # GitHub documents null for a job without a runner, and clients also expect 0.
+            if named and job["status"] == "queued" and not job["runner_id"]:
+                self.waiting[identity].add(title(labels))
+                queued = _time(job["created_at"])
+                wakes = [made for _, name, made, _ in self.runs if name == title(labels) and made >= queued]
+                late = _now() - max(wakes, default=queued) >= self.patience
+                queues.append(Queue(True, labels, late, len(wakes)))
+        # First what a wake helps, last what no wake helped.
+        return min(queues, key=lambda queue: (queue.late and queue.wakes >= MOST_WAKES, not queue.late), default=Queue(not jobs))
+
+    def wake(self, labels: tuple[str, ...]) -> Answer:
+        """Start a job with these labels. Reruns that wait for one set share a wake."""
+        self.runs.append((0, title(labels), _now(), False))
+        return self.api.dispatch(WAKE_FILE, self.ref, **{"runs-on": json.dumps(labels)})
+
+    def cancel(self) -> Iterator[str]:
+        """Cancel wakes that no rerun waits for any longer, so that none starts a runner of its own; a line for each."""
+        needed = set().union(*self.waiting.values())
+        for number, name, _, queued in self.runs:
+            if queued and name not in needed:
+                self.api.cancel(number)
+                yield f"run {number}: cancelled, because no rerun waits for it: {name}"
+
+
+WAKE_FILE = "wake.yml"
+
+
+def title(labels: tuple[str, ...]) -> str:
+    """The title of a wake's run: wake.yml writes it from its input (`run-name`)."""
+    return f"wake {json.dumps(labels)}"
+
+
+def judge(api: Api, identity: int, spot: frozenset[str], wakes: Wakes, dry: bool = False, worker: Worker = Worker()) -> Worker:
+    """Drive the machine for one run to its end, or until it must wait before it looks whether a runner took the rerun."""
     while worker.state is not State.END:
+        if dry and worker.state in (State.CALL, State.WAKE):
+            does = "rerun the failed jobs" if worker.state is State.CALL else "wake the runner set"
+            return Worker(State.END, f"would {does}: {worker.reason}")
+        before = worker
         if worker.state is State.CALL:
-            if dry:
-                return Worker(State.END, f"would rerun the failed jobs: {worker.reason}")
             answer = api.rerun(identity)
             worker = replace(step(worker, answer, spot), reason=f"{answer.value}: {worker.reason}")
+        elif worker.state is State.WAKE:
+            worker = step(worker, wakes.wake(worker.labels), spot)
+        elif worker.state is State.LOOK:
+            worker = step(worker, wakes.queue(identity), spot)
         else:
             worker = step(worker, jobs_of(api, identity, spot) if worker.state is State.JOBS else run_of(api, identity), spot)
+        if worker.state is State.LOOK and not wakes.labels:
+            return replace(worker, state=State.END)
+        # Right after a call GitHub may not list its jobs. So only a sweep asks at once.
+        if worker.state is State.LOOK and before.state is not State.RUN:
+            break
     return worker
 
 
 def ended(api: Api, workflows: list[str], since: datetime) -> set[int]:
     """First attempts of these workflows that ended since then without success."""
-    created = urllib.parse.quote(f">={since - _LONGEST_RUN:%Y-%m-%dT%H:%M:%SZ}")
+    created = urllib.parse.quote(f">={since - _LONGEST_RUN:{_TIME}}")
     return {
         int(run["id"])
         for workflow in workflows
         for status in ENDED
         for run in api.pages(f"/actions/workflows/{workflow}/runs?status={status}&created={created}", "workflow_runs")
-        if run["run_attempt"] == 1 and datetime.fromisoformat(run["updated_at"].replace("Z", "+00:00")) >= since
+        if run["run_attempt"] == 1 and _time(run["updated_at"]) >= since
     }
+
+
+def started(api: Api, workflows: list[str], since: datetime) -> set[int]:
+    """Runs of these workflows whose rerun is ours and has not ended. GitHub shows the whole run as `queued` or `in_progress`."""
+    created = urllib.parse.quote(f">={since - _LONGEST_RUN:{_TIME}}")
+    return {
+        int(run["id"])
+        for workflow in workflows
+        for status in ("queued", "in_progress")
+        for run in api.pages(f"/actions/workflows/{workflow}/runs?status={status}&created={created}", "workflow_runs")
+        if run["run_attempt"] == OURS and _by_us(run)
+    }
+
+
+def _by_us(run: Mapping[str, Any]) -> bool:
+    """Whether a workflow's own token started this attempt of a run."""
+    return bool((run["triggering_actor"] or {}).get("login") == "github-actions[bot]")
+
+
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def _time(text: str) -> datetime:
+    """A time as GitHub writes it."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)  # noqa: UP017 - Python 3.10
 
 
 def _home(run: Mapping[str, Any]) -> str:
@@ -286,45 +468,123 @@ def _home(run: Mapping[str, Any]) -> str:
 # -- the program -------------------------------------------------------------------------------------------------------
 
 
+_ROUND = timedelta(minutes=2)
+"""Between two checks of ten reruns. The workflows of a repository have 1,000 requests an hour (docs.github.com, usage limits)."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the workflow gives the action. Labels are in lower case."""
+
+    workflows: list[str]
+    labels: frozenset[str]
+    back: timedelta
+    """How far back to look."""
+    wake_labels: frozenset[str]
+    patience: timedelta
+    dry: bool
+
+
 def main() -> int:
-    """Judge the run of the event and every run that ended lately; print a line for each."""
+    """Judge the run of the event and every run that ended lately, and look after their reruns. Prints a line for each step."""
     api = Api(os.environ["GITHUB_API_URL"], os.environ["GITHUB_REPOSITORY"], os.environ["GITHUB_TOKEN"])
     event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    # GitHub's list may be some seconds old, so the run of the event is judged even if the list does not have it.
+    first = {int(event["workflow_run"]["id"])} if "workflow_run" in event else set()
     failed = False
     try:
-        workflows, spot, hours = inputs(os.environ)
-        runs = ended(api, workflows, datetime.now(timezone.utc) - timedelta(hours=hours))  # noqa: UP017 - Python 3.10
-        # GitHub's list may be some seconds old, so the run of the event is judged even if the list does not have it.
-        runs |= {int(event["workflow_run"]["id"])} if "workflow_run" in event else set()
+        asked = inputs(os.environ)
+        wakes = Wakes(api, asked.wake_labels, asked.patience, os.environ["GITHUB_REF_NAME"])
+        for wrong, line in follow(api, asked, first, wakes):
+            sys.stdout.write(f"{'::error::' if wrong else ''}{_line(line)}\n")
+            sys.stdout.flush()
+            failed |= wrong
     except RefusedError as error:
         sys.stdout.write(f"::error::{_line(error)}\n")
-        return 1
-    for identity in sorted(runs):
-        try:
-            sys.stdout.write(
-                f"run {identity}: {_line(judge(api, identity, spot, os.environ['RERUN_DRY_RUN'] == 'true').reason)}\n"
-            )
-        except RefusedError as error:
-            # The other runs are judged all the same.
-            sys.stdout.write(f"::error::run {identity}: {_line(error)}\n")
-            failed = True
+        failed = True
     return int(failed)
 
 
-def inputs(given: Mapping[str, str]) -> tuple[list[str], frozenset[str], float]:
-    """The files of workflows, the labels in lower case, and the hours to look back."""
+def follow(api: Api, asked: Inputs, runs: set[int], wakes: Wakes) -> Iterator[tuple[bool, str]]:
+    """(whether it is an error, line) for each step, until no rerun waits for a runner or the next sweep can go on.
+
+    Runs that end meanwhile are judged, too: the workflow has one worker at a time.
+    """
+    end = _now() + (timedelta() if asked.dry else 2 * asked.patience + _ROUND)
+    workers: dict[int, Worker] = {}
+    if wakes.labels:
+        runs = runs | started(api, asked.workflows, _now() - asked.back)
+    while True:
+        runs = runs | ended(api, asked.workflows, _now() - asked.back)
+        try:
+            wakes.refresh()
+        except RefusedError as error:
+            yield True, f"{error}; wake-labels needs .github/workflows/{WAKE_FILE} on the default branch"
+            wakes.labels = frozenset()
+        refused = False
+        for identity in sorted(runs):
+            worker = workers.get(identity, Worker())
+            try:
+                workers[identity] = judge(api, identity, asked.labels, wakes, asked.dry, worker)
+            except RefusedError as error:
+                # The other runs are judged all the same.
+                workers[identity], refused = Worker(State.END), True
+                yield True, f"run {identity}: {error}"
+            else:
+                if workers[identity].reason != worker.reason:
+                    yield workers[identity].failed, f"run {identity}: {workers[identity].reason}"
+        try:
+            if not refused and not asked.dry:
+                yield from ((False, line) for line in wakes.cancel())
+        except RefusedError as error:
+            yield True, str(error)
+        waiting = [identity for identity, worker in workers.items() if worker.state is State.LOOK]
+        if not waiting or _now() >= end:
+            break
+        _sleep(_ROUND * (1 + len(waiting) // 10))
+    for identity in waiting:
+        yield False, f"run {identity}: its rerun still waits for a runner; the next sweep looks again"
+
+
+def inputs(given: Mapping[str, str]) -> Inputs:
+    """The inputs of the action. Raises RefusedError if one is wrong."""
     workflows, labels = given["RERUN_WORKFLOWS"].split(), given["RERUN_LABELS"].lower().split()
+    wake_labels = given["RERUN_WAKE_LABELS"].lower().split()
     if not workflows or not all(re.fullmatch(r"[\w.-]+\.ya?ml", name) for name in workflows):
         raise RefusedError(f'workflows must name files such as "train.yml", separated by spaces; got {workflows}')
     if not labels:
         raise RefusedError('labels must name at least one runner set, such as "gpu-t4"; got none')
+    if len(given["RERUN_WAKE_LABELS"]) > _MOST_TITLE:
+        raise RefusedError(f"wake-labels must have at most {_MOST_TITLE} characters; got {len(given['RERUN_WAKE_LABELS'])}")
+    hours = _number(given["RERUN_HOURS"], 24 * 29, "hours", "GitHub reruns for 30 days")
+    minutes = _number(given["RERUN_WAKE_MINUTES"], 60, "wake-minutes", "the hourly sweep looks again")
+    return Inputs(
+        workflows,
+        frozenset(labels),
+        timedelta(hours=hours),
+        frozenset(wake_labels),
+        timedelta(minutes=minutes),
+        given["RERUN_DRY_RUN"] == "true",
+    )
+
+
+_MOST_TITLE = 200
+"""The title of a wake has its labels, and a title that GitHub cuts would not be counted."""
+
+
+def _number(text: str, most: float, name: str, why: str) -> float:
+    """The number of an input. Raises RefusedError if it is none, or outside its limits."""
     try:
-        hours = float(given["RERUN_HOURS"])
+        number = float(text)
     except ValueError:
-        hours = 0
-    if not 0 < hours <= 24 * 29:
-        raise RefusedError(f"hours must be a number above 0, at most 696 (GitHub reruns for 30 days); got {given['RERUN_HOURS']}")
-    return workflows, frozenset(labels), hours
+        number = 0
+    if not 0 < number <= most:
+        raise RefusedError(f"{name} must be a number above 0, at most {most} ({why}); got {text}")
+    return number
+
+
+def _sleep(span: timedelta) -> None:
+    time.sleep(span.total_seconds())
 
 
 def _line(reason: object) -> str:
