@@ -2496,7 +2496,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "addon-version": (
         "gpu-ci:clusters.sjc.addonVersions.ClusterAutoscaler",
-        "not an add-on's version; write one that `oci ce addon-option list` shows, for example v1.34.2",
+        "not an add-on's version; write one that `oci ce addon-option list` shows, for example v1.34.3",
         '"latest"',
     ),
     "addon-unknown": (
@@ -2506,7 +2506,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "addon-minor": (
         "gpu-ci:clusters.sjc.addonVersions.ClusterAutoscaler",
-        "ClusterAutoscaler must be of the cluster's Kubernetes minor 1.34; write v1.34.2",
+        "Kubernetes 1.34 needs ClusterAutoscaler 1.34; write v1.34.3",
         '"v1.33.3"',
     ),
     "addon-absent": (

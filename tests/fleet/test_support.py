@@ -58,6 +58,23 @@ def test_every_minor_has_its_dates_in_order_with_a_source() -> None:
         assert date.fromisoformat(row["date"])
 
 
+def test_a_minor_of_oke_has_ended_or_ends_after_a_release_with_a_source() -> None:
+    with TABLE.with_name("oke_support.csv").open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    minors = [row["minor"] for row in rows]
+    assert minors == sorted(minors, key=versions.minor), "the oldest first"
+    assert set(versions.OKE_KUBERNETES) <= {row["minor"] for row in rows if not row["ended"]}, "no pinned minor has ended"
+    releases = [date.fromisoformat(row["released"]) for row in rows]
+    assert releases == sorted(releases)
+    for row, released in zip(rows, releases, strict=True):
+        assert bool(row["ended"]) != bool(row["ends_after"]), row["minor"]
+        assert not row["ended"] or released < date.fromisoformat(row["ended"])
+        # Oracle takes three minors for new clusters and a fourth for 30 days more.
+        assert not row["ends_after"] or versions.minor(row["ends_after"])[1] == versions.minor(row["minor"])[1] + 3
+        assert row["source"].strip()
+        assert date.fromisoformat(row["date"])
+
+
 def told(minor: str, day: date, region: str = "us-west-2") -> tuple[str, str, float]:
     """(words of the bill, remark, USD an hour of the control plane) of a cluster."""
     zones = [f"{region}a", f"{region}b"]
