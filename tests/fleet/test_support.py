@@ -103,6 +103,42 @@ def test_the_bill_and_the_remark_say_when_and_how_much() -> None:
     )
 
 
+def remarks_of(policy: str | None, day: str) -> tuple[str, ...]:
+    changes = {"upgradePolicy": policy} if policy else {}
+    fleet = load(config(clusters={"usw2": cluster(kubernetesVersion="1.34", **changes)}))
+    return tuple(fleet.clusters["usw2"].remarks_on(date.fromisoformat(day)))
+
+
+def test_with_the_policy_standard_the_remark_says_that_aws_upgrades() -> None:
+    (remark,) = remarks_of("STANDARD", "2026-12-01")
+    assert remark == (
+        "kubernetesVersion: EKS 1.34 is in standard support until 2026-12-02; from that day on AWS upgrades the control plane "
+        "to the next minor by itself (upgradePolicy STANDARD); upgrade before (docs/operate.md)"
+    )
+
+
+@pytest.mark.parametrize("day", ["2026-12-02", "2027-12-02"])
+def test_the_policy_standard_contradicts_a_minor_without_standard_support(day: str) -> None:
+    usual = remarks_of(None, day)
+    assert remarks_of("EXTENDED", day) == usual
+    *first, contradiction = remarks_of("STANDARD", day)
+    assert tuple(first) == usual, "the price follows from the day"
+    assert contradiction.startswith(
+        "upgradePolicy: STANDARD contradicts kubernetesVersion: EKS 1.34 has had no standard support since 2026-12-02. EKS "
+    )
+
+
+@pytest.mark.parametrize("policy", [None, "EXTENDED", "STANDARD"])
+def test_the_price_of_a_control_plane_follows_from_the_day_and_not_from_the_policy(policy: str | None) -> None:
+    changes = {"upgradePolicy": policy} if policy else {}
+    fleet = load(config(clusters={"usw2": cluster(kubernetesVersion="1.34", **changes)}))
+    prices = [
+        next(line.idle.usd for line in bill(fleet, date.fromisoformat(day)) if line.item == "control plane")
+        for day in ("2026-12-01", "2026-12-02")
+    ]
+    assert prices == [0.10, 0.60]
+
+
 def test_in_a_region_without_a_price_the_remark_says_that() -> None:
     _, remark, _ = told("1.36", AS_OF, "af-south-1")
     assert remark.endswith("the control plane costs more (its price in af-south-1 is unknown)")

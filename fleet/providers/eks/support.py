@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
 
 from fleet.facts.hardware import unit_price
 from fleet.facts.support import EKS_SUPPORT, EXTENDED, STANDARD, control_plane
 from fleet.settings.budget import MONTH
+
+AUTOMATIC = "STANDARD"
+"""The `upgradePolicy` with which AWS upgrades a control plane whose standard support ends."""
 
 
 def billed(minor: str, day: date) -> tuple[str, str]:
@@ -16,20 +20,36 @@ def billed(minor: str, day: date) -> tuple[str, str]:
     return item, f"EKS {minor}, {support}"
 
 
-def remark(minor: str, region: str, day: date) -> str:
-    """The end of support, the cost of the control plane after that, and what to do."""
+def remarks(minor: str, region: str, day: date, policy: str | None) -> Iterator[str]:
+    """The end of support, what happens then, and what to do. `policy` is the cluster's `upgradePolicy`.
+
+    The price follows from minor and day alone: the policy says what AWS does at the end of standard support, not what it bills.
+    """
     support, cost = EKS_SUPPORT[minor], _cost(region)
-    if day < support.standard_until:
-        return f"kubernetesVersion: EKS {minor} is in standard support until {support.standard_until}; from that day on, {cost}"
-    if day < support.extended_until:
-        return (
-            f"kubernetesVersion: EKS {minor} has been in extended support since {support.standard_until}: {cost}; upgrade one "
+    until = support.standard_until
+    if day < until and policy == AUTOMATIC:
+        yield (
+            f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on AWS upgrades the control "
+            f"plane to the next minor by itself (upgradePolicy {AUTOMATIC}); upgrade before (docs/operate.md)"
+        )
+    elif day < until:
+        yield f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on, {cost}"
+    elif day < support.extended_until:
+        yield (
+            f"kubernetesVersion: EKS {minor} has been in extended support since {until}: {cost}; upgrade one "
             f"minor at a time (docs/operate.md) before {support.extended_until}, when AWS starts to force upgrades"
         )
-    return (
-        f"kubernetesVersion: EKS {minor} has been out of support since {support.extended_until}: AWS may upgrade the control "
-        f"plane on any day; {cost}"
-    )
+    else:
+        yield (
+            f"kubernetesVersion: EKS {minor} has been out of support since {support.extended_until}: AWS may upgrade the control "
+            f"plane on any day; {cost}"
+        )
+    if day >= until and policy == AUTOMATIC:
+        yield (
+            f"upgradePolicy: {AUTOMATIC} contradicts kubernetesVersion: EKS {minor} has had no standard support since {until}. "
+            "EKS refuses to change the policy now, and AWS upgrades a cluster that had it before; set kubernetesVersion to the "
+            "minor that the control plane has, or remove upgradePolicy"
+        )
 
 
 def _cost(region: str) -> str:
