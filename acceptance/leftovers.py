@@ -79,19 +79,20 @@ class Scan:
             raise StepError(f"{error.name} is not installed; make acceptance installs it") from None
 
     def delete_log_groups(self) -> None:
-        """Delete the log groups of the control planes: AWS keeps them when it deletes an EKS cluster."""
+        """Delete the log groups of the control planes: the last lines of a deleted EKS cluster can create its group again."""
         for region, name in self._log_groups():
             _client("logs", region).delete_log_group(logGroupName=name)
 
     def _log_groups(self) -> Iterator[tuple[str, str]]:
-        """(region, name). AWS creates them without tags."""
+        """(region, name). Those that AWS creates have no tags."""
         for cluster, region in self._eks.items():
             pages = _client("logs", region).get_paginator("describe_log_groups")
             for page in pages.paginate(logGroupNamePrefix=f"/aws/eks/{cluster}/"):
                 yield from ((region, each["logGroupName"]) for each in page["logGroups"])
 
     def _aws(self) -> Iterator[Left]:
-        yield from (_left(region, "logs log-group", name) for region, name in self._log_groups())
+        logs = dict.fromkeys(self._log_groups())
+        yield from (_left(region, "logs log-group", name) for region, name in logs)
         for region in self._aws_regions:
             filters: list[dict[str, Any]] = [{"Key": STACK_TAG, "Values": [self._stack]}]
             for cluster in (name for name, place in self._eks.items() if place == region):
@@ -106,7 +107,7 @@ class Scan:
             )
             for arn in dict.fromkeys(each["ResourceARN"] for each in found):
                 service, place, kind, identity = _parts(arn)
-                if not _gone(place or region, f"{service} {kind}", identity):
+                if (place, identity) not in logs and not _gone(place or region, f"{service} {kind}", identity):
                     yield _left(place or region, f"{service} {kind}", identity, arn)
 
     def _oci(self) -> Iterator[Left]:

@@ -18,7 +18,7 @@ from fleet.facts.tables import entry, rows
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.providers.eks.build_caches import provider_arn
-from fleet.providers.eks.cluster import EksCluster, EksPools
+from fleet.providers.eks.cluster import EksCluster, EksPools, control_plane_logs
 from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.fleet import NAMESPACE, SECRETS
 from fleet.providers.tags import STACK_TAG
@@ -60,6 +60,7 @@ _SCOPES = {
     r"|iam:UpdateAssumeRolePolicy|iam:UpdateRoleDescription",
     "roles": r"iam:\w+",
     "clusters": r"eks:(?!CreateCluster$)\w+",
+    "logs": r"logs:\w+",
     "buckets": r"s3:\w+",
     "budgets": r"budgets:\w+",
     "registries": r"secretsmanager:\w+",
@@ -183,7 +184,7 @@ def changes(target: Target) -> dict[str, Document]:
     own = [f"arn:aws:iam::{target.account}:{kind}/{NAMESPACE}-*" for kind in ("role", "policy")]
     documents = {
         "regional": document(_statements(target, ("regions", "tagged", "ec2 tags", "efs tags", "key tags", "keys"))),
-        "named": document(_statements(target, ("clusters", "buckets", "budgets", "registries", "repositories"))),
+        "named": document(_statements(target, ("clusters", "logs", "buckets", "budgets", "registries", "repositories"))),
         "iam": document(
             [
                 *_statements(target, ("attach", "pass", "linked", "oidc", "bounded", "roles")),
@@ -279,6 +280,10 @@ def _limits(target: Target, name: str) -> list[Document]:  # noqa: PLR0911, PLR0
         case "clusters":
             arns = [f"arn:aws:eks:*:{target.account}:*/{each}" for each in target.clusters]
             return [{"Resource": [*arns, *(f"{arn}/*" for arn in arns)]}]
+        case "logs":
+            # With and without the `:*` that some actions want at the end.
+            groups = [f"arn:aws:logs:*:{target.account}:log-group:{control_plane_logs(each)}*" for each in target.clusters]
+            return [{"Resource": groups}]
         case "buckets":
             arns = [f"arn:aws:s3:::{each}{end}" for each in target.buckets for end in ("", "/*")]
             return [{"Resource": arns}] if arns else []

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
@@ -25,13 +25,14 @@ from components.kubernetes.deliver import by_helm
 from components.kubernetes.provider import kubernetes_provider
 from fleet.facts import versions
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
-from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId
+from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
 from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
 from fleet.settings.model import TagKey, TagValue
 from fleet.settings.runner import PodRunner
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
-_ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+_ACCESS_POLICIES = {"admin": "AmazonEKSClusterAdminPolicy", "viewer": "AmazonEKSAdminViewPolicy"}
+"""EKS' access policy by kind of principal. AmazonEKSViewPolicy lacks Secrets, nodes and custom resources: a preview fails."""
 _BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
 """Without these add-ons a node never becomes ready, or a pod never gets its rights."""
 _ON_NODES = ("coredns", "eks-node-monitoring-agent", "metrics-server")
@@ -104,8 +105,15 @@ class EksGpuClusterArgs(TypedDict):
     admins: NotRequired[list[str]]
     """ARNs of IAM roles and users with cluster-admin. Do not list the principal that creates the cluster: EKS makes it an admin
     and refuses a second entry. Default: none."""
+    viewers: NotRequired[list[str]]
+    """ARNs of IAM roles and users that read everything in the cluster, Secrets included, and change nothing. Default: none."""
+    upgrade_policy: NotRequired[str]
+    """What AWS does when standard support of the Kubernetes minor ends: EXTENDED (extended support, at its price) or STANDARD
+    (upgrade by AWS). EKS changes it only while the minor is in standard support. Default: EKS' own, EXTENDED."""
     log_types: NotRequired[list[str]]
     """Logs of the control plane: api, audit, authenticator, controllerManager, scheduler. Default: api, audit, authenticator."""
+    log_retention_days: NotRequired[int]
+    """Days that CloudWatch keeps these logs: one of the numbers that CloudWatch accepts, such as 30, 90 or 365. Default: 90."""
     system: NotRequired[EksSystemPoolArgs]
     """The pool for everything that needs no GPU."""
     install_autoscaler: NotRequired[bool]
@@ -215,7 +223,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         quotas(name, settings.quotas, parent=self)
         vpc_id, self._subnets = self._network(name, args)
         self._fixed_subnets = [self._subnets[zone] for zone in settings.fixed_zones]
-        control_plane = self._control_plane(name, settings, vpc_id)
+        control_plane = self._control_plane(name, settings, vpc_id, self._logs(name, settings))
         self.vpc_id = pulumi.Output.from_input(vpc_id)
         self.private_subnet_ids = pulumi.Output.all(**self.subnets)
         self.security_group_id = control_plane.cluster_security_group_id
@@ -225,7 +233,8 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         self.joining = joining(control_plane.eks_cluster)
         """What nodes with an image of your own need to join, by argument of GpuNodeGroup."""
         self.kubernetes_provider = kubernetes_provider(name, self._cluster_name, kubeconfig=self.kubeconfig, parent=self)
-        self._admins(name, settings)
+        self._principals(name, "admin", settings.admins)
+        self._principals(name, "viewer", settings.viewers)
         role, rights = self._node_role(name)
         self.node_role_arn = role.arn
         self.node_role_name = role.name
@@ -278,7 +287,27 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         )
         return network.vpc_id, network.private_subnets
 
-    def _control_plane(self, name: str, settings: _Settings, vpc_id: pulumi.Input[str]) -> eks.Cluster:
+    def _logs(self, name: str, settings: _Settings) -> list[pulumi.Resource]:
+        """The log group of the control plane, which must exist before it: EKS would create one that never expires.
+
+        It is deleted after the control plane. A log group that stays would stop the next cluster of that name.
+        """
+        if not settings.log_types:
+            return []
+        return [
+            aws.cloudwatch.LogGroup(
+                f"{name}-control-plane-logs",
+                name=control_plane_logs(self._cluster_name),
+                retention_in_days=settings.log_retention_days,
+                tags={**settings.tags, STACK_TAG: self._stack},
+                opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=self._after),
+            )
+        ]
+
+    def _control_plane(
+        self, name: str, settings: _Settings, vpc_id: pulumi.Input[str], logs: list[pulumi.Resource]
+    ) -> eks.Cluster:
+        policy = settings.upgrade_policy
         return eks.Cluster(
             f"{name}-control-plane",
             name=self._cluster_name,
@@ -290,6 +319,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
             public_access_cidrs=list(settings.endpoint.public_cidrs) or None,
             authentication_mode=eks.AuthenticationMode.API,
             enabled_cluster_log_types=list(settings.log_types),
+            upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type=policy) if policy else None,
             # This component or EKS creates nodes, add-ons and security groups, so that the plan shows and checks them.
             skip_default_node_group=True,
             skip_default_security_groups=True,
@@ -301,7 +331,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
             # Unlike Pulumi's own protection, this also blocks a deletion in the console.
             deletion_protection=settings.protect or None,
             tags={**settings.tags, STACK_TAG: self._stack},
-            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=self._after),
+            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=[*self._after, *logs]),
         )
 
     def _access(self, name: str, settings: EksCluster, control_plane: eks.Cluster) -> list[pulumi.Resource]:
@@ -320,21 +350,22 @@ class EksGpuCluster(PackagedComponent[_Checked]):
             for source in settings.private_sources
         ]
 
-    def _admins(self, name: str, settings: EksCluster) -> None:
-        for principal in settings.admins:
+    def _principals(self, name: str, kind: str, principals: Sequence[str]) -> None:
+        """An access entry with the access policy of the kind for each principal."""
+        for principal in principals:
             # Roles of two accounts may share their last part, so the name contains account, kind and path.
             who = principal.removeprefix("arn:aws:iam::").replace(":", "-").replace("/", "-")
             entry = aws.eks.AccessEntry(
-                f"{name}-admin-{who}",
+                f"{name}-{kind}-{who}",
                 cluster_name=self.cluster_name,
                 principal_arn=principal,
                 opts=pulumi.ResourceOptions(parent=self),
             )
             aws.eks.AccessPolicyAssociation(
-                f"{name}-admin-{who}",
+                f"{name}-{kind}-{who}",
                 cluster_name=self.cluster_name,
                 principal_arn=entry.principal_arn,
-                policy_arn=_ADMIN_POLICY,
+                policy_arn=f"arn:aws:eks::aws:cluster-access-policy/{_ACCESS_POLICIES[kind]}",
                 access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
                 opts=pulumi.ResourceOptions(parent=self),
             )

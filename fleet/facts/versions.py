@@ -84,7 +84,7 @@ class OkeVersion:
     """One Kubernetes minor on OKE: the version as OKE spells it, a node image and an add-on. None if no source names it.
 
     `gpu_image` is the name of an x86 GPU node image without its build; `autoscaler` is the version of the add-on
-    ClusterAutoscaler.
+    ClusterAutoscaler that Oracle names for the minor, which may be of an older minor.
     """
 
     version: str

@@ -1,25 +1,33 @@
 """eks-logging-and-secrets: the EKS control plane writes its logs and, if required, encrypts secrets with your own key.
 
-Judged: EKS clusters. EKS encrypts all API data of Kubernetes 1.28 and newer with a key of AWS (EKS user guide, envelope
-encryption), so your own key is optional: `requireKms`.
+Judged: EKS clusters, and the log groups of their control planes (`/aws/eks/<cluster>/cluster`), which by default never expire.
+EKS encrypts all API data of Kubernetes 1.28 and newer with a key of AWS (EKS user guide, envelope encryption), so your own key is
+optional: `requireKms`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 from . import schema
-from .kinds import EKS_CLUSTER, EKS_COMPONENT, is_hollow
+from .kinds import EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP, is_hollow
 from .places import CLUSTER_SETTINGS
-from .read import Later, entries, strings, text, true, walk
+from .read import Later, entries, shown, strings, text, true, walk, whole
 from .rule import Args, Rule, Section, Severity
 
 LOG_TYPES = ("api", "audit", "authenticator")
+_GROUP = re.compile(r"/aws/eks/[^/]+/cluster")
+"""The log group of a control plane (EKS user guide, control-plane-logs)."""
 _KEY = {EKS_COMPONENT: ("encryptionConfigKeyArn",), EKS_CLUSTER: ("encryptionConfig", "provider", "keyArn")}
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
     if is_hollow(args.resource_type, args.props):
+        return
+    if args.resource_type == LOG_GROUP:
+        yield from _kept(args.props)
         return
     config = args.get_config()
     unread = Later()
@@ -37,12 +45,18 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                 yield f"{'.'.join(path)} is not set: this stack requires its own key; set the ARN of a KMS key"
 
 
+def _kept(props: Any) -> Iterator[str]:
+    days = walk(props, "retentionInDays") if _GROUP.fullmatch(text(walk(props, "name"))) else 1
+    if (whole(days) or 0) < 1:
+        yield f"retentionInDays is {shown(days)}: the control plane's logs never expire, and every GB is paid for; set it to 90"
+
+
 RULE = Rule(
     id="eks-logging-and-secrets",
     order=(Section.HARDENING, 40),
-    title="EKS writes audit logs",
+    title="EKS writes audit logs that expire",
     severity=Severity.MEDIUM,
-    types=frozenset((EKS_CLUSTER, EKS_COMPONENT)),
+    types=frozenset((EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP)),
     levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
     config={
         "logTypes": schema.strings(
@@ -54,8 +68,8 @@ RULE = Rule(
     },
     rationale="Runners execute code that strangers wrote. If that code misbehaves, only the audit log shows what it did.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html",
-    fix="Add api, audit and authenticator to enabledClusterLogTypes; with requireKms, set the key's ARN too.",
-    settings=f"{CLUSTER_SETTINGS}.logTypes",
+    fix="Add api, audit and authenticator to enabledClusterLogTypes; set retentionInDays, and with requireKms the key's ARN.",
+    settings={LOG_GROUP: f"{CLUSTER_SETTINGS}.logRetentionDays", "": f"{CLUSTER_SETTINGS}.logTypes"},
     check=_check,
     of_existing=dict.fromkeys(("eks", "kubernetes"), "which logs its control plane writes"),
 )

@@ -81,7 +81,7 @@ def test_a_terminated_instance_is_gone(cloud: Any, scan: Scan) -> None:
 def test_log_groups_of_the_control_plane_are_found_and_deleted(cloud: Any, scan: Scan) -> None:
     logs = cloud("logs")
     for name in (f"/aws/eks/{CLUSTER}/cluster", "/aws/eks/gpu-ci-staging-usw2x/cluster"):
-        logs.create_log_group(logGroupName=name)
+        logs.create_log_group(logGroupName=name, tags={"gpu-ci/stack": "staging"} if name.endswith(f"{CLUSTER}/cluster") else {})
     assert [each.delete for each in scan()] == [
         f"aws logs delete-log-group --log-group-name /aws/eks/{CLUSTER}/cluster --region us-west-2"
     ]

@@ -88,7 +88,7 @@ def test_every_row_has_a_source_and_a_date_and_is_there_once():
         assert re.match(
             r"(terraform-provider-aws@\w{8} internal/service/|CloudFormation schema AWS::|AWS managed policy )", row["source"]
         )
-        assert date.fromisoformat(row["date"]) <= date(2026, 11, 23)
+        assert date.fromisoformat(row["date"]) <= date(2026, 11, 26)
     keys = [(row["type"], row["verb"], row["action"]) for row in held]
     assert len(keys) == len(set(keys))
 
@@ -208,6 +208,12 @@ def statement_of(action: str) -> dict[str, Any]:
         if action in statement["Action"]
     ]
     return found
+
+
+def test_log_groups_are_changed_only_below_a_cluster_of_the_stack():
+    assert statement_of("logs:DeleteLogGroup")["Resource"] == [
+        f"arn:aws:logs:*:{ACCOUNT}:log-group:/aws/eks/gpu-ci-staging-usw2/cluster*"
+    ]
 
 
 def test_a_role_is_passed_only_if_it_is_the_stacks_and_only_to_services_that_take_one():

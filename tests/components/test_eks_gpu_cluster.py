@@ -121,16 +121,45 @@ def test_given_subnets_are_used_as_they_are():
     assert system.inputs["subnetIds"] == list(given.values())
 
 
-def test_admins_get_access_entries_of_their_own():
-    admins = ["arn:aws:iam::123456789012:role/ops", "arn:aws:iam::123456789012:user/ada"]
-    recording = cluster(admins=admins)
+def test_the_control_plane_waits_for_its_log_group(staging):
+    (group,) = of_type(staging, "aws:cloudwatch/logGroup:LogGroup")
+    assert (group.inputs["name"], group.inputs["retentionInDays"]) == ("/aws/eks/gpu-ci-staging-usw2/cluster", 90)
+    assert group.inputs["tags"]["gpu-ci/stack"] == "staging"
+    (plane,) = of_type(staging, "eks:index:Cluster")
+    assert group.urn in plane.dependencies, "EKS would create a group that never expires"
+
+
+def test_a_control_plane_without_logs_has_no_log_group():
+    assert not of_type(cluster(logTypes=[]), "aws:cloudwatch/logGroup:LogGroup")
+
+
+def test_logs_of_a_protected_cluster_are_kept_as_long_as_the_settings_say_and_protected():
+    (group,) = of_type(cluster(logRetentionDays=365, protect=True), "aws:cloudwatch/logGroup:LogGroup")
+    assert (group.inputs["retentionInDays"], group.protect) == (365, True)
+
+
+@pytest.mark.parametrize("policy", ["STANDARD", "EXTENDED"])
+def test_the_upgrade_policy_is_eks_own_unless_it_is_set(staging, policy):
+    assert "upgradePolicy" not in control_plane(staging)
+    assert control_plane(cluster(upgradePolicy=policy))["upgradePolicy"] == {"supportType": policy}
+
+
+def test_admins_and_viewers_get_access_entries_of_their_own():
+    principals = [
+        "arn:aws:iam::123456789012:role/ops",
+        "arn:aws:iam::123456789012:user/ada",
+        "arn:aws:iam::123456789012:role/sees",
+    ]
+    recording = cluster(admins=principals[:2], viewers=principals[2:])
     entries = of_type(recording, "aws:eks/accessEntry:AccessEntry")
-    assert [entry.inputs["principalArn"] for entry in entries] == admins
+    assert [entry.inputs["principalArn"] for entry in entries] == principals
     associations = of_type(recording, "aws:eks/accessPolicyAssociation:AccessPolicyAssociation")
-    assert len(associations) == len(admins)
-    for association in associations:
-        assert association.inputs["policyArn"].endswith(":cluster-access-policy/AmazonEKSClusterAdminPolicy")
-        assert association.inputs["accessScope"] == {"type": "cluster"}
+    assert [each.inputs["policyArn"].rpartition("/")[2] for each in associations] == [
+        "AmazonEKSClusterAdminPolicy",
+        "AmazonEKSClusterAdminPolicy",
+        "AmazonEKSAdminViewPolicy",
+    ]
+    assert all(each.inputs["accessScope"] == {"type": "cluster"} for each in associations)
 
 
 def test_admins_of_two_accounts_may_share_a_role_name():

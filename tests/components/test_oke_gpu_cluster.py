@@ -74,7 +74,7 @@ def test_control_plane_is_enhanced_and_gives_pods_addresses_of_the_vcn(preview):
     inputs = the(preview, CLUSTER).inputs
     assert inputs["type"] == "ENHANCED_CLUSTER", "add-ons and workload identity need it"
     assert inputs["clusterPodNetworkOptions"] == [{"cniType": "OCI_VCN_IP_NATIVE"}]
-    assert inputs["kubernetesVersion"] == "v1.34.2"
+    assert inputs["kubernetesVersion"] == "v1.34.10"
     assert inputs["name"] == "gpu-ci-test-sjc"
     assert inputs["options"]["addOns"] == {"isKubernetesDashboardEnabled": False, "isTillerEnabled": False}
 

@@ -39,7 +39,7 @@ def answers() -> dict[str, tuple[int, Any]]:
     subscriptions = [identity.RegionSubscription(region_name=name, is_home_region=home) for name, home in regions]
     shapes = [core.Shape(shape=each) for each in ("VM.GPU.A10.1", "VM.GPU.A10.2", "VM.Standard.E5.Flex")]
     addons = [
-        engine.AddonOptionSummary(name="ClusterAutoscaler", versions=[engine.AddonVersions(version_number="v1.34.2")]),
+        engine.AddonOptionSummary(name="ClusterAutoscaler", versions=[engine.AddonVersions(version_number="v1.34.3")]),
         engine.AddonOptionSummary(name="NvidiaGpuPlugin", versions=[engine.AddonVersions(version_number="v0.17.0")]),
     ]
     found = {
@@ -48,7 +48,7 @@ def answers() -> dict[str, tuple[int, Any]]:
         "/20190729/services/compute/limits/gpu-a10-count/": oci.limits.models.ResourceAvailability(available=990, used=10),
         "/20160918/shapes": shapes,
         "/20160918/images/": core.Image(display_name="Oracle-Linux-9.7-Gen2-GPU"),
-        "/20180222/nodePoolOptions/all": engine.NodePoolOptions(kubernetes_versions=["v1.34.2", "v1.35.2"]),
+        "/20180222/nodePoolOptions/all": engine.NodePoolOptions(kubernetes_versions=["v1.35.2", "v1.36.1"]),
         "/20180222/addonOptions": addons,
     }
     return {path: (200, wire(answer)) for path, answer in found.items()}
@@ -104,7 +104,7 @@ def test_a_fleet_that_fits_its_tenancy_is_ok(fleet: Any, changed: Any) -> None:
     ]
     assert f"ok: sjc: system pool: {SJC} offers VM.Standard.E5.Flex" in lines(found)
     assert f"ok: sjc: runner set oracle-vm-gpu-a10-2: {IAD} offers VM.GPU.A10.2" in lines(found)
-    assert "ok: sjc: OKE offers ClusterAutoscaler v1.34.2 for Kubernetes v1.34.2" in lines(found)
+    assert "ok: sjc: OKE offers ClusterAutoscaler v1.34.3 for Kubernetes v1.36.1" in lines(found)
     assert "ok: sjc: us-ashburn-1 has image Oracle-Linux-9.7-Gen2-GPU" in lines(found)
 
 
@@ -145,13 +145,13 @@ OTHER_HOME = [
         (
             "/20180222/nodePoolOptions/all",
             oci.container_engine.models.NodePoolOptions(kubernetes_versions=["v1.35.2"]),
-            "sjc: OKE does not offer nodes of Kubernetes v1.34.2",
+            "sjc: OKE does not offer nodes of Kubernetes v1.36.1",
             "use another kubernetesVersion; OKE offers v1.35.2",
         ),
         (
             "/20180222/addonOptions",
             [],
-            "sjc: OKE does not offer ClusterAutoscaler v1.34.2 for Kubernetes v1.34.2",
+            "sjc: OKE does not offer ClusterAutoscaler v1.34.3 for Kubernetes v1.36.1",
             "set addonVersions.ClusterAutoscaler to one of: none is on offer",
         ),
         (
@@ -193,7 +193,7 @@ def test_a_call_that_is_not_allowed_is_skipped_and_the_rest_is_checked(fleet: An
     found, _ = ask(fleet, changed)
     (reason,) = [each.said for each in found if each.state == "skipped"]
     assert reason == "limits: get_resource_availability is answered 403 NotAllowed: no policy allows it"
-    assert "ok: sjc: OKE offers nodes of Kubernetes v1.34.2" in lines(found)
+    assert "ok: sjc: OKE offers nodes of Kubernetes v1.36.1" in lines(found)
 
 
 @pytest.mark.parametrize("answer", [{}, [{}], "text"])

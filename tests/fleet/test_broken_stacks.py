@@ -974,6 +974,32 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "a principal is given twice; remove one",
         '["arn:aws:iam::123456789012:role/ops", "arn:aws:iam::123456…',
     ),
+    "viewer-twice": (
+        "gpu-ci:clusters.usw2.viewers",
+        "a principal is given twice; remove one",
+        '["arn:aws:iam::123456789012:role/sees", "arn:aws:iam::12345…',
+    ),
+    "viewer-session": (
+        "gpu-ci:clusters.usw2.viewers.0",
+        "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)",
+        '"arn:aws:sts::123456789012:assumed-role/sees/me"',
+    ),
+    "viewer-and-admin": (
+        "gpu-ci:clusters.usw2.viewers.1",
+        "also one of admins, and EKS has one access entry for each principal; remove it here or there",
+        '"arn:aws:iam::123456789012:role/ops"',
+    ),
+    "upgrade-policy": (
+        "gpu-ci:clusters.usw2.upgradePolicy",
+        "must be 'STANDARD' or 'EXTENDED'; correct it",
+        '"standard"',
+    ),
+    "log-retention": (
+        "gpu-ci:clusters.usw2.logRetentionDays",
+        "must be 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288 or 3653; "
+        "correct it",
+        "45",
+    ),
     "cluster-name-29-characters": (
         "gpu-ci:clusters.ccccccccccccccccccccccccccccc",
         "a cluster's name has at most 28 characters, because cloud resources are named after it; shorten it",
@@ -2496,7 +2522,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "addon-version": (
         "gpu-ci:clusters.sjc.addonVersions.ClusterAutoscaler",
-        "not an add-on's version; write one that `oci ce addon-option list` shows, for example v1.34.2",
+        "not an add-on's version; write one that `oci ce addon-option list` shows, for example v1.34.3",
         '"latest"',
     ),
     "addon-unknown": (
@@ -2506,7 +2532,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "addon-minor": (
         "gpu-ci:clusters.sjc.addonVersions.ClusterAutoscaler",
-        "ClusterAutoscaler must be of the cluster's Kubernetes minor 1.34; write v1.34.2",
+        "Kubernetes 1.34 needs ClusterAutoscaler 1.34; write v1.34.3",
         '"v1.33.3"',
     ),
     "addon-absent": (

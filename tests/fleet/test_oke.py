@@ -58,7 +58,20 @@ def test_what_is_not_said_of_a_cluster() -> None:
 
 
 def test_kubernetes_is_spelled_as_oke_does() -> None:
-    assert read().kubernetes == versions.OKE_KUBERNETES["1.34"].version == "v1.34.2"
+    assert read().kubernetes == versions.OKE_KUBERNETES["1.34"].version == "v1.34.10"
+
+
+@pytest.mark.parametrize("version", ["v1.34.3", "v1.35.0", "v1.36.1"])
+def test_the_autoscaler_may_be_as_old_as_oracles_for_the_minor(version: str) -> None:
+    held = read(kubernetesVersion="1.36", addonVersions={"ClusterAutoscaler": version})
+    assert held.addon_versions == {"ClusterAutoscaler": version}
+
+
+@pytest.mark.parametrize("version", ["v1.33.9", "v1.37.0"])
+def test_an_autoscaler_older_than_oracles_or_newer_than_the_cluster_is_refused(version: str) -> None:
+    assert told(kubernetesVersion="1.36", addonVersions={"ClusterAutoscaler": version}) == [
+        "addonVersions.ClusterAutoscaler: Kubernetes 1.36 needs ClusterAutoscaler 1.34 to 1.36; write v1.34.3"
+    ]
 
 
 def test_sets_of_machines_come_in_the_files_order_and_pods_are_none() -> None:
@@ -224,8 +237,8 @@ def test_a_gpu_image_whose_driver_nobody_gave_is_undeterminable_for_a_gpu_that_h
 
 
 def test_a_version_without_a_known_gpu_image_says_so() -> None:
-    assert besides(read(**_REAL, kubernetesVersion="1.36")) == (
-        "kubernetesVersion: no source names a GPU node image of OKE v1.36.4; check that "
+    assert besides(read(**_REAL, kubernetesVersion="1.35")) == (
+        "kubernetesVersion: no source names a GPU node image of OKE v1.35.2; check that "
         "`oci ce node-pool-options get --node-pool-option-id all` lists one",
     )
 

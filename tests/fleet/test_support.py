@@ -58,6 +58,23 @@ def test_every_minor_has_its_dates_in_order_with_a_source() -> None:
         assert date.fromisoformat(row["date"])
 
 
+def test_a_minor_of_oke_has_ended_or_ends_after_a_release_with_a_source() -> None:
+    with TABLE.with_name("oke_support.csv").open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    minors = [row["minor"] for row in rows]
+    assert minors == sorted(minors, key=versions.minor), "the oldest first"
+    assert set(versions.OKE_KUBERNETES) <= {row["minor"] for row in rows if not row["ended"]}, "no pinned minor has ended"
+    releases = [date.fromisoformat(row["released"]) for row in rows]
+    assert releases == sorted(releases)
+    for row, released in zip(rows, releases, strict=True):
+        assert bool(row["ended"]) != bool(row["ends_after"]), row["minor"]
+        assert not row["ended"] or released < date.fromisoformat(row["ended"])
+        # Oracle takes three minors for new clusters and a fourth for 30 days more.
+        assert not row["ends_after"] or versions.minor(row["ends_after"])[1] == versions.minor(row["minor"])[1] + 3
+        assert row["source"].strip()
+        assert date.fromisoformat(row["date"])
+
+
 def told(minor: str, day: date, region: str = "us-west-2") -> tuple[str, str, float]:
     """(words of the bill, remark, USD an hour of the control plane) of a cluster."""
     zones = [f"{region}a", f"{region}b"]
@@ -84,6 +101,42 @@ def test_the_bill_and_the_remark_say_when_and_how_much() -> None:
         "kubernetesVersion: EKS 1.34 has been out of support since 2027-12-02: AWS may upgrade the control plane on any day; "
         f"{cost}"
     )
+
+
+def remarks_of(policy: str | None, day: str) -> tuple[str, ...]:
+    changes = {"upgradePolicy": policy} if policy else {}
+    fleet = load(config(clusters={"usw2": cluster(kubernetesVersion="1.34", **changes)}))
+    return tuple(fleet.clusters["usw2"].remarks_on(date.fromisoformat(day)))
+
+
+def test_with_the_policy_standard_the_remark_says_that_aws_upgrades() -> None:
+    (remark,) = remarks_of("STANDARD", "2026-12-01")
+    assert remark == (
+        "kubernetesVersion: EKS 1.34 is in standard support until 2026-12-02; from that day on AWS upgrades the control plane "
+        "to the next minor by itself (upgradePolicy STANDARD); upgrade before (docs/operate.md)"
+    )
+
+
+@pytest.mark.parametrize("day", ["2026-12-02", "2027-12-02"])
+def test_the_policy_standard_contradicts_a_minor_without_standard_support(day: str) -> None:
+    usual = remarks_of(None, day)
+    assert remarks_of("EXTENDED", day) == usual
+    *first, contradiction = remarks_of("STANDARD", day)
+    assert tuple(first) == usual, "the price follows from the day"
+    assert contradiction.startswith(
+        "upgradePolicy: STANDARD contradicts kubernetesVersion: EKS 1.34 has had no standard support since 2026-12-02. EKS "
+    )
+
+
+@pytest.mark.parametrize("policy", [None, "EXTENDED", "STANDARD"])
+def test_the_price_of_a_control_plane_follows_from_the_day_and_not_from_the_policy(policy: str | None) -> None:
+    changes = {"upgradePolicy": policy} if policy else {}
+    fleet = load(config(clusters={"usw2": cluster(kubernetesVersion="1.34", **changes)}))
+    prices = [
+        next(line.idle.usd for line in bill(fleet, date.fromisoformat(day)) if line.item == "control plane")
+        for day in ("2026-12-01", "2026-12-02")
+    ]
+    assert prices == [0.10, 0.60]
 
 
 def test_in_a_region_without_a_price_the_remark_says_that() -> None:

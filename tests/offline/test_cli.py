@@ -62,7 +62,7 @@ def test_staging_is_clean(staging):
         "opaque: children judged at preview",
         "10 gpu-t4 runners, and the pools hold at most 7 at the same time: jobs beyond that wait",
         "spot-required-nonprod",
-        f"OK: 137 resources; policies: {len(RULES) - 2} hold, 1 undeterminable, 1 disabled; "
+        f"OK: 138 resources; policies: {len(RULES) - 2} hold, 1 undeterminable, 1 disabled; "
         "0.348 USD an hour idle, ≤9.776 at worst.",
         "disabled for this stack: protect-stateful",
     ],
@@ -101,7 +101,7 @@ def test_json_has_the_same_facts():
     assert result.exit_code == 0
     plan = json.loads(result.stdout)
     assert plan["clean"] is True
-    assert len(plan["resources"]) == 137
+    assert len(plan["resources"]) == 138
     assert [(placed["runnerSet"], placed["choice"], placed["pool"], placed["poolHolds"]) for placed in plan["placement"]] == [
         ("gpu-t4", 1, "t4-spot", 5),
         ("gpu-t4", 2, "t4-ondemand", 2),
@@ -141,7 +141,7 @@ def test_a_broken_mandatory_policy_is_status_1(tmp_path):
     assert result.exit_code == 1
     assert f"mandatory spot-required-nonprod: 3 resources ({GROUPS}): capacityType is" in " ".join(result.stdout.split())
     assert (
-        "FAILED: 3 mandatory policy violations; 121 resources; "
+        "FAILED: 3 mandatory policy violations; 122 resources; "
         f"policies: {len(RULES) - 3} hold, 1 broken, 1 undeterminable, 1 disabled; " in result.stdout
     )
 
@@ -366,4 +366,4 @@ def test_the_command_works_as_a_process_with_a_bare_environment(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "OK: 137 resources" in done.stdout
+    assert "OK: 138 resources" in done.stdout

@@ -46,7 +46,7 @@ def test_prod_plans_both_clouds_in_one_run(prod):
     for text in (
         "gpu-ci.GpuNodeGroup use1-a10g-spot",
         "gpu-ci.OkeGpuCluster sjc",
-        "oci.ContainerEngine.Cluster sjc-control-plane  Kubernetes v1.34.2",
+        "oci.ContainerEngine.Cluster sjc-control-plane  Kubernetes v1.36.1",
         "oci.ContainerEngine.NodePool sjc-a10-nodes  VM.GPU.A10.1, starts with 0 nodes",
         "oci.ContainerEngine.NodePool sjc-system-nodes  VM.Standard.E5.Flex 4 OCPU 32 GB, starts with 2 nodes",
         "oci.ContainerEngine.Addon sjc-gpu-plugin  NvidiaGpuPlugin",

@@ -24,7 +24,7 @@ from fleet.providers.eks.groups import zone_groups
 from fleet.providers.eks.nodes import AmiName, EksPool, warm_remarks
 from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.start_options import options
-from fleet.providers.eks.support import remark, supported
+from fleet.providers.eks.support import remarks, supported
 from fleet.settings import compatibility
 from fleet.settings.build_caches import BuildCaches
 from fleet.settings.caches import Volumes
@@ -46,6 +46,10 @@ both on request."""
 _NEWER_IMAGE = "python -m offline freshen, or ami of the pools (docs/ami.md)"
 VpcId = Annotated[str, matching("vpc_id", "not a VPC id; write vpc-… as AWS shows it", r"vpc-[0-9a-f]{8,17}")]
 SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-…", r"subnet-[0-9a-f]{8,17}")]
+UpgradePolicy = Literal["STANDARD", "EXTENDED"]
+"""Values of `upgradePolicy.supportType` (EKS API)."""
+LogRetention = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
+"""Days that CloudWatch Logs accepts (API, PutRetentionPolicy)."""
 Principal = Annotated[
     str,
     matching(
@@ -54,6 +58,11 @@ Principal = Annotated[
         r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+",
     ),
 ]
+
+
+def control_plane_logs(cluster_name: str) -> str:
+    """The log group in CloudWatch of a control plane (EKS user guide, control-plane-logs). `cluster_name` is that in EKS."""
+    return f"/aws/eks/{cluster_name}/cluster"
 
 
 def _minor(version: str) -> str:
@@ -449,6 +458,15 @@ class EksCluster(EksPools):
     admins: tuple[Principal, ...] = ()
     """IAM roles and users with cluster-admin through access entries. Do not list the role that you deploy with: EKS makes the
     creator an admin and rejects a second entry. Example: `["arn:aws:iam::111122223333:role/platform"]`"""
+    viewers: tuple[Principal, ...] = ()
+    """IAM roles and users that read everything in the cluster through access entries, Secrets included, and change nothing: the
+    preview role of bootstrap, because a preview reads the Secrets of Helm (docs/operate.md). Example:
+    `["arn:aws:iam::111122223333:role/gpu-ci-acme-preview"]`"""
+    upgrade_policy: UpgradePolicy | None = None
+    """What AWS does when standard support of the Kubernetes minor ends. `EXTENDED`: the control plane stays, at the price of
+    extended support. `STANDARD`: AWS upgrades it to the next minor by itself. EKS changes the policy only while the minor is in
+    standard support. Default: EKS' own, which is EXTENDED for new and existing clusters. Source: EKS user guide,
+    view-upgrade-policy. Example: `STANDARD`"""
     log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
         "api",
         "audit",
@@ -456,6 +474,9 @@ class EksCluster(EksPools):
     )
     """Logs of the control plane that EKS sends to CloudWatch. CloudWatch charges for them. Source: EKS user guide,
     control-plane-logs. Example: `[api, audit, authenticator, scheduler]`"""
+    log_retention_days: LogRetention = 90
+    """Time that CloudWatch keeps the logs of the control plane. Unit: days. Source: CloudWatch Logs API, PutRetentionPolicy.
+    Example: `365`"""
     system: SystemPool = SystemPool()
     """The pool of CPU nodes that runs controllers, listeners and CoreDNS."""
     caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
@@ -573,12 +594,12 @@ class EksCluster(EksPools):
 
     def uses(self) -> Iterator[Use]:
         """As in the base class, and the support of its Kubernetes minor."""
-        yield from supported(self.kubernetes_version, self.region)
+        yield from supported(self.kubernetes_version, self.region, self.upgrade_policy)
         yield from super().uses()
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """The end of support for its Kubernetes minor, the cost of the control plane after that, and reservations."""
-        yield remark(self.kubernetes_version, self.region, day)
+        yield from remarks(self.kubernetes_version, self.region, day, self.upgrade_policy)
         yield from super().remarks_on(day)
 
     @model_validator(mode="after")
@@ -600,6 +621,15 @@ class EksCluster(EksPools):
                     at=("registry", "account"),
                 )
         require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
+        require_once("repeated_viewer", "a principal is given twice; remove one", self.viewers, at=("viewers",))
+        for index, principal in enumerate(self.viewers):
+            if principal in self.admins:
+                raise problem(
+                    "admin_and_viewer",
+                    "also one of admins, and EKS has one access entry for each principal; remove it here or there",
+                    at=("viewers", str(index)),
+                    value=principal,
+                )
         if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.network_zones):
             raise problem(
                 "subnet_zones",

@@ -10,6 +10,10 @@ from fleet.facts.lifecycle import Use, of_eks
 from fleet.facts.support import EKS_SUPPORT, EXTENDED, STANDARD, control_plane
 from fleet.settings.budget import MONTH
 
+AUTOMATIC, EXTENDED_POLICY = "STANDARD", "EXTENDED"
+"""The `upgradePolicy` with which AWS upgrades a control plane whose standard support ends, and the one that chooses extended
+support."""
+
 
 def billed(minor: str, day: date) -> tuple[str, str]:
     """(item of the price list, words for the bill) of a control plane on a day."""
@@ -18,28 +22,47 @@ def billed(minor: str, day: date) -> tuple[str, str]:
     return item, f"EKS {minor}, {support}"
 
 
-def supported(minor: str, region: str) -> Iterator[Use]:
-    """Standard and extended support of a minor, with what AWS charges for the second."""
+def supported(minor: str, region: str, policy: str | None) -> Iterator[Use]:
+    """Standard and extended support of a minor, with what AWS charges for the second. `policy` is the cluster's `upgradePolicy`.
+
+    A cluster that chose extended support has only the end of that.
+    """
     upgrade = "raise kubernetesVersion by one minor (docs/operate.md)"
-    for extended in (False, True):
+    for extended in (True,) if policy == EXTENDED_POLICY else (False, True):
         if (life := of_eks(minor, extended=extended)) is not None:
             yield Use(life, upgrade, "" if extended else _more(region))
 
 
-def remark(minor: str, region: str, day: date) -> str:
-    """The end of support, the cost of the control plane after that, and what to do."""
+def remarks(minor: str, region: str, day: date, policy: str | None) -> Iterator[str]:
+    """The end of support, what happens then, and what to do. `policy` is the cluster's `upgradePolicy`.
+
+    The price follows from minor and day alone: the policy says what AWS does at the end of standard support, not what it bills.
+    """
     support, cost = EKS_SUPPORT[minor], _cost(region)
-    if day < support.standard_until:
-        return f"kubernetesVersion: EKS {minor} is in standard support until {support.standard_until}; from that day on, {cost}"
-    if day < support.extended_until:
-        return (
-            f"kubernetesVersion: EKS {minor} has been in extended support since {support.standard_until}: {cost}; upgrade one "
+    until = support.standard_until
+    if day < until and policy == AUTOMATIC:
+        yield (
+            f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on AWS upgrades the control "
+            f"plane to the next minor by itself (upgradePolicy {AUTOMATIC}); upgrade before (docs/operate.md)"
+        )
+    elif day < until:
+        yield f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on, {cost}"
+    elif day < support.extended_until:
+        yield (
+            f"kubernetesVersion: EKS {minor} has been in extended support since {until}: {cost}; upgrade one "
             f"minor at a time (docs/operate.md) before {support.extended_until}, when AWS starts to force upgrades"
         )
-    return (
-        f"kubernetesVersion: EKS {minor} has been out of support since {support.extended_until}: AWS may upgrade the control "
-        f"plane on any day; {cost}"
-    )
+    else:
+        yield (
+            f"kubernetesVersion: EKS {minor} has been out of support since {support.extended_until}: AWS may upgrade the control "
+            f"plane on any day; {cost}"
+        )
+    if day >= until and policy == AUTOMATIC:
+        yield (
+            f"upgradePolicy: {AUTOMATIC} contradicts kubernetesVersion: EKS {minor} has had no standard support since {until}. "
+            "EKS refuses to change the policy now, and AWS upgrades a cluster that had it before; set kubernetesVersion to the "
+            "minor that the control plane has, or remove upgradePolicy"
+        )
 
 
 def _prices(region: str) -> tuple[float, float] | None:

@@ -10,7 +10,7 @@ AUTOSCALER_ADDON: Literal["ClusterAutoscaler"] = "ClusterAutoscaler"
 PLUGIN_ADDON: Literal["NvidiaGpuPlugin"] = "NvidiaGpuPlugin"
 _VERSION = matching(
     "addon_version",
-    "not an add-on's version; write one that `oci ce addon-option list` shows, for example v1.34.2",
+    "not an add-on's version; write one that `oci ce addon-option list` shows, for example v1.34.3",
     r"v[0-9]+\.[0-9]+\.[0-9]+([.-][\w.-]+)?",
 )
 AddonVersion = Annotated[str, _VERSION]

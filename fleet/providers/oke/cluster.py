@@ -43,6 +43,11 @@ from fleet.settings.registry import Mirror
 from fleet.settings.runner import SetName
 
 
+def _minor_of(version: str) -> str:
+    """The Kubernetes minor in an add-on's version: "1.34" of "v1.34.3"."""
+    return ".".join(version.removeprefix("v").split(".")[:2])
+
+
 class OkePools(Cluster):
     """The GPU pools of an OKE cluster as managed node pools, and what they need: domains, a compartment, images, a version."""
 
@@ -298,17 +303,24 @@ class OkePools(Cluster):
                 raise problem(
                     "addon_absent", f"this cluster does not install {name}; remove its version", at=("addonVersions", name)
                 )
-        # Oracle's table has one autoscaler for each minor, and Cluster Autoscaler simulates the scheduler of its own minor.
-        version = self.addon_versions.get(AUTOSCALER_ADDON, "")
-        if version and not version.startswith(f"v{self.kubernetes_version}."):
-            known = versions.OKE_KUBERNETES[self.kubernetes_version].autoscaler
-            raise problem(
-                "addon_minor",
-                f"{AUTOSCALER_ADDON} must be of the cluster's Kubernetes minor {self.kubernetes_version}; "
-                + (f"write {known}" if known else "write one that `oci ce addon-option list` shows for it"),
-                at=("addonVersions", AUTOSCALER_ADDON),
-            )
+        self._require_autoscaler(self.addon_versions.get(AUTOSCALER_ADDON))
         return self
+
+    def _require_autoscaler(self, version: str | None) -> None:
+        """Refuse an autoscaler that is older than Oracle's for the cluster's minor, or newer than the cluster.
+
+        Oracle's may be of an older minor than the cluster (docs.oracle.com, compatibility matrix).
+        """
+        of_oracle, newest = versions.OKE_KUBERNETES[self.kubernetes_version].autoscaler, self.kubernetes_version
+        oldest = _minor_of(of_oracle) if of_oracle else newest
+        if version is None or versions.minor(oldest) <= versions.minor(_minor_of(version)) <= versions.minor(newest):
+            return
+        raise problem(
+            "addon_minor",
+            f"Kubernetes {newest} needs {AUTOSCALER_ADDON} {' to '.join(dict.fromkeys((oldest, newest)))}; "
+            + (f"write {of_oracle}" if of_oracle else "write one that `oci ce addon-option list` shows for it"),
+            at=("addonVersions", AUTOSCALER_ADDON),
+        )
 
     @model_validator(mode="after")
     def _oke_enablement(self) -> Self:
