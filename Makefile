@@ -138,9 +138,9 @@ lock: .venv/dev ## Renew the locks from their .in files
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.10 --generate-hashes $(ARGS) \
 	  -o images/runner-gpu/requirements.txt images/runner-gpu/requirements.in
 	@# What jobs install: by the Python that the actions set up.
-	for action in setup-torch kubeflow-blueprint; do \
+	for lock in setup-torch/requirements setup-torch/requirements-cuda12 kubeflow-blueprint/requirements; do \
 	  $(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.12 --generate-hashes $(ARGS) \
-	    -o .github/actions/$$action/requirements.txt .github/actions/$$action/requirements.in || exit; done
+	    -o .github/actions/$$lock.txt .github/actions/$$lock.in || exit; done
 
 clean: ## Remove the virtual environment and everything generated
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
