@@ -19,6 +19,8 @@ POOL :=
 override POOL := $(value POOL)
 CONTEXT :=
 override CONTEXT := $(value CONTEXT)
+REPOSITORY :=
+override REPOSITORY := $(value REPOSITORY)
 CHECK :=
 override CHECK := $(value CHECK)
 BUDGET_USD :=
@@ -32,7 +34,7 @@ override UBUNTU := $(value UBUNTU)
 FLAVOUR := devel
 override FLAVOUR := $(value FLAVOUR)
 ARGS :=
-export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK BUDGET_USD DIR CUDA UBUNTU FLAVOUR
+export STACK OUT FILE BASE CLUSTER POOL CONTEXT REPOSITORY CHECK BUDGET_USD DIR CUDA UBUNTU FLAVOUR
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
@@ -59,8 +61,8 @@ doctor: .venv/doctor ## Check tools, settings, credentials, quotas and offers be
 check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [STACK=staging] [ARGS=--strict]
 	@$(BIN)/python -m offline check --stack "$$STACK" $(ARGS) -- "$$DIR"
 
-smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name]
-	@$(BIN)/python -m submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $(ARGS) -- "$$STACK"
+smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name] [REPOSITORY=owner/name]
+	@$(BIN)/python -m submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $${REPOSITORY:+--repository "$$REPOSITORY"} $(ARGS) -- "$$STACK"
 
 acceptance: .venv/doctor ## Build a stack in your account, run a GPU job, edit, destroy, look for leftovers: STACK= BUDGET_USD= [ARGS=--yes]
 	@$(BIN)/python -m acceptance --budget-usd "$$BUDGET_USD" $(ARGS) -- "$$STACK"
@@ -136,9 +138,9 @@ lock: .venv/dev ## Renew the locks from their .in files
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.10 --generate-hashes $(ARGS) \
 	  -o images/runner-gpu/requirements.txt images/runner-gpu/requirements.in
 	@# What jobs install: by the Python that the actions set up.
-	for action in setup-torch kubeflow-blueprint; do \
+	for lock in setup-torch/requirements setup-torch/requirements-cuda12 kubeflow-blueprint/requirements; do \
 	  $(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.12 --generate-hashes $(ARGS) \
-	    -o .github/actions/$$action/requirements.txt .github/actions/$$action/requirements.in || exit; done
+	    -o .github/actions/$$lock.txt .github/actions/$$lock.in || exit; done
 
 clean: ## Remove the virtual environment and everything generated
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -16,7 +16,6 @@ from fleet.facts.yaml_text import helm_values
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.render.workloads.smoke import smoke_tests
 
-WORKFLOW = "test-gpu.yml"
 EDITED = "acceptance"
 """The value that the edit gives to a tag."""
 _UNCHANGED = frozenset({"same", "refresh", "read"})
@@ -40,7 +39,9 @@ class Steps:
         """All steps in order, with the most seconds for each."""
         job = [Step("job", "pods of each GPU pool get GPUs that work", 3600, self._smoke)] if tested(self.fleet) else []
         if self.repository:
-            job.append(Step("github-job", "GitHub runs a GPU job on a runner of the stack", 3600, self._dispatch))
+            job.append(
+                Step("github-job", "a set of the stack runs a job that names it, and one by its labels", 7200, self._dispatch)
+            )
         return Script(
             before=(
                 Step("plan", "the fleet is proved offline", 600, self._plan),
@@ -122,19 +123,8 @@ class Steps:
             self._python("submit", "smoke", "--cluster", name, *access, "--", self.stack)
 
     def _dispatch(self) -> None:
-        """Start the workflow on the first runner set, and wait for the run that is newer than any before."""
-        _, name, runner = next(self.fleet.runner_sets())
-        where = json.dumps({"labels": name, "group": self.fleet.group_of(runner)})
-        last = self._newest()
-        self.shell.run("gh", "workflow", "run", WORKFLOW, "--repo", self.repository, "-f", f"runs-on={where}")
-        while (newest := self._newest()) == last:
-            self._wait("GitHub shows no run of the workflow")
-        self.shell.run("gh", "run", "watch", str(newest), "--repo", self.repository, "--exit-status", "--interval", str(_POLL))
-
-    def _newest(self) -> int:
-        options = ("--workflow", WORKFLOW, "--event", "workflow_dispatch", "--limit", "1", "--json", "databaseId")
-        found = json.loads(self.shell.read("gh", "run", "list", "--repo", self.repository, *options))
-        return max((int(each["databaseId"]) for each in found), default=0)
+        """Start the workflow on a runner set, once by the name of the set and once by its labels."""
+        self._python("submit", "smoke", "--repository", self.repository, "--", self.stack)
 
     def _edit(self) -> None:
         """Change a tag in a copy of the stack file. A new tag would create the tags of Auto Scaling groups."""

@@ -24,7 +24,7 @@ from rich.console import Console
 from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import yaml_text
 from fleet.settings.namespaces import SMOKE_NAMESPACE
-from submit import api, smoke
+from submit import api, github, smoke
 from submit.describe import Described
 from submit.errors import InputError, SubmitError
 from submit.explain import explain_live
@@ -207,14 +207,31 @@ def smoke_command(
         str | None, typer.Option(help="The cluster's context in the kubeconfig; without it nothing is run.")
     ] = None,
     kubeconfig: Kubeconfig = None,
+    repository: Annotated[
+        str | None,
+        typer.Option(help="Also run test-gpu.yml of this repository on a runner set, once by name and once by labels."),
+    ] = None,
 ) -> Sequence[Result]:
-    """Test that pods of each GPU pool get GPUs that work. Without --context the tests are printed, and no cluster is asked."""
-    found = smoke.chosen(read_fleet(stack, file), cluster, pool or ())
+    """Test that pods of each GPU pool get GPUs that work, and that GitHub's jobs reach a runner set.
+
+    Without --context no cluster is asked, and without --repository GitHub is not: the tests are printed.
+    """
+    fleet = read_fleet(stack, file)
+    start = smoke.START if start_within is None else _seconds("--start-within", start_within)
+    jobs = github.github_jobs(fleet, cluster)
+    if repository is not None:
+        github.require_repository(repository)
+        if not jobs:
+            raise InputError("--repository: there is no runner set to run a job on; leave the option out")
+        if context is None:
+            return _on_github(jobs, repository, start)
+    found = smoke.chosen(fleet, cluster, pool or ())
     if context is None:
         sys.stderr.writelines(f"{line}\n" for one in found for line in one.refused)
         sys.stderr.write(
             "the tests are only printed; with --context (make smoke CONTEXT=…) they run on the live cluster of that name\n"
         )
+        sys.stderr.writelines(f"{line}\n" for line in github.commands(jobs))
         sys.stdout.write("---\n".join(one.manifests() for one in found))
         return ()
     if not context:
@@ -222,12 +239,24 @@ def smoke_command(
         raise InputError("--context: is empty; name the cluster's context")
     if len(found) > 1:
         raise InputError(f"--context: selects one cluster; also pass --cluster, one of: {listed(one.cluster for one in found)}")
-    live, options = api.connect(kubeconfig, context, SMOKE_NAMESPACE), smoke.OPTIONS
-    if start_within is not None:
-        options = replace(options, start_within=_seconds("--start-within", start_within))
+    live, options = api.connect(kubeconfig, context, SMOKE_NAMESPACE), replace(smoke.OPTIONS, start_within=start)
     # Only the report goes to stdout.
     rows = smoke.run_smoke(found[0].tests, live, Output(logs=sys.stderr), options)
     smoke.report(found[0].cluster, rows, Console(file=sys.stdout))
+    results = [row.result for row in rows if row.result is not None]
+    return results if repository is None else [*results, *_on_github(jobs, repository, start)]
+
+
+def _on_github(jobs: list[github.GitHubJob], repository: str, start: float) -> list[Result]:
+    """Run the jobs one after another and report them. A job by labels follows only a job by name that ran."""
+    rows: list[smoke.Row] = []
+    for job in jobs:
+        if all(row.state == "pass" for row in rows):
+            result = github.run_job(job, repository, Output(logs=sys.stderr), start)
+            rows.append(smoke.Row(job.runner_set, job.test, result))
+        else:
+            rows.append(smoke.Row(job.runner_set, job.test, None, "the job by name did not pass"))
+    smoke.report(repository, rows, Console(file=sys.stdout))
     return [row.result for row in rows if row.result is not None]
 
 

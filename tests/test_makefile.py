@@ -38,6 +38,7 @@ OURS = (
     "CHECK",
     "BUDGET_USD",
     "DIR",
+    "REPOSITORY",
     "CUDA",
     "UBUNTU",
     "FLAVOUR",
@@ -162,6 +163,7 @@ def test_a_value_is_one_word_and_is_not_run(make, value):
 def test_what_a_smoke_test_is_of_is_one_word_each(make, value):
     words = make("smoke", f"STACK={value}", f"FILE={value}", f"CONTEXT={value}", f"CLUSTER={value}", f"POOL={value}")
     assert words[3:] == ["--file", value, "--context", value, "--cluster", value, "--pool", value, "--", value]
+    assert make("smoke", f"REPOSITORY={value}")[3:] == ["--repository", value, "--", "staging"]
     assert make("smoke", "CONTEXT=", "POOL=t4")[3:] == ["--pool", "t4", "--", "staging"], "no context is guessed"
 
 

@@ -162,7 +162,7 @@ class Image:
     `architectures` are the CPU architectures of its builds; empty if no source names them. `least_capability` is the lowest CUDA
     compute capability that it has code for ("7.0"); empty if no source gives one. `least_driver` is the oldest branch of NVIDIA's
     driver that its CUDA runs on; None if no source gives one. `most_capability` is the highest compute capability that its
-    compiler builds code for; empty for an image without a compiler.
+    compiler builds code for, or that it has code for; empty if no source gives a limit.
     """
 
     reference: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TypeVar
 
 from fleet.facts import hardware
 from fleet.facts.node_image import NODE_IMAGES
@@ -11,7 +12,9 @@ from fleet.facts.versions import RUNNER_GPU, RUNNER_GPU_REPOSITORY, Image, Runne
 from fleet.settings.cluster import Cluster
 from fleet.settings.compatibility import branch
 from fleet.settings.operator import OperatorSettings
+from fleet.settings.workloads import OTHER_IMAGES, WORKLOAD_IMAGES, PoolWorkload
 
+_Workload = TypeVar("_Workload", bound=PoolWorkload)
 _OF_OURS = re.compile(rf"(?:.*/)?{RUNNER_GPU_REPOSITORY}:(?P<tag>[^@]+)(?:@.*)?")
 
 
@@ -30,6 +33,24 @@ def runner_gpu(reference: str | None) -> RunnerGpu | None:
     found = _OF_OURS.fullmatch(reference or "")
     rows = (row for row in RUNNER_GPU.values() if found and found["tag"].removeprefix("build-").startswith(f"{row.name}-"))
     return next(rows, None)
+
+
+def pinned_image(cluster: Cluster, workload: PoolWorkload) -> Image:
+    """The pinned image of a workload: the first of its kind that the nodes of its pool can run, or the default if they run none.
+
+    If no source names the driver of the nodes, it is the one that the oldest driver runs.
+    """
+    default = WORKLOAD_IMAGES[workload.kind]
+    machines, driver = cluster.pools[workload.pool].machines, node_driver(cluster, workload.pool)
+    images = [image for image in (default, *OTHER_IMAGES.get(workload.kind, ())) if not unrunnable(image, machines, driver)]
+    if driver is None:
+        return min(images, key=lambda image: image.least_driver or 0, default=default)
+    return next(iter(images), default)
+
+
+def with_pinned_image(cluster: Cluster, workload: _Workload) -> _Workload:
+    """The workload with the pinned image for its pool in place of an empty `image`."""
+    return workload if workload.image else workload.model_copy(update={"image": pinned_image(cluster, workload).reference})
 
 
 def unrunnable(image: Image | None, machines: Iterable[hardware.Machine], driver: str | None = None) -> str:
@@ -56,7 +77,7 @@ def unrunnable(image: Image | None, machines: Iterable[hardware.Machine], driver
         # Code for a capability also runs on later minors of the same major (NVIDIA, Blackwell compatibility guide, 1.2).
         if image.most_capability and has[0] > _version(image.most_capability)[0]:
             return (
-                f"the compiler of its image builds code for compute capability {image.most_capability} and older, {gpu} has "
+                f"its image has or builds code for compute capability {image.most_capability} and older, {gpu} has "
                 f"{machine.gpu.compute_capability}; set an image with a newer CUDA, or use another pool"
             )
     if image is not None and image.least_driver is not None and driver is not None and branch(driver) < image.least_driver:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fleet.prove.image_fit import node_driver, unrunnable
+from fleet.prove.image_fit import node_driver, pinned_image, unrunnable
 from fleet.prove.placement import PlacementError, doubts, fit, pool_host, unfit
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import CpuSpan, MemorySpan
 from fleet.settings.queues import units
-from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload
+from fleet.settings.workloads import PoolWorkload
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
     Every instance type of the pool must fit, because the autoscaler may buy any of them.
     """
     host, asked = pool_host(cluster, workload.pool), _asked(workload)
-    image = None if workload.image else WORKLOAD_IMAGES[workload.kind]
+    image = None if workload.image else pinned_image(cluster, workload)
     if wrong := unrunnable(image, host.machines, node_driver(cluster, workload.pool)):
         return wrong
     return unfit(asked, host, [fit(asked, machine, host) for machine in host.machines])

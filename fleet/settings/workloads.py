@@ -35,6 +35,8 @@ WORKLOAD_IMAGES: dict[str, Image] = {
     "coral": IMAGES["python"],
 }
 """The default image of each kind of workload."""
+OTHER_IMAGES: dict[str, tuple[Image, ...]] = {"pytorch": (IMAGES["pytorch-cuda12.6"], IMAGES["pytorch-cuda12.8"])}
+"""The images for pools that cannot run the default image of a kind, the first choice first (`fleet.prove.image_fit`)."""
 KINDS = tuple(WORKLOAD_IMAGES)
 WAYS = f"a workload is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one in kind"
 """The error for any other value."""

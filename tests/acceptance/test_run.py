@@ -258,14 +258,10 @@ def test_the_users_stack_file_is_not_edited(made: Any, shell: Fake, tmp_path: Pa
     assert set_.endswith('--path gpu-ci:tags["ttl"] acceptance')
 
 
-def test_the_job_of_github_runs_on_the_first_set_and_the_newest_run_is_watched(made: Any, shell: Fake) -> None:
-    lists = iter(["[]", "[]", '[{"databaseId": 7}]'])
-    shell.answers = {"gh run list": lambda: next(lists), **shell.answers}
-    run = made("acme/repo")
-    assert run.run()
-    said = [line for line in shell.ran if line.startswith("gh ")]
-    assert said[1] == 'gh workflow run test-gpu.yml --repo acme/repo -f runs-on={"labels": "gpu-t4", "group": "gpu"}'
-    assert said[-1] == "gh run watch 7 --repo acme/repo --exit-status --interval 30"
+def test_the_jobs_of_github_are_those_of_make_smoke(made: Any, shell: Fake) -> None:
+    assert made("acme/repo").run()
+    smokes = [line.partition(" -m ")[2] for line in shell.ran if "submit smoke" in line]
+    assert smokes[1:] == ["submit smoke --repository acme/repo -- staging"]
 
 
 def test_the_page_has_each_step_with_what_it_proves_and_its_time(made: Any) -> None:

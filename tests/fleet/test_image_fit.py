@@ -9,8 +9,9 @@ import pytest
 from fleet.facts import hardware
 from fleet.facts.versions import IMAGES, RUNNER_GPU
 from fleet.loading.config import load
-from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
+from fleet.prove.image_fit import node_driver, pinned_image, runner_gpu, unrunnable, with_pinned_image
 from fleet.prove.placement import PlacementError, place, require
+from fleet.settings.workloads import SmokeWorkload
 from tests.builders import cluster, config, existing_context, oke_cluster, oke_pool, pool, runner
 
 T4 = hardware.machine("g4dn.2xlarge")
@@ -22,7 +23,7 @@ def test_the_compiler_of_an_image_must_know_the_gpu():
     old, new = RUNNER_GPU["cuda12.1-ubuntu22.04"].image, RUNNER_GPU["cuda12.8-ubuntu24.04"].image
     assert unrunnable(old, [T4], "580.178.04") == ""
     assert unrunnable(old, [T4, B300], "580.178.04") == (
-        "the compiler of its image builds code for compute capability 9.0 and older, the B300 of b300 has 10.3; set an image "
+        "its image has or builds code for compute capability 9.0 and older, the B300 of b300 has 10.3; set an image "
         "with a newer CUDA, or use another pool"
     )
     assert unrunnable(new, [B300]) == "", "code for 10.0 runs on 10.3, and 12.0 is newer than 10.3"
@@ -37,6 +38,43 @@ def test_the_driver_of_the_nodes_must_be_new_enough():
         "its image needs driver branch R525 or newer, the nodes have 470.256.02; set an image with an older CUDA, or use nodes "
         "with a newer driver"
     )
+
+
+def test_a_workload_gets_the_first_pinned_image_that_its_pool_can_run():
+    def image(shape: str, driver: str | None) -> str:
+        images = oke_cluster()["nodeImages"] | {
+            "oke-gpu": {"id": "ocid1.image.oc1..own", **({"driver": driver} if driver else {})}
+        }
+        held = oke_cluster(nodeImages=images, pools={"a10": oke_pool(instanceTypes=[shape])}, runners={})
+        settings = load(config(clusters={"sjc": held})).clusters["sjc"]
+        workload = SmokeWorkload.model_validate({"kind": "pytorch", "pool": "a10"})
+        assert with_pinned_image(settings, workload).image == pinned_image(settings, workload).reference
+        own = workload.model_copy(update={"image": "registry.example.com/own:1"})
+        assert with_pinned_image(settings, own) is own
+        return next(name for name, pinned in IMAGES.items() if pinned is pinned_image(settings, workload))
+
+    assert {
+        (shape, driver): image(shape, driver)
+        for shape, driver in [
+            ("VM.GPU.A10.1", "580.178.04"),
+            ("VM.GPU.A10.1", "570.211.01"),
+            ("VM.GPU.A10.1", None),
+            ("VM.GPU3.1", "580.178.04"),
+            ("VM.GPU2.1", "570.211.01"),
+            ("BM.GPU.B200.8", "580.178.04"),
+            ("BM.GPU.B200.8", "570.211.01"),
+            ("VM.GPU.A10.1", "470.256.02"),
+        ]
+    } == {
+        ("VM.GPU.A10.1", "580.178.04"): "pytorch",
+        ("VM.GPU.A10.1", "570.211.01"): "pytorch-cuda12.6",
+        ("VM.GPU.A10.1", None): "pytorch-cuda12.6",
+        ("VM.GPU3.1", "580.178.04"): "pytorch-cuda12.6",
+        ("VM.GPU2.1", "570.211.01"): "pytorch-cuda12.6",
+        ("BM.GPU.B200.8", "580.178.04"): "pytorch",
+        ("BM.GPU.B200.8", "570.211.01"): "pytorch-cuda12.8",
+        ("VM.GPU.A10.1", "470.256.02"): "pytorch",
+    }, "the last one is refused with the driver that the default needs"
 
 
 def test_the_driver_is_that_of_the_node_image_or_of_the_operator():
@@ -76,8 +114,8 @@ def test_a_runner_class_whose_image_cannot_run_on_its_pool_is_refused():
         return place(load(config(clusters={"usw2": held})))
 
     (placement,) = runners(TAG)
-    assert "builds code for compute capability 9.0 and older, the B200 of p6-b200.48xlarge has 10.0" in placement.error
-    with pytest.raises(PlacementError, match=r"usw2\.runners\.gpu-b200: the compiler of its image"):
+    assert "has or builds code for compute capability 9.0 and older, the B200 of p6-b200.48xlarge has 10.0" in placement.error
+    with pytest.raises(PlacementError, match=r"usw2\.runners\.gpu-b200: its image has"):
         require(runners(TAG))
     assert [each.error for each in runners(TAG.replace("12.1", "12.8"))] == [""]
     assert [each.error for each in runners("registry.example.com/own:1")] == [""], "nothing is known of other images"
@@ -90,4 +128,4 @@ def test_the_image_of_the_registry_is_checked_for_classes_without_one():
         pools={"b200": pool(instanceTypes=["p6-b200.48xlarge"])}, runners={"b": runner(pool="b200")}, registry=registry
     )
     (placement,) = place(load(config(clusters={"usw2": held})))
-    assert "builds code for compute capability 9.0 and older" in placement.error
+    assert "has or builds code for compute capability 9.0 and older" in placement.error

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fleet.facts import versions
 from fleet.facts.errors import InputError
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.versions import RUNNER_GPU, RUNNER_IMAGE
@@ -33,6 +34,8 @@ def test_the_matrix_has_the_seeds_release_and_the_newest_of_both_ubuntus():
         ("12.1", "22.04"),
         ("12.8", "22.04"),
         ("12.8", "24.04"),
+        ("13.0", "24.04"),
+        ("13.2", "24.04"),
     }
 
 
@@ -48,8 +51,27 @@ def test_a_row_is_consistent(name):
         assert found, f"{flavour}: NVIDIA's image of that CUDA, cuDNN, flavour and Ubuntu, by digest"
         digests.add(found[1])
     assert len(digests) == 3, "three flavours are three images"
-    assert row.least_driver == 525, "CUDA 12 (docs.nvidia.com, minor version compatibility)"
-    assert row.most_capability == ("12.0" if row.cuda >= "12.8" else "9.0"), "12.8 is the first that builds for Blackwell"
+    assert row.least_driver == (580 if row.cuda >= "13" else 525), "docs.nvidia.com, minor version compatibility"
+    bounds = ("7.5", "12.1") if row.cuda >= "13" else ("5.0", "12.0" if row.cuda >= "12.8" else "9.0")
+    assert (row.least_capability, row.most_capability) == bounds, "12.8 is the first for Blackwell, 13.0 the first without Volta"
+
+
+def test_the_page_has_each_row_of_the_matrix():
+    rows = re.findall(r"^\| `(cuda[\w.-]+)` \| (.+) \|$", (ROOT / "docs" / "runner-image.md").read_text(), re.MULTILINE)
+    assert dict(rows) == {
+        name: " | ".join(
+            (
+                row.cuda,
+                row.ubuntu,
+                {"22.04": "3.10", "24.04": "3.12"}[row.ubuntu],
+                row.cudnn,
+                f"{row.least_capability} to {row.most_capability}",
+                f"R{row.least_driver} or newer",
+                versions._DATA["runner-gpu"][name]["ends"],
+            )
+        )
+        for name, row in RUNNER_GPU.items()
+    }
 
 
 def test_the_build_passes_every_argument_of_the_dockerfile_and_no_other():
@@ -231,6 +253,10 @@ def test_the_matrix_of_a_stack_has_every_image_on_every_pool():
     blackwell = cluster(pools={"b200": pool(instanceTypes=["p6-b200.48xlarge"])}, runners={})
     verdicts = {each.image: each.verdict for each in cells(load(config(clusters={"usw2": blackwell})))}
     assert "9.0 and older" in verdicts["cuda12.1-ubuntu22.04"]
+    assert verdicts["cuda12.8-ubuntu24.04"] == "runs"
+    volta = cluster(pools={"v100": pool(instanceTypes=["p3.2xlarge"])}, runners={})
+    verdicts = {each.image: each.verdict for each in cells(load(config(clusters={"usw2": volta})))}
+    assert "7.5 and newer" in verdicts["cuda13.2-ubuntu24.04"]
     assert verdicts["cuda12.8-ubuntu24.04"] == "runs"
     elsewhere = load(config(clusters={"elsewhere": existing_context()}))
     assert {each.verdict for each in cells(elsewhere)} == {"undeterminable: the driver is unknown; the GPU fits"}

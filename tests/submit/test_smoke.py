@@ -226,7 +226,8 @@ def test_ctrl_c_while_a_test_is_sent_deletes_it_if_it_was_made(server, home, tol
     assert left(server) == []
 
 
-def test_a_pool_that_cannot_run_a_test_is_no_failure(server, home, told):
+def test_a_pool_that_cannot_run_a_test_is_no_failure(server, home, told, monkeypatch):
+    monkeypatch.setattr("fleet.prove.image_fit.OTHER_IMAGES", {})
     fleet = load(config_of(clusters={"sjc": oke_cluster(pools={"old": oke_pool(instanceTypes=["VM.GPU2.1"])}, runners={})}))
     with Worker(server, lambda _: 0):
         rows = smoke.run_smoke(smoke_tests(fleet.clusters["sjc"]), home, told, OPTIONS)

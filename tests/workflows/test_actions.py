@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -125,12 +126,12 @@ def test_programs_need_the_standard_library_alone(name):
         assert {module.partition(".")[0] for module in found} <= sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if (ACTIONS / name / "requirements.in").exists()])
-def test_what_pip_installs_is_held_to_its_hashes_and_to_what_was_asked_for(name):
-    [step] = [step for step in steps(name) if "pip install" in step.get("run", "")]
+@pytest.mark.parametrize("asking", sorted(ACTIONS.glob("*/requirements*.in")), ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_what_pip_installs_is_held_to_its_hashes_and_to_what_was_asked_for(asking):
+    [step] = [step for step in steps(asking.parent.name) if "pip install" in step.get("run", "")]
     assert "--require-hashes" in step["run"]
-    locked = (ACTIONS / name / "requirements.txt").read_text()
-    asked = re.findall(r"^[\w-]+==[\w.]+$", (ACTIONS / name / "requirements.in").read_text(), re.MULTILINE)
+    locked = asking.with_suffix(".txt").read_text()
+    asked = re.findall(r"^[\w-]+==[\w.]+$", asking.read_text(), re.MULTILINE)
     assert asked
     for requirement in asked:
         assert f"\n{requirement} \\\n    --hash=sha256:" in f"\n{locked}", f"{requirement}: make lock"
@@ -139,11 +140,41 @@ def test_what_pip_installs_is_held_to_its_hashes_and_to_what_was_asked_for(name)
 
 
 def test_the_pytorch_that_is_installed_is_of_the_release_of_our_images():
-    data: dict[str, Any] = versions._DATA
-    [version] = re.findall(r"^torch==(.+)$", (ACTIONS / "setup-torch" / "requirements.in").read_text(), re.MULTILINE)
-    assert f":{version}-cuda12.8-" in data["images"]["pytorch"]["reference"]
-    locked = (ACTIONS / "setup-torch" / "requirements.txt").read_text()
-    assert "nvidia-cuda-runtime-cu12==12.8." in locked, "for the same CUDA: a driver of branch 570 is enough"
+    for lock, image, runtime, tag in (
+        ("requirements", "pytorch", "nvidia-cuda-runtime==13.", "-cuda13."),
+        ("requirements-cuda12", "pytorch-cuda12.8", "nvidia-cuda-runtime-cu12==12.8.", "-cuda12.8-"),
+    ):
+        [version] = re.findall(r"^torch==(.+)$", (ACTIONS / "setup-torch" / f"{lock}.in").read_text(), re.MULTILINE)
+        assert f":{version}{tag}" in versions.IMAGES[image].reference
+        assert runtime in (ACTIONS / "setup-torch" / f"{lock}.txt").read_text(), "for the same major version of CUDA"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "lock"),
+    [
+        ("580.178.04, 7.5", "requirements"),
+        ("595.91.07, 12.0", "requirements"),
+        ("570.211.01, 8.6", "requirements-cuda12"),
+        ("580.178.04, 7.0", "requirements-cuda12"),
+        ("580.178.04, 9.0\n580.178.04, 7.0", "requirements-cuda12"),
+        ("", "requirements"),
+    ],
+)
+def test_the_driver_and_the_gpu_choose_the_cuda_of_the_pytorch_to_install(gpus, lock, tmp_path):
+    [step] = [step for step in steps("setup-torch") if "pip install" in step.get("run", "")]
+    for program, text in (("nvidia-smi", f"printf '%s\\n' '{gpus}'" if gpus else "exit 9"), ("python", 'echo "$@" > "$LOG"')):
+        (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / program).chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+        "PYTHON": str(tmp_path / "python"),
+        "LOG": str(tmp_path / "log"),
+        "GITHUB_ACTION_PATH": "/action",
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+    }
+    subprocess.run(["/bin/bash", "-eo", "pipefail", "-c", step["run"]], env=environment, check=True)
+    assert (tmp_path / "log").read_text().endswith(f"--require-hashes --requirement /action/{lock}.txt\n")
+    assert (tmp_path / "output").read_text() == f"python={tmp_path / 'python'}\n"
 
 
 def test_the_sdk_is_of_the_trainer_that_is_installed():

@@ -81,5 +81,6 @@ def test_the_page_names_the_versions_that_are_pinned():
     assert f"toolkit {versions.VM_TOOLKIT.partition('-')[0]} on the machine" in unknown
     assert f"with {versions.KUBEFLOW.node_toolkit.partition('-')[0]} in the kind nodes" in unknown
     assert f"GPU operator {versions.CHARTS['gpu-operator'].version} under nvkind" in unknown
-    [torch] = re.findall(r"^torch==(.+)$", (ACTIONS / "setup-torch" / "requirements.in").read_text(), re.MULTILINE)
-    assert f"PyTorch {torch} for CUDA 12.8" in part("The actions")
+    for lock, cuda in (("requirements", "13.0"), ("requirements-cuda12", "12.8")):
+        [torch] = re.findall(r"^torch==(.+)$", (ACTIONS / "setup-torch" / f"{lock}.in").read_text(), re.MULTILINE)
+        assert f"PyTorch {torch} for CUDA {cuda}" in part("The actions")

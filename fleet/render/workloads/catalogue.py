@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from fleet.prove.image_fit import with_pinned_image
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
 from fleet.render.manifest import Manifest
@@ -35,7 +36,7 @@ def workload_objects(cluster: Cluster, name: str) -> tuple[Manifest, ...]:
     meta = Meta(name, workload.namespace, workload.kind)
     make = MAKERS[workload.kind]
     if isinstance(workload, PoolWorkload):
-        return make(meta, workload, pool_target(cluster, workload.pool))
+        return make(meta, with_pinned_image(cluster, workload), pool_target(cluster, workload.pool))
     if isinstance(workload, CoralWorkload) and workload.pool is not None:
         return make(meta, workload, PROVIDERS[cluster.provider].profile.pod_tolerations(cluster.pools[workload.pool].capacity))
     return make(meta, workload)

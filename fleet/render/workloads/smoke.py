@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import refusal
 from fleet.providers.target import pool_target
 from fleet.render import team_namespace
@@ -63,7 +64,7 @@ def _test(cluster: Cluster, pool: str, test: str) -> Smoke:
     workload = SmokeWorkload.model_validate({"kind": test, "pool": pool})
     refused = refusal(cluster, workload)
     meta = Meta(smoke_name(pool, test), SMOKE_NAMESPACE, test)
-    job = None if refused else smoke_job(meta, workload, pool_target(cluster, pool))[0]
+    job = None if refused else smoke_job(meta, with_pinned_image(cluster, workload), pool_target(cluster, pool))[0]
     return Smoke(pool, test, job, refused)
 
 

@@ -74,8 +74,8 @@ def test_every_pool_of_the_examples_holds_every_workload(held, kind):
         ),
         (
             oke_cluster(pools={"t4": oke_pool(instanceTypes=["VM.GPU2.1"])}, runners={}),
-            {"kind": "pytorch"},
-            "its image has code for compute capability 7.0 and newer, the P100 of VM.GPU2.1 has 6.0; set another image, or use "
+            {"kind": "comfyui"},
+            "its image has code for compute capability 7.5 and newer, the P100 of VM.GPU2.1 has 6.0; set another image, or use "
             "another pool",
         ),
         (
@@ -108,7 +108,7 @@ def test_an_image_is_for_its_architectures_and_newer_gpus_alone():
 
 def test_a_capability_is_a_number_with_two_parts_and_no_fraction():
     b200 = replace(hardware.machine("g4dn.2xlarge"), gpu=hardware.machine("p6-b200.48xlarge").gpu)
-    assert unrunnable(WORKLOAD_IMAGES["pytorch"], [b200]) == "", "10.0 is newer than 7.0"
+    assert unrunnable(WORKLOAD_IMAGES["pytorch"], [b200]) == "", "10.0 is newer than 7.5"
 
 
 def test_an_image_of_ones_own_runs_where_the_pinned_one_does_not():

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.facts.scheduling import POD_SECURITY_LABEL
+from fleet.facts.versions import IMAGES
 from fleet.loading.config import load
 from fleet.render.workloads.smoke import TESTS, UnknownPoolError, smoke_home, smoke_name, smoke_tests
 from fleet.settings.namespaces import SMOKE_NAMESPACE
@@ -60,12 +61,19 @@ def test_some_pools_are_tested_alone_and_one_that_is_not_there_is_told():
 
 
 def test_a_test_that_the_pool_cannot_run_says_why():
-    p100 = with_workloads(oke_cluster(pools={"t4": oke_pool(instanceTypes=["VM.GPU2.1"])}, runners={}))
-    told = {each.test: (each.job is None, each.refused) for each in smoke_tests(p100)}
-    assert told["nvidia-smi"] == told["device-query"] == (False, "")
+    images = oke_cluster()["nodeImages"] | {"oke-gpu": {"id": "ocid1.image.oc1..old", "driver": "470.256.02"}}
+    old = with_workloads(oke_cluster(nodeImages=images, pools={"t4": oke_pool(instanceTypes=["VM.GPU2.1"])}, runners={}))
+    told = {each.test: (each.job is None, each.refused) for each in smoke_tests(old)}
     refused, why = told["pytorch"]
     assert refused
     assert "P100" in why
+
+
+def test_a_pool_that_cannot_run_the_newest_pytorch_is_tested_with_an_older_build():
+    p100 = with_workloads(oke_cluster(pools={"t4": oke_pool(instanceTypes=["VM.GPU2.1"])}, runners={}))
+    jobs = {each.test: each.job["spec"]["template"]["spec"]["containers"][0]["image"] for each in smoke_tests(p100) if each.job}
+    assert jobs["pytorch"] == IMAGES["pytorch-cuda12.6"].reference
+    assert jobs["nvidia-smi"] == IMAGES["cuda"].reference
 
 
 def test_the_namespace_is_restricted_and_its_pods_reach_nobody():

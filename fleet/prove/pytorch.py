@@ -1,0 +1,57 @@
+"""Runner classes whose image has a CUDA that the newest PyTorch is not published for. `fleet.facts.pytorch` has the releases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+
+from fleet.facts.pytorch import Build, current, last_release
+from fleet.facts.versions import RUNNER_GPU
+from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
+from fleet.providers.fleet import Fleet
+from fleet.settings.cluster import Cluster
+from fleet.settings.runner import PodRunner
+
+_CUDA = re.compile(r"(?:(?:^|/)cuda:|:[^@/]*\bcuda)(?P<version>[0-9]+\.[0-9]+)")
+
+
+def image_cuda(reference: str | None) -> str:
+    """The CUDA version that an image names ("12.8"): a tag with cuda12.8, or a tag of NVIDIA's images. Empty if it names none."""
+    if row := runner_gpu(reference):
+        return row.cuda.rpartition(".")[0]
+    match = _CUDA.search(reference or "")
+    return match["version"] if match else ""
+
+
+def remarks(fleet: Fleet, day: date) -> Iterator[str]:
+    """A line for each runner class whose image has a CUDA that the newest PyTorch of the day is not published for."""
+    for name, cluster in fleet.clusters_by_name():
+        for runner_set, runner in cluster.pod_runners.items():
+            if (cuda := image_cuda(cluster.with_image(runner).image)) and (why := _outdated(cluster, runner, cuda, day)):
+                yield f"{name}/{runner_set}: {why}"
+
+
+def _outdated(cluster: Cluster, runner: PodRunner, cuda: str, day: date) -> str:
+    builds = current(day)
+    if not builds or cuda in {build.cuda for build in builds}:
+        return ""
+    last = last_release(cuda, day)
+    until = f"PyTorch {last} was the last release for it" if last else "no release of PyTorch is for it"
+    having = f"PyTorch {builds[0].release} is for CUDA {' and '.join(build.cuda for build in builds)}"
+    return f"its image has CUDA {cuda}: {until}, and {having}; {_advice(cluster, runner, builds)}"
+
+
+def _advice(cluster: Cluster, runner: PodRunner, builds: tuple[Build, ...]) -> str:
+    """Which CUDA to build the image for, so that it runs on every pool of the class."""
+    for build in sorted(builds, key=lambda each: not each.default):
+        wrong = [
+            why
+            for pool in runner.ordered
+            if (why := unrunnable(build.image, cluster.pools[pool].machines, node_driver(cluster, pool)))
+        ]
+        if not wrong:
+            row = next((row for row in RUNNER_GPU.values() if row.cuda.startswith(f"{build.cuda}.")), None)
+            how = f"make image CUDA={build.cuda} UBUNTU={row.ubuntu}" if row else f"an image with CUDA {build.cuda}"
+            return f"to build that release, use {how} (docs/runner-image.md#pytorch)"
+    return "none of its builds runs on the pools of this class, so keep the image and that release (docs/runner-image.md#pytorch)"
