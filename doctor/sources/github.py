@@ -41,6 +41,11 @@ class Published:
     notes: str
 
 
+def numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version, by which versions have their order: v1.22.4-eksbuild.3 → (1, 22, 4, 3)."""
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
 _RELEASES = TypeAdapter(list[Release])
 _LAST_DAY = TypeAdapter(_End)
 

@@ -22,6 +22,8 @@ RENEWAL: dict[str, Any] = toml("renewal.toml")
 ADDRESSES: dict[str, str] = RENEWAL["addresses"]
 PROJECTS: dict[str, str] = RENEWAL["projects"]
 
+INSTEAD: dict[str, str] = {}
+"""Beginnings of addresses that others replace. Tests have them."""
 _TOKEN_FOR = "https://api.github.com/"  # noqa: S105 - an address
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _WAIT = 20
@@ -65,7 +67,7 @@ class Web:
     """The way to the sources. `token` goes to api.github.com alone; `instead` replaces the beginning of an address by another."""
 
     token: str = field(default="", repr=False)
-    instead: Mapping[str, str] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=lambda: INSTEAD)
 
     def get(self, url: str, most: int = 20_000_000, headers: Mapping[str, str] | None = None, bearer: str = "") -> Answer:
         """The answer to a GET, of at most `most` bytes, within two minutes. `bearer` is a token for this host alone."""

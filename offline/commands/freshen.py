@@ -27,8 +27,6 @@ from offline.freshen.tasks import TASKS, Asking, incomplete, prices_of
 
 DATA = ROOT / "fleet" / "facts" / "data"
 """The folder of the tables."""
-INSTEAD: dict[str, str] = {}
-"""Addresses that replace those of sources, for tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ def freshen(
         names = stacks or sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
         fleets = {name: fleet_of(load(name, ROOT)) for name in names}
         tables = Tables(DATA)
-        web = Web(os.environ.get("GH_TOKEN") or "", INSTEAD)
+        web = Web(os.environ.get("GH_TOKEN") or "")
         asked = list(_ask(Asking(web, tables, day, _scope(fleets), _regions(fleets)), tuple(only or ())))
         newer = bool(tables.changed)
         writes = newer and not check

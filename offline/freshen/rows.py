@@ -11,8 +11,11 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from doctor.sources.github import numbers
 
 VERSIONS = "versions.toml"
 
@@ -36,11 +39,6 @@ class Edit:
         return f"{self.file}:{(' ' if self.file.endswith('.csv') else '.').join(self.row)}"
 
 
-def numbers(version: str) -> tuple[int, ...]:
-    """The numbers of a version in order: v1.22.4-eksbuild.3 → (1, 22, 4, 3)."""
-    return tuple(map(int, re.findall(r"\d+", version)))
-
-
 class Tables:
     """The texts of the data files in a folder, with the edits so far."""
 
@@ -57,7 +55,7 @@ class Tables:
 
     def versions(self) -> dict[str, Any]:
         """The content of versions.toml, with the edits."""
-        return tomllib.loads(self.text(VERSIONS))
+        return _parsed(self.text(VERSIONS))
 
     def csv(self, file: str) -> list[dict[str, str]]:
         """The rows of a CSV file, with the edits."""
@@ -67,9 +65,9 @@ class Tables:
         """Make all the edits, or none if one of them fails."""
         before = dict(self._new)
         try:
-            for edit in edits:
-                change = _toml if edit.file.endswith(".toml") else _csv
-                self._new[edit.file] = change(self.text(edit.file), edit)
+            for file in dict.fromkeys(edit.file for edit in edits):
+                change = _toml if file.endswith(".toml") else _csv
+                self._new[file] = change(self.text(file), [edit for edit in edits if edit.file == file])
         except BaseException:
             self._new = {**self._old, **before}
             raise
@@ -103,10 +101,23 @@ def _beside(path: Path, text: str) -> Path:
 # -- TOML --------------------------------------------------------------------------------------------------------------
 
 
-def _toml(text: str, edit: Edit) -> str:
-    """The text with the new values of a row: a table whose keys are on lines of their own."""
+@lru_cache(maxsize=4)
+def _parsed(text: str) -> dict[str, Any]:
+    return tomllib.loads(text)
+
+
+def _toml(text: str, edits: list[Edit]) -> str:
+    """The text with new values of rows: tables whose keys are on lines of their own."""
     data = tomllib.loads(text)
-    row = data
+    for edit in edits:
+        text = _row(text, data, edit)
+    if _parsed(text) != data:
+        raise ValueError(f"{', '.join(edit.name for edit in edits)}: a row has a form that freshen cannot edit")
+    return text
+
+
+def _row(text: str, row: dict[str, Any], edit: Edit) -> str:
+    """The text with new values of one row. The parsed data gets them too."""
     for name in edit.row:
         row = row[name]
     fields = dict(edit.fields)
@@ -117,11 +128,8 @@ def _toml(text: str, edit: Edit) -> str:
     body = text[start:end]
     for key, value in fields.items():
         body = _put(body, key, value)
-    new = text[:start] + body + text[end:]
     row.update(fields)
-    if tomllib.loads(new) != data:
-        raise ValueError(f"{edit.name}: the row has a form that freshen cannot edit")
-    return new
+    return text[:start] + body + text[end:]
 
 
 def _span(text: str, path: tuple[str, ...]) -> tuple[int, int]:
@@ -153,8 +161,14 @@ def _put(body: str, key: str, value: str) -> str:
 # -- CSV ---------------------------------------------------------------------------------------------------------------
 
 
-def _csv(text: str, edit: Edit) -> str:
-    """The text with the new values of a row, or with a new row at its place by version."""
+def _csv(text: str, edits: list[Edit]) -> str:
+    """The text with new values of rows, and with new rows at their place by version."""
+    for edit in edits:
+        text = _cells(text, edit)
+    return text
+
+
+def _cells(text: str, edit: Edit) -> str:
     head, *lines = text.splitlines()
     columns = next(csv.reader([head]))
     rows = [next(csv.reader([line])) for line in lines]

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from doctor.sources import charts, eks, github, prices, registry
+from doctor.sources.github import numbers
 from doctor.sources.web import ADDRESSES, PROJECTS, SourceError, Web
 from fleet.facts.eks_images import BAD_BUILDS, build_of
-from offline.freshen.rows import VERSIONS, Edit, Tables, numbers
+from offline.freshen.rows import VERSIONS, Edit, Tables
 
 MIN_AGE = timedelta(days=3)
 """The age from which on a release is taken. The runner has none, because each day of waiting is one of its 30."""

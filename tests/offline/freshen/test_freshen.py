@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from doctor.sources import eks
+from doctor.sources import eks, web
 from doctor.sources.eks import Minor
 from doctor.sources.web import RENEWAL, SourceError
 from fleet.facts.versions import KUBERNETES, TALOS, TALOS_KUBERNETES
@@ -50,7 +50,8 @@ def running(monkeypatch: pytest.MonkeyPatch, data: Path, answers: Answers) -> It
     """The sources, and a function that runs the command for staging with these words."""
     with serve(answers) as server:
         monkeypatch.setattr(freshen, "DATA", data)
-        monkeypatch.setattr(freshen, "INSTEAD", {f"https://{host}": f"{server.url}/{host}" for host in FILES})
+        for host in FILES:
+            monkeypatch.setitem(web.INSTEAD, f"https://{host}", f"{server.url}/{host}")
         yield server, lambda *words: CliRunner().invoke(app, ["freshen", "staging", "--as-of", DAY, *words])
 
 
@@ -200,7 +201,7 @@ def test_a_chart_whose_version_somebody_changed_gets_its_digest_and_an_image_wit
     index = f'entries:\n  argo-cd:\n  - created: "{OLD}T00:00:00Z"\n    digest: {"a" * 64}\n    version: 9.9.9\n'
     answers = pulls("registry.k8s.io/kueue/charts/kueue:9.9.9", "docker.io/library/python:9.9")
     with running(monkeypatch, data, answers | {"/argo/index.yaml": (200, index)}) as (server, run):
-        freshen.INSTEAD["https://argoproj.github.io/argo-helm"] = f"{server.url}/argo"
+        monkeypatch.setitem(web.INSTEAD, "https://argoproj.github.io/argo-helm", f"{server.url}/argo")
         done = run("--only", "digest")
     row = versions(data)["charts"]["argo-cd"]
     assert (row["sha256"], row["released"], row["version"]) == ("a" * 64, OLD, "9.9.9"), done.output
