@@ -122,7 +122,8 @@ def _row(text: str, row: dict[str, Any], edit: Edit) -> str:
         row = row[name]
     fields = dict(edit.fields)
     if edit.part:
-        others = [part for part in row["source"].split("; ") if not part.startswith(f"{edit.part}: ")]
+        replaced = (f"{edit.part}: ", f"{edit.part} as ")
+        others = [part for part in row["source"].split("; ") if not part.startswith(replaced)]
         fields["source"] = "; ".join([f"{edit.part}: {fields['source']}", *others])
     start, end = _span(text, edit.row)
     body = text[start:end]

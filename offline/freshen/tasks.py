@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
 from doctor.sources import charts, eks, github, prices, registry
 from doctor.sources.github import numbers
-from doctor.sources.web import ADDRESSES, PROJECTS, SourceError, Web
+from doctor.sources.web import ADDRESSES, PROJECTS, RENEWAL, SourceError, Web
 from fleet.facts.eks_images import BAD_BUILDS, build_of
 from offline.freshen.rows import VERSIONS, Edit, Tables
 
@@ -57,6 +58,11 @@ class Asking:
     def client(self, service: str) -> Any:
         """A client of AWS. Support dates, add-ons and node images are the same in every region of a partition."""
         return eks.client(self.session, service, self.regions[0] if self.regions else "us-east-1")
+
+
+def by_hand(row: str) -> bool:
+    """Whether a person chooses the version of a row, such as versions.toml:images.cuda."""
+    return any(fnmatchcase(row, pattern) for pattern in RENEWAL["by-hand"])
 
 
 def split(reference: str) -> tuple[str, str, str]:
@@ -147,8 +153,10 @@ def image_of(path: tuple[str, ...]) -> Callable[[Asking], Iterator[Edit]]:
         for part in path:
             row = row[part]
         name, tag, _ = split(row["reference"])
-        reference = f"{name}:{tag}@{registry.digest(ask.web, name, tag)}"
-        yield ask.edit(path, f"registry {name}", {"reference": reference}, part="digest")
+        fields = {"reference": f"{name}:{tag}@{registry.digest(ask.web, name, tag)}"}
+        # Renovate changed the tag, and registries do not tell its day.
+        fields |= {} if by_hand(f"{VERSIONS}:{'.'.join(path)}") else {"released": "unknown"}
+        yield ask.edit(path, f"registry {name}", fields, part="digest")
 
     return complete
 
