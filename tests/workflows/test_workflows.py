@@ -17,6 +17,7 @@ import typer
 from ruamel.yaml import YAML
 
 from offline.cli import app
+from offline.freshen.tasks import TASKS
 from tests.builders import ROOT
 from tests.docs.kubectl import commands
 
@@ -27,6 +28,8 @@ ON_GPUS = ("gpu-ddp.yml", "kubeflow-blueprints.yml", "test-gpu.yml")
 BY_HAND = "runner-image.yml"
 """Builds the runner image. A person starts it."""
 RERUN = "rerun.yml"
+SCHEDULED = "freshen.yml"
+"""Proposes newer versions: docs/renewal.md."""
 PUBLISHING = ("release.yml", "site.yml")
 """Reruns interrupted runs: docs/rerun.md."""
 TOKEN_WRITES = {
@@ -34,6 +37,7 @@ TOKEN_WRITES = {
     "preview.yml": {"id-token"},
     BY_HAND: {"contents", "id-token", "pull-requests"},
     RERUN: {"actions"},
+    SCHEDULED: {"contents", "pull-requests"},
     "release.yml": {"attestations", "contents", "id-token"},
     "site.yml": {"id-token", "pages"},
 }
@@ -63,6 +67,7 @@ def test_there_are_the_workflows_of_a_pull_request_and_of_gpus():
         "pull-request.yml",
         BY_HAND,
         RERUN,
+        SCHEDULED,
         *ON_GPUS,
         *PUBLISHING,
     }
@@ -126,7 +131,9 @@ def test_no_run_is_started_with_rights_for_code_of_others(path):
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in FILES if path.name not in (BY_HAND, RERUN, *ON_GPUS, *PUBLISHING)], ids=lambda path: path.name
+    "path",
+    [path for path in FILES if path.name not in (BY_HAND, RERUN, SCHEDULED, *ON_GPUS, *PUBLISHING)],
+    ids=lambda path: path.name,
 )
 def test_two_runs_of_one_pull_request_do_not_meet(path):
     assert "pull_request.number" in (group := workflow(path.name)["concurrency"]["group"]) or "head_branch" in group
@@ -274,6 +281,49 @@ def test_the_rerun_follows_workflows_by_name_and_judges_their_files():
     assert followed["workflows"] == [workflow(file)["name"] for file in step["with"]["workflows"].split()]
     assert held["name"] not in followed["workflows"], "it would wake itself"
     assert [each.keys() for each in held["on"]["schedule"]] == [{"cron"}], "the sweep finds jobs that no event reported"
+
+
+# -- newer versions ----------------------------------------------------------------------------------------------------
+
+
+def test_the_job_that_asks_sources_may_not_write_and_the_one_that_writes_runs_no_code_of_the_repository():
+    jobs = workflow(SCHEDULED)["jobs"]
+    assert jobs["ask"]["permissions"] == jobs["today"]["permissions"] == {"contents": "read"}
+    assert jobs["propose"]["permissions"] == {"contents": "write", "pull-requests": "write"}
+    (run,) = [step["run"] for step in jobs["propose"]["steps"] if "run" in step]
+    assert not re.search(r"python|make |\.ci/|\./", run)
+    text = (FOLDER / SCHEDULED).read_text()
+    assert text.count("secrets.") == text.count("secrets.FRESHEN_TOKEN || github.token") == 2
+    assert {name for name, job in jobs.items() if "secrets." in str(job)} == {
+        name for name, job in jobs.items() if job.get("environment") == "freshen"
+    }
+
+
+def test_the_runner_is_asked_for_each_day_and_everything_each_week():
+    held = workflow(SCHEDULED)
+    daily, weekly = (each["cron"] for each in held["on"]["schedule"])
+    assert daily.endswith(" * * *")
+    assert weekly.endswith(" * * 1")
+    text = (FOLDER / SCHEDULED).read_text()
+    assert text.count(f"github.event.schedule == '{daily}'") == 2
+    assert "--only=runner" in text
+    names = [*TASKS]
+    assert [name for name in names if name.startswith("runner")], "the sources whose names begin so"
+
+
+def test_a_pull_request_with_newer_rows_has_what_is_generated_from_them():
+    runs = [step["run"] for step in workflow(SCHEDULED)["jobs"]["ask"]["steps"] if "run" in step]
+    (generating,) = [run for run in runs if "make docs" in run]
+    assert "make render STACK=homelab OUT=homelab" in generating
+    assert runs.index(generating) > next(index for index, run in enumerate(runs) if "offline freshen" in run)
+
+
+def test_the_plans_of_today_take_no_other_day_and_fail_if_one_fails():
+    (run,) = [step["run"] for step in workflow(SCHEDULED)["jobs"]["today"]["steps"] if "offline plan" in step.get("run", "")]
+    assert "--as-of" not in run
+    assert "GPU_CI_AS_OF" not in (FOLDER / SCHEDULED).read_text()
+    assert "|| status=1" in run
+    assert run.rstrip().endswith('exit "$status"')
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
