@@ -9,7 +9,7 @@ from datetime import date
 from doctor.sources.web import SourceError, Web
 
 _MOST = 60_000_000
-"""The largest index of ours has about 13 MB."""
+"""Bytes. An index has every version that ever was."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ def image_of(path: tuple[str, ...]) -> Callable[[Asking], Iterator[Edit]]:
             row = row[part]
         name, tag, _ = split(row["reference"])
         fields = {"reference": f"{name}:{tag}@{registry.digest(ask.web, name, tag)}"}
-        # Renovate changed the tag, and registries do not tell its day.
+        # Renovate changed the tag, and no registry has its day.
         fields |= {} if by_hand(f"{VERSIONS}:{'.'.join(path)}") else {"released": "unknown"}
         yield ask.edit(path, f"registry {name}", fields, part="digest")
 
@@ -257,7 +257,7 @@ def autoscaler(ask: Asking) -> Iterator[Edit]:
         if newest or not digest:
             tag = f"v{newest.version}" if newest else tag
             fields = {"cluster-autoscaler": f"{tag}@{registry.digest(ask.web, name, tag)}"}
-            yield ask.edit(("kubernetes", minor), f"{PROJECTS['autoscaler']} and registry {name}", fields, part="autoscaler")
+            yield ask.edit(("kubernetes", minor), f"{PROJECTS['autoscaler']} and {name}", fields, part="autoscaler")
 
 
 def talos(ask: Asking) -> Iterator[Edit]:

@@ -91,7 +91,7 @@ def test_every_newer_version_is_written_with_digest_day_and_source(tmp_path: Pat
     for minor, row in after["kubernetes"].items():
         assert (row["ami-release"], row["driver"], row["toolkit"]) == (f"{minor}.99-20991201", "580.178.04", "1.19.1")
         assert row["cluster-autoscaler"].startswith(f"v{minor}.99@sha256:")
-        assert row["source"].startswith("autoscaler: kubernetes/autoscaler and registry registry.k8s.io")
+        assert row["source"].startswith("autoscaler: kubernetes/autoscaler and registry.k8s.io")
         assert "; node image: awslabs/amazon-eks-ami v20991201, freshen; " in row["source"]
         assert row["source"].endswith(before["kubernetes"][minor]["source"]), "the sources of other parts stay"
     assert {minor: row["release"] for minor, row in after["talos"].items()} == {minor: f"v{minor}.99" for minor in TALOS}
