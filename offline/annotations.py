@@ -16,6 +16,7 @@ from fleet.facts.credentials import mask
 from fleet.facts.places import Keys
 from fleet.loading.stackfile import StackConfig
 from offline.base import Base
+from offline.ended import ENDED
 from offline.entries import Entry, entries
 from offline.plan import Plan
 from offline.record import STACK_TYPE
@@ -92,7 +93,11 @@ def _annotated(plan: Plan, held: _Entries, strict: bool) -> Iterator[_Found]:
         entry = held.named(f"{refused.cluster}/{refused.workload}", refused.kind)
         yield _Found("error", f"{refused.workload} cannot be placed", refused.error, entry, held.line(entry))
     blocked = plan.blocked(strict)
-    advisory = (verdict for verdict in plan.verdicts if verdict.kind == "violation" and verdict.level == "advisory")
+    advisory = (
+        verdict
+        for verdict in plan.verdicts
+        if verdict.kind == ENDED or (verdict.kind == "violation" and verdict.level == "advisory")
+    )
     for verdicts, level in ((blocked, "error"), (advisory, "warning")):
         for verdict in verdicts:
             entry = held.of_resource(plan, verdict.urn)

@@ -2,6 +2,7 @@
 
 from offline.app import ROOT, app
 from offline.commands import (
+    calendar,
     charts,
     check,
     doctor,
@@ -22,6 +23,7 @@ from offline.commands import (
 __all__ = [
     "ROOT",
     "app",
+    "calendar",
     "charts",
     "check",
     "doctor",

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar, cast
 
 from fleet.facts.pricing import Line, Money
 from fleet.providers.fleet import Fleet
+from offline.ended import ENDED
 from offline.entries import Entry, entries
 from offline.judge import Configured, Verdict
 from offline.plan import Plan
@@ -132,9 +133,9 @@ class Comparison:
 
         A verdict is not new if only the numbers in its message differ.
         """
-        known = set(map(_words, self.before.verdicts))
+        known = set(map(identity, self.before.verdicts))
         applicable = (verdict for verdict in self.after.verdicts if verdict.kind != "not-applicable")
-        return tuple(verdict for verdict in applicable if _words(verdict) not in known) if self.judged else ()
+        return tuple(verdict for verdict in applicable if identity(verdict) not in known) if self.judged else ()
 
     @property
     def newly_broken(self) -> tuple[Verdict, ...]:
@@ -145,12 +146,14 @@ class Comparison:
     def fixed(self) -> tuple[Verdict, ...]:
         """Violations of the plan before that are gone now, also if the resource is gone. An exception fixes nothing."""
         new = set(self.new_verdicts)
-        left = (verdict for verdict in self.after.verdicts if verdict.kind in ("violation", "excepted") or verdict in new)
+        left = (verdict for verdict in self.after.verdicts if verdict.kind in ("violation", ENDED, "excepted") or verdict in new)
         still = {(verdict.rule, verdict.urn) for verdict in left}
         levels = self.after.levels
         # Disabling a policy fixes nothing.
         broken = (
-            verdict for verdict in self.before.verdicts if verdict.kind == "violation" and levels.get(verdict.rule) != "disabled"
+            verdict
+            for verdict in self.before.verdicts
+            if verdict.kind in ("violation", ENDED) and levels.get(verdict.rule) != "disabled"
         )
         return tuple(verdict for verdict in broken if (verdict.rule, verdict.urn) not in still) if self.judged else ()
 
@@ -257,7 +260,7 @@ _NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?![\w-])")
 """A separate number such as a price or a size, not a number inside a name."""
 
 
-def _words(verdict: Verdict) -> tuple[str, str, str, str]:
+def identity(verdict: Verdict) -> tuple[str, str, str, str]:
     """What identifies a verdict: policy, resource, kind, and the message without its numbers."""
     return verdict.rule, verdict.urn, verdict.kind, _NUMBER.sub("", verdict.message)
 

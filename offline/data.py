@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from fleet.facts.credentials import masked
 from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
+from fleet.prove.ends import End
 from fleet.prove.placement import Placement
 from fleet.prove.schedules import Week
 from offline.agree import Agreement
@@ -68,12 +69,24 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "failures": [fields_of(refusal(plan.config, each), "file", "line", "path", "message") for each in plan.refused],
         "price": {"lines": [_line(line) for line in plan.bill], "idle": _money(idle), "worst": _money(worst)},
         "schedules": [_week(found) for found in plan.weeks],
+        "ends": list(map(end_json, plan.ends)),
         "policyConfig": plan.policy_config,
         "policies": [_outcome(found, plan) for found in plan.outcomes()],
         "remediations": [{"policy": done.rule} | fields_of(done, "urn", "changes") for done in plan.remediations],
         "verdicts": [verdict_json(verdict) for verdict in plan.verdicts],
         "resources": [_resource(resource) for resource in plan.resources],
     }
+
+
+def end_json(end: End) -> dict[str, Any]:
+    """One end. `last` is the last good day, `mayEnd` the earliest one of a runner without a known end; null if not known."""
+    life = end.use.life
+    days = {"released": life.released, "last": life.last, "mayEnd": life.may_end}
+    return (
+        {"what": life.what, "clusters": list(end.clusters)}
+        | {name: None if day is None else day.isoformat() for name, day in days.items()}
+        | {"effect": life.effect, "cost": end.use.cost, "fix": end.use.fix}
+    )
 
 
 def _agreement(agreed: Agreement) -> dict[str, Any]:
@@ -101,7 +114,7 @@ def _placement(found: Placement, region: str) -> dict[str, Any]:
 
 def _outcome(found: Outcome, plan: Plan) -> dict[str, Any]:
     not_judged = {} if plan.recording is not None else {"state": "not judged"}
-    return outcome_json(found) | not_judged | fields_of(found, "undeterminable", "excepted", "remediated")
+    return outcome_json(found) | not_judged | fields_of(found, "undeterminable", "excepted", "remediated", "ended")
 
 
 def _changes(plan: Plan, base: Base) -> dict[str, Any]:

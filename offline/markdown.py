@@ -22,6 +22,7 @@ from offline.words import (
     alike,
     counted,
     each,
+    endings,
     listed,
     name_of,
     place,
@@ -62,6 +63,8 @@ def _sections(
     plan: Plan, base: Base | None, comparison: Comparison | None, strict: bool, agreed: Agreement | None
 ) -> Iterator[str]:
     yield f"## {_verdict(plan, comparison, strict)}"
+    if ending := list(endings(plan)):
+        yield _bullets(ending)
     yield _money(plan, comparison)
     if base is not None and base.plan is None:
         yield f"Before → after: {text(base.reason)}. This is only the plan after the change."

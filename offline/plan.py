@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 
+from fleet.facts.lifecycle import Life, Use
+from fleet.facts.lifecycle import day_of as day_of_text
 from fleet.facts.pricing import Line, Money, total
 from fleet.jobs import stack as stack_jobs
 from fleet.loading import placeholders, stackfile
@@ -16,11 +19,13 @@ from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
 from fleet.prove import capacity, fallback, fragments, monitoring, quotas, reruns, room, schedules, spot
 from fleet.prove import placement as placing
+from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
 from fleet.prove.schedules import Week
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from offline import deployments
 from offline.day import day_of
+from offline.ended import ENDED, by_time
 from offline.judge import Configured, Verdict, judge
 from offline.manifests.urns import means_manifests
 from offline.naming import named
@@ -33,6 +38,13 @@ from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 
 Progress = Callable[[str], None]
 """Called with the name of the stage that starts."""
+_RENEW = "fix what it excuses, or give it a new day and reason in policies/stacks.toml"
+_REFUSED = {
+    "mandatory": "`pulumi up` is refused",
+    "remediate": "`pulumi up` is refused",
+    "advisory": "`pulumi up` warns",
+}
+"""What an expired exception does, by the level of its policy."""
 RUNNER_SET = "runner set"
 """The kind of a refused runner set."""
 
@@ -50,18 +62,21 @@ class Outcome:
     undeterminable: int
     excepted: int
     remediated: int
+    ended: int = 0
 
     @property
     def state(self) -> str:
-        """holds, broken, undeterminable or disabled."""
+        """holds, broken, ended (broken because of the day), undeterminable or disabled."""
         if self.level == "disabled":
             return "disabled"
         if self.broken:
             return "broken"
+        if self.ended:
+            return ENDED
         return "undeterminable" if self.undeterminable else "holds"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """All results for a stack before anything is bought. `recording` is None if the placement failed."""
 
@@ -150,6 +165,21 @@ class Plan:
                 if idle and configured.level.value != "disabled":
                     yield f"policy {name}: {EXCEPTIONS}[{index}] ({entry['urn']}) hides nothing; remove it"
 
+    @cached_property
+    def ends(self) -> tuple[End, ...]:
+        """Everything that the stack has pinned, and the exceptions of its policies, the first end first."""
+        exceptions = (
+            End(
+                Use(Life(f"exception {entry['urn']} of policy {configured.policy.name}", day, effect), _RENEW),
+                ("policies",),
+            )
+            for configured in self.policies
+            if (effect := _REFUSED.get(configured.level.value))
+            for entry in configured.config[EXCEPTIONS]
+            if (day := day_of_text(entry["expires"])) is not None
+        )
+        return in_order((*ends(self.fleet, self.as_of), *exceptions))
+
     @property
     def secrets(self) -> tuple[str, ...]:
         """Config keys whose values are not read offline, because the stack file has them encrypted or not at all."""
@@ -201,6 +231,7 @@ def outcomes_of(
             undeterminable=kinds[rule.id, "undeterminable"],
             excepted=kinds[rule.id, "excepted"],
             remediated=changed[rule.id],
+            ended=kinds[rule.id, ENDED],
         )
         for rule in rules
     )
@@ -239,7 +270,8 @@ def make_plan(
     judging = policies_of or root
     if judging == root:
         require_current(stack, root)
-    policies = configured_for(RULES, policy_settings(stack, judging), stack, judging, day)
+    settings = policy_settings(stack, judging)
+    policies = configured_for(RULES, settings, stack, judging, day)
     judges = policy_values(stack, judging)
     placements = placing.place(fleet)
     lines = billing.bill(fleet, day)
@@ -254,7 +286,12 @@ def make_plan(
     program, git = declared(root, config, fleet, remedies)
     recording = joined(program, git)
     progress("judging policies")
-    verdicts = named(config, judge(recording, policies))
+
+    def timeless(rules: Collection[str]) -> Iterable[Verdict]:
+        early = configured_for(RULES, settings, stack, judging, date.min)
+        return judge(recording, [configured for configured in early if configured.policy.name in rules])
+
+    verdicts = named(config, by_time(judge(recording, policies), timeless))
     done = tuple(remedies.done)
     return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, done, reach, git=git)
 

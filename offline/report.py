@@ -29,6 +29,8 @@ def report(plan: Plan, console: Console, strict: bool = False, verbose: bool = F
     `strict` as in `Plan.passes`; `verbose` lists the resources and every policy.
     """
     console.print(Text(f"gpu-ci plan of stack {plan.config.stack} on {plan.as_of}", style="bold"))
+    for line in words.endings(plan):
+        show_line(console, line, "yellow", indent="  ", whole=True)
     _result(plan, console, strict)
     _failures(plan, console, strict, verbose)
     console.print()

@@ -16,9 +16,13 @@ from fleet.prove.bill import runner_hour
 from fleet.prove.placement import Fit, Host, Placement
 from fleet.prove.room import Refusal
 from fleet.prove.schedules import Week
+from offline.ended import ENDED
 from offline.entries import place_of
 from offline.judge import Verdict
 from offline.plan import Outcome, Plan
+
+_FEW = 3
+"""Names of resources that are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ def states(outcomes: Iterable[Outcome]) -> str:
     """How many policies are in each state: "3 hold, 1 broken"."""
     counts = Counter(found.state for found in outcomes)
     words = {"holds": "holds" if counts["holds"] == 1 else "hold"}
-    listed = (state for state in ("holds", "broken", "undeterminable", "disabled") if counts[state])
+    listed = (state for state in ("holds", "broken", ENDED, "undeterminable", "disabled") if counts[state])
     return ", ".join(f"{counts[state]} {words.get(state, state)}" for state in listed)
 
 
@@ -153,6 +157,18 @@ def verdict_line(facts: str, blocked: Collection[Verdict]) -> str:
         counted(unsure, "undeterminable verdict of a critical policy", "undeterminable verdicts of critical policies"),
     ]
     return f"FAILED: {' and '.join(kind for kind in kinds if not kind.startswith('0 '))}; {facts}"
+
+
+def endings(plan: Plan) -> Iterator[str]:
+    """What `pulumi up` is refused for because of the day, then what ends soon or has ended. For the top of a plan."""
+    late = [verdict for verdict in plan.verdicts if verdict.kind == ENDED and verdict.level == "mandatory"]
+    if late:
+        resources: dict[str, dict[str, None]] = {}
+        for verdict in late:
+            resources.setdefault(verdict.rule, {})[name_of(verdict.urn)] = None
+        refused = "; ".join(f"{rule} ({listed(names, _FEW)})" for rule, names in resources.items())
+        yield f"pulumi up is refused, because a day has passed: {refused}"
+    yield from (end.line(plan.as_of) for end in plan.ends if end.use.life.shown(plan.as_of))
 
 
 def short(token: str) -> str:

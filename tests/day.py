@@ -2,4 +2,4 @@
 
 from datetime import date
 
-AS_OF = date(2026, 11, 22)
+AS_OF = date(2026, 11, 26)

@@ -23,6 +23,7 @@ class Support:
     """
 
     minor: str
+    released: date
     standard_until: date
     extended_until: date
 

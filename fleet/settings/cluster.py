@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from fleet.facts.hardware import SPOT
+from fleet.facts.lifecycle import Use
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
 from fleet.facts.scheduling import FALLBACK, JOB_PRIORITIES, PLACEHOLDER_PRIORITIES, SYSTEM_POOL, SYSTEM_SELECTOR, Priority
@@ -272,6 +273,10 @@ class Cluster(Model):
         for name, pool in self.pools.items():
             if pool.schedules is not None:
                 yield from (f"pool {name}: schedules: {remark}" for remark in pool.schedules.remarks_on(day))
+
+    def uses(self) -> Iterator[Use]:
+        """What the settings pin, with its last good day: a minor, node images, reservations. Charts and images are elsewhere."""
+        yield from ()
 
     @property
     def watched(self) -> str:

@@ -34,6 +34,7 @@ from offline.markdown import markdown, wrong_input
 from offline.plan import make_plan
 from offline.progress import Progress
 from offline.report import report
+from offline.touched import touched
 
 
 @app.command(rich_help_panel=PROVE)
@@ -68,6 +69,8 @@ def plan(
             day = day_of(as_of)
             found = make_plan(stack, ROOT, file, progress, day)
             before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
+            if before is not None and before.plan is not None and base is not None:
+                found = touched(found, before.plan, base)
             if agreeing:
                 progress("looking for policy values that admit the plan")
             agreed = agree(found, ROOT) if agreeing else None

@@ -16,6 +16,7 @@ import pytest
 from fleet.facts import hardware, versions
 from fleet.facts.eks_images import BAD_BUILDS
 from fleet.facts.support import EKS_SUPPORT
+from fleet.facts.tables import rows as table_rows
 from fleet.facts.versions import (
     CHARTS,
     DAEMONSETS,
@@ -62,6 +63,77 @@ each_minor = pytest.mark.parametrize(("minor", "row"), KUBERNETES.items())
 def test_every_version_has_a_source_and_an_iso_date(name: str, row: dict[str, Any]) -> None:
     assert row["source"].strip(), name
     assert datetime.date.fromisoformat(row["date"]).isoformat() == row["date"], f"{name}: write the date as 2026-11-21"
+
+
+UNVERSIONED = {"chart-images.cluster-autoscaler.image", "kubeflow.driver", *(f"daemonsets.{name}" for name in DATA["daemonsets"])}
+"""Rows that pin no version: the minor has the tag, the branch is a minimum, and a pinned row installs each DaemonSet."""
+UNKNOWN_RELEASE = {
+    "images.cncf-cloudrunner",
+    "images.comfyui",
+    "images.ollama",
+    "images.tensorflow-mnist",
+    "oke.1.35",
+    "oke.1.36",
+}
+"""Rows for which no source gives the day of release."""
+RUNNER_ROWS = {
+    "charts.gha-runner-scale-set",
+    "charts.gha-runner-scale-set-controller",
+    "chart-images.gha-runner-scale-set-controller.image",
+    "images.actions-runner",
+}
+CUDA_ROWS = {"images.cuda", "images.cuda-device-query", "images.pytorch", *(f"runner-gpu.{name}" for name in DATA["runner-gpu"])}
+
+
+def test_every_version_has_the_day_of_its_release_and_what_ends_it() -> None:
+    assert {name for name, row in ROWS if "released" not in row} == UNVERSIONED | RUNNER_ROWS | CUDA_ROWS
+    assert {name for name, row in ROWS if row.get("released") == "unknown"} == UNKNOWN_RELEASE
+    for name, row in ROWS:
+        if "released" in row:
+            assert list(row).index("released") == list(row).index("date") + 1, f"{name}: Renovate's patterns end at the date"
+            assert row["released"] == "unknown" or _is_day(row["released"]), name
+            assert row["ends"] == "none published" or (_is_day(row["ends"]) and row["ends-source"].strip()), name
+
+
+def _is_day(text: str) -> bool:
+    return datetime.date.fromisoformat(text).isoformat() == text
+
+
+def test_a_version_ends_on_the_day_that_the_table_of_its_minor_or_branch_has() -> None:
+    minors = {row["minor"]: row["ends"] for row in table_rows("kubernetes_support.csv")}
+    branches = {row["branch"]: row["ends"] for row in table_rows("driver_branches.csv")}
+    vm, kubeflow = DATA["vm"], DATA["kubeflow"]
+    kind_node = kubeflow["node"]["reference"].partition("@")[0].rpartition(":v")[2]
+    by_version = {row["version"].removeprefix("v"): row["ends"] for row in DATA["talos-kubernetes"].values()}
+    by_version |= {vm["downloads"]["kubectl"]["version"]: vm["downloads"]["kubectl"]["ends"], kind_node: kubeflow["node"]["ends"]}
+    assert by_version == {version: minors[version.rpartition(".")[0]] for version in by_version}
+    operator = DATA["driver"]["gpu-operator"]
+    assert operator["ends"] == branches[operator["version"].partition(".")[0]]
+
+
+@pytest.mark.parametrize("name", ["kubernetes_support.csv", "driver_branches.csv"])
+def test_a_table_of_ends_has_each_minor_or_branch_once_in_order_with_a_source(name: str) -> None:
+    table = table_rows(name)
+    keys = [tuple(map(int, next(iter(row.values())).split("."))) for row in table]
+    assert keys == sorted(set(keys)), "the oldest first"
+    for row in table:
+        days = [row["released"], row["ends"]]
+        assert all(_is_day(day) for day in days if day != "none published"), row
+        assert days == sorted(days), row
+        assert row["source"].strip(), row
+        assert _is_day(row["date"]), row
+
+
+def test_every_driver_that_a_row_names_has_its_branch_in_the_table() -> None:
+    branches = {row["branch"] for row in table_rows("driver_branches.csv")}
+    drivers = [row.driver for row in KUBERNETES.values()] + [driver for row in TALOS.values() for driver in row.drivers.values()]
+    named = {driver.partition(".")[0] for driver in (*drivers, versions.OPERATOR_DRIVER) if driver}
+    assert named | {str(KUBEFLOW.driver_branch)} <= branches
+
+
+@each_minor
+def test_a_node_image_is_released_on_the_day_in_its_name(minor: str, row: versions.KubernetesVersion) -> None:
+    assert DATA["kubernetes"][minor]["released"].replace("-", "") == row.ami_release.rpartition("-")[2]
 
 
 def test_every_row_is_read() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND
+from fleet.facts.lifecycle import Life, Use
 from fleet.providers.eks.nodes import EksPool
 
 _IN_BLOCKS = ("p5", "p5e", "p5en", "p6-b200", "p6-b300")
@@ -40,6 +41,15 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
             f"its capacity block ends in {left} days, and a job may run for {_LONGEST_JOB}; set timeout-minutes so that its jobs "
             "end before"
         )
+
+
+def reserved(name: str, pool: EksPool) -> Iterator[Use]:
+    """The end of a pool's reservation or capacity block, if the settings have it."""
+    held = pool.reservation
+    if held is not None and held.end_date is not None:
+        what = "capacity block" if pool.capacity == CAPACITY_BLOCK else "reservation"
+        life = Life(f"{what} {held.id} of pool {name}", date.fromisoformat(held.end_date), "no node of the pool starts")
+        yield Use(life, f"buy another, then change pools.{name}.reservation")
 
 
 def buying(pool: EksPool) -> Iterator[str]:

@@ -13,17 +13,18 @@ from pydantic import AfterValidator, Field, model_validator
 from fleet.charts.cloudwatch import CLOUDWATCH
 from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machines, quota_code
+from fleet.facts.lifecycle import Use, of_node_image
 from fleet.facts.repair import OTHER_WAIT
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.ami import GpuAmi, image_id, require_amis
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
-from fleet.providers.eks.capacity import buying, refused_zone, window
+from fleet.providers.eks.capacity import buying, refused_zone, reserved, window
 from fleet.providers.eks.ecr import EcrRegistry, cold_start_nat
 from fleet.providers.eks.groups import zone_groups
 from fleet.providers.eks.nodes import AmiName, EksPool, warm_remarks
 from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.start_options import options
-from fleet.providers.eks.support import remark
+from fleet.providers.eks.support import remark, supported
 from fleet.settings import compatibility
 from fleet.settings.build_caches import BuildCaches
 from fleet.settings.caches import Volumes
@@ -42,6 +43,7 @@ _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|centr
 _NODES, _GROUPS = 450, 30
 """Default quotas: nodes per managed node group, and groups per cluster (docs.aws.amazon.com, EKS service quotas). AWS raises
 both on request."""
+_NEWER_IMAGE = "python -m offline freshen, or ami of the pools (docs/ami.md)"
 VpcId = Annotated[str, matching("vpc_id", "not a VPC id; write vpc-… as AWS shows it", r"vpc-[0-9a-f]{8,17}")]
 SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-…", r"subnet-[0-9a-f]{8,17}")]
 Principal = Annotated[
@@ -214,8 +216,8 @@ class EksPools(Cluster):
         held = self.pools[pool]
         if self.image_id(pool) is None:
             return self.kubernetes.driver if held.image == "al2023-nvidia" else None
-        built = self.amis[held.ami_entry].built if held.ami_entry else None
-        return eks_images.driver_of(built.release) if built else None
+        release = self._release(pool)
+        return eks_images.driver_of(release) if release else None
 
     def image_toolkit(self, pool: str) -> str | None:
         """Version of the container toolkit in a pool's image. None if no source names it."""
@@ -308,6 +310,21 @@ class EksPools(Cluster):
         yield from super().remarks_on(day)
         for name, pool in self.pools.items():
             yield from (f"pool {name}: {said}" for said in window(pool, day))
+
+    def uses(self) -> Iterator[Use]:
+        """The node images of its pools, and reservations with an end."""
+        releases = dict.fromkeys(self._release(name) for name in self.pools)
+        yield from (Use(of_node_image(release), _NEWER_IMAGE) for release in releases if release)
+        for name, pool in self.pools.items():
+            yield from reserved(name, pool)
+
+    def _release(self, pool: str) -> str | None:
+        """The release of AWS' node image that a pool runs, or that its own image was built from. None if no settings name it."""
+        held = self.pools[pool]
+        if self.image_id(pool) is None:
+            return self.kubernetes.ami_release
+        built = self.amis[held.ami_entry].built if held.ami_entry else None
+        return built.release if built else None
 
     def _ami_remarks(self) -> Iterator[str]:
         """Images that are not built yet, and images whose driver only their test shows."""
@@ -553,6 +570,11 @@ class EksCluster(EksPools):
             yield cold_start_nat(self.registry.runner_image, self.region)
         if self.registry.pull_through or self.registry.copies:
             yield "registry: the size of cached images and copies is not known, so the bill lacks their storage"
+
+    def uses(self) -> Iterator[Use]:
+        """As in the base class, and the support of its Kubernetes minor."""
+        yield from supported(self.kubernetes_version, self.region)
+        yield from super().uses()
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """The end of support for its Kubernetes minor, the cost of the control plane after that, and reservations."""

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts import hardware, versions
+from fleet.facts.lifecycle import Use, of_oke
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import SYSTEM_POOL
@@ -104,6 +105,11 @@ class OkePools(Cluster):
     def image_driver(self, pool: str) -> str | None:
         """The driver version that `nodeImages` names for the pool's image."""
         return self.node_images[self.pools[pool].image].driver
+
+    def uses(self) -> Iterator[Use]:
+        """Oracle's support of its Kubernetes minor."""
+        if (life := of_oke(self.kubernetes_version)) is not None:
+            yield Use(life, "raise kubernetesVersion by one minor (docs/operate.md)")
 
     @property
     def watched(self) -> str:

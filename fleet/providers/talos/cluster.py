@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts import versions
+from fleet.facts.lifecycle import Use, of_kubernetes, of_row
 from fleet.facts.versions import minor
 from fleet.providers.talos.nodes import ControlPlane, Host, TalosPool, TalosSystem
 from fleet.providers.talos.release import has_documents
@@ -129,6 +130,12 @@ class TalosCluster(Cluster):
         for path, name, host in self.hosts():
             yield path, f"a host {name} in {self.region}"
             yield (*path, "address"), f"the address {host.address} in {self.region}"
+
+    def uses(self) -> Iterator[Use]:
+        """The Talos release and the Kubernetes minor that it installs."""
+        yield Use(of_row(f"Talos {self.release.release}", "talos", self.talos_version), "raise talosVersion (docs/talos.md)")
+        if (life := of_kubernetes(self.kubernetes_version)) is not None:
+            yield Use(life, "raise kubernetesVersion (docs/talos.md)")
 
     def image_driver(self, pool: str) -> str | None:
         """Driver version of the pool's system extensions."""

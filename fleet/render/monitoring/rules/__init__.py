@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fleet.providers.fleet import Fleet
+from fleet.render.monitoring.rules.ends import end_rules
 from fleet.render.monitoring.rules.faults import fault_rules
 from fleet.render.monitoring.rules.gpu import use_rules
 from fleet.render.monitoring.rules.machines import machine_rules
@@ -40,4 +41,5 @@ def rule_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
     cluster: Cluster = fleet.clusters[cluster_name]
     if cluster.monitoring is None:
         return []
-    return [each for topic, rules in _TOPICS.items() for each in group(topic, rules(cluster, cluster.monitoring.alerts))]
+    topics = [each for topic, rules in _TOPICS.items() for each in group(topic, rules(cluster, cluster.monitoring.alerts))]
+    return [*topics, *group("ends", end_rules(cluster, fleet.github))]

@@ -1,0 +1,233 @@
+"""The last good day of everything that is pinned. No other module computes one.
+
+A row of `data/versions.toml` has `released` and `ends`: the last good day, or "none published". The tables of releases and of
+support dates give the others. Standard library only: the policy pack ships this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cache
+from typing import Any
+
+from fleet.facts.eks_images import build_of
+from fleet.facts.support import EKS_SUPPORT
+from fleet.facts.tables import rows, toml
+
+NONE_PUBLISHED, UNKNOWN = "none published", "unknown"
+"""Values of `ends` and of `released` for which no source has a day."""
+
+INSTALL_WITHIN = 30
+"""Days within which GitHub wants each new release of the runner installed (GitHub changelog, 2026-06-12; in force on github.com
+since 2026-09-25)."""
+WARN_AFTER = 21
+"""Age in days at which a plan warns about a runner whose next release is not known."""
+NOTICE = 90
+"""Days before an end at which a plan names it."""
+
+OKE_NOTICE = 30
+"""Days for which Oracle supports a fourth minor at least."""
+
+NO_FIXES = "its publisher fixes nothing in it any more, security holes included"
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How long one pinned version is good.
+
+    `what` names it: "runner 2.338.0". `last` is its last good day; None if no end is published. `effect` says what happens
+    after that day. `may_end` is the earliest day on which a runner can end whose next release is not known; None for
+    everything else.
+    """
+
+    what: str
+    last: date | None
+    effect: str
+    released: date | None = None
+    may_end: date | None = None
+
+    def over(self, day: date) -> bool:
+        """Whether the version is known to be no longer good on a day. A day that is only possible does not count."""
+        return self.last is not None and day > self.last
+
+    def shown(self, day: date) -> bool:
+        """Whether a plan of that day names the end: it is past or within `NOTICE`, or a runner is older than `WARN_AFTER`."""
+        if self.last is not None:
+            return (self.last - day).days <= NOTICE
+        return self.may_end is not None and self.released is not None and (day - self.released).days >= WARN_AFTER
+
+    def words(self, day: date) -> str:
+        """The end in words, as of a day."""
+        if self.last is not None:
+            left = (self.last - day).days
+            when = f"ended on {self.last}" if left < 0 else f"is good until {self.last}, {_days(left)}"
+            return f"{self.what} {when}: {self.effect}"
+        if self.may_end is not None:
+            return f"{self.what} may be refused from {self.may_end}: {self.effect}; `doctor` asks GitHub for the day"
+        return f"{self.what}: no end published"
+
+
+def _days(left: int) -> str:
+    return {0: "today", 1: "1 more day"}.get(left, f"{left} more days")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Something pinned that a stack uses. `fix` is what to do before its end, `cost` what the end costs ("" for nothing)."""
+
+    life: Life
+    fix: str
+    cost: str = ""
+
+
+# -- the runner --------------------------------------------------------------------------------------------------------
+
+
+def runner(version: str, day: date) -> Life:
+    """A release of GitHub's runner, with the releases that were published by that day.
+
+    It ends `INSTALL_WITHIN` days after the next release, patch releases included. While no next release is known, it can end
+    `INSTALL_WITHIN` days after its own release at the earliest.
+    """
+    released, newer = None, []
+    for row in rows_of("runner_releases.csv"):
+        published = date.fromisoformat(row["released"])
+        if row["version"] == version:
+            released = published
+        elif published <= day and numbers(row["version"]) > numbers(version):
+            newer.append(published)
+    last = min(newer) + timedelta(INSTALL_WITHIN) if newer else None
+    may_end = released + timedelta(INSTALL_WITHIN) if released and last is None else None
+    effect = "GitHub gives it no job, its pods exit with code 7, and jobs wait without end"
+    return Life(f"runner {version}", last, effect, released, may_end)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The parts of a version as numbers, so that 2.99.0 sorts before 2.333.1. Empty for text that is no version."""
+    parts = version.removeprefix("v").split(".")
+    return tuple(map(int, parts)) if all(part.isascii() and part.isdigit() for part in parts) else ()
+
+
+RUNNER_REPOSITORY = "ghcr.io/actions/actions-runner"
+
+
+def of_image(reference: str, day: date) -> Life | None:
+    """The life of a container image; None if no row has its repository and tag."""
+    named = reference.partition("@")[0]
+    repository, _, tag = named.rpartition(":")
+    if repository == RUNNER_REPOSITORY and numbers(tag):
+        return runner(tag, day)
+    row = _images().get(reference) or _images().get(named)
+    return None if row is None else _of_row(f"image {named}", row, NO_FIXES)
+
+
+@cache
+def _images() -> Mapping[str, Mapping[str, Any]]:
+    """Rows of images by reference, and by reference without digest. An image with a tag and a digest has both."""
+    data = versions()
+    images = [*data["images"].values(), *(row for chart in data["chart-images"].values() for row in chart.values())]
+    by_reference = {row["reference"]: row for row in images}
+    for row in data["runner-gpu"].values():
+        by_reference |= {row[flavor]: row for flavor in ("base", "runtime", "devel")}
+    short = {reference.partition("@")[0]: row for reference, row in by_reference.items() if ":" in reference.partition("@")[0]}
+    return short | by_reference
+
+
+# -- charts, machines, Kubernetes --------------------------------------------------------------------------------------
+
+
+def of_chart(chart: str, version: str) -> Life | None:
+    """The life of a Helm chart's version; None if no row has it."""
+    row = versions()["charts"].get(chart)
+    return _of_row(f"chart {chart} {version}", row, NO_FIXES) if row is not None and row["version"] == version else None
+
+
+def of_row(what: str, *path: str) -> Life:
+    """The life of the row at a path of versions.toml: `of_row("Talos v1.13.9", "talos", "1.13")`."""
+    row: Any = versions()
+    for key in path:
+        row = row[key]
+    return _of_row(what, row, NO_FIXES)
+
+
+def of_eks(minor: str, *, extended: bool = False) -> Life | None:
+    """Support of a Kubernetes minor on EKS: its standard support, or with `extended` its extended support. None without a row."""
+    row = EKS_SUPPORT.get(minor)
+    if row is None:
+        return None
+    # Both columns have the first day after the support.
+    if extended:
+        return Life(
+            f"EKS {minor}, extended support",
+            row.extended_until - timedelta(1),
+            "AWS may upgrade the control plane on any day, without a notice",
+            row.released,
+        )
+    return Life(
+        f"EKS {minor}, standard support",
+        row.standard_until - timedelta(1),
+        "the control plane costs the price of extended support",
+        row.released,
+    )
+
+
+def of_oke(minor: str) -> Life | None:
+    """Oracle's support of a Kubernetes minor on OKE; None without a row.
+
+    Oracle ends a minor `OKE_NOTICE` days or more after it offers the third newer one (docs.oracle.com, supported versions).
+    """
+    known = {row["minor"]: row for row in rows_of("oke_support.csv")}
+    row = known.get(minor)
+    if row is None:
+        return None
+    third = known.get(row["ends_after"])
+    last = day_of(row["ended"]) or (date.fromisoformat(third["released"]) + timedelta(OKE_NOTICE) if third else None)
+    return Life(f"OKE {minor}", last, "Oracle supports it no longer, and creates no cluster of it", day_of(row["released"]))
+
+
+def of_kubernetes(minor: str) -> Life | None:
+    """Support of a Kubernetes minor by the Kubernetes project; None without a row."""
+    return _of_table("kubernetes_support.csv", "minor", minor, f"Kubernetes {minor}", NO_FIXES)
+
+
+def of_driver(version: str) -> Life | None:
+    """Support of the branch of an NVIDIA driver; None if the table does not have the branch."""
+    branch = version.partition(".")[0]
+    return _of_table("driver_branches.csv", "branch", branch, f"NVIDIA driver branch R{branch}", NO_FIXES)
+
+
+def of_node_image(release: str) -> Life:
+    """A release of AWS' EKS node image. AWS publishes no end of it; the branch of its driver has one."""
+    built = build_of(release)
+    return Life(f"node image {release}", None, "", day_of(f"{built[:4]}-{built[4:6]}-{built[6:]}"))
+
+
+def _of_table(table: str, column: str, value: str, what: str, effect: str) -> Life | None:
+    row = next((row for row in rows_of(table) if row[column] == value), None)
+    return None if row is None else _of_row(what, row, effect)
+
+
+def _of_row(what: str, row: Mapping[str, Any], effect: str) -> Life:
+    return Life(what, day_of(row.get("ends", NONE_PUBLISHED)), effect, day_of(row.get("released", UNKNOWN)))
+
+
+def day_of(text: str) -> date | None:
+    """The day of a cell; None for `NONE_PUBLISHED`, `UNKNOWN` and for what is no day."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+@cache
+def versions() -> Mapping[str, Any]:
+    """The rows of versions.toml as they are there, with their days."""
+    return toml("versions.toml")
+
+
+@cache
+def rows_of(table: str) -> list[dict[str, str]]:
+    """The rows of a CSV table, read once."""
+    return rows(table)

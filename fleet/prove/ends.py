@@ -1,0 +1,73 @@
+"""What a fleet has pinned, with the last good day of each: for the plan, the calendar and the alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from fleet.facts.lifecycle import Use, of_chart, of_driver, of_image
+from fleet.facts.versions import CHART_IMAGES, RUNNER_IMAGE
+from fleet.prove.image_fit import node_driver
+from fleet.providers.fleet import Fleet
+from fleet.providers.installed import installed
+from fleet.settings.cluster import Cluster, physical_name
+from fleet.settings.github import GitHub
+
+_FRESHEN = "python -m offline freshen"
+_DRIVER = "a node image or release with a newer driver branch"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One pinned version, and the clusters that use it. `last` and the rest are in `use`."""
+
+    use: Use
+    clusters: tuple[str, ...]
+
+    @property
+    def last(self) -> date | None:
+        """The last good day; for a runner without a known end, the earliest day that can be one."""
+        return self.use.life.last or self.use.life.may_end
+
+    def line(self, day: date) -> str:
+        """The end, where it counts and what to do, on one line."""
+        cost = f" ({self.use.cost})" if self.use.cost else ""
+        return f"{', '.join(self.clusters)}: {self.use.life.words(day)}{cost}; {self.use.fix}"
+
+
+def ends(fleet: Fleet, day: date) -> tuple[End, ...]:
+    """Everything that the fleet has pinned, as known on a day: the first end first, then what has no published end."""
+    clusters: dict[Use, list[str]] = {}
+    for name, cluster in fleet.clusters_by_name():
+        for use in dict.fromkeys(of_cluster(cluster, fleet.github, day)):
+            clusters.setdefault(use, []).append(name)
+    found = (End(use, tuple(names)) for use, names in clusters.items())
+    return in_order(found)
+
+
+def in_order(found: Iterable[End]) -> tuple[End, ...]:
+    """The first end first, then what has no published end."""
+    return tuple(sorted(found, key=lambda end: (end.last or date.max, end.use.life.what)))
+
+
+def of_cluster(cluster: Cluster, github: GitHub, day: date) -> Iterator[Use]:
+    """What one cluster has pinned."""
+    yield from cluster.uses()
+    for pool in cluster.pools:
+        driver = node_driver(cluster, pool)
+        if driver is not None and (life := of_driver(driver)) is not None:
+            yield Use(life, _DRIVER)
+    charts = [(chart.chart, chart.version) for chart in installed(cluster, physical_name("", "", ""), github)]
+    lives = [of_chart(*chart) for chart in charts]
+    lives += [of_image(reference, day) for reference in _images(cluster, [name for name, _ in charts])]
+    yield from (Use(life, _FRESHEN) for life in lives if life is not None)
+
+
+def _images(cluster: Cluster, charts: list[str]) -> Iterator[str]:
+    """The images of the charts and of the runners."""
+    for chart in charts:
+        yield from (image.reference for image in CHART_IMAGES.get(chart, {}).values())
+    if len(cluster.pod_runners) < len(cluster.runners):
+        yield RUNNER_IMAGE
+    yield from (cluster.with_image(runner).image or RUNNER_IMAGE for runner in cluster.pod_runners.values())

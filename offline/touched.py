@@ -1,0 +1,52 @@
+"""What a pull request writes that has ended already: it fails the plan, as any other violation."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fleet.facts.lifecycle import versions
+from fleet.facts.limits import read_bytes
+from offline.compare import identity
+from offline.ended import ENDED
+from offline.plan import Plan
+
+_VERSIONS = "fleet/facts/data/versions.toml"
+_ABOUT = ("source", "ends-source", "date", "released", "ends")
+"""Fields of a row that pin nothing."""
+
+
+def touched(plan: Plan, before: Plan, base: Path) -> Plan:
+    """The plan, in which what has ended is a violation if the change writes it, in the stack's files or in our versions.
+
+    `before` is the plan of the base, whose checkout is in the folder `base`. Raises OSError and TOMLDecodeError as the base's
+    versions.toml does.
+    """
+    known = set(map(identity, before.verdicts))
+    written = tuple(_written(base / _VERSIONS))
+    verdicts = (
+        replace(verdict, kind="violation")
+        if verdict.kind == ENDED and (identity(verdict) not in known or any(value in verdict.message for value in written))
+        else verdict
+        for verdict in plan.verdicts
+    )
+    return replace(plan, verdicts=tuple(verdicts))
+
+
+def _written(path: Path) -> Iterator[str]:
+    """The pinned values of our versions that the base does not have."""
+    if path.is_file():
+        before = set(_values(tomllib.loads(read_bytes(path).decode())))
+        yield from (value for value in _values(versions()) if value not in before)
+
+
+def _values(row: Any) -> Iterator[str]:
+    if isinstance(row, str):
+        yield row
+    elif isinstance(row, dict):
+        for key, value in row.items():
+            if key not in _ABOUT:
+                yield from _values(value)

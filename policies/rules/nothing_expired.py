@@ -1,0 +1,133 @@
+"""nothing-expired: no pinned version is past its last good day.
+
+Judged: the images of pods, runner sets and charts, versions of charts, the Kubernetes minor of control planes, and the driver
+branch in the node image of an EKS node group. `fleet.facts.lifecycle` computes the days; a version without a row has no day. A
+runner counts from its known end on, 30 days after the next release. An EKS control plane counts from the end of standard support
+on, unless its upgradePolicy chooses extended support.
+
+A preview and an update fail alike. An offline plan reports what has ended, and does not fail because time has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+from fleet.facts import lifecycle
+from fleet.facts.eks_images import driver_of
+from fleet.facts.lifecycle import Life
+
+from .images import of_policy, of_release
+from .kinds import (
+    CLUSTER_POLICY,
+    EKS_CLUSTER,
+    EKS_COMPONENT,
+    EKS_NODE_GROUP,
+    HELM,
+    OKE_CLUSTER,
+    OKE_NODE_POOL,
+    POD,
+    RUNNER_SET,
+    is_hollow,
+)
+from .places import CLUSTER_SETTINGS
+from .pods import containers_of, pod_specs, volumes_of
+from .read import Later, shown, text, walk
+from .releases import releases
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+
+Pin = tuple[str, str, Life]
+"""Path of a pinned value, the value, and its life."""
+
+_EXTENDED = "EXTENDED"
+
+
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+    for resource in stack.resources:
+        for path, value, life in pins(resource, stack.as_of, later):
+            if life.over(stack.as_of):
+                yield (
+                    f"{path} is {shown(value)}: {life.words(stack.as_of)}; take a newer one (python -m offline freshen)",
+                    resource.urn,
+                )
+
+
+def pins(resource: PolicyResource, day: date, later: Later) -> Iterator[Pin]:
+    """Everything that a resource pins and whose life a table has. `later` collects unknown values."""
+    token, props = resource.resource_type, resource.props
+    if token in _MINORS:
+        with later:
+            yield from _minor(token, props)
+    elif token == EKS_NODE_GROUP:
+        with later:
+            release = text(walk(props, "releaseVersion"))
+            driver = driver_of(release)
+            if driver is not None and (life := lifecycle.of_driver(driver)) is not None:
+                yield "releaseVersion", release, life
+    else:
+        for path, reference in _images(token, props, later):
+            life = lifecycle.of_image(reference, day)
+            if life is not None:
+                yield path, reference, life
+        yield from _charts(token, props, later)
+
+
+def _minor(token: str, props: Any) -> Iterator[Pin]:
+    if is_hollow(token, props):
+        return
+    field = _MINORS[token]
+    version = text(walk(props, field))
+    minor = ".".join(version.removeprefix("v").split(".")[:2])
+    if field == "kubernetesVersion":
+        life = lifecycle.of_oke(minor)
+    else:
+        life = lifecycle.of_eks(minor, extended=text(walk(props, "upgradePolicy", "supportType")) == _EXTENDED)
+    if life is not None:
+        yield field, version, life
+
+
+def _images(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:
+    """Path and reference of each image that the resource runs."""
+    for pod in pod_specs(token, props, later):
+        for container in containers_of(pod, later):
+            with later:
+                yield f"{pod.path}.{container.path}.image", text(walk(container.body, "image"))
+        for path, volume in volumes_of(pod, later):
+            with later:
+                yield f"{pod.path}.{path}.image.reference", text(walk(volume, "image", "reference"))
+    for release in releases(token, props, later):
+        yield from ((named.path, named.reference) for named in of_release(release, later))
+    if token in CLUSTER_POLICY:
+        yield from ((named.path, named.reference) for named in of_policy(props, later))
+
+
+def _charts(token: str, props: Any, later: Later) -> Iterator[Pin]:
+    for release in releases(token, props, later):
+        with later:
+            version = text(release.version)
+            life = lifecycle.of_chart(release.chart_name, version)
+            if life is not None:
+                yield release.path("version"), version, life
+
+
+_MINORS = {
+    EKS_CLUSTER: "version",
+    EKS_COMPONENT: "version",
+    OKE_CLUSTER: "kubernetesVersion",
+    OKE_NODE_POOL: "kubernetesVersion",
+}
+
+RULE = StackRule(
+    id="nothing-expired",
+    order=(Section.SUPPLY_CHAIN, 45),
+    title="Nothing is past its last good day",
+    severity=Severity.HIGH,
+    types=frozenset(_MINORS) | {EKS_NODE_GROUP} | POD | RUNNER_SET | HELM | CLUSTER_POLICY,
+    levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "advisory"},
+    rationale="GitHub gives an old runner no job, AWS charges more for an old control plane, and old software gets no fixes.",
+    source="https://docs.github.com/en/actions/reference/runners/self-hosted-runners",
+    fix="Take a newer version. `python -m offline calendar STACK` shows every day, its effect and the command.",
+    settings=dict.fromkeys((*_MINORS, EKS_NODE_GROUP), f"{CLUSTER_SETTINGS}.kubernetesVersion"),
+    check=_check,
+)
