@@ -1,4 +1,4 @@
-"""The digest that an OCI registry has for a tag. Anonymous: the registry names the address of a token, and everybody gets one.
+"""What an OCI registry has for a tag. Anonymous: the registry names the address of a token, and everybody gets one.
 
 Source: distribution/distribution docs/spec/auth/token.md and the OCI distribution specification.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
 
 from pydantic import BaseModel, TypeAdapter
 
-from doctor.sources.web import RENEWAL, Answer, SourceError, Web
+from doctor.sources.web import RENEWAL, Answer, SourceError, Web, checked
 
 _KINDS = ", ".join(
     (
@@ -23,8 +24,25 @@ _KINDS = ", ".join(
 )
 _NAME = re.compile(r"[a-z0-9.-]+(?::\d+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+")
 _TAG = re.compile(r"\w[\w.-]{0,127}")
+_MADE = "org.opencontainers.image.created"
 _MOST = 4_000_000
 """The largest manifest that registries must take (OCI distribution specification)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """The digest of a tag, "sha256:" and 64 hex digits, and the day on which the content was made, or "unknown"."""
+
+    digest: str
+    day: str
+
+
+class _Part(BaseModel):
+    annotations: dict[str, str] | None = None
+
+
+class _Manifest(_Part):
+    manifests: list[_Part] = []
 
 
 class _Token(BaseModel):
@@ -32,11 +50,11 @@ class _Token(BaseModel):
     access_token: str = ""
 
 
-_TOKEN = TypeAdapter(_Token)
+_TOKEN, _CONTENT = TypeAdapter(_Token), TypeAdapter(_Manifest)
 
 
-def digest(web: Web, name: str, tag: str) -> str:
-    """The digest of the manifest of an image or an OCI chart: "sha256:" and 64 hex digits. `name` is registry/repository."""
+def tagged(web: Web, name: str, tag: str) -> Tagged:
+    """What a tag of an image or an OCI chart is. `name` is registry/repository."""
     if not (_NAME.fullmatch(name) and _TAG.fullmatch(tag)):
         raise SourceError(f"not the name of an image: {name}:{tag}")
     host, _, path = name.partition("/")
@@ -45,7 +63,9 @@ def digest(web: Web, name: str, tag: str) -> str:
     computed = f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
     if answer.headers.get("Docker-Content-Digest", computed) != computed:
         raise SourceError(f"{host} names another digest than that of the manifest it sends for {path}:{tag}")
-    return computed
+    content = checked(answer.body, _CONTENT)
+    made = ((part.annotations or {}).get(_MADE, "")[:10] for part in (content, *content.manifests))
+    return Tagged(computed, next((day for day in made if re.fullmatch(r"20\d\d-\d\d-\d\d", day)), "unknown"))
 
 
 def _manifest(web: Web, address: str, path: str) -> Answer:

@@ -18,14 +18,16 @@ from typing import Any
 from doctor.sources.github import numbers
 
 VERSIONS = "versions.toml"
+_DAYS = ("released", "ends")
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
     """New values of a row. `row` is its path in a TOML file, or the values of the first columns of a CSV file.
 
-    A CSV row that does not exist is added. `part` names what is new in a row of several versions: the row's `source` then keeps
-    the sources of the other parts.
+    A CSV row that does not exist is added. In a TOML row an empty text removes a key, and `released` and `ends` are written only
+    where a row has days. `part` names what is new in a row of several versions: the row's `source` then keeps the sources of the
+    other parts.
     """
 
     file: str
@@ -120,7 +122,7 @@ def _row(text: str, row: dict[str, Any], edit: Edit) -> str:
     """The text with new values of one row. The parsed data gets them too."""
     for name in edit.row:
         row = row[name]
-    fields = dict(edit.fields)
+    fields = {key: value for key, value in edit.fields.items() if "released" in row or not key.startswith(_DAYS)}
     if edit.part:
         replaced = (f"{edit.part}: ", f"{edit.part} as ")
         others = [part for part in row["source"].split("; ") if not part.startswith(replaced)]
@@ -129,7 +131,8 @@ def _row(text: str, row: dict[str, Any], edit: Edit) -> str:
     body = text[start:end]
     for key, value in fields.items():
         body = _put(body, key, value)
-    row.update(fields)
+        row.pop(key, None)
+    row.update({key: value for key, value in fields.items() if value})
     return text[:start] + body + text[end:]
 
 
@@ -151,9 +154,11 @@ def _path(head: str) -> tuple[str, ...]:
 
 
 def _put(body: str, key: str, value: str) -> str:
-    """The keys with another value of one, which follows the date if it is new."""
+    """The keys with another value of one, which follows the date if it is new, or without the key."""
     line = f"{key} = {json.dumps(value, ensure_ascii=False)}"
     before = re.compile(rf'^{re.escape(key)} = (?:"""(?:.|\n)*?"""|.*)$', re.MULTILINE)
+    if not value:
+        return re.sub(f"{before.pattern}\n", "", body, count=1, flags=re.MULTILINE)
     if before.search(body):
         return before.sub(lambda _: line, body, count=1)
     return re.sub(r"^date = .*$", lambda match: f"{match[0]}\n{line}", body, count=1, flags=re.MULTILINE)

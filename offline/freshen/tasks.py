@@ -18,6 +18,8 @@ from offline.freshen.rows import VERSIONS, Edit, Tables
 
 MIN_AGE = timedelta(days=3)
 """The age from which on a release is taken. The runner has none, because each day of waiting is one of its 30."""
+NO_END = {"ends": "none published", "ends-source": ""}
+"""A new version whose end nobody has published yet."""
 _NUMBER = r"\d+\.\d+\.\d+"
 _RUNNERS = "runner_releases.csv"
 _SUPPORT = "eks_support.csv"
@@ -41,9 +43,8 @@ class Asking:
         """Whether a release of a day may be taken."""
         return self.day - day >= MIN_AGE
 
-    def edit(self, row: str | tuple[str, ...], source: str, fields: Mapping[str, str], part: str = "") -> Edit:
+    def edit(self, path: tuple[str, ...], source: str, fields: Mapping[str, str], part: str = "") -> Edit:
         """New values of a row of versions.toml, with source and date."""
-        path = tuple(row.split(".")) if isinstance(row, str) else row
         return Edit(VERSIONS, path, {**fields, "source": f"{source}, freshen", "date": self.day.isoformat()}, part)
 
     def entry(self, file: str, row: tuple[str, ...], source: str, fields: Mapping[str, str]) -> Edit:
@@ -92,17 +93,16 @@ def runner_image(ask: Asking) -> Iterator[Edit]:
     name, tag, _ = split(ask.tables.versions()["images"]["actions-runner"]["reference"])
     newest = max(rows, key=numbers)
     if numbers(newest) > numbers(tag):
-        fields = {"reference": f"{name}:{newest}@{registry.digest(ask.web, name, newest)}", "released": rows[newest]}
-        yield ask.edit("images.actions-runner", f"registry {name}", fields | {"ends": "none published"})
+        fields = {"reference": f"{name}:{newest}@{registry.tagged(ask.web, name, newest).digest}", "released": rows[newest]}
+        yield ask.edit(("images", "actions-runner"), f"registry {name}", fields | NO_END)
 
 
 def runner_end(ask: Asking) -> Iterator[Edit]:
-    """The last day of the pinned runner, as GitHub has set it."""
-    row = ask.tables.versions()["images"]["actions-runner"]
-    end = github.last_day(ask.web, ask.scope, split(row["reference"])[1])
-    if end is not None and row.get("ends") != end.isoformat():
-        fields = {"ends": end.isoformat()}
-        yield ask.edit("images.actions-runner", "GitHub's REST API of runner versions", fields, part="end")
+    """Says until when GitHub gives jobs to the pinned runner. A plan counts with the rule, which is never later."""
+    version = split(ask.tables.versions()["images"]["actions-runner"]["reference"])[1]
+    if (end := github.last_day(ask.web, ask.scope, version)) is not None:
+        ask.notes.append(f"images.actions-runner: GitHub gives {version} no jobs from {end} on")
+    yield from ()
 
 
 # -- charts and images ---------------------------------------------------------------------------------------------------
@@ -119,13 +119,13 @@ def arc(ask: Asking) -> Iterator[Edit]:
         return
     project, day = PROJECTS["arc"], newest.day.isoformat()
     for name, row in rows.items():
-        digest = registry.digest(ask.web, f"{row['repository'].removeprefix('oci://')}/{name}", newest.version)
+        digest = registry.tagged(ask.web, f"{row['repository'].removeprefix('oci://')}/{name}", newest.version).digest
         source = f"{project} gha-runner-scale-set-{newest.version}; sha256: registry ghcr.io"
         fields = {"version": newest.version, "sha256": digest.removeprefix("sha256:"), "released": day}
-        yield ask.edit(("charts", name), source, fields)
+        yield ask.edit(("charts", name), source, fields | NO_END)
     image, _, _ = split(data["chart-images"][names[0]]["image"]["reference"])
-    reference = f"{image}:{newest.version}@{registry.digest(ask.web, image, newest.version)}"
-    yield ask.edit(("chart-images", names[0], "image"), f"registry {image}", {"reference": reference, "released": day})
+    fields = {"reference": f"{image}:{newest.version}@{registry.tagged(ask.web, image, newest.version).digest}", "released": day}
+    yield ask.edit(("chart-images", names[0], "image"), f"registry {image}", fields | NO_END)
 
 
 def chart_of(name: str) -> Callable[[Asking], Iterator[Edit]]:
@@ -135,8 +135,8 @@ def chart_of(name: str) -> Callable[[Asking], Iterator[Edit]]:
         row = ask.tables.versions()["charts"][name]
         version, place = row["version"], row["repository"]
         if place.startswith("oci://"):
-            digest = registry.digest(ask.web, f"{place.removeprefix('oci://')}/{name}", version)
-            fields, source = {"sha256": digest.removeprefix("sha256:")}, f"registry {place}"
+            found = registry.tagged(ask.web, f"{place.removeprefix('oci://')}/{name}", version)
+            fields, source = {"sha256": found.digest.removeprefix("sha256:"), "released": found.day}, f"registry {place}"
         else:
             entry = charts.indexed(ask.web, place, name, version)
             fields, source = {"sha256": entry.sha256, "released": entry.day.isoformat()}, f"{place}/index.yaml"
@@ -153,9 +153,10 @@ def image_of(path: tuple[str, ...]) -> Callable[[Asking], Iterator[Edit]]:
         for part in path:
             row = row[part]
         name, tag, _ = split(row["reference"])
-        fields = {"reference": f"{name}:{tag}@{registry.digest(ask.web, name, tag)}"}
-        # Renovate changed the tag, and no registry has its day.
-        fields |= {} if by_hand(f"{VERSIONS}:{'.'.join(path)}") else {"released": "unknown"}
+        found = registry.tagged(ask.web, name, tag)
+        fields = {"reference": f"{name}:{tag}@{found.digest}"}
+        # Where a person chooses the tag, its day is in the row already.
+        fields |= {} if by_hand(f"{VERSIONS}:{'.'.join(path)}") else {"released": found.day}
         yield ask.edit(path, f"registry {name}", fields, part="digest")
 
     return complete
@@ -197,7 +198,8 @@ def eks_images(ask: Asking) -> Iterator[Edit]:
                 ask.notes.append(f"kubernetes.{minor}: {image.release} is newer, but its notes name no driver; not taken")
             elif image is not None:
                 newest[minor] = image
-                source, day = f"{project} v{release.version}", release.day.isoformat()
+                built = release.version
+                source, day = f"{project} v{built}", f"{built[:4]}-{built[4:6]}-{built[6:]}"
                 toolkit = image.toolkit.partition("-")[0] or "unknown"
                 fields = {"ami-release": image.release, "driver": image.driver, "toolkit": toolkit, "released": day}
                 yield ask.edit(("kubernetes", minor), source, fields, part="node image")
@@ -256,7 +258,7 @@ def autoscaler(ask: Asking) -> Iterator[Edit]:
         newest = _newest(ask, releases, minor, tag)
         if newest or not digest:
             tag = f"v{newest.version}" if newest else tag
-            fields = {"cluster-autoscaler": f"{tag}@{registry.digest(ask.web, name, tag)}"}
+            fields = {"cluster-autoscaler": f"{tag}@{registry.tagged(ask.web, name, tag).digest}"}
             yield ask.edit(("kubernetes", minor), f"{PROJECTS['autoscaler']} and {name}", fields, part="autoscaler")
 
 

@@ -31,7 +31,7 @@ def release(tag: str, day: str = "2026-10-06", **changes: Any) -> dict[str, Any]
 
 RELEASES = "/api.github.com/repos/actions/runner/releases"
 END = "/api.github.com/orgs/acme/actions/runners/deprecations/2.338.0"
-MANIFEST = '{"schemaVersion": 2}'
+MANIFEST = '{"manifests": [{}, {"annotations": {"org.opencontainers.image.created": "2026-10-06T10:00:00Z"}}]}'
 DIGEST = f"sha256:{hashlib.sha256(MANIFEST.encode()).hexdigest()}"
 LOGIN = {"WWW-Authenticate": 'Bearer realm="{url}/login?a=b",service="ghcr.io",scope="repository:x/y:pull"'}
 
@@ -66,11 +66,11 @@ def test_the_last_day_of_a_runner_is_githubs_and_none_while_it_has_set_none():
 def test_a_registry_gives_the_digest_of_the_manifest_with_an_anonymous_token():
     answers = {"/ghcr.io/v2/x/y/manifests/1.0": (401, {}, LOGIN), "/login": (200, {"token": "everybodys"})}
     with serve(answers) as server, pytest.raises(SourceError, match="answers 401 to /v2/x/y/manifests"):
-        registry.digest(web(server, TOKEN), "ghcr.io/x/y", "1.0")
+        registry.tagged(web(server, TOKEN), "ghcr.io/x/y", "1.0")
     assert server.asked[1][1] == "/login?a=b&scope=repository%3Ax%2Fy%3Apull&service=ghcr.io"
     assert [each.get("Authorization") for each in server.sent] == [None, None, "Bearer everybodys"], "GitHub's token stays away"
     with serve({"/registry-1.docker.io/v2/x/y/manifests/1.0": (200, MANIFEST, {"Docker-Content-Digest": DIGEST})}) as server:
-        assert registry.digest(web(server), "docker.io/x/y", "1.0") == DIGEST
+        assert registry.tagged(web(server), "docker.io/x/y", "1.0") == registry.Tagged(DIGEST, "2026-10-06")
 
 
 INDEX = """\
@@ -235,7 +235,7 @@ def test_aws_names_support_dates_default_add_ons_and_the_recommended_node_image(
 Ask = Callable[[Web], object]
 NEWEST: Ask = runners
 LAST: Ask = lambda found: github.last_day(found, "orgs/acme", "2.338.0")  # noqa: E731
-IMAGE: Ask = lambda found: registry.digest(found, "ghcr.io/x/y", "1.0")  # noqa: E731
+IMAGE: Ask = lambda found: registry.tagged(found, "ghcr.io/x/y", "1.0")  # noqa: E731
 CHART: Ask = lambda found: charts.indexed(found, "https://charts.example.com", "tool", "1.2.4")  # noqa: E731
 PRICE: Ask = lambda found: prices.on_demand(found, "us-west-2", ["g4dn.xlarge"])  # noqa: E731
 PULL = "/ghcr.io/v2/x/y/manifests/1.0"
@@ -257,6 +257,7 @@ PULL = "/ghcr.io/v2/x/y/manifests/1.0"
         (LAST, END, (200, {"runner_version": "9.9.9"}), "GitHub answers for another version"),
         (LAST, END, (200, {"runner_version": "2.338.0", "runtime_deprecates_at": "soon"}), "refused: runtime_deprecates_at"),
         (IMAGE, PULL, (200, MANIFEST, {"Docker-Content-Digest": "sha256:" + "0" * 64}), "ghcr.io names another digest"),
+        (IMAGE, PULL, (200, '{"manifests": 1}'), "an answer is refused: manifests"),
         (IMAGE, PULL, (200, "x" * 4_000_001), "an answer has more than 4,000,000 bytes"),
         (IMAGE, PULL, (401, {}, {"WWW-Authenticate": 'Basic realm="x"'}), "asks for a login that is not anonymous"),
         (IMAGE, PULL, (401, {}, {"WWW-Authenticate": 'Bearer realm="http://10.0.0.1/x"'}), "an address that is not https"),
@@ -303,7 +304,7 @@ def test_an_answer_that_is_not_http_or_ends_early_is_refused(raw: bytes, reason:
 )
 def test_what_is_no_name_of_an_image_is_not_asked_for(name: str, tag: str):
     with pytest.raises(SourceError, match="not the name of an image"):
-        registry.digest(Web(instead={"https://": "http://127.0.0.1:9"}), name, tag)
+        registry.tagged(Web(instead={"https://": "http://127.0.0.1:9"}), name, tag)
 
 
 def test_a_redirect_does_not_carry_the_token():

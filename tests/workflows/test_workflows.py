@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -318,12 +321,28 @@ def test_a_pull_request_with_newer_rows_has_what_is_generated_from_them():
     assert runs.index(generating) > next(index for index, run in enumerate(runs) if "offline freshen" in run)
 
 
-def test_the_plans_of_today_take_no_other_day_and_fail_if_one_fails():
+@pytest.mark.parametrize(
+    ("days", "plan", "status"), [(0, 0, 1), (14, 0, 1), (15, 0, 0), (-1, 0, 0), (None, 0, 0), (None, 1, 1)], ids=str
+)
+def test_the_plans_of_today_fail_if_one_fails_or_something_ends_within_14_days(days, plan, status, tmp_path):
     (run,) = [step["run"] for step in workflow(SCHEDULED)["jobs"]["today"]["steps"] if "offline plan" in step.get("run", "")]
     assert "--as-of" not in run
     assert "GPU_CI_AS_OF" not in (FOLDER / SCHEDULED).read_text()
-    assert "|| status=1" in run
-    assert run.rstrip().endswith('exit "$status"')
+    last = None if days is None else (datetime.now(UTC).date() + timedelta(days)).isoformat()
+    end = {"what": "runner 1.2.3", "last": last, "effect": "no jobs", "fix": "freshen"}
+    (tmp_path / "calendar.json").write_text(json.dumps({"ends": [end, end | {"last": None}]}))
+    (tmp_path / "Pulumi.acme.yaml").touch()
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/bash\nif [ "$3" = calendar ]; then cat calendar.json; else echo "$*"; exit {plan}; fi\n')
+    python.chmod(0o755)
+    environment = os.environ | {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    command = [str(shutil.which("bash")), "-e", "-o", "pipefail", "-c", run]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    shown = f"::error title=acme, last good day::{last} runner 1.2.3: no jobs; freshen\n" if status and not plan else ""
+    assert done.stdout == shown
+    assert (tmp_path / "summary").read_text() == "-m offline plan --markdown -- acme\n"
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
