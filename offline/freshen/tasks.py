@@ -19,7 +19,7 @@ from offline.freshen.rows import VERSIONS, Edit, Tables
 MIN_AGE = timedelta(days=3)
 """The age from which on a release is taken. The runner has none, because each day of waiting is one of its 30."""
 NO_END = {"ends": "none published", "ends-source": ""}
-"""A new version whose end nobody has published yet."""
+"""No end of a new version is published yet."""
 _NUMBER = r"\d+\.\d+\.\d+"
 _RUNNERS = "runner_releases.csv"
 _SUPPORT = "eks_support.csv"
