@@ -29,6 +29,10 @@ DATA = ROOT / "fleet" / "facts" / "data"
 """The folder of the tables."""
 
 
+_QUIET = ("source", "date", "ends", "ends-source")
+"""Keys that a line about a newer row leaves out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What one source gave: edits, or the reason why it was not reached."""
@@ -114,7 +118,7 @@ def _asked(ask: Asking, name: str, task: Callable[[Asking], Iterator[Edit]]) -> 
 def _lines(asked: list[Asked], check: bool, effects: dict[str, list[str]]) -> Iterator[str]:
     for one in asked:
         for edit in one.edits:
-            values = ", ".join(f"{key} {text}" for key, text in edit.fields.items() if key not in ("source", "date"))
+            values = ", ".join(f"{key} {text}" for key, text in edit.fields.items() if key not in _QUIET)
             yield f"newer   {edit.name}: {values or edit.fields['source']}"
         yield from (f"left    {note}" for note in one.notes)
     yield from (f"skipped {one.source}: {one.reason}" for one in asked if one.reason)

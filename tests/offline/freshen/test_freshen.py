@@ -91,7 +91,7 @@ def test_every_newer_version_is_written_with_digest_day_and_source(tmp_path: Pat
         assert "; node image: awslabs/amazon-eks-ami v20991201, freshen; " in row["source"]
         assert row["source"].endswith(before["kubernetes"][minor]["source"]), "the sources of other parts stay"
     assert {minor: row["release"] for minor, row in after["talos"].items()} == {minor: f"v{minor}.99" for minor in TALOS}
-    assert {row["production"] for row in after["talos"].values()} == {"595.999.1"}
+    assert {row["production"] for row in after["talos"].values()} == {"595.999.01"}
     found = {minor: row["version"] for minor, row in after["talos-kubernetes"].items()}
     assert found == {minor: f"v{minor}.99" for minor in TALOS_KUBERNETES}
     assert [row["version"] for row in csv_rows(data, "runner_releases.csv")][-2:] == ["2.999.0", RUNNER]
@@ -149,7 +149,7 @@ def test_check_writes_nothing_and_fails_if_a_row_is_newer(tmp_path: Path, monkey
     assert done.exit_code == 1
     minor = [*TALOS][-1]
     lines = done.stdout.splitlines()
-    drivers = "production 595.999.1, lts 580.999.1, toolkit 1.99.1"
+    drivers = "production 595.999.01, lts 580.999.01, toolkit 1.99.1"
     assert f"newer   versions.toml:talos.{minor}: release v{minor}.99, {drivers}, released {OLD}" in lines
     assert lines[-1] == f"2 of 2 sources asked; {len(TALOS) + len(TALOS_KUBERNETES)} rows would change"
     assert (data / "versions.toml").read_text() == old

@@ -20,7 +20,7 @@ RUNNER, ARC = "2.999.1", "0.999.1"
 HOSTS = ("api.github.com", "ghcr.io", "registry.k8s.io", "nvcr.io", "registry-1.docker.io", "mcr.microsoft.com")
 FILES = (*HOSTS, "raw.githubusercontent.com", "pricing.us-east-1.amazonaws.com")
 DRIVERS = (
-    "NVIDIA_DRIVER_LTS_VERSION: 580.999.1\nNVIDIA_DRIVER_PRODUCTION_VERSION: 595.999.1\nCONTAINER_TOOLKIT_VERSION: v1.99.1\n"
+    "NVIDIA_DRIVER_LTS_VERSION: 580.999.01\nNVIDIA_DRIVER_PRODUCTION_VERSION: 595.999.01\nCONTAINER_TOOLKIT_VERSION: v1.99.1\n"
 )
 
 
