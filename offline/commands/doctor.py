@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from doctor import aws, backend, github, network, oci, settings, tools
+from doctor import aws, backend, freshness, github, network, oci, settings, tools
 from doctor.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
+from doctor.sources.web import Web
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
 from fleet.loading.config import fleet_of
@@ -22,6 +23,7 @@ from fleet.loading.stackfile import StackConfig, load
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from offline.app import PROVE, ROOT, File, Json, Stack, app, console, exit_status
 from offline.data import document, fields_of
+from offline.day import day_of
 from offline.policyconfig import STACKS, require_current
 
 _STYLES = {OK: "green", WRONG: "bold red", SKIPPED: "dim"}
@@ -71,6 +73,7 @@ def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: 
     yield from oci.findings(fleet)
     token = os.environ.get("GH_TOKEN") or os.environ.get("GITHUB_TOKEN") or ""
     yield from github.findings(config.stack, fleet, key, no_key, token)
+    yield from freshness.findings(fleet, Web(token), day_of())
 
 
 def _key(config: StackConfig, fleet: Fleet, file: Path | None) -> tuple[str, str]:

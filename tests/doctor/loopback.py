@@ -11,17 +11,18 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-Answers = Mapping[str, tuple[int, Any]]
-"""(status, JSON or text) by the beginning of a path with its query. The longest beginning counts."""
+Answers = Mapping[str, tuple[Any, ...]]
+"""(status, JSON or text), and headers if it has some, by the beginning of a path with its query. The longest beginning counts."""
 
 
 @dataclass
 class Loopback:
-    """`asked` are the requests: method and path with query. `headers` are those of the last one."""
+    """`asked` are the requests: method and path with query. `headers` are those of the last one, `sent` those of all."""
 
     url: str
     asked: list[tuple[str, str]] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
+    sent: list[dict[str, str]] = field(default_factory=list)
 
 
 @contextmanager
@@ -38,12 +39,15 @@ def serve(answers: Answers) -> Iterator[Loopback]:
         def _answer(self) -> None:
             found.asked.append((self.command, self.path))
             found.headers = dict(self.headers)
+            found.sent.append(found.headers)
             known = [each for each in answers if self.path.startswith(each)]
             missing = (404, {"code": "NotAuthorizedOrNotFound", "message": "not here"})
-            status, content = answers[max(known, key=len)] if known else missing
+            status, content, *more = answers[max(known, key=len)] if known else missing
             body = (content if isinstance(content, str) else json.dumps(content)).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
+            for name, value in (more[0] if more else {}).items():
+                self.send_header(name, value.replace("{url}", found.url))
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from doctor import backend, github, network, settings
 from doctor.finding import Finding, ok, skipped, wrong
+from doctor.sources import web
 from fleet.facts.errors import InputError
 from fleet.facts.placeholders import meaning
 from fleet.loading.config import fleet_of
@@ -141,13 +142,14 @@ def test_a_stack_with_things_wrong_says_each_with_its_fix(tmp_path: Path, monkey
     (tmp_path / "key.pem").write_text(KEY)
     file = copy("staging", tmp_path, secret())
     missing = {"total_count": 0, "runner_groups": []}
+    monkeypatch.setitem(web.INSTEAD, "https://api.github.com", "http://127.0.0.1:9")
     with serve(github_answers(groups=missing)) as server, serve({"/": (200, "52.94.76.1")}) as echo:
         monkeypatch.setattr(github, "api_of", lambda _: server.url)
         monkeypatch.setattr(network.findings, "__defaults__", (echo.url,))
         done = run("staging", "--file", str(file), "--key-file", str(tmp_path / "key.pem"))
     assert done.exit_code == 1
     states = re.findall(r"^(ok|wrong|skipped) +(\w+)", done.stdout, re.MULTILINE)
-    assert {"tools", "settings", "policies", "pulumi", "network", "aws", "github"} == {area for _, area in states}
+    assert {"tools", "settings", "policies", "pulumi", "network", "aws", "github", "freshness"} == {area for _, area in states}
     for said in (
         "wrong   settings  an example organization: github.url (line 7)",
         "ok      settings  gpu-ci:githubPrivateKey is set, as a secret",
@@ -157,6 +159,8 @@ def test_a_stack_with_things_wrong_says_each_with_its_fix(tmp_path: Path, monkey
         "wrong   aws       credentials: Unable to locate credentials",
         "ok      github    installation 12345678 belongs to example",
         "wrong   github    example has no runner group gpu",
+        "skipped freshness ARC: api.github.com cannot be reached",
+        "skipped freshness EKS: there are no AWS credentials",
     ):
         assert said in done.stdout
     assert done.stdout.count("\n                  fix: ") == sum(state == "wrong" for state, _ in states)

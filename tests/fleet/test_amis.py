@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -43,6 +44,22 @@ def remarks(found: EksCluster) -> list[str]:
     return [remark for remark in found.remarks if remark.startswith(("ami gpu", "pool t4")) and "local NVMe" not in remark]
 
 
+@pytest.fixture
+def rows_of_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables as they were on one day, so that a newer node image breaks no test."""
+    of = {"1.34": "1.34.9-20260714", "1.35": "1.35.8-20260923", "1.36": "1.36.3-20260911"}
+    images = {name: image for name, image in eks_images.EKS_IMAGES.items() if eks_images.build_of(name) <= "20260923"}
+    monkeypatch.setattr(eks_images, "EKS_IMAGES", images)
+    for minor, release in of.items():
+        image = images[release]
+        toolkit = image.toolkit and image.toolkit.partition("-")[0]
+        row = replace(versions.KUBERNETES[minor], ami_release=release, driver=image.driver, toolkit=toolkit)
+        monkeypatch.setitem(versions.KUBERNETES, minor, row)
+
+
+on_that_day = pytest.mark.usefixtures("rows_of_a_day")
+
+
 # -- the release -------------------------------------------------------------------------------------------------------
 
 
@@ -57,6 +74,7 @@ def test_releases_of_a_minor_stand_oldest_first_and_none_panics() -> None:
     assert not {build for _, build in builds} & set(eks_images.BAD_BUILDS)
 
 
+@on_that_day
 @pytest.mark.parametrize(
     ("minor", "changes", "release"),
     [
@@ -83,6 +101,7 @@ def test_the_parameter_of_a_release_is_the_one_that_aws_publishes() -> None:
 # -- what a plan says --------------------------------------------------------------------------------------------------
 
 
+@on_that_day
 def test_an_image_without_id_is_not_built_and_its_pool_runs_aws_image() -> None:
     found = held()
     assert found.image_id("t4") is None
@@ -92,6 +111,7 @@ def test_an_image_without_id_is_not_built_and_its_pool_runs_aws_image() -> None:
     ]
 
 
+@on_that_day
 def test_a_built_image_is_what_its_pool_runs_and_its_release_names_the_driver() -> None:
     found = held(minor="1.35", built={"id": "ami-0123456789abcdef0", "release": "1.35.6-20260714"})
     assert found.image_id("t4") == "ami-0123456789abcdef0"
@@ -108,6 +128,7 @@ def test_a_pool_may_name_an_image_by_its_id_whose_driver_nobody_knows() -> None:
     assert unknown.endswith("run nvidia-smi on a node of ami-0fedcba987654321f first")
 
 
+@on_that_day
 def test_the_pinned_toolkit_makes_cdi_determinable() -> None:
     def said(**changes: Any) -> list[str]:
         return [remark for remark in held(minor="1.36", of_pool={"cdi": True}, **changes).remarks if "cdi is" in remark]
@@ -199,6 +220,7 @@ def test_the_image_gets_what_the_guides_has() -> None:
         assert check in test, f"the test on a GPU lacks {check}"
 
 
+@on_that_day
 @pytest.mark.parametrize(
     ("changes", "driver"),
     [

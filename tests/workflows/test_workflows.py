@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import typer
 from ruamel.yaml import YAML
 
 from offline.cli import app
+from offline.freshen.tasks import TASKS
 from tests.builders import ROOT
 from tests.docs.kubectl import commands
 from tests.workflows.load import program
@@ -33,12 +35,15 @@ BY_HAND = "runner-image.yml"
 """Builds the runner image. A person starts it."""
 RERUN, WAKE = "rerun.yml", "wake.yml"
 """Rerun interrupted runs, and wake the runner set of a rerun: docs/rerun.md."""
+SCHEDULED = "freshen.yml"
+"""Proposes newer versions: docs/renewal.md."""
 PUBLISHING = ("release.yml", "site.yml")
 TOKEN_WRITES = {
     "comment.yml": {"pull-requests"},
     "preview.yml": {"id-token"},
     BY_HAND: {"contents", "id-token", "pull-requests"},
     RERUN: {"actions"},
+    SCHEDULED: {"contents", "pull-requests"},
     "release.yml": {"attestations", "contents", "id-token"},
     "site.yml": {"id-token", "pages"},
 }
@@ -69,6 +74,7 @@ def test_there_are_the_workflows_of_a_pull_request_and_of_gpus():
         BY_HAND,
         RERUN,
         WAKE,
+        SCHEDULED,
         *ON_GPUS,
         *PUBLISHING,
     }
@@ -132,7 +138,9 @@ def test_no_run_is_started_with_rights_for_code_of_others(path):
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in FILES if path.name not in (BY_HAND, RERUN, WAKE, *ON_GPUS, *PUBLISHING)], ids=lambda path: path.name
+    "path",
+    [path for path in FILES if path.name not in (BY_HAND, RERUN, WAKE, SCHEDULED, *ON_GPUS, *PUBLISHING)],
+    ids=lambda path: path.name,
 )
 def test_two_runs_of_one_pull_request_do_not_meet(path):
     assert "pull_request.number" in (group := workflow(path.name)["concurrency"]["group"]) or "head_branch" in group
@@ -304,6 +312,65 @@ def test_a_wake_has_the_title_that_the_action_counts_and_only_its_labels_are_an_
     assert job["runs-on"] == "${{ fromJSON(inputs.runs-on) }}"
     assert (job["permissions"], [list(step) for step in job["steps"]]) == ({}, [["run"]]), "it runs no code of anybody"
     assert wake["name"] not in workflow(RERUN)["on"]["workflow_run"]["workflows"]
+
+
+# -- newer versions ----------------------------------------------------------------------------------------------------
+
+
+def test_the_job_that_asks_sources_may_not_write_and_the_one_that_writes_runs_no_code_of_the_repository():
+    jobs = workflow(SCHEDULED)["jobs"]
+    assert jobs["ask"]["permissions"] == jobs["today"]["permissions"] == {"contents": "read"}
+    assert jobs["propose"]["permissions"] == {"contents": "write", "pull-requests": "write"}
+    (run,) = [step["run"] for step in jobs["propose"]["steps"] if "run" in step]
+    assert not re.search(r"python|make |\.ci/|\./", run)
+    text = (FOLDER / SCHEDULED).read_text()
+    assert text.count("secrets.") == text.count("secrets.FRESHEN_TOKEN || github.token") == 2
+    assert {name for name, job in jobs.items() if "secrets." in str(job)} == {
+        name for name, job in jobs.items() if job.get("environment") == "freshen"
+    }
+
+
+def test_the_runner_is_asked_for_each_day_and_everything_each_week():
+    held = workflow(SCHEDULED)
+    daily, weekly = (each["cron"] for each in held["on"]["schedule"])
+    assert daily.endswith(" * * *")
+    assert weekly.endswith(" * * 1")
+    text = (FOLDER / SCHEDULED).read_text()
+    assert text.count(f"github.event.schedule == '{daily}'") == 2
+    assert "--only=runner" in text
+    names = [*TASKS]
+    assert [name for name in names if name.startswith("runner")], "the sources whose names begin so"
+
+
+def test_a_pull_request_with_newer_rows_has_what_is_generated_from_them():
+    runs = [step["run"] for step in workflow(SCHEDULED)["jobs"]["ask"]["steps"] if "run" in step]
+    (generating,) = [run for run in runs if "make docs" in run]
+    assert "make render STACK=homelab OUT=homelab" in generating
+    assert runs.index(generating) > next(index for index, run in enumerate(runs) if "offline freshen" in run)
+
+
+@pytest.mark.parametrize(
+    ("days", "plan", "status"), [(0, 0, 1), (14, 0, 1), (15, 0, 0), (-1, 0, 0), (None, 0, 0), (None, 1, 1)], ids=str
+)
+def test_the_plans_of_today_fail_if_one_fails_or_something_ends_within_14_days(days, plan, status, tmp_path):
+    (run,) = [step["run"] for step in workflow(SCHEDULED)["jobs"]["today"]["steps"] if "offline plan" in step.get("run", "")]
+    assert "--as-of" not in run
+    assert "GPU_CI_AS_OF" not in (FOLDER / SCHEDULED).read_text()
+    last = None if days is None else (datetime.now(UTC).date() + timedelta(days)).isoformat()
+    end = {"what": "runner 1.2.3", "last": last, "effect": "no jobs", "fix": "freshen"}
+    (tmp_path / "calendar.json").write_text(json.dumps({"ends": [end, end | {"last": None}]}))
+    (tmp_path / "Pulumi.acme.yaml").touch()
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/bash\nif [ "$3" = calendar ]; then cat calendar.json; else echo "$*"; exit {plan}; fi\n')
+    python.chmod(0o755)
+    environment = os.environ | {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    command = [str(shutil.which("bash")), "-e", "-o", "pipefail", "-c", run]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    shown = f"::error title=acme, last good day::{last} runner 1.2.3: no jobs; freshen\n" if status and not plan else ""
+    assert done.stdout == shown
+    assert (tmp_path / "summary").read_text() == "-m offline plan --markdown -- acme\n"
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------

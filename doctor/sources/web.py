@@ -1,0 +1,143 @@
+"""GET requests to public sources, bounded in time and size. Redirects lead to https only. GitHub's token stays with its API."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPException, HTTPMessage
+from typing import IO, Any, TypeVar
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter, ValidationError
+
+from fleet.facts.tables import toml
+
+RENEWAL: dict[str, Any] = toml("renewal.toml")
+"""The addresses of the sources, and who renews which row."""
+ADDRESSES: dict[str, str] = RENEWAL["addresses"]
+PROJECTS: dict[str, str] = RENEWAL["projects"]
+
+INSTEAD: dict[str, str] = {}
+"""Beginnings of addresses that others replace. Tests have them."""
+_TOKEN_FOR = "https://api.github.com/"  # noqa: S105 - an address
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_WAIT = 20
+"""Seconds for one read."""
+_CHUNK = 1 << 16
+T = TypeVar("T")
+
+
+class SourceError(Exception):
+    """A source cannot be reached, or its answer is refused. The text is the reason in one line.
+
+    `status` is the HTTP status, 0 if there was none. `challenge` is the header WWW-Authenticate of an answer 401.
+    """
+
+    def __init__(self, text: str, status: int = 0, challenge: str = "") -> None:
+        super().__init__(" ".join(text.split())[:300])
+        self.status, self.challenge = status, challenge
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with status 200."""
+
+    body: bytes
+    headers: HTTPMessage
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> urllib.request.Request | None:
+        _require_safe(newurl, f"{urlsplit(req.full_url).hostname} redirects to ")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+_OPENER = urllib.request.build_opener(_Redirects)
+
+
+@dataclass(frozen=True)
+class Web:
+    """The way to the sources. `token` goes to api.github.com alone; `instead` replaces the beginning of an address by another."""
+
+    token: str = field(default="", repr=False)
+    instead: Mapping[str, str] = field(default_factory=lambda: INSTEAD)
+
+    def get(self, url: str, most: int = 20_000_000, headers: Mapping[str, str] | None = None, bearer: str = "") -> Answer:
+        """The answer to a GET, of at most `most` bytes, within two minutes. `bearer` is a token for this host alone."""
+        with self._opened(url, headers or {}, bearer) as answer:
+            body = b"".join(_chunks(answer, most, 120))
+            return Answer(body, answer.headers)
+
+    def lines(self, url: str, most: int, seconds: int) -> Iterator[str]:
+        """The lines of a long text, without keeping it."""
+        with self._opened(url, {}, "") as answer:
+            rest = b""
+            for chunk in _chunks(answer, most, seconds):
+                *whole, rest = (rest + chunk).split(b"\n")
+                if len(rest) > _CHUNK:
+                    raise SourceError("a line is too long")
+                yield from (line.decode(errors="replace") for line in whole)
+            yield rest.decode(errors="replace")
+
+    def read(self, url: str, form: TypeAdapter[T], most: int = 20_000_000, headers: Mapping[str, str] | None = None) -> T:
+        """An answer in JSON, if it has this form."""
+        return checked(self.get(url, most, headers).body, form)
+
+    @contextmanager
+    def _opened(self, url: str, headers: Mapping[str, str], bearer: str) -> Iterator[Any]:
+        place = next((new + url.removeprefix(old) for old, new in self.instead.items() if url.startswith(old)), url)
+        _require_safe(place)
+        request = urllib.request.Request(place, headers={"User-Agent": "gpu-ci", **headers})  # noqa: S310 - checked above
+        token = self.token if url.startswith(_TOKEN_FOR) else bearer
+        if token:
+            # A redirect to another host must not carry it there.
+            request.add_unredirected_header("Authorization", f"Bearer {token}")
+        host = urlsplit(url).hostname
+        try:
+            with _OPENER.open(request, timeout=_WAIT) as answer:
+                yield answer
+        except HTTPError as error:
+            text = f"{host} answers {error.code} to {urlsplit(url).path}"
+            raise SourceError(text, error.code, error.headers.get("WWW-Authenticate") or "") from None
+        except URLError as error:
+            raise SourceError(f"{host} cannot be reached ({error.reason})") from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise SourceError(f"{host} does not answer as HTTP has it ({type(error).__name__})") from None
+
+
+def checked(body: bytes, form: TypeAdapter[T]) -> T:
+    """A JSON text as a value of this form."""
+    try:
+        return form.validate_python(json.loads(body))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise SourceError(f"an answer is refused: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"an answer is not JSON ({type(error).__name__})") from None
+
+
+def _require_safe(url: str, before: str = "") -> None:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+        raise SourceError(f"{before}an address that is not https")
+
+
+def _chunks(answer: Any, most: int, seconds: int) -> Iterator[bytes]:
+    end, left = time.monotonic() + seconds, most
+    while chunk := answer.read1(_CHUNK):
+        left -= len(chunk)
+        if left < 0:
+            raise SourceError(f"an answer has more than {most:,} bytes")
+        if time.monotonic() > end:
+            raise SourceError(f"an answer takes more than {seconds} s")
+        yield chunk
+    expected = answer.headers.get("Content-Length")
+    if expected is not None and expected.isdecimal() and int(expected) != most - left:
+        raise SourceError("an answer ends early")

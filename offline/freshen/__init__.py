@@ -1,0 +1,1 @@
+"""`python -m offline freshen`: newer rows of the dated tables from their sources, and what they change in each stack."""
