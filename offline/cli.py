@@ -2,6 +2,7 @@
 
 from offline.app import ROOT, app
 from offline.commands import (
+    arc_upgrade,
     charts,
     check,
     doctor,
@@ -21,6 +22,7 @@ from offline.commands import (
 __all__ = [
     "ROOT",
     "app",
+    "arc_upgrade",
     "charts",
     "check",
     "doctor",

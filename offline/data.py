@@ -108,7 +108,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
     """The changes from the base to the plan, or the reason why there is no comparison."""
     if base.plan is None:
         return {"notCompared": base.reason}
-    found = Comparison(base.plan, plan)
+    found = Comparison(base.plan, plan, base.arc)
     return {
         "settings": [
             fields_of(setting, "kind", "name", "state")
@@ -129,6 +129,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
         if found.judged
         else None,
         "newRemarks": list(found.new_remarks),
+        "arcUpgrade": list(found.arc_upgrade),
     }
 
 
