@@ -1,4 +1,4 @@
-"""Whether a change brings another minor of Actions Runner Controller, and the procedure for it."""
+"""Whether a change pins another minor of Actions Runner Controller, and the procedure for it."""
 
 from __future__ import annotations
 

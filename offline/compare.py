@@ -79,7 +79,7 @@ class Comparison:
 
     @cached_property
     def arc_upgrade(self) -> tuple[str, ...]:
-        """The commands that come before `pulumi up`, if the change brings another minor of Actions Runner Controller."""
+        """The commands that come before `pulumi up`, if the change pins another minor of Actions Runner Controller."""
         return upgrade_from(self.arc_before, self.before.fleet, self.after.config.stack)
 
     @property

@@ -42,7 +42,7 @@ def another_minor(before: str, after: str) -> bool:
 
 
 def upgrade(fleet: Fleet, stack: str, before: str, after: str) -> tuple[str, ...]:
-    """The lines of a shell script, with comments, that brings a deployed stack from one minor of ARC to another.
+    """The lines of a shell script, with comments, that takes a deployed stack from one minor of ARC to another.
 
     Order: no set takes a job, the jobs that run end, the sets go while the old controller can still remove their registration,
     then CRDs and controller, then the sets of the new version. Nothing that a job needs goes before the job has ended: a loop

@@ -25,7 +25,7 @@ def arc_upgrade(
     after: Annotated[str | None, typer.Option("--to", help="The version to reach. Default: the pinned one.")] = None,
     file: File = None,
 ) -> None:
-    """Print the commands that bring a deployed stack to another minor of Actions Runner Controller. No job ends.
+    """Print the commands that upgrade a deployed stack to another minor of Actions Runner Controller. No job ends.
 
     Exit status: 0 the commands are printed, or none are needed; 2 the input is wrong.
     """
