@@ -144,7 +144,7 @@ def test_another_minor_of_arc_prints_the_procedure_in_every_output(tmp_path):
 )
 def test_a_patch_of_arc_or_an_unknown_version_prints_no_procedure(text, tmp_path):
     base = pinning(tmp_path, text)
-    assert list(changed_lines(staging(), base))[0] == "the change has no effect"
+    assert next(iter(changed_lines(staging(), base))) == "the change has no effect"
     assert "Actions Runner Controller" not in markdown(staging(), base)
 
 
