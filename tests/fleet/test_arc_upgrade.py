@@ -44,6 +44,21 @@ def test_every_release_of_a_set_is_removed_by_its_name_and_no_other_release(stac
     assert set(re.findall(r"--target '\*\*::(\S+)'", text)) == sets
 
 
+def test_besides_the_releases_only_the_sweeps_rights_go() -> None:
+    """`pulumi destroy --target-dependents` removes what depends on a release, step by step: no namespace, Secret or cache."""
+    found = recorded("staging").resources
+    sets = {each.urn for each in found if each.type == RELEASE and str(each.inputs["chart"]).endswith(f"/{SETS}")}
+    gone: set[str] = set()
+    more = sets
+    while more:
+        gone |= more
+        more = {each.urn for each in found if each.urn not in gone and {*each.dependencies, each.parent} & gone}
+    assert {(urn.split("::")[2].rpartition("/")[2], "-sweeps.runner-reaper." in urn) for urn in gone - sets} == {
+        ("v1:Role", True),
+        ("v1:RoleBinding", True),
+    }
+
+
 @pytest.mark.parametrize("stack", WITH_SETS)
 def test_each_set_is_paused_then_awaited_then_removed_before_crds_and_controller(stack: str) -> None:
     pause, wait, remove, crds, bring, check = steps(upgrade(fleet(stack), stack, OLD, NEW))
