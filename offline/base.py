@@ -12,6 +12,7 @@ import pulumi
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
 from fleet.loading.files import from_here
+from offline.arc import pinned_in
 from offline.day import day_of
 from offline.judge import configure
 from offline.plan import Plan, make_plan
@@ -23,13 +24,15 @@ from policies.rules import RULES
 class Base:
     """The text of the base's stack file and its plan; if there is no plan, `reason` says why on one line.
 
-    `judged` says why the plan was not judged by the base's own policy config, "" if it was.
+    `judged` says why the plan was not judged by the base's own policy config, "" if it was. `arc` is the version of Actions
+    Runner Controller that the base pins, "" if it is not known.
     """
 
     text: str
     plan: Plan | None
     reason: str = ""
     judged: str = ""
+    arc: str = ""
 
 
 def read_base(
@@ -58,7 +61,7 @@ def read_base(
     policies_of, judged = _policies(stack, root, folder, as_of or day_of())
     try:
         plan = make_plan(stack, root, path, lambda stage: progress(f"base: {stage}"), as_of, policies_of)
-        return Base(text, plan, judged=judged)
+        return Base(text, plan, judged=judged, arc=pinned_in(folder))
     except (InputError, pulumi.RunError) as error:
         return Base(text, None, f"the base's {path.name} does not load under this code: {_named(error, path)}")
     except Exception as error:  # noqa: BLE001 - the change may fix exactly this

@@ -14,7 +14,7 @@ from offline.words import Place, name_of, one_line, short
 def changed_lines(plan: Plan, base: Base) -> Iterator[str]:
     """The changes from the base to the plan, or the reason why the base has no plan."""
     if base.plan is not None:
-        yield from map(one_line, _lines(Comparison(base.plan, plan)))
+        yield from map(one_line, _lines(Comparison(base.plan, plan, base.arc)))
     else:
         yield one_line(f"{base.reason}. This is only the plan after the change.")
 
@@ -29,6 +29,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
             continue
         yield from (f"{entry}: {path}: {_arrow(value)}" for path, value in setting.values.items())
     yield from comparison.notes
+    yield from comparison.arc_upgrade
     for name, pair in comparison.places.items():
         if pair.state == "changed":
             yield f"placement of {name}: {'; '.join(_place(pair))}"

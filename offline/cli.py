@@ -2,6 +2,7 @@
 
 from offline.app import ROOT, app
 from offline.commands import (
+    arc_upgrade,
     calendar,
     charts,
     check,
@@ -23,6 +24,7 @@ from offline.commands import (
 __all__ = [
     "ROOT",
     "app",
+    "arc_upgrade",
     "calendar",
     "charts",
     "check",

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar, cast
 
 from fleet.facts.pricing import Line, Money
 from fleet.providers.fleet import Fleet
+from offline.arc import upgrade_from
 from offline.ended import ENDED
 from offline.entries import Entry, entries
 from offline.judge import Configured, Verdict
@@ -71,10 +72,16 @@ class Kind:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two plans side by side."""
+    """Two plans side by side. `arc_before` is the version of Actions Runner Controller on the side before, "" if unknown."""
 
     before: Plan
     after: Plan
+    arc_before: str = ""
+
+    @cached_property
+    def arc_upgrade(self) -> tuple[str, ...]:
+        """The commands that come before `pulumi up`, if the change pins another minor of Actions Runner Controller."""
+        return upgrade_from(self.arc_before, self.before.fleet, self.after.config.stack)
 
     @property
     def judged(self) -> bool:
@@ -84,7 +91,15 @@ class Comparison:
     @property
     def nothing(self) -> bool:
         """Whether both plans show the same."""
-        shown = (self.settings, self.new_verdicts, self.fixed, self.new_remediations, self.resources, self.new_remarks)
+        shown = (
+            self.arc_upgrade,
+            self.settings,
+            self.new_verdicts,
+            self.fixed,
+            self.new_remediations,
+            self.resources,
+            self.new_remarks,
+        )
         built = (self.before.recording is None) == (self.after.recording is None)
         moved = any(pair.changed for pair in self.places.values()) or any(pair.changed for pair in self.lines.values())
         return built and not moved and not any(shown)

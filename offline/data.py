@@ -121,7 +121,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
     """The changes from the base to the plan, or the reason why there is no comparison."""
     if base.plan is None:
         return {"notCompared": base.reason}
-    found = Comparison(base.plan, plan)
+    found = Comparison(base.plan, plan, base.arc)
     return {
         "settings": [
             fields_of(setting, "kind", "name", "state")
@@ -142,6 +142,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
         if found.judged
         else None,
         "newRemarks": list(found.new_remarks),
+        "arcUpgrade": list(found.arc_upgrade),
     }
 
 

@@ -48,7 +48,7 @@ def markdown(plan: Plan, base: Base | None = None, strict: bool = False, agreed:
 
     The change of policy values that admits the plan is folded directly below what fails.
     """
-    comparison = Comparison(base.plan, plan) if base is not None and base.plan is not None else None
+    comparison = Comparison(base.plan, plan, base.arc) if base is not None and base.plan is not None else None
     sections = sorted(_sections(plan, base, comparison, strict, agreed), key=is_folded)
     return "\n\n".join(sections) + "\n"
 
@@ -134,6 +134,9 @@ def _agreement(agreed: Agreement) -> str:
 
 
 def _changes(comparison: Comparison) -> Iterator[str]:
+    if comparison.arc_upgrade:
+        head = "### Before `pulumi up`: another minor of Actions Runner Controller"
+        yield f"{head}\n\n{fenced(''.join(f'{line}{chr(10)}' for line in comparison.arc_upgrade), 'sh')}"
     if comparison.settings:
         rows = [row for setting in comparison.settings for row in _setting(setting)]
         yield "### What changes\n\n" + _table(("entry", "setting", "before", "after"), rows)

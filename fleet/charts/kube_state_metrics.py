@@ -1,4 +1,4 @@
-"""Values of kube-state-metrics: the labels of nodes, the repository of each runner's job, and when runners start.
+"""Values of kube-state-metrics: the labels of nodes, repositories of jobs, times of runners, phases of runner sets.
 
 A job's pod does not know its repository. ARC writes it into the status of the pod's EphemeralRunner when the job starts, and the
 EphemeralRunner is deleted after the job (actions-runner-controller, gha-runner-scale-set-0.14.2).
@@ -18,6 +18,8 @@ RUNNER_CREATED = "kube_customresource_ephemeralrunner_created"
 """When ARC created each EphemeralRunner, in seconds since 1970: labels `namespace` and `pod`. Its pod has the same name."""
 JOB_STARTED = "kube_customresource_ephemeralrunner_job_started"
 """When a runner took its job, in seconds since 1970: labels as `RUNNER_CREATED`, and no series before."""
+SET_INFO = "kube_customresource_autoscalingrunnerset_info"
+"""The metric with one series for each runner set: labels `namespace`, `name` and `phase` (Pending, Running or Outdated)."""
 _LISTENER = "ghalistener"
 """The field manager of ARC's listener, which is the name of its program. It writes an EphemeralRunner once, with the job."""
 _PREFIX = "kube_customresource"
@@ -28,7 +30,7 @@ def job_state() -> dict[str, Any]:
     """The values of kube-state-metrics' chart that add the metrics above, with the rights that they need.
 
     They have no label of the job, the branch or the workflow, because their values are unbounded. Each has as many series as
-    runners exist. Source: kube-state-metrics 2.20.0, customresourcestate-metrics.md; chart 8.4.0.
+    runners or sets exist. Source: kube-state-metrics 2.20.0, customresourcestate-metrics.md; chart 8.4.0.
     """
     job = {
         "name": JOB_INFO.removeprefix(f"{_PREFIX}_"),
@@ -37,28 +39,36 @@ def job_state() -> dict[str, Any]:
         # A runner without a job has no repository, and therefore no series.
         "each": {"type": "Info", "info": {"path": ["status"], "labelsFromPath": {"repository": ["jobRepositoryName"]}}},
     }
-    resource = {
-        "groupVersionKind": {"group": _GROUP, "version": "v1alpha1", "kind": "EphemeralRunner"},
-        "metricNamePrefix": _PREFIX,
-        "metrics": [
-            job,
-            _time(RUNNER_CREATED, "When the runner was created.", "creationTimestamp"),
-            # No status has the time at which a job starts. The API server notes when each program last wrote an object.
-            _time(JOB_STARTED, "When the runner took its job.", "managedFields", f"[manager={_LISTENER}]", "time"),
-        ],
+    times = (
+        _time(RUNNER_CREATED, "When the runner was created.", "creationTimestamp"),
+        # No status has the time at which a job starts. The API server notes when each program last wrote an object.
+        _time(JOB_STARTED, "When the runner took its job.", "managedFields", f"[manager={_LISTENER}]", "time"),
+    )
+    phase = {
+        "name": SET_INFO.removeprefix(f"{_PREFIX}_"),
+        "help": "The phase of a runner set.",
+        "labelsFromPath": {"namespace": ["metadata", "namespace"], "name": ["metadata", "name"]},
+        "each": {"type": "Info", "info": {"path": ["status"], "labelsFromPath": {"phase": ["phase"]}}},
     }
+    resources = [_resource("EphemeralRunner", job, *times), _resource("AutoscalingRunnerSet", phase)]
     return {
         "customResourceState": {
             "enabled": True,
-            "config": {"kind": "CustomResourceStateMetrics", "spec": {"resources": [resource]}},
+            "config": {"kind": "CustomResourceStateMetrics", "spec": {"resources": resources}},
         },
         "rbac": {
             "extraRules": [
-                {"apiGroups": [_GROUP], "resources": ["ephemeralrunners"], "verbs": ["list", "watch"]},
+                {"apiGroups": [_GROUP], "resources": ["ephemeralrunners", "autoscalingrunnersets"], "verbs": ["list", "watch"]},
                 {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list", "watch"]},
             ]
         },
     }
+
+
+def _resource(kind: str, *metrics: dict[str, Any]) -> dict[str, Any]:
+    """The metrics of one kind of ARC's objects."""
+    version = {"group": _GROUP, "version": "v1alpha1", "kind": kind}
+    return {"groupVersionKind": version, "metricNamePrefix": _PREFIX, "metrics": list(metrics)}
 
 
 def _time(name: str, text: str, *path: str) -> dict[str, Any]:

@@ -55,7 +55,9 @@ BY_CHART = {
     "workloads": KUEUE,
 }
 """Custom kinds by the chart that has their definition: crds/ and templates/crd of gpu-operator and kueue."""
-BY_ARC = frozenset(("autoscalingrunnersets", "ephemeralrunner", "ephemeralrunners"))
+BY_ARC = frozenset(
+    ("autoscalingrunnerset", "autoscalingrunnersets", "ephemeralrunner", "ephemeralrunners", "ephemeralrunnersets")
+)
 """Kinds of ARC's controller, which every cluster with runners has (gha-runner-scale-set-controller, crds/)."""
 BY_GIT = frozenset(
     (
@@ -66,7 +68,7 @@ BY_GIT = frozenset(
     )
 )
 """Kinds of a cluster that ArgoCD delivers: its own, and those of External Secrets (docs/gitops.md)."""
-VERBS = frozenset(("annotate", "delete", "describe", "get", "label", "taint", "wait"))
+VERBS = frozenset(("annotate", "delete", "describe", "get", "label", "patch", "taint", "wait"))
 """Commands whose first word is a kind, or kinds."""
 
 

@@ -336,7 +336,7 @@ def test_state_metrics_have_the_labels_that_rules_join_on_and_the_repository_of_
         "nodes=[gpu-ci/cluster,gpu-ci/pool,gpu-ci/capacity,node.kubernetes.io/instance-type]",
         "pods=[actions.github.com/scale-set-name,runner-pod]",
     ]
-    (runners,) = values["customResourceState"]["config"]["spec"]["resources"]
+    runners, _ = values["customResourceState"]["config"]["spec"]["resources"]
     assert runners["metrics"][0]["each"]["info"] == {"path": ["status"], "labelsFromPath": {"repository": ["jobRepositoryName"]}}
     granted = {(rule["apiGroups"][0], rule["resources"][0]): rule["verbs"] for rule in values["rbac"]["extraRules"]}
     assert granted[(runners["groupVersionKind"]["group"], "ephemeralrunners")] == ["list", "watch"]

@@ -212,6 +212,35 @@ QUEUE = (
 )
 
 
+# -- sets --------------------------------------------------------------------------------------------------------------
+
+
+def _phase(space: str, name: str, samples: str, phase: str = "Outdated") -> dict[str, str]:
+    """A runner set that has a phase. kube-state-metrics' own pod is in the labels `pod` and `instance`."""
+    labels = {"namespace": space, "name": name, "phase": phase, "customresource_kind": "AutoscalingRunnerSet", "pod": "ksm-0"}
+    return {series("kube_customresource_autoscalingrunnerset_info", **labels): samples}
+
+
+_STOPPED = [{"namespace": "runners-gpu-t4", "name": "gpu-t4"}]
+
+SETS = (
+    Case(
+        "a set that GitHub's refusal has stopped, and that a person frees",
+        _phase("runners-gpu-t4", "gpu-t4", "_x5 1x30 stale")
+        | _phase("runners-gpu-t4", "gpu-t4", "1x4 stale _x30 1x20", "Running")
+        | _phase("runners-gpu-p4", "gpu-p4", "1x60", "Pending")
+        | _phase("runners-gpu-keep", "gpu-keep", "1x60", "Running")
+        | _phase("of-somebody-else", "gpu-t4", "1x60"),
+        {"GpuCiRunnerSetOutdated": {9: SILENT, 10: _STOPPED, 35: _STOPPED, 37: SILENT}},
+    ),
+    Case(
+        "a set that is Outdated for less than five minutes, after which a newer image has freed it",
+        _phase("runners-gpu-t4", "gpu-t4", "_x5 1x3 stale"),
+        {"GpuCiRunnerSetOutdated": {8: SILENT, 10: SILENT, 20: SILENT}},
+    ),
+)
+
+
 # -- nodes and pods ----------------------------------------------------------------------------------------------------
 
 
@@ -880,6 +909,7 @@ SEED = Case(
 
 SUITES = (
     Suite(("queue",), QUEUE),
+    Suite(("sets",), SETS),
     Suite(("nodes", "pods"), NODES),
     Suite(("nodes", "use"), USE),
     Suite(("faults",), FAULTS),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fleet.charts.kube_state_metrics import JOB_INFO, JOB_STARTED, RUNNER_CREATED, job_state, node_labels
+from fleet.charts.kube_state_metrics import JOB_INFO, JOB_STARTED, RUNNER_CREATED, SET_INFO, job_state, node_labels
 from fleet.facts.pricing import USD_PER_HOUR, total
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of, load
@@ -319,29 +319,33 @@ def test_a_runner_knows_the_price_of_its_part_of_a_node_for_the_action_job_cost(
 
 def test_kube_state_metrics_exports_the_repository_alone_and_may_read_runners():
     values = job_state()
-    [resource] = values["customResourceState"]["config"]["spec"]["resources"]
+    resource, sets = values["customResourceState"]["config"]["spec"]["resources"]
     metric, *times = resource["metrics"]
     names = [f"{resource['metricNamePrefix']}_{each['name']}" for each in (metric, *times)]
     assert names == [JOB_INFO, RUNNER_CREATED, JOB_STARTED]
     assert all(each["labelsFromPath"].keys() == {"namespace", "pod"} for each in times)
     labels: dict[str, Any] = metric["labelsFromPath"] | metric["each"]["info"]["labelsFromPath"]
     assert set(labels) == {"namespace", "name", "repository"}, "a job's id, branch and workflow are unbounded"
-    kind = resource["groupVersionKind"]
-    assert {"apiGroups": [kind["group"]], "resources": ["ephemeralrunners"], "verbs": ["list", "watch"]} in values["rbac"][
-        "extraRules"
-    ]
+    [phase] = sets["metrics"]
+    assert f"{sets['metricNamePrefix']}_{phase['name']}" == SET_INFO
+    assert phase["labelsFromPath"].keys() | phase["each"]["info"]["labelsFromPath"].keys() == {"namespace", "name", "phase"}
+    kinds = {each["groupVersionKind"]["kind"].lower() + "s" for each in (resource, sets)}
+    [granted] = [rule for rule in values["rbac"]["extraRules"] if rule["apiGroups"] == [resource["groupVersionKind"]["group"]]]
+    assert (set(granted["resources"]), granted["verbs"]) == (kinds, ["list", "watch"]), "exactly what it reads"
 
 
-def test_the_exported_field_is_in_the_schema_of_the_resource():
-    schema = json.loads(builders.reference("schemas/actions.github.com/ephemeralrunner_v1alpha1.json").read_text())
-    [resource] = job_state()["customResourceState"]["config"]["spec"]["resources"]
+@pytest.mark.parametrize(("at", "label", "field"), [(0, "repository", "jobRepositoryName"), (1, "phase", "phase")])
+def test_the_exported_field_is_in_the_schema_of_the_resource(at: int, label: str, field: str):
+    resource = job_state()["customResourceState"]["config"]["spec"]["resources"][at]
+    kind = resource["groupVersionKind"]["kind"].lower()
+    schema = json.loads(builders.reference(f"schemas/actions.github.com/{kind}_v1alpha1.json").read_text())
     info = resource["metrics"][0]["each"]["info"]
-    assert (info["path"], info["labelsFromPath"]) == (["status"], {"repository": ["jobRepositoryName"]})
-    assert schema["properties"]["status"]["properties"]["jobRepositoryName"] == {"type": "string"}
+    assert (info["path"], info["labelsFromPath"]) == (["status"], {label: [field]})
+    assert schema["properties"]["status"]["properties"][field]["type"] == "string"
 
 
 def test_the_times_of_a_runner_are_those_of_its_creation_and_of_the_listeners_write():
-    [resource] = job_state()["customResourceState"]["config"]["spec"]["resources"]
+    resource, _ = job_state()["customResourceState"]["config"]["spec"]["resources"]
     created, started = (each["each"]["gauge"]["path"] for each in resource["metrics"][1:])
     written = [
         {"manager": "manager", "subresource": "status", "time": "2026-11-23T10:00:02Z"},

@@ -11,8 +11,12 @@ import pytest
 import offline.base
 import offline.plan
 from fleet.facts.errors import InputError
+from fleet.facts.versions import CHARTS
+from fleet.render.arc import SETS, upgrade
 from offline.base import read_base
+from offline.changes import changed_lines
 from offline.cli import ROOT
+from offline.data import to_json
 from offline.markdown import markdown
 from offline.plan import make_plan
 from offline.policyfile import policy_settings
@@ -111,6 +115,37 @@ def test_a_fault_that_only_the_base_has_does_not_fail_the_head(monkeypatch, tmp_
     write(tmp_path)
     found = read_base("staging", ROOT, tmp_path, None)
     assert found.reason == "this code fails on the base's Pulumi.staging.yaml: KeyError: 'gone'"
+
+
+def pinning(folder, version):
+    """A checkout with the staging file that pins a version of ARC."""
+    write(folder)
+    data = folder / "fleet" / "facts" / "data"
+    data.mkdir(parents=True)
+    (data / "versions.toml").write_text(version)
+    return read_base("staging", ROOT, folder, None)
+
+
+def test_another_minor_of_arc_prints_the_procedure_in_every_output(tmp_path):
+    base = pinning(tmp_path, '[charts.gha-runner-scale-set]\nversion = "0.13.1"\n')
+    assert base.arc == "0.13.1"
+    steps = upgrade(base.plan.fleet, "staging", "0.13.1", CHARTS[SETS].version)
+    lines = list(changed_lines(staging(), base))
+    assert set(steps) <= set(lines)
+    assert "the change has no effect" not in lines
+    shown = markdown(staging(), base)
+    assert "### Before `pulumi up`: another minor of Actions Runner Controller\n\n```sh\n# ARC 0.13.1 -> 0.14.2." in shown
+    assert all(step in shown for step in steps)
+    assert json.loads(to_json(staging(), base))["changes"]["arcUpgrade"] == list(steps)
+
+
+@pytest.mark.parametrize(
+    "text", [f'[charts.{SETS}]\nversion = "0.14.0"\n', "[charts]\n", "no toml", f"[charts.{SETS}]\nversion = 1\n"]
+)
+def test_a_patch_of_arc_or_an_unknown_version_prints_no_procedure(text, tmp_path):
+    base = pinning(tmp_path, text)
+    assert next(iter(changed_lines(staging(), base))) == "the change has no effect"
+    assert "Actions Runner Controller" not in markdown(staging(), base)
 
 
 def test_a_base_that_is_no_folder_is_wrong_input(tmp_path):

@@ -13,6 +13,7 @@ from fleet.render.monitoring.rules.nodes import node_rules
 from fleet.render.monitoring.rules.pods import pod_rules
 from fleet.render.monitoring.rules.queue import queue_rules
 from fleet.render.monitoring.rules.rule import group
+from fleet.render.monitoring.rules.sets import set_rules
 from fleet.render.monitoring.rules.spending import spending_rules
 from fleet.render.monitoring.rules.starts import start_rules
 from fleet.render.monitoring.rules.xid import xid_rules
@@ -20,6 +21,7 @@ from fleet.settings.cluster import Cluster
 
 _TOPICS = {
     "queue": queue_rules,
+    "sets": set_rules,
     "nodes": node_rules,
     "pods": pod_rules,
     "use": use_rules,
