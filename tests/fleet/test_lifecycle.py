@@ -101,7 +101,8 @@ def test_a_plan_names_an_end_ninety_days_before() -> None:
 @pytest.mark.parametrize("minor", EKS_SUPPORT)
 def test_the_price_of_extended_support_begins_on_the_day_after_the_last_good_day(minor: str) -> None:
     standard, extended = lifecycle.of_eks(minor), lifecycle.of_eks(minor, extended=True)
-    assert standard is not None and extended is not None
+    assert standard is not None
+    assert extended is not None
     assert standard.last == EKS_SUPPORT[minor].standard_until - timedelta(1)
     assert extended.last == EKS_SUPPORT[minor].extended_until - timedelta(1)
 

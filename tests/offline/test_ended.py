@@ -1,4 +1,4 @@
-"""A day that passes fails no offline plan: the plan says first what `pulumi up` is refused for, and the calendar has every day."""
+"""A day that passes fails no offline plan. The plan says first what `pulumi up` is refused for; the calendar has every day."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def test_the_calendar_has_every_day_in_order_with_effect_cost_and_command() -> N
     entries = json.loads(result.stdout)["ends"]
     days = [entry["last"] or entry["mayEnd"] for entry in entries]
     dated = [day for day in days if day is not None]
-    assert dated == sorted(dated) and days[: len(dated)] == dated
+    assert dated == sorted(dated)
+    assert days[: len(dated)] == dated
     assert all(entry["effect"] and entry["fix"] for entry in entries if entry["last"])
     by_name = {entry["what"]: entry for entry in entries}
     assert by_name["EKS 1.36, standard support"]["cost"] == "365 USD a month more"
