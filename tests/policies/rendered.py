@@ -77,7 +77,7 @@ def _render(folder: Path, values: str, scratch: Path, kubernetes: str, name: str
 def _released(folder: Path, values: Mapping[str, Any], scratch: Path) -> Path:
     """The chart under the version of its folder, as a release has it: some repositories keep a placeholder.
 
-    Skips the test where the folder lacks a chart inside it that the values turn on: no chart of ours replaces a published one.
+    Skips the test where the folder lacks a chart inside it that the values turn on: only published charts are rendered.
     """
     chart = read((folder / "Chart.yaml").read_text(encoding="utf-8"))
     # The names of several charts begin alike, and a packed chart ends in its version.
