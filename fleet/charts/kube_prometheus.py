@@ -109,8 +109,12 @@ def kube_prometheus(
             "metricLabelsAllowlist": [f"nodes=[{','.join(node_labels)}]", f"pods=[{','.join(_POD_LABELS)}]"],
         }
         | job_state(),
-        # Every node, whatever its taints are.
-        "prometheus-node-exporter": {"resources": requests(_NODE_EXPORTER), "tolerations": [{"operator": "Exists"}]},
+        # Every node, whatever its taints are. Runners of pools with placeholders end pods of a lower class for CPU and memory.
+        "prometheus-node-exporter": {
+            "resources": requests(_NODE_EXPORTER),
+            "tolerations": [{"operator": "Exists"}],
+            "priorityClassName": "system-node-critical",
+        },
     }
     pods = (_with_reloader(_PROMETHEUS), _with_reloader(_ALERTMANAGER), _OPERATOR, _STATE_METRICS, _NODE_EXPORTER)
     # node-exporter uses the node's network and mounts its file system.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 
 from fleet.facts.tables import entries, entry, toml
 
@@ -22,16 +23,27 @@ class ChartVersion:
     sha256: str = ""
 
 
+Form = Literal["tag", "version", "sha", "sha256", "digest"]
+
+
 @dataclass(frozen=True, slots=True)
 class ChartImage:
     """An image that a chart runs: `registry/repository:tag@sha256:…`, without tag or digest if the row has none.
 
-    `form` says how the chart's values spell an image: `tag` has the keys repository and tag, `version` has repository, image and
-    version, `sha` has registry, repository, tag and sha.
+    `form` says how the chart's values spell an image:
+
+    - `tag`: repository and tag
+    - `version`: repository, image and version
+    - `sha`: registry, repository, tag, and sha without "sha256:"
+    - `sha256`: the same keys, and sha with "sha256:"
+    - `digest`: registry, repository, tag, and digest with "sha256:"
+
+    `suffix` is what the chart adds to the tag of its values. The reference has it, and the values do not.
     """
 
     reference: str
-    form: str = "tag"
+    form: Form = "tag"
+    suffix: str = ""
 
     @property
     def pinned(self) -> bool:
@@ -48,13 +60,15 @@ class ChartImage:
         named, at, digest = self.reference.partition("@")
         folders, slash, last = named.rpartition("/")
         last, _, tag = last.partition(":")
+        tag = tag.removesuffix(self.suffix)
         path = f"{folders}{slash}{last}"
         match self.form:
             case "version":
                 found = {"repository": folders, "image": last, "version": digest or tag}
-            case "sha":
+            case "sha" | "sha256" | "digest":
                 registry, _, repository = path.partition("/")
-                found = {"registry": registry, "repository": repository, "tag": tag, "sha": digest.removeprefix("sha256:")}
+                own = {"sha": {"sha": digest.removeprefix("sha256:")}, "sha256": {"sha": digest}, "digest": {"digest": digest}}
+                found = {"registry": registry, "repository": repository, "tag": tag} | own[self.form]
             case _:
                 found = {"repository": path, "tag": f"{tag}{at}{digest}"}
         return {key: value for key, value in found.items() if value}

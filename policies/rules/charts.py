@@ -34,13 +34,15 @@ WORK = "work"
 class DefaultImage:
     """An image that a chart runs. `values` are the chart's defaults at the path `at`; a release's values override them by key.
 
-    The image runs if the flag at `switch` is on; `on` is the default of that flag.
+    The image runs if the flag at `switch` is on; `on` is the default of that flag. If the flag `variant` beside the tag is on,
+    which is its default, the chart adds its name to the tag, after a hyphen.
     """
 
     at: str
     values: Mapping[str, str]
     switch: str = ""
     on: bool = True
+    variant: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ RULE = Rule(
     critical=True,
     config={
         "allowNoLimitNames": schema.strings(
-            SERVING, "Names of containers that serve a GPU node without taking a GPU; a pod with only these containers is exempt."
+            SERVING, "Names of containers that serve a node without taking a GPU; a pod with only these containers is exempt."
         )
     },
     rationale="On a GPU node, a pod without a GPU limit gets no GPU, or gets every GPU without the scheduler counting them.",

@@ -21,17 +21,6 @@ from .read import Later, line, strings, walk
 from .releases import releases
 from .rule import Args, Rule, Section, Severity
 
-ALLOWED = (
-    *SERVING,
-    # Network, proxy and logs of a node: the VPC CNI, kube-proxy, Fluent Bit, the Prometheus node exporter.
-    "aws-vpc-cni-init",
-    "aws-node",
-    "aws-eks-nodeagent",
-    "kube-proxy",
-    "fluent-bit",
-    "node-exporter",
-)
-
 CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
     kinds.CONTROLLER_CHART: ((),),
     kinds.AUTOSCALER_CHART: ((),),
@@ -44,7 +33,7 @@ CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    allowed = frozenset(strings(args.get_config(), "allowNames", ALLOWED))
+    allowed = frozenset(strings(args.get_config(), "allowNames", SERVING))
     for pod in pod_specs(args.resource_type, args.props, later):
         yield from _pod_faults(pod, allowed, later)
     for release in releases(args.resource_type, args.props, later):
@@ -100,7 +89,7 @@ RULE = Rule(
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "allowNames": schema.strings(
-            ALLOWED, "Names of containers that serve every node; a pod with only these containers may tolerate any taint."
+            SERVING, "Names of containers that serve every node; a pod with only these containers may tolerate any taint."
         )
     },
     rationale="A pod that needs no GPU can keep a GPU node running, and the cluster then pays for an unused GPU.",

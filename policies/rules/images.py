@@ -104,7 +104,10 @@ def _default(path: str, values: Any, default: charts.DefaultImage) -> Iterator[N
             return
     own = walk(values, *default.at.split("."))
     given = {key: value for key in _KEYS if key in keys(own) and (value := label(walk(own, key)))}
-    yield Named(path, _joined({**default.values, **given}), given=bool(given))
+    parts = {**default.values, **given}
+    if default.variant and walk(own, default.variant) is not False:
+        parts["tag"] += f"-{default.variant}"
+    yield Named(path, _joined(parts), given=bool(given))
 
 
 def _own(path: str, holder: Any) -> Iterator[Named]:

@@ -1,7 +1,8 @@
 """monitoring-complete: a monitor says what it selects, a DCGM exporter is scraped often enough, and an alert says what to do.
 
 Judged: PodMonitors, ServiceMonitors and PrometheusRules of Prometheus's operator. A monitor without a namespace selector selects
-only in its own namespace, and an endpoint without a port selects nothing. The rule does not know which pods a cluster has.
+only in its own namespace, which is right for a monitor that Helm installs beside its target: it has the labels that it selects.
+An endpoint without a port selects nothing. The rule does not know which pods a cluster has.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ PROMETHEUS_RULE = api_tokens(*_GROUP, ("PrometheusRule",), ("",))
 
 _ENDPOINTS = {True: ("podMetricsEndpoints", ("port", "portNumber", "targetPort")), False: ("endpoints", ("port", "targetPort"))}
 """The list of endpoints and the ways to name a port: of a PodMonitor, and of a ServiceMonitor."""
+_MANAGED = "app.kubernetes.io/managed-by"
 _EXPORTER = "dcgm"
 """Part of a label value of every DCGM exporter."""
 _LONGEST = 15
@@ -37,7 +39,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     most = bound(args.get_config(), "maxIntervalSeconds", _LONGEST)
     listed, ports = _ENDPOINTS[args.resource_type in POD_MONITOR]
     with later:
-        if not (true(walk(args.props, "spec", "namespaceSelector", "any")) or _names(args.props)):
+        if not (true(walk(args.props, "spec", "namespaceSelector", "any")) or _names(args.props) or _beside(args.props)):
             yield (
                 "spec.namespaceSelector names no namespace, so the monitor selects only in its own; write the namespace of the "
                 "targets in matchNames"
@@ -58,6 +60,13 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 def _names(props: Any) -> bool:
     """Whether the monitor names a namespace."""
     return count(walk(props, "spec", "namespaceSelector", "matchNames")) > 0
+
+
+def _beside(props: Any) -> bool:
+    """Whether a chart makes the monitor and its target: Helm's label, and every label that the monitor selects."""
+    own, selected = walk(props, "metadata", "labels"), walk(props, "spec", "selector", "matchLabels")
+    wanted = [(_MANAGED, "Helm"), *((key, label(walk(selected, key))) for key in keys(selected))]
+    return len(wanted) > 1 and all(label(walk(own, key)) == value for key, value in wanted)
 
 
 def _of_exporter(props: Any) -> bool:

@@ -32,8 +32,15 @@ SERVING = (
     "exporter",
     "nvidia-device-plugin",
     "dcgm-exporter",
+    # Network, proxy and logs of a node: the VPC CNI, kube-proxy, Fluent Bit, the Prometheus node exporter.
+    "aws-vpc-cni-init",
+    "aws-node",
+    "aws-eks-nodeagent",
+    "kube-proxy",
+    "fluent-bit",
+    "node-exporter",
 )
-"""Names of containers that serve a GPU node without taking a GPU."""
+"""Names of containers that serve a node, also one with GPUs, without taking a GPU."""
 
 _MANY = 10**6
 """Larger numbers of GPUs count as this one."""

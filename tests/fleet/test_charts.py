@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import kubernetes_validate
@@ -125,6 +125,30 @@ def test_every_chart_names_its_pinned_images_by_digest() -> None:
     assert "retention" in prometheus, "the other settings of the same part stay"
 
 
+@pytest.mark.parametrize(
+    ("form", "suffix", "spelled"),
+    [
+        ("tag", "", {"repository": "quay.io/a/b", "tag": "v1-slim@sha256:0a"}),
+        ("version", "", {"repository": "quay.io/a", "image": "b", "version": "sha256:0a"}),
+        ("sha", "", {"registry": "quay.io", "repository": "a/b", "tag": "v1-slim", "sha": "0a"}),
+        ("sha256", "", {"registry": "quay.io", "repository": "a/b", "tag": "v1-slim", "sha": "sha256:0a"}),
+        ("digest", "", {"registry": "quay.io", "repository": "a/b", "tag": "v1-slim", "digest": "sha256:0a"}),
+        ("digest", "-slim", {"registry": "quay.io", "repository": "a/b", "tag": "v1", "digest": "sha256:0a"}),
+    ],
+)
+def test_values_spell_an_image_as_their_chart_does(form: versions.Form, suffix: str, spelled: dict[str, str]) -> None:
+    assert versions.ChartImage("quay.io/a/b:v1-slim@sha256:0a", form, suffix).values == spelled
+
+
+def test_the_charts_inside_prometheuss_chart_get_their_digests_as_they_read_them() -> None:
+    exporter, state = (PROMETHEUS.values[part]["image"] for part in ("prometheus-node-exporter", "kube-state-metrics"))
+    assert exporter.keys() == {"registry", "repository", "tag", "digest"}, "its chart refuses sha"
+    assert not exporter["tag"].endswith("-distroless"), "its chart adds that"
+    for digest in (exporter["digest"], state["sha"]):
+        assert re.fullmatch("sha256:[0-9a-f]{64}", digest), "both charts write it as it is"
+    assert {image.form for images in versions.CHART_IMAGES.values() for image in images.values()} <= set(get_args(versions.Form))
+
+
 def test_a_part_that_the_values_turn_off_has_no_image() -> None:
     chart = Chart("gpu-operator", "x", "x", {"devicePlugin": {"enabled": False}, "toolkit": {"enabled": True}}, (), "x")
     assert chart.values["devicePlugin"] == {"enabled": False}
@@ -144,6 +168,8 @@ def test_every_value_is_one_that_the_chart_knows(chart: Chart) -> None:
 def test_the_search_for_unknown_keys_finds_the_keys_of_older_guides() -> None:
     old = {"runnerLabels": ["gpu"], "runnerResources": {}, "flags": {"logLevel": "info"}, "template": {"specs": {}}}
     assert unknown_keys(_set("gpu-t4"), old) == ["runnerLabels", "runnerResources", "flags", "template.specs"]
+    inside = {"prometheus-node-exporter": {"priorityClass": "high", "image": {"sha": "", "tag": ""}}}
+    assert unknown_keys(PROMETHEUS, inside) == [f"prometheus-node-exporter.{key}" for key in ("priorityClass", "image.sha")]
 
 
 @pytest.mark.reference

@@ -453,7 +453,8 @@ def test_prometheus_is_rendered_without_hooks_webhooks_and_monitors_of_a_hidden_
     kinds = {each["kind"] for each in made}
     assert not kinds & {"Job", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
     names = {each["metadata"]["name"].removeprefix("kube-prometheus-stack-") for each in of_kind(made, "ServiceMonitor")}
-    assert names == {"alertmanager", "apiserver", "coredns", "kubelet", "operator", "prometheus"}
+    inside = {"kube-state-metrics", "prometheus-node-exporter"}
+    assert names == {"alertmanager", "apiserver", "coredns", "kubelet", "operator", "prometheus"} | inside
     (spec,) = (each["spec"] for each in of_kind(made, "Prometheus"))
     selectors = ("serviceMonitorSelector", "podMonitorSelector", "ruleSelector", "probeSelector", "scrapeConfigSelector")
     assert [spec[each] for each in selectors] == [{}] * 5, "everything"

@@ -11,6 +11,7 @@ from typing import Any
 from fleet.charts.chart import Chart
 from fleet.facts.scheduling import Toleration
 from tests.builders import reference
+from tests.policies.published import over, skip_if_on
 from tests.yaml12 import read
 
 # Maps that a chart hands on whole, to a pod or a command line; a map that is empty in its values.yaml is one too.
@@ -23,11 +24,7 @@ FREE = {
     "global.nodeSelector",
     "configs.cm",
     "configs.params",
-    "kube-state-metrics",
-    "prometheus-node-exporter",
 }
-NOT_AT_HAND = {"grafana", "kube-state-metrics", "prometheus-node-exporter"}
-"""Charts inside kube-prometheus-stack whose values are not in the reference data."""
 # Read by gha-runner-scale-set's templates/autoscalingrunnerset.yaml, though its values.yaml names only template.spec.
 IN_TEMPLATES = {"template.metadata"}
 
@@ -48,18 +45,14 @@ def unknown_keys(chart: Chart, values: dict[str, Any]) -> list[str]:
     defaults = dict(read_yaml(folder(chart) / "values.yaml"))
     for inner in read_yaml(folder(chart) / "Chart.yaml").get("dependencies", []):
         name = inner.get("alias", inner["name"])
-        if name not in values or name in NOT_AT_HAND:
+        if name not in values:
             continue
-        held = read_yaml(reference(f"{inner['name']}/{inner['version']}") / "values.yaml")
-        defaults[name] = _merged(held, defaults.get(name, {}))
+        places = (folder(chart) / "charts" / inner["name"], reference(f"{inner['name']}/{inner['version']}"))
+        held = next((read_yaml(place / "values.yaml") for place in places if place.is_dir()), None)
+        if held is None:
+            skip_if_on(folder(chart), inner, values)
+        defaults[name] = over(held or {}, defaults.get(name, {}))
     return list(_unknown(values, defaults, (folder(chart) / "values.yaml").read_text(encoding="utf-8")))
-
-
-def _merged(below: object, above: object) -> object:
-    """Values as Helm lays a parent chart's over those of a chart in it."""
-    if not isinstance(below, dict) or not isinstance(above, dict):
-        return above
-    return below | {key: _merged(below.get(key), value) for key, value in above.items()}
 
 
 def _unknown(values: dict[str, Any], defaults: object, text: str, at: str = "") -> Iterator[str]:

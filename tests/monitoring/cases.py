@@ -29,13 +29,16 @@ def _waits(scale_set: str, low: int, high: int, samples: str) -> dict[str, str]:
     return {series(name, scale_set=scale_set, le=le): each for le, each in buckets.items()}
 
 
-def _set(name: str, assigned: str, running: str = "1x100", started: str = "5x100", desired: str = "1x100") -> dict[str, str]:
+def _set(
+    name: str, assigned: str, running: str = "1x100", started: str = "5x100", desired: str = "1x100", most: str = "9x100"
+) -> dict[str, str]:
     """The gauges of a runner set."""
     samples = {
         "gha_assigned_jobs": assigned,
         "gha_running_jobs": running,
         "gha_started_jobs_total": started,
         "gha_desired_runners": desired,
+        "gha_max_runners": most,
     }
     return {series(metric, scale_set=name): each for metric, each in samples.items()}
 
@@ -130,6 +133,14 @@ QUEUE = (
             },
             ('gpu_ci:jobs_running{scale_set="gpu-t4"}', 3): {series("gpu_ci:jobs_running", scale_set="gpu-t4"): 1},
         },
+    ),
+    Case(
+        "full sets, in which the next job waits as it should, and a set that stops to be full",
+        _set("gpu-t4", "3x100", running="2x100", desired="2x100", most="2x100")
+        | _set("gpu-keep", "3x100", running="2x100", desired="2x100", most="1x100")
+        # A job ends at minute 20. The set still asks for its maximum of runners, and none takes the job that waits.
+        | _set("gpu-p4", "4x19 3x80", running="3x19 2x80", desired="3x100", most="3x100"),
+        {"GpuCiJobsNotStarting": {24: SILENT, 25: [{"scale_set": "gpu-p4"}], 60: [{"scale_set": "gpu-p4"}]}},
     ),
     Case(
         "a set of several repositories is one set",
@@ -485,6 +496,8 @@ NODES = (
             series("kube_pod_status_unschedulable", namespace="research", pod="train", uid="1"): "1x25 0x20",
             series("kube_pod_status_unschedulable", namespace="web", pod="page", uid="2"): "1x60",
             series("kube_pod_status_unschedulable", namespace="vision", pod="fits", uid="3"): "0x60",
+            # The pool has all the nodes that it may have.
+            series("kube_pod_status_unschedulable", namespace="gpu-placeholders", pod="t4-0", uid="4"): "1x60",
             series(
                 "kube_pod_container_status_waiting_reason", namespace="research", pod="typo", reason="ImagePullBackOff"
             ): "1x60",
@@ -498,6 +511,7 @@ NODES = (
                 ("research", "train", "cpu"),
                 ("research", "typo", "nvidia_com_mig_1g_5gb"),
                 ("vision", "fits", "nvidia_com_gpu"),
+                ("gpu-placeholders", "t4-0", "nvidia_com_gpu"),
                 ("web", "page", "cpu"),
             )
         },

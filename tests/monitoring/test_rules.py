@@ -39,6 +39,21 @@ MONITORED = {"prometheus": "install"}
 ADDED = {"scale_set", "kubernetes_node", "exported_namespace", "exported_pod"}
 """Labels that the monitors add to what an exporter sets."""
 MUTANTS = list(mutants(groups()))
+SEVERITIES = {
+    "critical": """
+        GpuCiJobsNotStarting GpuCiListenerGone GpuCiRunnerSetOutdated GpuCiVersionEndsNow
+        GpuCiGpuMissing GpuCiNodeRejectsPods
+        GpuCiEccUncorrectable GpuCiRowRemapFailed GpuCiXidFatal
+    """,
+    "warning": """
+        GpuCiQueueSlow GpuCiRunnersAtMaximum GpuCiRunnersFail GpuCiRunnerTooOld
+        GpuCiNodeQuarantined GpuCiPodsPending GpuCiGpuIdle GpuCiGpuMemoryHeld
+        GpuCiRowsRemapped GpuCiGpuHot GpuCiGpuThrottled GpuCiXidUnclear GpuCiXidUnknown
+        GpuCiReservationEnds GpuCiSpendingAbovePlan GpuCiMachinesSilent GpuCiVersionEndsSoon
+    """,
+    "info": "GpuCiSpotNodeLost GpuCiXidApplication",
+}
+"""By severity: critical calls at night, warning in working hours, info never."""
 LASTING = {"GpuCiReservationEnds"}
 """Alerts that end only when the settings change."""
 
@@ -183,14 +198,15 @@ def test_the_series_of_ends_are_the_last_good_days_of_the_model():
         assert len(recorded) >= 2
 
 
-def test_an_application_fault_pages_nobody():
-    assert {rule["labels"]["severity"] for rule in named(groups())["GpuCiXidApplication"]} == {"info"}
+def test_every_alert_has_the_severity_of_the_table():
+    every = [*cost_groups(monitored(), CLUSTER), *groups()]
+    assert {(rule["alert"], rule["labels"]["severity"]) for rules in named(every).values() for rule in rules} == {
+        (name, severity) for severity, names in SEVERITIES.items() for name in names.split()
+    }
 
 
-def test_every_alert_has_one_severity_and_says_what_happened():
+def test_every_alert_says_what_happened():
     for name, rules in named(groups()).items():
-        [severity] = {rule["labels"]["severity"] for rule in rules}
-        assert severity in ("critical", "warning", "info")
         for rule in rules:
             assert "cluster" not in rule["labels"], "it would replace the external label of Prometheus"
             assert rule["annotations"]["runbook_url"] == f"docs/troubleshooting.md#{name.lower()}"

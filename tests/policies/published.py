@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.builders import reference
 from tests.yaml12 import read
@@ -17,15 +21,33 @@ def chart_values(chart: str) -> dict[str, Any]:
     values: dict[str, Any] = read((folder / "values.yaml").read_text(encoding="utf-8"))
     for inner in read((folder / "Chart.yaml").read_text(encoding="utf-8")).get("dependencies", []):
         name = inner.get("alias", inner["name"])
-        values[name] = _over(chart_values(inner["name"]), values.get(name) or {})
+        values[name] = over(chart_values(inner["name"]), values.get(name) or {})
     return values
 
 
-def _over(below: Any, above: Any) -> Any:
+def over(below: Any, above: Any) -> Any:
     """Values as Helm lays a chart's over those of a chart in it."""
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
-    return below | {key: _over(below.get(key), value) for key, value in above.items()}
+    return below | {key: over(below.get(key), value) for key, value in above.items()}
+
+
+def skip_if_on(folder: Path, inner: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    """Skips the test if the values turn on a chart inside the published chart of a folder. The folder lacks the inner chart.
+
+    `inner` is its entry in Chart.yaml. As in Helm, the first path of its condition that has a flag decides; without
+    one the chart is on.
+    """
+    merged = over(read((folder / "values.yaml").read_text(encoding="utf-8")), values)
+    for path in inner.get("condition", "").split(","):
+        flag = merged
+        for step in path.split("."):
+            flag = flag.get(step) if isinstance(flag, Mapping) else None
+        if isinstance(flag, bool):
+            if not flag:
+                return
+            break
+    pytest.skip(f"{folder.parent.name}/{folder.name} lacks the subchart {inner['name']} {inner['version']}")
 
 
 @cache

@@ -18,6 +18,7 @@ from policies.rules import RULES, Rule
 from policies.rules.kinds import RELEASE
 from tests.policies.fixtures import RUNNER_SET
 from tests.policies.harness import judge
+from tests.policies.published import skip_if_on
 from tests.yaml12 import read, read_all
 
 OURS = Path(__file__).parent / "charts"
@@ -67,38 +68,30 @@ _RENDERED: dict[tuple[Path, str, str, str, str], list[dict[str, Any]]] = {}
 
 def _render(folder: Path, values: str, scratch: Path, kubernetes: str, name: str, namespace: str) -> list[dict[str, Any]]:
     (scratch / "values.json").write_text(values)
-    source = _released(folder, scratch)
+    source = _released(folder, json.loads(values), scratch)
     command = [helm(), "template", name, str(source), "--kube-version", kubernetes, "--namespace", namespace]
     made = _run([*command, "--values", str(scratch / "values.json")], scratch)
     return [each for each in read_all(made) if each]
 
 
-def lacking(folder: Path) -> frozenset[str]:
-    """Names of the charts inside a chart that its folder lacks."""
-    inner = read((folder / "Chart.yaml").read_text(encoding="utf-8")).get("dependencies", [])
-    # The names of several charts begin alike, and a packed chart ends in its version.
-    there = {path.name.removesuffix(".tgz") for path in (folder / "charts").glob("*")}
-    return frozenset(each["name"] for each in inner if not {each["name"], f"{each['name']}-{each['version']}"} & there)
-
-
-def _released(folder: Path, scratch: Path) -> Path:
+def _released(folder: Path, values: Mapping[str, Any], scratch: Path) -> Path:
     """The chart under the version of its folder, as a release has it: some repositories keep a placeholder.
 
-    Empty charts replace those inside it that the folder lacks, because Helm renders no chart without them.
+    Skips the test where the folder lacks a chart inside it that the values turn on: only published charts are rendered.
     """
     chart = read((folder / "Chart.yaml").read_text(encoding="utf-8"))
-    if lacking(folder):
+    # The names of several charts begin alike, and a packed chart ends in its version.
+    there = {path.name.removesuffix(".tgz") for path in (folder / "charts").glob("*")}
+    inner = chart.get("dependencies", [])
+    lacking = [each for each in inner if not {each["name"], f"{each['name']}-{each['version']}"} & there]
+    for each in lacking:
+        skip_if_on(folder, each, values)
+    if lacking:
         copy = scratch / folder.parent.name
         shutil.copytree(folder, copy, dirs_exist_ok=True)
-        for name in lacking(folder):
-            inner = copy / "charts" / name
-            inner.mkdir(parents=True, exist_ok=True)
-            (version,) = [each["version"] for each in chart["dependencies"] if each["name"] == name]
-            (inner / "Chart.yaml").write_text(
-                json.dumps({"apiVersion": "v2", "name": name, "version": version.replace("*", "0")})
-            )
-            # Templates of kube-prometheus-stack read this default of the charts inside it.
-            (inner / "values.yaml").write_text(json.dumps({"kubeRBACProxy": {"enabled": False}}))
+        # Helm refuses a chart without the charts that its Chart.yaml names, also without those that the values turn off.
+        kept = [each for each in inner if each not in lacking]
+        (copy / "Chart.yaml").write_text(json.dumps(chart | {"dependencies": kept}), encoding="utf-8")
         return copy
     if folder.parent.name != chart["name"] or chart["version"] == folder.name:
         return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,8 @@ from policies.rules.releases import Release
 from tests.components.recorded import ROOT, STACKS, recorded
 from tests.policies.fixtures import GPU_POD, RUNNER_SET, release
 from tests.policies.harness import UNKNOWN, Verdict, changed, judge, proxied
-from tests.policies.rendered import KUBERNETES, OURS, lacking, of_kind, published, render, resources, verdicts
+from tests.policies.published import skip_if_on
+from tests.policies.rendered import KUBERNETES, OURS, of_kind, published, render, resources, verdicts
 
 SET, CONTROLLER = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 IMAGE = "ghcr.io/actions/actions-runner:2.338.0"
@@ -176,18 +178,32 @@ def test_the_images_of_charts_in_both_tables_are_the_same() -> None:
         for path, image in images.items():
             if chart == METRICS_SERVER:
                 continue
-            (values,) = [each.values for each in charts.DEFAULTS[chart].images if each.at == path]
+            (default,) = [each for each in charts.DEFAULTS[chart].images if each.at == path]
             # Another name of one registry, and a chart whose tag is that of the cluster's minor.
-            own = parsed(_reference(values).replace("ecr-public.aws.com", "public.ecr.aws"))
+            own = parsed(_reference(default).replace("ecr-public.aws.com", "public.ecr.aws"))
             named = parsed(image.reference)
             assert named is not None
             assert own is not None
             assert (named.repository, named.tag or own.tag) == (own.repository, own.tag), f"{chart} {path}"
 
 
-def _reference(values: Mapping[str, Any]) -> str:
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ({}, "v1.12.1-distroless"),
+        ({"tag": "v2", "distroless": True}, "v2-distroless"),
+        ({"tag": "v2", "distroless": False}, "v2"),
+    ],
+)
+def test_a_chart_adds_the_variant_of_an_image_to_its_tag(image: dict[str, Any], version: str) -> None:
+    props = {"chart": "kube-prometheus-stack", "values": {"prometheus-node-exporter": {"image": image}}}
+    assert f"quay.io/prometheus/node-exporter:{version}" in {named.reference for named in named_in(props)}
+
+
+def _reference(default: charts.DefaultImage) -> str:
+    values = default.values
     path = "/".join(values[key] for key in ("registry", "repository", "image") if values.get(key))
-    return f"{path}:{values.get('tag') or values.get('version')}"
+    return f"{path}:{values.get('tag') or values.get('version')}{default.variant and f'-{default.variant}'}"
 
 
 def _chart_of(row: charts.Defaults) -> str:
@@ -378,22 +394,32 @@ def properties(stack: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+def made_of(stack: str, scratch: Path) -> Iterator[tuple[dict[str, Any], str, list[dict[str, Any]]]]:
+    """(properties, chart, manifests) of each release of a stack. A chart that is not at hand skips the test after all others."""
+    skipped = None
+    for inputs in releases(stack):
+        chart = inputs["chart"].rpartition("/")[2]
+        names = {key: inputs[key] for key in ("name", "namespace")}
+        try:
+            manifests = render(published(chart), inputs["values"], scratch, KUBERNETES, **names)
+        except pytest.skip.Exception as error:
+            skipped = error
+        else:
+            yield inputs, chart, manifests
+    if skipped:
+        raise skipped
+
+
 @pytest.mark.reference
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_manifests_of_our_own_stacks_are_what_rules_believe_and_break_none(stack: str, tmp_path: Path) -> None:
     judged, config = 0, properties(stack)
-    for inputs in releases(stack):
-        chart = inputs["chart"].rpartition("/")[2]
-        manifests = render(
-            published(chart), inputs["values"], tmp_path, KUBERNETES, name=inputs["name"], namespace=inputs["namespace"]
-        )
+    for inputs, chart, manifests in made_of(stack, tmp_path):
         if chart == SET:
             hold_to(published(SET), inputs["values"], tmp_path)
             assert same_verdicts(published(SET), inputs["values"], tmp_path, config) == set()
         else:
-            absent = tuple(f"values.{inner}." for inner in lacking(published(chart)))
-            told = {named.reference for named in named_in(inputs) if not named.path.startswith(absent)}
-            assert told == running(manifests), chart
+            assert {named.reference for named in named_in(inputs)} == running(manifests), chart
         for token, props in resources(manifests, inputs["namespace"]):
             text = json.dumps(props)
             for rule in RULES:
@@ -403,6 +429,74 @@ def test_the_manifests_of_our_own_stacks_are_what_rules_believe_and_break_none(s
                     assert not verdict.unknown
                     assert not verdict.messages, (chart, token, props["metadata"]["name"])
     assert judged
+
+
+_CACHED = re.compile(r"[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com/gpu-ci/")
+"""What a cluster's registry puts before the image of another one."""
+
+
+def references(part: Any, at: str = "") -> Iterator[tuple[str, str]]:
+    """(place, reference) of each image in a manifest: its keys `image`, and those by digest in arguments and variables."""
+    if isinstance(part, Mapping):
+        for key in part:
+            yield from references(part[key], f"{at}.{key}")
+    elif isinstance(part, list):
+        for index, each in enumerate(part):
+            yield from references(each, f"{at}[{index}]")
+    elif isinstance(part, str) and (at.endswith(".image") or "@sha256:" in part):
+        yield at, part.rpartition("=")[2]
+
+
+def rows_of(chart: str, given: Mapping[str, Any]) -> set[str]:
+    """The images of the table's rows for a chart, as they are to run, and the driver that a stack chose."""
+    if chart == SET:
+        return {row.reference for row in versions.IMAGES.values()}
+    rows = versions.CHART_IMAGES[chart].values()
+    if chart == "cluster-autoscaler":
+        return {f"{row.reference}:{minor.cluster_autoscaler}" for row in rows for minor in versions.KUBERNETES.values()}
+    # The operator writes a digest without a tag.
+    driver = f"nvcr.io/nvidia/driver:{given.get('driver', {}).get('version', versions.OPERATOR_DRIVER)}"
+    return {driver} | {re.sub(":[^:]+@", "@", row.reference) if row.form == "version" else row.reference for row in rows}
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("stack", STACKS)
+def test_each_image_that_our_own_stacks_render_is_a_reference_and_that_of_its_row(stack: str, tmp_path: Path) -> None:
+    for inputs, chart, manifests in made_of(stack, tmp_path):
+        rows = rows_of(chart, inputs["values"])
+        for manifest in manifests:
+            found = (
+                [(named.path, named.reference) for named in of_policy(proxied(manifest), Later())]
+                if manifest["kind"] == "ClusterPolicy"
+                else references(manifest)
+            )
+            for place, image in found:
+                assert parsed(image), (chart, place, image)
+                assert _CACHED.sub("", image) in rows, (chart, manifest["kind"], place)
+
+
+@pytest.mark.reference
+def test_no_runner_ends_a_pod_that_serves_each_node(tmp_path: Path) -> None:
+    """Runners of pools with placeholders end pods of a lower priority; this class of Kubernetes is above all others."""
+    found = {
+        (chart, each["metadata"]["name"].removeprefix(f"{chart}-"), each["spec"]["template"]["spec"].get("priorityClassName"))
+        for _, chart, manifests in made_of("monitoring", tmp_path)
+        for each in of_kind(manifests, "DaemonSet")
+    }
+    assert {priority for _, _, priority in found} == {"system-node-critical"}
+    assert {name for _, name, _ in found} > {"prometheus-node-exporter", "dcgm-exporter", "nvidia-device-plugin"}
+
+
+def test_a_chart_that_lacks_a_chart_inside_it_skips_the_test_only_if_that_one_is_on(tmp_path: Path) -> None:
+    folder = tmp_path / "outer" / "1.0.0"
+    folder.mkdir(parents=True)
+    (folder / "values.yaml").write_text("inner: {enabled: true}")
+    entry = {"name": "inner", "version": "2.3.4", "condition": "inner.absent,inner.enabled"}
+    skip_if_on(folder, entry, {"inner": {"enabled": False}})
+    skip_if_on(folder, entry, {"inner": {"absent": False}})
+    for values in ({}, {"inner": {"absent": True, "enabled": False}}):
+        with pytest.raises(pytest.skip.Exception, match=r"outer/1\.0\.0 lacks the subchart inner 2\.3\.4"):
+            skip_if_on(folder, entry, values)
 
 
 @cache

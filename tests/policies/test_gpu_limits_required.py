@@ -357,7 +357,7 @@ def test_a_gpu_pod_without_containers_gets_them_from_the_chart_and_they_have_no_
     assert judge(RULE, RELEASE, release(spec)) == said(unlimited("values.template.spec", SELECTOR))
 
 
-@pytest.mark.parametrize("name", ["nvidia-device-plugin-ctr", "exporter", "gpu-feature-discovery-ctr"])
+@pytest.mark.parametrize("name", ["nvidia-device-plugin-ctr", "exporter", "gpu-feature-discovery-ctr", "node-exporter"])
 def test_a_pod_that_serves_the_node_needs_no_limit(name: str) -> None:
     spec = UNLIMITED | {"initContainers": [], "containers": [{"name": name}]}
     assert judge(RULE, "kubernetes:apps/v1:DaemonSet", template(spec)) == CLEAN

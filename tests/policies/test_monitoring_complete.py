@@ -11,7 +11,7 @@ from fleet.render.monitoring.objects import monitoring_objects
 from policies.rules.monitoring_complete import RULE
 from tests.builders import cluster, config
 from tests.policies.cases import Case
-from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge, said
+from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said
 from tests.policies.suite import Suite
 
 POD = "kubernetes:monitoring.coreos.com/v1:PodMonitor"
@@ -91,6 +91,21 @@ def test_other_targets_choose_their_interval() -> None:
 def test_the_pod_monitor_of_seed_004_selects_nothing() -> None:
     """It is in namespace monitoring, and the exporter in gpu-operator."""
     assert judge(RULE, POD, changed(MONITOR, "spec", "namespaceSelector", REMOVE)) == said(NOWHERE)
+
+
+@pytest.mark.parametrize(
+    ("labels", "verdict"),
+    [
+        ({"app.kubernetes.io/managed-by": "Helm", "app": "nvidia-dcgm-exporter", "release": "x"}, CLEAN),
+        ({"app.kubernetes.io/managed-by": "Helm", "app": "monitors"}, said(NOWHERE)),
+        ({"app.kubernetes.io/managed-by": "Pulumi", "app": "nvidia-dcgm-exporter"}, said(NOWHERE)),
+    ],
+)
+def test_a_monitor_that_a_chart_makes_beside_its_target_needs_no_namespace(labels: dict[str, str], verdict: Verdict) -> None:
+    alone = changed(MONITOR, "spec", "namespaceSelector", REMOVE)
+    assert judge(RULE, POD, changed(alone, "metadata", "labels", labels)) == verdict
+    nothing = changed(changed(alone, "metadata", "labels", labels), "spec", "selector", {"matchLabels": {}})
+    assert judge(RULE, POD, nothing) == said(NOWHERE), "it selects every pod of its namespace"
 
 
 def test_the_programs_own_monitors_pass() -> None:

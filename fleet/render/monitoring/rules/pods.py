@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fleet.render.monitoring.rules.rule import Rule, alert
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
+from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE
 
 _OF_GPU_PODS = 'and on (namespace, pod) kube_pod_container_resource_requests{resource=~"nvidia_com_.+"}'
 """kube-state-metrics writes the resource nvidia.com/gpu as nvidia_com_gpu, and MIG profiles and shares in the same way."""
@@ -19,7 +20,9 @@ def pod_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     """
     if not cluster.pools:
         return
-    unschedulable = f"count by (namespace) (kube_pod_status_unschedulable == 1 {_OF_GPU_PODS})"
+    # A placeholder waits whenever its pool has all the nodes that it may have.
+    pods = f'kube_pod_status_unschedulable{{namespace!="{PLACEHOLDER_NAMESPACE}"}}'
+    unschedulable = f"count by (namespace) ({pods} == 1 {_OF_GPU_PODS})"
     waiting = f"count by (namespace, reason) (kube_pod_container_status_waiting_reason == 1 {_OF_GPU_PODS})"
     # A template knows the labels of the query, not those of the rule.
     for expr, reason, more in (

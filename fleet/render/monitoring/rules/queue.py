@@ -42,10 +42,12 @@ def queue_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
             "GpuCiJobsNotStarting",
             "critical",
             f'gpu_ci:jobs_waiting{{scale_set=~"{sets}"}} > 0 '
-            f"unless on (scale_set) sum by (scale_set) (increase(gha_started_jobs_total[{objective}s])) > 0",
+            f"unless on (scale_set) sum by (scale_set) (increase(gha_started_jobs_total[{objective}s])) > 0 "
+            # With a job on each runner that the set may have, the next job waits as it should.
+            "unless on (scale_set) gpu_ci:jobs_running >= on (scale_set) max by (scale_set) (gha_max_runners)",
             objective,
             "No job of {{ $labels.scale_set }} starts",
-            f"Jobs are assigned to the runner set, and none has started for {objective} s.",
+            f"Jobs are assigned to the runner set, and it can have more runners, but no job has started for {objective} s.",
             objective=f"{objective}s",
         )
     for most, sets in by_value({name: runner.span.max for name, runner in cluster.runners.items()}).items():
