@@ -84,7 +84,7 @@ def reaper(cluster: Cluster) -> Sweep:
         "reaper",
         {"limits": limits, "quarantine": QUARANTINE_TAINT.key, "nodes": of_pools(cluster), "controller": controller},
         cluster_rules=[{"apiGroups": [""], "resources": ["nodes"], "verbs": _READ}],
-        # The pods of listeners are beside the controller: without its listener nobody knows whether a runner has a job.
+        # The pods of listeners are beside the controller. Only its listener knows whether a runner has a job.
         rules=dict.fromkeys(runners, own) | {controller: [pods]},
     )
 

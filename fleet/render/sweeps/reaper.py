@@ -44,7 +44,7 @@ _ENDED = ("Failed", "Outdated")
 """Phases that stay, without a pod: no job starts there, and only the age counts. A set that runs deletes neither
 (ephemeralrunnerset_controller.go, cleanupFinishedEphemeralRunners); `Outdated` ones go with the whole set."""
 _AGAIN = 30
-"""Seconds until the reaper looks again at a runner that it did not delete after a look at the API server, or could not delete."""
+"""Seconds until the reaper checks a runner again that it could not delete, or did not because the API server said otherwise."""
 _LEAVING = (
     "aws-node-termination-handler/",  # aws/aws-node-termination-handler 62a8761 pkg/node/node.go
     "karpenter.sh/disrupted",  # karpenter.sh 1.x, Disruption
@@ -102,7 +102,7 @@ def decide(
         if "deletionTimestamp" in meta or phase == _DONE:
             continue
         space = meta["namespace"]
-        # Without a listener nobody knows whether the runner has a job.
+        # Only the listener knows whether the runner has a job.
         reported = space in listeners and now - listeners[space] > _SETTLES
         reason = _reason(runner, found.get(_key(runner)), leaving, closed, limits[space], now, reported=reported)
         if reason:
@@ -278,7 +278,7 @@ class Reaper:
     nodes: Collection = field(init=False)
     listeners: Collection = field(init=False)
     later: dict[str, float] = field(default_factory=dict)
-    """When to look again at a runner, by its uid."""
+    """When to check a runner again, by its uid."""
 
     def __post_init__(self) -> None:
         """Name the collections. Nothing is read yet."""

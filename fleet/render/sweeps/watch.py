@@ -30,7 +30,7 @@ _LONGEST = 60
 """Seconds of the longest pause after a failure."""
 _FAILURES = 20
 """Failures of a connection in a row, about 15 minutes, after which the program ends. Kubelet starts it again, and the restart
-shows in the metrics. An API server that refuses a request, for example before a namespace exists, ends nothing."""
+shows in the metrics. A refused request, for example before a namespace exists, ends nothing."""
 _SHORT = 30
 """Seconds, more than a request may take. A watch that ends sooner counts as a failure, so that no server can make a busy loop."""
 _REST = 1
@@ -42,7 +42,7 @@ _READING = Lock()
 class Collection:
     """The objects at `path`, by namespace and name, as the API server last reported them.
 
-    `keep` makes of an object what stays in memory; its version stays in any case. `path` may have a query. With `marked` False
+    `keep` returns the part of an object that stays in memory; its version stays in any case. `path` may have a query. With `marked` False
     the server sends no bookmarks.
     """
 
@@ -135,7 +135,7 @@ def keep_up(
             say(collection=collection.path, error=f"{error.code} {error.reason}")
             failures = min(failures + 1, _FAILURES - 1)
         except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
-            # A connection that was fine for long is no failure in a row.
+            # A connection that was fine for long breaks the row.
             failures = 1 if clock() - began > _SHORT else failures + 1
             say(collection=collection.path, error=f"{type(error).__name__}: {error}", failures=failures)
         else:

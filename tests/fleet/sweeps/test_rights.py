@@ -83,12 +83,12 @@ def objects() -> dict[str, list[dict[str, Any]]]:
     twins = {kind: [json.loads(json.dumps(each)) for each in made[kind]] for kind in ("ephemeralrunners", "pods")}
     for each in (*twins["ephemeralrunners"], *twins["pods"]):
         if each["metadata"]["namespace"] == test_reaper.SPACE:
-            each["metadata"]["namespace"] = "runners-other"
+            each["metadata"] |= {"namespace": "runners-other", "uid": f"other-{each['metadata']['name']}"}
     sets = [{"metadata": {"namespace": f"runners-{name}", "name": name, "uid": name}, "spec": {}} for name in ("gpu-t4", "other")]
     return {
         "ephemeralrunners": [*made["ephemeralrunners"], *twins["ephemeralrunners"]],
         "pods": [*made["pods"], *twins["pods"]],
-        "nodes": [*made["nodes"], *sick["nodes"]],
+        "nodes": [*({"status": {}} | each for each in made["nodes"]), *sick["nodes"]],
         "events": sick["events"],
         "autoscalingrunnersets": sets,
     }

@@ -21,7 +21,7 @@ from fleet.providers.fleet import Fleet
 from fleet.render.sweeps import api, catalogue
 from fleet.render.sweeps.catalogue import sweeps
 from fleet.render.sweeps.sweep import home, sweep_objects
-from tests.builders import ROOT, cluster, config, read_stack, runner, staging
+from tests.builders import ROOT, cluster, config, existing_eks, runner, staging
 from tests.fleet.test_pod_security import violations
 
 
@@ -71,12 +71,10 @@ def test_a_sweep_has_rights_in_the_namespaces_of_runners_and_of_their_controller
 
 
 def test_the_controller_of_an_existing_cluster_may_have_another_namespace() -> None:
-    (found,) = load(read_stack(ROOT / "examples/Pulumi.existing-eks.yaml")).clusters.values()
-    assert found.found is not None
-    assert found.found.controller is not None
-    (sweep, *_) = sweeps(found)
-    assert sweep.settings["controller"] == found.found.controller.namespace
-    assert found.found.controller.namespace in sweep.rules
+    own = existing_eks(installed=["arc-controller"], controller={"namespace": "platform-arc", "serviceAccount": "arc"})
+    (sweep,) = sweeps(load(config(clusters={"usw2": own})).clusters["usw2"])
+    assert sweep.settings["controller"] == "platform-arc"
+    assert sweep.rules.keys() == {"runners-gpu-t4", "platform-arc"}
 
 
 def test_a_selector_covers_all_pools_and_the_labels_of_existing_nodes() -> None:

@@ -52,7 +52,7 @@ def test_a_collection_is_read_once_and_then_followed_from_its_last_version() -> 
         server.change("MODIFIED", "nodes", node("c", status={"heartbeat": "now"}))
         found.follow(lambda: woken.append(1))
         assert (names(found), cordoned(found)) == (["a", "c", "d"], ["a"])
-        assert len(woken) == 4, "what does not stay in memory wakes nobody"
+        assert len(woken) == 4, "a heartbeat starts no pass"
         assert found.objects["", "c"]["metadata"]["resourceVersion"] == "104", "but its version is the newest: a patch needs it"
         found.follow(lambda: woken.append(1))
     lists = [each for each in server.requests if "watch" not in each]
