@@ -19,7 +19,7 @@ LASTS = 3600
 """Seconds of a watch, at least. The API server ends it then, and the next one goes on from there."""
 _SHARE = 240
 """Seconds of a watch for each collection of a sweep: with more of them each watch is longer. So a sweep of any number of runner
-sets asks at most every four minutes, and all sweeps of a cluster together less than once a minute."""
+sets asks at most every four minutes, and all sweeps of a cluster together at most once a minute."""
 _QUIET = 180
 """Seconds without any line after which a connection counts as broken. The API server sends a bookmark each minute
 (kubernetes apiserver, storage/cacher/cacher.go, defaultBookmarkFrequency)."""
@@ -36,14 +36,14 @@ _SHORT = 30
 _REST = 1
 """Seconds between two passes at least. Changes come in bursts."""
 _READING = Lock()
-"""One collection is read at a time, so that the program never has the pages of several in memory."""
+"""One collection is read at a time, so that only the pages of one are in memory."""
 
 
 class Collection:
     """The objects at `path`, by namespace and name, as the API server last reported them.
 
-    `keep` returns the part of an object that stays in memory; its version stays in any case. `path` may have a query. With `marked` False
-    the server sends no bookmarks.
+    `keep` returns the part of an object that stays in memory; its version stays in any case. `path` may have a query. With
+    `marked` False the server sends no bookmarks.
     """
 
     def __init__(self, api: Api, path: str, keep: Callable[[Object], Object], *, marked: bool = True) -> None:

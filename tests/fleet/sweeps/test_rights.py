@@ -26,33 +26,27 @@ RUNNERS = {"gpu-t4": runner(schedules=SCHEDULES), "other": runner(labels=["other
 SWEEPS = {
     each.name: each for each in sweeps(load(config(clusters={"usw2": cluster(runners=RUNNERS, health={})})).clusters["usw2"])
 }
-RIGHTS = {
-    "runner-reaper": """
-        *               nodes                        list watch         core
-        arc-systems     pods                         list watch         core
-        runners-gpu-t4  autoscalingrunnersets        list watch         actions.github.com
-        runners-gpu-t4  ephemeralrunners             delete list watch  actions.github.com
-        runners-gpu-t4  pods                         list watch         core
-        runners-other   autoscalingrunnersets        list watch         actions.github.com
-        runners-other   ephemeralrunners             delete list watch  actions.github.com
-        runners-other   pods                         list watch         core
-    """,
-    "runner-scheduler": """
-        runners-gpu-t4  autoscalingrunnersets/gpu-t4 list patch watch   actions.github.com
-    """,
-    "gpu-quarantine": """
-        *               events                       list watch         core
-        *               nodes                        list patch watch   core
-    """,
+_ARC = "actions.github.com"
+RIGHTS: dict[str, list[tuple[str, str, str, str]]] = {
+    "runner-reaper": [
+        ("*", "nodes", "list watch", ""),
+        ("arc-systems", "pods", "list watch", ""),
+        ("runners-gpu-t4", "autoscalingrunnersets", "list watch", _ARC),
+        ("runners-gpu-t4", "ephemeralrunners", "list watch delete", _ARC),
+        ("runners-gpu-t4", "pods", "list watch", ""),
+        ("runners-other", "autoscalingrunnersets", "list watch", _ARC),
+        ("runners-other", "ephemeralrunners", "list watch delete", _ARC),
+        ("runners-other", "pods", "list watch", ""),
+    ],
+    "runner-scheduler": [("runners-gpu-t4", "autoscalingrunnersets/gpu-t4", "list watch patch", _ARC)],
+    "gpu-quarantine": [("*", "events", "list watch", ""), ("*", "nodes", "list watch patch", "")],
 }
+"""Namespace (or *), resource (with the name of the object, if only that one), verbs, API group."""
 
 
 @pytest.mark.parametrize("name", RIGHTS)
 def test_a_sweep_has_these_rights_and_no_others(name: str) -> None:
-    expected = set()
-    for line in RIGHTS[name].strip().splitlines():
-        space, resource, *verbs, group = line.split()
-        expected |= {(space, resource, verb, "" if group == "core" else group) for verb in verbs}
+    expected = {(space, what, verb, group) for space, what, verbs, group in RIGHTS[name] for verb in verbs.split()}
     assert rows(SWEEPS[name]) == expected
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fleet.loading.config import load
 from fleet.render.sweeps import watch
@@ -85,6 +88,27 @@ def test_after_a_fault_it_has_what_the_server_has_also_what_was_deleted_meanwhil
         found.follow(int)
         assert names(found) == ["a", "c"]
     assert len([each for each in server.requests if "watch" not in each]) == lists, "it reads all again only after an error"
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(st.tuples(st.sampled_from(["ADDED", "MODIFIED", "DELETED", "", "gone", "error", "cut"]), st.sampled_from("abcde")))
+)
+def test_whatever_happens_a_watch_without_a_fault_ends_with_what_the_server_has(steps: list[tuple[str, str]]) -> None:
+    with serving(Server({"nodes": [node("a"), node("b")]}, [ROLE])) as server:
+        found = of(server)
+        for number, (what, name) in enumerate(steps):
+            if what.isupper():
+                server.change(what, "nodes", node(name, cordoned=bool(number % 2)))
+                continue
+            server.fault = what
+            with suppress(HTTPException):
+                found.follow(int)
+        server.fault = ""
+        found.follow(int)
+        assert {each["metadata"]["name"]: each["spec"] for each in found.values()} == {
+            each["metadata"]["name"]: each["spec"] for each in server.objects["nodes"]
+        }
 
 
 def test_a_server_that_refuses_a_watch_is_asked_again_for_all() -> None:
@@ -183,8 +207,8 @@ FLEETS = {
 
 @pytest.mark.parametrize("fleet", FLEETS)
 def test_at_rest_all_sweeps_of_a_cluster_ask_at_most_once_a_minute(fleet: str) -> None:
-    for settings in FLEETS[fleet].values():
-        watched = [(each, len(found)) for sweep in sweeps(settings) for found in [collections_of(sweep)] for each in found]
+    for installed in FLEETS[fleet].values():
+        watched = [(each, len(found)) for sweep in sweeps(installed) for found in [collections_of(sweep)] for each in found]
         for collection, count in watched:
             collection.share(count)
         # A watch without bookmarks begins with a list.
