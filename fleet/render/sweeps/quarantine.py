@@ -211,7 +211,7 @@ def patches(settings: Mapping[str, Any], changes: Iterable[Change]) -> Iterator[
 
 def kept_node(settings: Mapping[str, Any], node: Object) -> Object:
     """What `decide` reads of a node."""
-    meta, spec, status = node["metadata"], node.get("spec", {}), node["status"]
+    meta, spec, status = node["metadata"], node.get("spec", {}), node.get("status", {})
     labels = {key for pool in settings["pools"].values() for key in pool["selector"]}
     resources = {pool["resource"] for pool in settings["pools"].values()}
     return {

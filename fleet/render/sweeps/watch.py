@@ -96,7 +96,6 @@ class Collection:
     def _apply(self, kind: str, found: Object) -> bool:
         """Apply one change. Returns whether it changes more than a version."""
         version = found["metadata"]["resourceVersion"]
-        old = None
         if kind == "DELETED":
             changed = self.objects.pop(_key(found), None) is not None
         elif kind == "BOOKMARK":

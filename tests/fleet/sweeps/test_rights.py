@@ -82,7 +82,7 @@ def objects() -> dict[str, list[dict[str, Any]]]:
     return {
         "ephemeralrunners": [*made["ephemeralrunners"], *twins["ephemeralrunners"]],
         "pods": [*made["pods"], *twins["pods"]],
-        "nodes": [*({"status": {}} | each for each in made["nodes"]), *sick["nodes"]],
+        "nodes": [*made["nodes"], *sick["nodes"]],
         "events": sick["events"],
         "autoscalingrunnersets": sets,
     }
