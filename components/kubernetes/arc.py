@@ -31,7 +31,7 @@ class Arc:
     `private_key` is the GitHub App's key, if the program writes the App's Secret. `after` must exist before a set, and is deleted
     after it: system nodes, the controller and the priority class. `closed` are networks that no pod of a set can reach, except
     the parts that the set opens. With `git` each set is an ArgoCD Application; objects in Git make its Secret as `secrets` says.
-    Without `installs` another program installs the charts.
+    Without `installs` another program installs the charts. `home` is the controller's namespace, if the program creates it.
     """
 
     github: GitHub
@@ -41,6 +41,7 @@ class Arc:
     git: GitOps | None = None
     secrets: GitSecrets | None = None
     installs: bool = True
+    home: pulumi.Resource | None = None
 
     def arguments(self, cluster: Cluster, name: str) -> Any:
         """The arguments of the set `name` of a cluster that do not depend on the kind of its runners."""

@@ -79,4 +79,4 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
     )
     GitTree(f"{name}-tree", GitTreeArgs(inside, fleet, git, physical_name, deployable), opts=inside.opts)
     arc = furnish(inside, fleet, None)
-    declare_sweeps(inside, {} if deployable else runner_sets(inside, fleet, arc))
+    declare_sweeps(inside, {} if deployable else runner_sets(inside, fleet, arc), arc)

@@ -104,8 +104,9 @@ def install(
     runner class that is not a pod and has no builder.
     """
     if inside.settings.gitops is None:
-        sets = runner_sets(inside, fleet, furnish(inside, fleet, private_key), machine_set)
-        declare_sweeps(inside, sets)
+        arc = furnish(inside, fleet, private_key)
+        sets = runner_sets(inside, fleet, arc, machine_set)
+        declare_sweeps(inside, sets, arc)
     else:
         sets = _bootstrap(inside, fleet, inside.settings.gitops, private_key, machine_set)
     return {name: {"namespace": each.namespace_name, "labels": each.runs_on} for name, each in sets.items()}
@@ -139,6 +140,7 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
         closed=inside.settings.closed_networks,
         git=inside.git,
         secrets=inside.settings.secrets_by,
+        home=controller.home,
     )
 
 
@@ -183,11 +185,17 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
     return sets
 
 
-def declare_sweeps(inside: Inside, sets: Mapping[str, RunnerSet]) -> None:
-    """Declare the sweeps. `sets` are the runner sets that the same program declares: a sweep has rights in their namespaces."""
+def declare_sweeps(inside: Inside, sets: Mapping[str, RunnerSet], arc: Arc) -> None:
+    """Declare the sweeps. `sets` are the runner sets that the same program declares: a sweep has rights in their namespaces.
+
+    It also has rights in the namespace of the controller of `arc`.
+    """
     if wanted := sweeps(inside.settings):
         declared = sets.items() if inside.git is None else ()
-        spaces = {runner_namespace(name): each for name, each in declared if isinstance(each, pulumi.Resource)}
+        spaces: dict[str, pulumi.Resource] = {
+            runner_namespace(name): each for name, each in declared if isinstance(each, pulumi.Resource)
+        }
+        spaces |= {ARC_NAMESPACE: arc.home} if arc.home is not None and inside.git is None else {}
         args = SweepsArgs(wanted, inside.settings.system_selector, inside.ready, spaces)
         Sweeps(f"{inside.name}-sweeps", args, opts=inside.opts)
 

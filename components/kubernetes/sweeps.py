@@ -1,4 +1,4 @@
-"""Sweeps: small programs that repair a cluster's objects every few seconds."""
+"""Sweeps: small programs that watch a cluster's objects and repair them."""
 
 from __future__ import annotations
 

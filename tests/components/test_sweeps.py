@@ -26,12 +26,12 @@ def test_the_reaper_starts_after_its_account_its_program_and_its_wall() -> None:
     assert waits_for(found, pod) >= {"Namespace", "NetworkPolicy", "ServiceAccount", "ConfigMap"}
 
 
-def test_a_role_is_in_the_namespace_of_each_set_and_comes_after_it() -> None:
+def test_a_role_is_in_the_namespace_of_each_set_and_of_the_controller_and_comes_after_it() -> None:
     found = recorded("staging")
     roles, bindings = of_type(found, ROLE), of_type(found, BINDING)
     spaces = {each.inputs["metadata"]["name"]: each.urn for each in of_type(found, "kubernetes:core/v1:Namespace")}
     sets = {name for name in spaces if name.startswith("runners-")}
-    assert {each.inputs["metadata"]["namespace"] for each in roles} == sets
+    assert {each.inputs["metadata"]["namespace"] for each in roles} == sets | {"arc-systems"}
     for each in (*roles, *bindings):
         assert spaces[each.inputs["metadata"]["namespace"]] in before(found, each), each.name
     for binding in bindings:

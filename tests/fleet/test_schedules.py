@@ -267,42 +267,40 @@ def test_the_sweep_may_read_and_change_the_scheduled_sets_alone() -> None:
     runners = {"gpu-t4": runner(schedules=schedules(work=window)), "other": runner()}
     settings = load(config(clusters={"usw2": cluster(runners=runners)})).clusters["usw2"]
     sweep = scheduler(settings)
-    assert sweep.namespaces == (runner_namespace("gpu-t4"),)
-    assert sweep.rules == [
-        {"apiGroups": ["actions.github.com"], "resources": ["autoscalingrunnersets"], "verbs": ["get", "patch"]}
-    ]
+    (rule,) = sweep.rules[runner_namespace("gpu-t4")]
+    assert rule["resourceNames"] == ["gpu-t4"]
+    assert sweep.rules.keys() == {runner_namespace("gpu-t4")}
     assert sweep.cluster_rules == ()
 
 
 def test_a_pass_changes_a_set_only_if_its_runners_differ_and_goes_on_after_a_refusal(capsys: pytest.CaptureFixture[str]) -> None:
     class Answers(Api):
-        """An API server whose sets have these minima; `gone` has none."""
+        """An API server that takes changes of all sets except `gone`."""
 
-        def __init__(self, minima: dict[str, int | None]) -> None:
-            self.minima = minima
+        def __init__(self) -> None:
             self.patched: list[tuple[str, Any]] = []
 
         def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
             name = path.rpartition("/")[2]
             if name == "gone":
                 raise urllib.error.HTTPError(path, 404, "Not Found", Message(), None)
-            if method == "PATCH":
-                assert kind == "application/merge-patch+json"
-                self.patched.append((name, body))
-            found = self.minima[name]
-            return {"spec": {} if found is None else {"minRunners": found}}
+            assert (method, kind) == ("PATCH", "application/merge-patch+json")
+            self.patched.append((name, body))
+            return {}
 
     monday = datetime(2026, 11, 23, 18, tzinfo=UTC)
     window = {"days": ["mon"], "start": "09:00", "end": "18:00", "runners": 2}
     settings = {"time_zone": ZONE, "holidays": [], "windows": {"work": window}, "usual": 0}
-    sets = {f"runners-{name}": settings | {"name": name} for name in ("gone", "idle", "ready")}
-    api = Answers({"idle": None, "ready": 2})
-    once(api, sets, monday)
+    sets = {f"runners-{name}": settings | {"name": name} for name in ("absent", "gone", "idle", "ready")}
+    found: dict[str, Any] = {"runners-absent": [], "runners-gone": [{"spec": {}}], "runners-idle": [{"spec": {}}]}
+    found["runners-ready"] = [{"spec": {"minRunners": 2}}]
+    api = Answers()
+    once(api, sets, found, monday)
     assert api.patched == [("idle", {"spec": {"minRunners": 2}})]
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
         {"namespace": "runners-gone", "error": "404 Not Found"},
         {"namespace": "runners-idle", "runners": 2},
     ]
-    api = Answers({"idle": None, "ready": 2})
-    once(api, sets, monday + timedelta(hours=9))
+    api = Answers()
+    once(api, sets, found, monday + timedelta(hours=9))
     assert api.patched == [("ready", {"spec": {"minRunners": 0}})], "the window is closed; no field means none"

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from fleet.facts.repair import GPU_WAIT, OTHER_WAIT, REASONS
 from fleet.render.sweeps.api import Api, Object
-from fleet.render.sweeps.quarantine import NODES, once
+from fleet.render.sweeps.quarantine import EVENTS, NODES, once
 from tests.kwok.kubelet import BOOT, ERROR, GPUS, PENDING, READY
 
 MINUTE = 60
@@ -167,7 +167,7 @@ class World:
         self.api.settle()
         self._repair()
         if self.settings is not None:
-            once(self.api, self.settings, self.now)
+            once(self.api, self.settings, self.api.list(NODES), self.api.list(EVENTS), self.now)
         self._look({node["metadata"]["name"]: keys(node) for node in self.api.list(NODES)})
 
     def _repair(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fleet.charts.arc import place_in
 from fleet.charts.sweeps import QUARANTINE, REAPER, SCHEDULER, sweep_pods
 from fleet.facts.repair import ENGINE_LOST, HEALTHY
 from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE
@@ -12,12 +13,25 @@ from fleet.settings.namespaces import runner_namespace
 
 IDLE = 900
 """Seconds for which a runner may wait for a job, while its set has the minimum 0: then ARC starts it because a job waits."""
+_READ = ["list", "watch"]
+_ARC = "actions.github.com"
 
 
 def sweeps(cluster: Cluster) -> tuple[Sweep, ...]:
     """The sweeps of a cluster, as `sweep_pods` counts them."""
     made = {REAPER.name: reaper, SCHEDULER.name: scheduler, QUARANTINE.name: quarantine}
     return tuple(made[pod.name](cluster) for pod in sweep_pods(cluster))
+
+
+def of_pools(cluster: Cluster) -> str:
+    """The label selector of all nodes of the cluster's pools, and perhaps more; empty for all nodes.
+
+    A sweep reads no other nodes. Each pool may have its own selector, so only the keys that all have are of use.
+    """
+    selectors = [pool.node_selector(name) for name, pool in cluster.pools.items()]
+    keys = sorted(set.intersection(*map(set, selectors))) if selectors else []
+    values = {key: sorted({selector[key] for selector in selectors}) for key in keys}
+    return ",".join(f"{key} in ({','.join(found)})" for key, found in values.items() if all(found))
 
 
 def quarantine(cluster: Cluster) -> Sweep:
@@ -40,11 +54,12 @@ def quarantine(cluster: Cluster) -> Sweep:
         "missingFor": MISSING_FOR,
         "liftAfter": health.lift_after,
         "maxShare": health.max_share,
+        "nodes": of_pools(cluster),
         "pools": pools,
     }
     rules = [
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]},
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": [*_READ, "patch"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": _READ},
     ]
     return Sweep(QUARANTINE, "quarantine", settings, cluster_rules=rules)
 
@@ -55,19 +70,22 @@ def reaper(cluster: Cluster) -> Sweep:
     It leaves out launchers of OCI machines: each has the lifetime of its own machine, and a new launcher pod may use the
     registration again.
     """
-    runners = {runner_namespace(name): each for name, each in cluster.pod_runners.items()}
-    limits = {namespace: {"lifetime": each.max_lifetime, "idle": IDLE} for namespace, each in runners.items()}
+    runners = {runner_namespace(name): runner for name, runner in cluster.pod_runners.items()}
+    limits = {namespace: {"lifetime": runner.max_lifetime, "idle": IDLE} for namespace, runner in runners.items()}
+    controller = place_in(cluster).controller_namespace
+    pods = {"apiGroups": [""], "resources": ["pods"], "verbs": _READ}
+    own = [
+        {"apiGroups": [_ARC], "resources": ["ephemeralrunners"], "verbs": [*_READ, "delete"]},
+        {"apiGroups": [_ARC], "resources": ["autoscalingrunnersets"], "verbs": _READ},
+        pods,
+    ]
     return Sweep(
         REAPER,
         "reaper",
-        {"limits": limits, "quarantine": QUARANTINE_TAINT.key},
-        cluster_rules=[{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}],
-        rules=[
-            {"apiGroups": ["actions.github.com"], "resources": ["ephemeralrunners"], "verbs": ["list", "delete"]},
-            {"apiGroups": ["actions.github.com"], "resources": ["autoscalingrunnersets"], "verbs": ["list"]},
-            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
-        ],
-        namespaces=tuple(runners),
+        {"limits": limits, "quarantine": QUARANTINE_TAINT.key, "nodes": of_pools(cluster), "controller": controller},
+        cluster_rules=[{"apiGroups": [""], "resources": ["nodes"], "verbs": _READ}],
+        # The pods of listeners are beside the controller. Only its listener knows whether a runner has a job.
+        rules=dict.fromkeys(runners, own) | {controller: [pods]},
     )
 
 
@@ -82,6 +100,15 @@ def scheduler(cluster: Cluster) -> Sweep:
         SCHEDULER,
         "scheduler",
         {"sets": sets},
-        rules=[{"apiGroups": ["actions.github.com"], "resources": ["autoscalingrunnersets"], "verbs": ["get", "patch"]}],
-        namespaces=tuple(sets),
+        rules={
+            namespace: [
+                {
+                    "apiGroups": [_ARC],
+                    "resources": ["autoscalingrunnersets"],
+                    "resourceNames": [found["name"]],
+                    "verbs": [*_READ, "patch"],
+                }
+            ]
+            for namespace, found in sets.items()
+        },
     )

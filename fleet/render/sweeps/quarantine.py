@@ -2,6 +2,9 @@
 
 A node is sick if it has fewer GPUs than its machine type, if it rejects pods, or if its GPU condition is False. A quarantined
 node takes no new pod; its running pods go on.
+
+It watches the nodes of GPU pools and the events of rejected pods. A pass compares what is in memory and sends a request only to
+change a node. Each change names the version of the node that was read, so an old picture of a node changes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from fleet.render.sweeps.api import Api, Object, in_cluster, loop, say, seconds
+from fleet.render.sweeps.api import Api, Object, in_cluster, picked, say, seconds, with_query
+from fleet.render.sweeps.watch import Collection, run
 
 EVENTS = "/api/v1/events?fieldSelector=reason=UnexpectedAdmissionError"
 NODES = "/api/v1/nodes"
@@ -205,9 +209,42 @@ def patches(settings: Mapping[str, Any], changes: Iterable[Change]) -> Iterator[
         yield f"{NODES}/{change.node}", {"metadata": metadata, "spec": {"taints": list(change.taints)}}
 
 
-def once(api: Api, settings: Mapping[str, Any], now: float) -> None:
-    """One pass. A node that cannot be changed is logged and does not stop the others. Raises as `Api.list` does."""
-    changes = decide(settings, api.list(NODES), api.list(EVENTS), now)
+def kept_node(settings: Mapping[str, Any], node: Object) -> Object:
+    """What `decide` reads of a node."""
+    meta, spec, status = node["metadata"], node.get("spec", {}), node.get("status", {})
+    labels = {key for pool in settings["pools"].values() for key in pool["selector"]}
+    resources = {pool["resource"] for pool in settings["pools"].values()}
+    return {
+        "metadata": picked(meta, "name", "creationTimestamp")
+        | {
+            "labels": picked(meta.get("labels", {}), *labels),
+            "annotations": picked(meta.get("annotations", {}), settings["annotation"]),
+        },
+        "spec": picked(spec, "taints"),
+        "status": {
+            "allocatable": picked(status.get("allocatable", {}), *resources),
+            "conditions": [
+                picked(each, "type", "status", "reason", "lastTransitionTime")
+                for each in status.get("conditions", ())
+                if each["type"] in ("Ready", _CONDITION)
+            ],
+            "nodeInfo": picked(status.get("nodeInfo", {}), "bootID"),
+        },
+    }
+
+
+def kept_event(event: Object) -> Object:
+    """What `decide` reads of an event."""
+    return picked(event, "lastTimestamp", "eventTime", "reportingInstance", "message") | {
+        "metadata": picked(event["metadata"], "namespace", "name", "creationTimestamp"),
+        "source": picked(event.get("source", {}), "host"),
+        "involvedObject": picked(event["involvedObject"], "uid"),
+    }
+
+
+def once(api: Api, settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterable[Object], now: float) -> None:
+    """One pass over the nodes and events. A node that cannot be changed is logged and does not stop the others."""
+    changes = decide(settings, nodes, events, now)
     for change, (path, patch) in zip(changes, patches(settings, changes), strict=True):
         try:
             api.call("PATCH", path, patch, "application/merge-patch+json")
@@ -218,11 +255,23 @@ def once(api: Api, settings: Mapping[str, Any], now: float) -> None:
             say(node=change.node, said=change.said)
 
 
+def watched(api: Api, settings: Mapping[str, Any]) -> tuple[Collection, Collection]:
+    """The nodes of the pools, and the events."""
+    path = with_query(NODES, labelSelector=settings["nodes"]) if settings["nodes"] else NODES
+    return Collection(api, path, lambda node: kept_node(settings, node)), Collection(api, EVENTS, kept_event, marked=False)
+
+
 def main(path: Path) -> None:
     """Check the nodes until the program is stopped. `path` is a JSON file with the settings."""
     settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     api = in_cluster()
-    loop(lambda: once(api, settings, time()), settings["every"])
+    nodes, events = watched(api, settings)
+
+    def look() -> None:
+        if nodes.ready and events.ready:
+            once(api, settings, nodes.values(), events.values(), time())
+
+    run((nodes, events), look, settings["every"])
 
 
 if __name__ == "__main__":

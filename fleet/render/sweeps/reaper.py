@@ -1,8 +1,10 @@
-"""Deletes EphemeralRunners that hang, whose pod or node goes away, or that wait on a sick node. It never deletes a pod.
+"""Deletes EphemeralRunners that hang, whose pod or node goes away, or that wait on a node that takes no job. Never a pod.
 
 A deletion ends no job: ARC 0.14.2 asks GitHub first, keeps the pod while GitHub says that its job runs, and asks again every 30
 seconds (ephemeralrunner_controller.go, cleanupRunnerFromService). ARC starts no other pod for an EphemeralRunner that is being
 deleted. So a runner whose pod vanishes cannot come back with a registration that is spent (actions-runner-controller#4588).
+But its set no longer counts a runner that is being deleted, and starts another one (ephemeralrunnerset_controller.go,
+scaleTotal). So a runner with a job on a node that merely takes no new pod is left alone.
 """
 
 from __future__ import annotations
@@ -10,24 +12,39 @@ from __future__ import annotations
 import json
 import sys
 import urllib.error
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
-from typing import Any
+from typing import Any, NamedTuple
 
-from fleet.render.sweeps.api import Api, Object, in_cluster, loop, say, seconds
+from fleet.render.sweeps.api import Api, Object, containers, in_cluster, picked, running_since, say, seconds, with_query
+from fleet.render.sweeps.watch import Collection, run
 
 INTERVAL = 5
-"""Seconds between two passes. A spot node has two minutes, and the pods of a drain get less."""
-RUNNER_GROUP = "apis/actions.github.com/v1alpha1"
-_LISTENER = "ghalistener"
+"""Seconds between two passes over what is in memory. A change starts one at once: the pods of a drain have 90 seconds."""
+_GROUP = "/apis/actions.github.com/v1alpha1/namespaces/{}"
+_SETS, _RUNNERS, _PODS = f"{_GROUP}/autoscalingrunnersets", f"{_GROUP}/ephemeralrunners", "/api/v1/namespaces/{}/pods"
+_NODES = "/api/v1/nodes"
+_MANAGER = "ghalistener"
 """ARC's listener writes an EphemeralRunner once, when its job starts. The API server notes the time in `managedFields`."""
-_RUNNER = "runner"
-"""Name of the runner's container (ARC, EphemeralRunnerContainerName)."""
+_RUNNER, _LISTENER = "runner", "listener"
+"""Names of the containers (ARC, EphemeralRunnerContainerName and autoscalingListenerContainerName)."""
+_LISTENER_LABEL = "app.kubernetes.io/component=runner-scale-set-listener"
+_LISTENS_FOR = "actions.github.com/scale-set-namespace"
+"""Labels of a listener's pod, which is in the namespace of the controller (ARC 0.14.2, constants.go and resourcebuilder.go)."""
+_SETTLES = 900
+"""Seconds for which a listener must have run before a runner without a job counts as idle: only the listener reports jobs. One
+of its requests may take five minutes and four more attempts (actions/scaleset 0.4.0, common_client.go), and the reports that
+waited come after that. It is as long as a runner may be idle."""
 _TERMINAL = ("Succeeded", "Failed")
-_DONE = ("Succeeded", "Outdated")
-"""Phases of an EphemeralRunner that its set cleans up by itself. `Failed` stays and holds a place in the set."""
+_DONE = "Succeeded"
+"""The phase of an EphemeralRunner that its set deletes by itself."""
+_ENDED = ("Failed", "Outdated")
+"""Phases that stay, without a pod: no job starts there, and only the age counts. A set that runs deletes neither
+(ephemeralrunnerset_controller.go, cleanupFinishedEphemeralRunners); `Outdated` ones go with the whole set."""
+_AGAIN = 30
+"""Seconds until the reaper checks a runner again that it could not delete, or did not because the API server said otherwise."""
 _LEAVING = (
     "aws-node-termination-handler/",  # aws/aws-node-termination-handler 62a8761 pkg/node/node.go
     "karpenter.sh/disrupted",  # karpenter.sh 1.x, Disruption
@@ -35,7 +52,8 @@ _LEAVING = (
     "node.cloudprovider.kubernetes.io/shutdown",  # kubernetes.io, Taints and Tolerations
     "node.kubernetes.io/out-of-service",  # the same
 )
-"""Beginnings of the keys of taints that say that a node goes away. EKS, OKE and `kubectl drain` cordon a node instead."""
+"""Beginnings of the keys of taints that say that a node goes away. EKS, OKE and `kubectl drain` cordon a node instead, and then
+delete its pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,36 +66,47 @@ class Deletion:
     reason: str
 
 
+class Limits(NamedTuple):
+    """The seconds of a runner class. `lifetime` counts from the start of the job, or from the creation of a runner without job.
+    `idle` counts from the start of a runner without job; a class that keeps runners ready now has none.
+    """
+
+    lifetime: float
+    idle: float | None = None
+
+
 def decide(
     runners: Iterable[Object],
     pods: Iterable[Object],
     nodes: Iterable[Object],
-    limits: Mapping[str, Mapping[str, int]],
+    limits: Mapping[str, Limits],
+    listeners: Mapping[str, float],
     quarantine: str,
     now: float,
 ) -> list[Deletion]:
     """The EphemeralRunners to delete, in their order.
 
-    `limits` are the seconds of each runner class, by its namespace: `lifetime` counts from the start of the job, or from the
-    creation of a runner without job. `idle` counts from the start of a runner without job; a class that keeps runners ready now
-    has none. `quarantine` is the key of the taint of a sick node: its jobs go on, and GitHub must send it no other. `now` is in
-    seconds since 1970. Read the runners before the pods, and the pods before the nodes: what a later list
-    lacks is really gone.
+    `limits` are those of each runner class and `listeners` the times since when its listener runs, both by its namespace. A class
+    whose listener does not run has none. `quarantine` is the key of the taint of a sick node. Times are in seconds since 1970.
+    Read the runners before the pods, and the pods before the nodes: what a later list lacks is really gone.
     """
     found = {_key(pod): pod for pod in pods}
     leaving, closed = {}, {}
     for node in nodes:
         name = node["metadata"]["name"]
         leaving[name] = _leaving(node)
-        closed[name] = leaving[name] or ("is in quarantine" if quarantine in _taints(node) else "")
+        closed[name] = _closed(node, quarantine)
     made = []
     for runner in runners:
         meta, phase = runner["metadata"], runner.get("status", {}).get("phase")
-        if "deletionTimestamp" in meta or phase in _DONE:
+        if "deletionTimestamp" in meta or phase == _DONE:
             continue
-        reason = _reason(runner, found.get(_key(runner)), leaving, closed, limits[meta["namespace"]], now)
+        space = meta["namespace"]
+        # Only the listener knows whether the runner has a job.
+        reported = space in listeners and now - listeners[space] > _SETTLES
+        reason = _reason(runner, found.get(_key(runner)), leaving, closed, limits[space], now, reported=reported)
         if reason:
-            made.append(Deletion(meta["namespace"], meta["name"], meta["uid"], reason))
+            made.append(Deletion(space, meta["name"], meta["uid"], reason))
     return made
 
 
@@ -86,30 +115,45 @@ def _reason(
     pod: Object | None,
     leaving: Mapping[str, str],
     closed: Mapping[str, str],
-    limits: Mapping[str, int],
+    limits: Limits,
     now: float,
+    *,
+    reported: bool,
 ) -> str:
     """Why to delete a runner, or an empty text.
 
     `leaving` has each node with the reason why it goes away, if it does, and `closed` with the reason why it takes no new job.
+    `reported` says whether the listener would have reported a job.
     """
-    meta = runner["metadata"]
-    has_job = bool(runner.get("status", {}).get("jobId"))
+    meta, status = runner["metadata"], runner.get("status", {})
+    has_job = bool(status.get("jobId"))
     started = _job_start(runner) if has_job else None
+    # The start of a job is unknown if the listener has another name, as in other versions of ARC.
+    since = seconds(meta["creationTimestamp"]) if started is None else started
+    old = f"it is older than {limits.lifetime:.0f} s" if now - since > limits.lifetime else ""
+    if status.get("phase") in _ENDED:
+        return old
     if has_job and pod is None:
         return "its pod is gone while it has a job"
     if started is not None and pod is not None and seconds(pod["metadata"]["creationTimestamp"]) > started:
         return "its pod is newer than its job, so it reuses a registration that is spent"
-    if pod is not None and (why := _ending(pod, leaving if has_job else closed, has_job=has_job)):
+    why = _ending(pod, leaving, has_job=has_job) if pod is not None else ""
+    if has_job:
+        return why or old
+    if not reported:
+        # It may have a job.
         return why
-    if not has_job and pod is not None and "idle" in limits:
-        running = _running_since(pod)
-        if running is not None and now - running > limits["idle"]:
-            return f"it got no job within {limits['idle']} s"
-    # The start of a job is unknown if the listener has another name, as in other versions of ARC.
-    since = seconds(meta["creationTimestamp"]) if started is None else started
-    if now - since > limits["lifetime"]:
-        return f"it is older than {limits['lifetime']} s"
+    return why or (_waiting(pod, closed, limits, now) if pod is not None else "") or old
+
+
+def _waiting(pod: Object, closed: Mapping[str, str], limits: Limits, now: float) -> str:
+    """Why the runner of a pod need not wait for a job any longer, or an empty text."""
+    node = pod["spec"].get("nodeName", "")
+    if (why := closed.get(node, "")) and pod.get("status", {}).get("phase") not in _TERMINAL:
+        return f"its node {node} {why}"
+    running = running_since(pod, _RUNNER)
+    if limits.idle is not None and running is not None and now - running > limits.idle:
+        return f"it got no job within {limits.idle:.0f} s"
     return ""
 
 
@@ -132,9 +176,15 @@ def _leaving(node: Object) -> str:
     """Why a node goes away, or an empty text."""
     if "deletionTimestamp" in node["metadata"]:
         return "is being deleted"
-    if marks := [key for key in _taints(node) if key.startswith(_LEAVING)]:
-        return f"has the taint {marks[0]}"
-    return "is cordoned" if node.get("spec", {}).get("unschedulable") else ""
+    marks = [key for key in _taints(node) if key.startswith(_LEAVING)]
+    return f"has the taint {marks[0]}" if marks else ""
+
+
+def _closed(node: Object, quarantine: str) -> str:
+    """Why a node takes no new job while its jobs go on, or an empty text."""
+    if node.get("spec", {}).get("unschedulable"):
+        return "is cordoned"
+    return "is in quarantine" if quarantine in _taints(node) else ""
 
 
 def _taints(node: Object) -> list[str]:
@@ -144,13 +194,12 @@ def _taints(node: Object) -> list[str]:
 
 def _job_start(runner: Object) -> float | None:
     """When the runner's job started, in seconds since 1970; None if no entry says so."""
-    times = [each["time"] for each in runner["metadata"].get("managedFields", ()) if each.get("manager") == _LISTENER]
+    times = [entry["time"] for entry in _of_listener(runner)]
     return seconds(max(times)) if times else None
 
 
-def _running_since(pod: Object) -> float | None:
-    states = (each["state"] for each in pod.get("status", {}).get("containerStatuses", ()) if each["name"] == _RUNNER)
-    return next((seconds(state["running"]["startedAt"]) for state in states if "running" in state), None)
+def _of_listener(runner: Object) -> list[Object]:
+    return [entry for entry in runner["metadata"].get("managedFields", ()) if entry.get("manager") == _MANAGER]
 
 
 def _key(found: Object) -> tuple[str, str]:
@@ -158,37 +207,152 @@ def _key(found: Object) -> tuple[str, str]:
     return found["metadata"]["namespace"], found["metadata"]["name"]
 
 
-def once(api: Api, settings: Mapping[str, Any], now: float) -> None:
-    """One pass. A namespace that cannot be read, or a runner that cannot be deleted, is logged and does not stop the others."""
-    runners: list[Object] = []
-    pods: list[Object] = []
-    own: dict[str, Mapping[str, int]] = {}
-    for namespace, held in settings["limits"].items():
+# -- what stays in memory ----------------------------------------------------------------------------------------------
+
+
+def kept_runner(runner: Object) -> Object:
+    """What `decide` reads of an EphemeralRunner."""
+    meta = picked(runner["metadata"], "namespace", "name", "uid", "creationTimestamp", "deletionTimestamp")
+    meta["managedFields"] = [picked(entry, "manager", "time") for entry in _of_listener(runner)]
+    return {"metadata": meta, "status": picked(runner.get("status", {}), "phase", "jobId")}
+
+
+def kept_pod(pod: Object) -> Object:
+    """What `decide` reads of a runner's pod, and `listening` of a listener's."""
+    meta = picked(pod["metadata"], "namespace", "name", "creationTimestamp", "deletionTimestamp")
+    meta["labels"] = picked(pod["metadata"].get("labels", {}), _LISTENS_FOR)
+    states = [picked(state, "name", "state") for name in (_RUNNER, _LISTENER) for state in containers(pod, name)]
+    status = picked(pod.get("status", {}), "phase") | {"containerStatuses": states}
+    return {"metadata": meta, "spec": picked(pod["spec"], "nodeName"), "status": status}
+
+
+def kept_node(node: Object) -> Object:
+    """What `decide` reads of a node."""
+    spec = node.get("spec", {})
+    taints = [{"key": key} for key in _taints(node)]
+    return {
+        "metadata": picked(node["metadata"], "name", "deletionTimestamp"),
+        "spec": picked(spec, "unschedulable") | {"taints": taints},
+    }
+
+
+def kept_set(found: Object) -> Object:
+    """What `limits_now` reads of a runner set."""
+    return {"metadata": picked(found["metadata"], "namespace", "name"), "spec": picked(found["spec"], "minRunners")}
+
+
+def listening(pods: Iterable[Object]) -> dict[str, float]:
+    """Since when the listener of each namespace runs, by the pods of listeners. Without those that do not run or are ending."""
+    found = {}
+    for pod in pods:
+        since, space = running_since(pod, _LISTENER), pod["metadata"].get("labels", {}).get(_LISTENS_FOR)
+        if since is not None and space and "deletionTimestamp" not in pod["metadata"]:
+            found[space] = since
+    return found
+
+
+def limits_now(limits: Mapping[str, float], sets: Iterable[Object]) -> Limits:
+    """The limits of a class. A schedule or a person may have changed the minimum of its set: runners then wait on purpose."""
+    ready = any(found["spec"].get("minRunners") for found in sets)
+    return Limits(limits["lifetime"], None if ready else limits["idle"])
+
+
+# -- the program -------------------------------------------------------------------------------------------------------
+
+
+class Space(NamedTuple):
+    """The collections of a runner namespace."""
+
+    sets: Collection
+    runners: Collection
+    pods: Collection
+
+
+@dataclass(slots=True)
+class Reaper:
+    """Reaps by `settings`: limits by namespace, taint of sick nodes, selector of GPU nodes, namespace of the controller."""
+
+    api: Api
+    settings: Mapping[str, Any]
+    spaces: dict[str, Space] = field(init=False)
+    nodes: Collection = field(init=False)
+    listeners: Collection = field(init=False)
+    later: dict[str, float] = field(default_factory=dict)
+    """When to check a runner again, by its uid."""
+
+    def __post_init__(self) -> None:
+        """Name the collections. Nothing is read yet."""
+        api = self.api
+        self.spaces = {
+            space: Space(
+                Collection(api, _SETS.format(space), kept_set),
+                Collection(api, _RUNNERS.format(space), kept_runner),
+                Collection(api, _PODS.format(space), kept_pod),
+            )
+            for space in self.settings["limits"]
+        }
+        nodes = self.settings["nodes"]
+        self.nodes = Collection(api, with_query(_NODES, labelSelector=nodes) if nodes else _NODES, kept_node)
+        self.listeners = Collection(api, self._listeners(), kept_pod)
+
+    def _listeners(self, space: str = "") -> str:
+        """The path of the pods of all listeners, or of that of one namespace."""
+        selector = _LISTENER_LABEL + (f",{_LISTENS_FOR}={space}" if space else "")
+        return with_query(_PODS.format(self.settings["controller"]), labelSelector=selector)
+
+    def collections(self) -> Iterator[Collection]:
+        """All collections."""
+        yield self.nodes
+        yield self.listeners
+        for space in self.spaces.values():
+            yield from space
+
+    def once(self, now: float) -> None:
+        """One pass over what is in memory. A namespace that was not read yet is left out."""
+        if not self.nodes.ready:
+            return
+        ready = {name: space for name, space in self.spaces.items() if all(found.ready for found in space)}
+        limits = {name: limits_now(self.settings["limits"][name], space.sets.values()) for name, space in ready.items()}
+        found = decide(
+            [runner for space in ready.values() for runner in space.runners.values()],
+            [pod for space in ready.values() for pod in space.pods.values()],
+            self.nodes.values(),
+            limits,
+            listening(self.listeners.values()),
+            self.settings["quarantine"],
+            now,
+        )
+        self.later = {deletion.uid: self.later.get(deletion.uid, 0) for deletion in found}
+        for deletion in found:
+            if now >= self.later[deletion.uid]:
+                self.later[deletion.uid] = now + _AGAIN
+                self._reap(deletion, now)
+
+    def _reap(self, seen: Deletion, now: float) -> None:
+        """Delete a runner if the API server says the same as what is in memory. One that cannot be deleted stops no other."""
         try:
-            sets = list(api.list(f"/{RUNNER_GROUP}/namespaces/{namespace}/autoscalingrunnersets"))
-            more = list(api.list(f"/{RUNNER_GROUP}/namespaces/{namespace}/ephemeralrunners"))
-            pods += api.list(f"/api/v1/namespaces/{namespace}/pods")
-            runners += more
+            for deletion in self._fresh(seen, now):
+                there = self.api.delete(f"{_RUNNERS.format(deletion.namespace)}/{deletion.name}", deletion.uid)
+                say(namespace=deletion.namespace, runner=deletion.name, deleted=there, reason=deletion.reason)
         except urllib.error.HTTPError as error:
-            say(namespace=namespace, error=f"{error.code} {error.reason}")
-        else:
-            # A schedule or a person may have changed the minimum of the set.
-            ready = any(each["spec"].get("minRunners") for each in sets)
-            own[namespace] = {key: value for key, value in held.items() if not (ready and key == "idle")}
-    for each in decide(runners, pods, api.list("/api/v1/nodes"), own, settings["quarantine"], now):
-        try:
-            there = api.delete(f"/{RUNNER_GROUP}/namespaces/{each.namespace}/ephemeralrunners/{each.name}", each.uid)
-        except urllib.error.HTTPError as error:
-            say(namespace=each.namespace, runner=each.name, error=f"{error.code} {error.reason}")
-        else:
-            say(namespace=each.namespace, runner=each.name, deleted=there, reason=each.reason)
+            say(namespace=seen.namespace, runner=seen.name, error=f"{error.code} {error.reason}")
+
+    def _fresh(self, seen: Deletion, now: float) -> list[Deletion]:
+        """What `decide` says of one runner by the API server. Watches may be late, each by another time."""
+        space, name = seen.namespace, {"fieldSelector": f"metadata.name={seen.name}"}
+        limits = {space: limits_now(self.settings["limits"][space], self.api.list(_SETS.format(space)))}
+        listeners = listening(self.api.list(self._listeners(space)))
+        runners = list(self.api.list(with_query(_RUNNERS.format(space), **name)))
+        pods = list(self.api.list(with_query(_PODS.format(space), **name)))
+        hosts = [pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")]
+        nodes = [node for host in hosts for node in self.api.list(with_query(_NODES, fieldSelector=f"metadata.name={host}"))]
+        return decide(runners, pods, nodes, limits, listeners, self.settings["quarantine"], now)
 
 
 def main(settings: Path) -> None:
-    """Reap until the program is stopped. `settings` is a JSON file with the limits of each class and the taint of sick nodes."""
-    held: dict[str, Any] = json.loads(settings.read_text(encoding="utf-8"))
-    api = in_cluster()
-    loop(lambda: once(api, held, time()), INTERVAL)
+    """Reap until the program is stopped. `settings` is a JSON file: those of `Reaper`."""
+    reaper = Reaper(in_cluster(), json.loads(settings.read_text(encoding="utf-8")))
+    run(tuple(reaper.collections()), lambda: reaper.once(time()), INTERVAL)
 
 
 if __name__ == "__main__":

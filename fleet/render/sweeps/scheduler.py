@@ -1,6 +1,7 @@
 """Sets how many runners of a set wait for jobs, by the schedules of its class.
 
-It compares the set with its schedules and not with the time of the last change, so a pass that is missed does no harm.
+It compares the set with its schedules and not with the time of the last change, so a pass that is missed does no harm. It watches
+its sets: a pass compares what is in memory and sends a request only to change a set.
 """
 
 from __future__ import annotations
@@ -8,17 +9,18 @@ from __future__ import annotations
 import json
 import sys
 import urllib.error
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from fleet.render.sweeps.api import Api, in_cluster, loop, say
+from fleet.render.sweeps.api import Api, Object, in_cluster, picked, say, with_query
+from fleet.render.sweeps.watch import Collection, run
 
 INTERVAL = 30
-"""Seconds between two passes."""
-_SETS = "/apis/actions.github.com/v1alpha1/namespaces/{namespace}/autoscalingrunnersets/{name}"
+"""Seconds between two passes. A change of a set starts one at once."""
+_SETS = "/apis/actions.github.com/v1alpha1/namespaces/{}/autoscalingrunnersets"
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
@@ -45,25 +47,38 @@ def _utc(day: date, text: str, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time.fromisoformat(text), zone).astimezone(UTC)
 
 
-def once(api: Api, sets: Mapping[str, Mapping[str, Any]], now: datetime) -> None:
-    """One pass over the sets, by namespace. A set that cannot be read or changed is logged and does not stop the others."""
+def own(api: Api, namespace: str, name: str) -> Collection:
+    """The runner set of this name alone: the program has no right to any other."""
+    path = with_query(_SETS.format(namespace), fieldSelector=f"metadata.name={name}")
+    return Collection(api, path, lambda found: {"metadata": {}, "spec": picked(found["spec"], "minRunners")})
+
+
+def once(api: Api, sets: Mapping[str, Mapping[str, Any]], found: Mapping[str, Iterable[Object]], now: datetime) -> None:
+    """One pass over the sets, by namespace. `found` is what the cluster has of each. A failed change stops no other."""
     for namespace, settings in sets.items():
-        path, count = _SETS.format(namespace=namespace, name=settings["name"]), wanted(settings, now)
-        try:
-            if api.call("GET", path)["spec"].get("minRunners", 0) == count:
+        count = wanted(settings, now)
+        for runner_set in found[namespace]:
+            if runner_set["spec"].get("minRunners", 0) == count:
                 continue
-            api.call("PATCH", path, {"spec": {"minRunners": count}}, "application/merge-patch+json")
-        except urllib.error.HTTPError as error:
-            say(namespace=namespace, error=f"{error.code} {error.reason}")
-        else:
-            say(namespace=namespace, runners=count)
+            try:
+                path = f"{_SETS.format(namespace)}/{settings['name']}"
+                api.call("PATCH", path, {"spec": {"minRunners": count}}, "application/merge-patch+json")
+            except urllib.error.HTTPError as error:
+                say(namespace=namespace, error=f"{error.code} {error.reason}")
+            else:
+                say(namespace=namespace, runners=count)
 
 
 def main(settings: Path) -> None:
     """Follow the schedules until the program is stopped. `settings` is a JSON file with the schedules of each set."""
     sets: dict[str, Any] = json.loads(settings.read_text(encoding="utf-8"))["sets"]
     api = in_cluster()
-    loop(lambda: once(api, sets, datetime.now(UTC)), INTERVAL)
+    watched = {namespace: own(api, namespace, schedules["name"]) for namespace, schedules in sets.items()}
+
+    def look() -> None:
+        once(api, sets, {namespace: each.values() for namespace, each in watched.items()}, datetime.now(UTC))
+
+    run(tuple(watched.values()), look, INTERVAL)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The objects of a sweep: a small Python program that reads a cluster's objects every few seconds and repairs them.
+"""The objects of a sweep: a small Python program that watches a cluster's objects and repairs them.
 
-A sweep is one pod on the system pool. It has the rights that its rules name and no others, no port, and no network but the API
-server. Health and runner lifetimes use the same objects.
+A sweep is one pod on the system pool. It has the rights that its rules name and no others, and no port. It reaches the ports 443
+and 6443 of any address, also of the internet, and nothing else. Health and runner lifetimes use the same objects.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +35,15 @@ _API_PORTS = (443, 6443)
 class Sweep:
     """A sweep. `pod` has its name and requests. `module` of this package runs, with the path of its settings as argument.
 
-    `settings` become JSON. `cluster_rules` are RBAC rules for the whole cluster, `rules` those for each of `namespaces`, which
-    must exist before.
+    `settings` become JSON. `cluster_rules` are RBAC rules for the whole cluster, `rules` those for a namespace, which must exist
+    before.
     """
 
     pod: Pod
     module: str
     settings: Mapping[str, Any]
     cluster_rules: Sequence[Manifest] = ()
-    rules: Sequence[Manifest] = ()
-    namespaces: Sequence[str] = ()
+    rules: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -55,8 +54,9 @@ class Sweep:
 def home() -> tuple[Manifest, ...]:
     """The namespace of all sweeps, and its network policy: no ingress, and egress to the ports of API servers alone.
 
-    A sweep finds the API server by its address, so it needs no DNS. The policy names no addresses: with Cilium an address range
-    has neither nodes nor the API server (cilium/cilium#20550). Metadata services have port 80.
+    A sweep finds the API server by its address, so it needs no DNS. The policy names no addresses, so it also lets a sweep reach
+    these ports on the internet: the address of the API server of EKS and OKE is unknown before the cluster exists, and with
+    Cilium an address range has neither nodes nor the API server (cilium/cilium#20550). Metadata services have port 80.
     """
     egress = [{"ports": [{"protocol": "TCP", "port": port} for port in _API_PORTS]}]
     wall = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [], "egress": egress}
@@ -69,7 +69,9 @@ def home() -> tuple[Manifest, ...]:
 def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, ...]:
     """The objects of a sweep in the order of creation, without `home`. `selector` are the labels of the system pool's nodes."""
     files = {_SETTINGS: json.dumps(sweep.settings, indent=2, sort_keys=True)}
-    files |= {f"{each}.py": (_FOLDER / f"{each}.py").read_text(encoding="ascii") for each in ("__init__", "api", sweep.module)}
+    files |= {
+        f"{each}.py": (_FOLDER / f"{each}.py").read_text(encoding="ascii") for each in ("__init__", "api", "watch", sweep.module)
+    }
     return (
         manifest("v1", "ServiceAccount", sweep.name, NAMESPACE) | {"automountServiceAccountToken": False},
         *_rights(sweep),
@@ -86,8 +88,8 @@ def _rights(sweep: Sweep) -> list[Manifest]:
         made.append(manifest(f"{_RBAC}/v1", "ClusterRole", sweep.name) | {"rules": list(sweep.cluster_rules)})
         bound = {"roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": sweep.name}, "subjects": subjects}
         made.append(manifest(f"{_RBAC}/v1", "ClusterRoleBinding", sweep.name) | bound)
-    for namespace in sweep.namespaces:
-        made.append(manifest(f"{_RBAC}/v1", "Role", sweep.name, namespace) | {"rules": list(sweep.rules)})
+    for namespace, rules in sweep.rules.items():
+        made.append(manifest(f"{_RBAC}/v1", "Role", sweep.name, namespace) | {"rules": list(rules)})
         bound = {"roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": sweep.name}, "subjects": subjects}
         made.append(manifest(f"{_RBAC}/v1", "RoleBinding", sweep.name, namespace) | bound)
     return made

@@ -1,11 +1,11 @@
-"""The objects of a sweep: a confined pod with its own rights and no others, and a loop that survives failures."""
+"""The objects of a sweep: a confined pod with its own rights and no others, and how it reaches the API server."""
 
 from __future__ import annotations
 
 import io
-import json
 import ssl
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import kubernetes_validate
@@ -18,10 +18,10 @@ from fleet.facts.versions import IMAGES
 from fleet.loading.config import load
 from fleet.prove.launchers import system_room
 from fleet.providers.fleet import Fleet
-from fleet.render.sweeps import api
+from fleet.render.sweeps import api, catalogue
 from fleet.render.sweeps.catalogue import sweeps
 from fleet.render.sweeps.sweep import home, sweep_objects
-from tests.builders import cluster, config, runner, staging
+from tests.builders import ROOT, cluster, config, existing_eks, runner, staging
 from tests.fleet.test_pod_security import violations
 
 
@@ -62,22 +62,43 @@ def test_every_pod_is_confined_and_on_the_system_pool() -> None:
     assert space["metadata"] == {"name": NAMESPACE, "labels": {POD_SECURITY_LABEL: "restricted"}}
 
 
-def test_a_sweep_may_do_nothing_outside_of_the_namespaces_of_runners() -> None:
+def test_a_sweep_has_rights_in_the_namespaces_of_runners_and_of_their_controller() -> None:
     bound = {each["metadata"]["namespace"] for each in kind("RoleBinding")}
     sets = staging().clusters["usw2"].runners
-    assert bound == {f"runners-{name}" for name in sets}
-    across = {each["metadata"]["name"]: each["rules"] for each in kind("ClusterRole")}
-    assert across["runner-reaper"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]
-    assert across.keys() == {"runner-reaper", "gpu-quarantine"}
+    assert bound == {f"runners-{name}" for name in sets} | {"arc-systems"}
     for binding in (*kind("RoleBinding"), *kind("ClusterRoleBinding")):
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": binding["metadata"]["name"], "namespace": NAMESPACE}]
 
 
-def test_the_only_network_is_the_api_server() -> None:
+def test_the_controller_of_an_existing_cluster_may_have_another_namespace() -> None:
+    own = existing_eks(installed=["arc-controller"], controller={"namespace": "platform-arc", "serviceAccount": "arc"})
+    (sweep,) = sweeps(load(config(clusters={"usw2": own})).clusters["usw2"])
+    assert sweep.settings["controller"] == "platform-arc"
+    assert sweep.rules.keys() == {"runners-gpu-t4", "platform-arc"}
+
+
+def test_a_selector_covers_all_pools_and_the_labels_of_existing_nodes() -> None:
+    """Pools of an existing cluster are selected by its own labels, which may differ."""
+
+    def nodes(*selectors: dict[str, str]) -> str:
+        pools = {f"p{number}": SimpleNamespace(node_selector=lambda _, s=each: s) for number, each in enumerate(selectors)}
+        return catalogue.of_pools(SimpleNamespace(pools=pools))  # type: ignore[arg-type]
+
+    assert nodes({"gpu-ci/pool": "b"}, {"gpu-ci/pool": "a"}) == "gpu-ci/pool in (a,b)"
+    assert nodes({"gpu": "t4", "zone": "a"}, {"gpu": "l4"}) == "gpu in (l4,t4)"
+    assert nodes({"gpu": "t4"}, {"accelerator": "l4"}) == "", "all nodes"
+    assert nodes({"gpu": ""}, {"gpu": "l4"}) == ""
+    assert nodes() == ""
+
+
+def test_a_sweep_reaches_the_ports_of_api_servers_of_any_address_and_the_pages_say_so() -> None:
     (wall,) = kind("NetworkPolicy")
     assert wall["spec"]["ingress"] == []
     assert wall["spec"]["policyTypes"] == ["Ingress", "Egress"]
     assert wall["spec"]["egress"] == [{"ports": [{"protocol": "TCP", "port": port} for port in (443, 6443)]}]
+    for page in ("runner-lifetimes", "node-health", "schedules"):
+        text = " ".join((ROOT / f"docs/{page}.md").read_text(encoding="utf-8").split())
+        assert "ports 443 and 6443 of any address, also of the internet" in text, page
 
 
 def test_other_settings_start_the_pod_again() -> None:
@@ -107,40 +128,45 @@ def test_the_namespace_of_sweeps_is_no_namespace_of_a_team() -> None:
         load(config(clusters={"usw2": cluster(workloads={"smi": smi})}))
 
 
-# -- the loop ----------------------------------------------------------------------------------------------------------
+# -- the connection ----------------------------------------------------------------------------------------------------
 
 
-def test_a_failed_pass_is_tried_again_and_many_in_a_row_end_the_program(capsys: pytest.CaptureFixture[str]) -> None:
-    outcomes = iter([OSError("the API server is away")] * 19 + [None] + [ValueError("no JSON")] * 20)
-    slept: list[float] = []
+class Connections:
+    """Connections that note what they are made with and asked for, and answer nothing."""
 
-    def once() -> None:
-        if (error := next(outcomes)) is not None:
-            raise error
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made: list[tuple[str, int | None, Any]] = []
+        self.sent: list[Any] = []
 
-    with pytest.raises(SystemExit) as ended:
-        api.loop(once, 5, slept.append)
-    assert ended.value.code == 1
-    assert slept == [5] * 40, "19 failures, one success, 20 failures"
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert lines[18] == {"error": "OSError: the API server is away", "failures": 19}
-    assert lines[19] == {"error": "ValueError: no JSON", "failures": 1}
+        def connect(host: str, port: int | None, *, timeout: float, context: Any = None) -> Any:
+            self.made.append((host, port, context))
+            return SimpleNamespace(
+                sock=SimpleNamespace(settimeout=int, close=lambda: None),
+                request=lambda *request: self.sent.append(request),
+                getresponse=_Answer,
+            )
+
+        monkeypatch.setattr("http.client.HTTPConnection", connect)
+        monkeypatch.setattr("http.client.HTTPSConnection", connect)
+
+
+class _Answer(io.BytesIO):
+    """An empty object."""
+
+    status = 200
+
+    def __init__(self) -> None:
+        super().__init__(b"{}")
 
 
 def test_the_token_is_read_for_each_request_because_kubelet_renews_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[str] = []
-
-    def urlopen(request: Any, **_: Any) -> io.BytesIO:
-        sent.append(request.get_header("Authorization"))
-        return io.BytesIO(b"{}")
-
-    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    connections = Connections(monkeypatch)
     token = tmp_path / "token"
-    caller = api.Api("http://127.0.0.1", token)
+    caller = api.Api("http://127.0.0.1:8001", token)
     for each in ("first", "second"):
         token.write_text(f"{each}\n")
         caller.call("GET", "/version")
-    assert sent == ["Bearer first", "Bearer second"]
+    assert [headers["Authorization"] for *_, headers in connections.sent] == ["Bearer first", "Bearer second"]
 
 
 def test_the_authority_of_an_eks_cluster_is_trusted_and_the_address_checked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,15 +177,11 @@ def test_the_authority_of_an_eks_cluster_is_trusted_and_the_address_checked(monk
         context.verify_flags |= ssl.VERIFY_X509_STRICT
         return context
 
-    def urlopen(_request: object, context: ssl.SSLContext, **_: object) -> io.BytesIO:
-        made.append(context)
-        return io.BytesIO(b"{}")
-
-    made: list[ssl.SSLContext] = []
     monkeypatch.setattr("ssl.create_default_context", strict)
-    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    connections = Connections(monkeypatch)
     api.Api("https://10.100.0.1:443", authority=Path("ca.crt")).call("GET", "/version")
-    (context,) = made
+    ((host, port, context),) = connections.made
+    assert (host, port) == ("10.100.0.1", 443)
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT, "its certificate has no key identifier"
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 
