@@ -128,7 +128,8 @@ def _images() -> Mapping[str, Mapping[str, Any]]:
     """Rows of images by reference, and by reference without digest. An image with a tag and a digest has both."""
     data = versions()
     images = [*data["images"].values(), *(row for chart in data["chart-images"].values() for row in chart.values())]
-    by_reference = {row["reference"]: row for row in images}
+    # The row of the autoscaler's image has no version: each Kubernetes minor has its own.
+    by_reference = {row["reference"]: row for row in images if "ends" in row}
     for row in data["runner-gpu"].values():
         by_reference |= {row[flavor]: row for flavor in ("base", "runtime", "devel")}
     short = {reference.partition("@")[0]: row for reference, row in by_reference.items() if ":" in reference.partition("@")[0]}
@@ -210,7 +211,7 @@ def _of_table(table: str, column: str, value: str, what: str, effect: str) -> Li
 
 
 def _of_row(what: str, row: Mapping[str, Any], effect: str) -> Life:
-    return Life(what, day_of(row.get("ends", NONE_PUBLISHED)), effect, day_of(row.get("released", UNKNOWN)))
+    return Life(what, day_of(row["ends"]), effect, day_of(row["released"]))
 
 
 def day_of(text: str) -> date | None:

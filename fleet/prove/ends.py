@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from fleet.facts.lifecycle import Use, of_chart, of_driver, of_image
+from fleet.facts.lifecycle import Use, of_chart, of_driver, of_image, of_row
 from fleet.facts.versions import CHART_IMAGES, RUNNER_IMAGE
-from fleet.prove.image_fit import node_driver
+from fleet.prove.image_fit import node_driver, runner_gpu
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
 from fleet.settings.cluster import Cluster, physical_name
 from fleet.settings.github import GitHub
 
 _FRESHEN = "python -m offline freshen"
+_NEWER_CUDA = "build the image of a newer CUDA (docs/runner-image.md)"
 _DRIVER = "a node image or release with a newer driver branch"
 
 
@@ -62,6 +63,9 @@ def of_cluster(cluster: Cluster, github: GitHub, day: date) -> Iterator[Use]:
     lives = [of_chart(*chart) for chart in charts]
     lives += [of_image(reference, day) for reference in _images(cluster, [name for name, _ in charts])]
     yield from (Use(life, _FRESHEN) for life in lives if life is not None)
+    for runner in cluster.pod_runners.values():
+        if (row := runner_gpu(cluster.with_image(runner).image)) is not None:
+            yield Use(of_row(f"runner image {row.name}", "runner-gpu", row.name), _NEWER_CUDA)
 
 
 def _images(cluster: Cluster, charts: list[str]) -> Iterator[str]:

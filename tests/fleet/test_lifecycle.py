@@ -158,3 +158,10 @@ def test_a_fleet_lists_what_it_has_pinned_the_first_end_first() -> None:
     assert known == sorted(known)
     assert [end.last for end in pinned[len(known) :]] == [None] * (len(pinned) - len(known))
     assert any("365 USD a month more" in end.line(day) for end in pinned)
+
+
+def test_an_image_of_the_matrix_has_the_end_of_its_cuda() -> None:
+    settings = builders.cluster(runners={"gpu-t4": builders.runner(image="ghcr.io/acme/runner-gpu:cuda12.4-ubuntu22.04-devel-7")})
+    fleet = load(builders.config(clusters={"usw2": settings}))
+    (end,) = [end for end in ends(fleet, date.max) if end.use.life.what == "runner image cuda12.4-ubuntu22.04"]
+    assert end.last == date(2026, 6, 1)

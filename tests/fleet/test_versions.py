@@ -70,23 +70,16 @@ UNVERSIONED = {"chart-images.cluster-autoscaler.image", "kubeflow.driver", *(f"d
 UNKNOWN_RELEASE = {
     "images.cncf-cloudrunner",
     "images.comfyui",
+    "images.cuda-device-query",
     "images.ollama",
     "images.tensorflow-mnist",
     "oke.1.35",
-    "oke.1.36",
 }
 """Rows for which no source gives the day of release."""
-RUNNER_ROWS = {
-    "charts.gha-runner-scale-set",
-    "charts.gha-runner-scale-set-controller",
-    "chart-images.gha-runner-scale-set-controller.image",
-    "images.actions-runner",
-}
-CUDA_ROWS = {"images.cuda", "images.cuda-device-query", "images.pytorch", *(f"runner-gpu.{name}" for name in DATA["runner-gpu"])}
 
 
 def test_every_version_has_the_day_of_its_release_and_what_ends_it() -> None:
-    assert {name for name, row in ROWS if "released" not in row} == UNVERSIONED | RUNNER_ROWS | CUDA_ROWS
+    assert {name for name, row in ROWS if "released" not in row} == UNVERSIONED
     assert {name for name, row in ROWS if row.get("released") == "unknown"} == UNKNOWN_RELEASE
     for name, row in ROWS:
         if "released" in row:
