@@ -34,10 +34,10 @@ def remarks(fleet: Fleet) -> Iterator[str]:
     if host == "github.com":
         doubt = "whether github.com gives a set every job that names several of its labels is disputed"
     elif host.endswith(".ghe.com"):
-        doubt = f"users of GitHub Enterprise ({host}) report that jobs with labels wait (actions-runner-controller#4425)"
+        doubt = "users of GitHub Enterprise report that jobs with labels wait (actions-runner-controller#4425)"
     else:
         doubt = (
-            f"GitHub Enterprise Server ({host}) takes labels from 3.18 on, with the feature flag "
+            "GitHub Enterprise Server takes labels from 3.18 on, with the feature flag "
             "DistributedTask.AllowRunnerScaleSetCustomLabels; otherwise it drops them without an error"
         )
     yield (
