@@ -62,7 +62,7 @@ def test_staging_is_clean(staging):
         "opaque: children judged at preview",
         "10 gpu-t4 runners, and the pools hold at most 7 at the same time: jobs beyond that wait",
         "spot-required-nonprod",
-        f"OK: 138 resources; policies: {len(RULES) - 2} hold, 1 undeterminable, 1 disabled; "
+        f"OK: 140 resources; policies: {len(RULES) - 3} hold, 1 ended, 1 undeterminable, 1 disabled; "
         "0.348 USD an hour idle, ≤9.776 at worst.",
         "disabled for this stack: protect-stateful",
     ],
@@ -366,4 +366,4 @@ def test_the_command_works_as_a_process_with_a_bare_environment(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "OK: 138 resources" in done.stdout
+    assert "OK: 140 resources" in done.stdout

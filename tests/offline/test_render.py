@@ -54,9 +54,9 @@ def rendered(tmp_path_factory):
 def test_one_file_an_object(rendered):
     out, result = rendered
     files = [path for path in tree(out) if path.endswith(".yaml")]
-    assert len(files) == 35, (
+    assert len(files) == 37, (
         "five namespaces, a priority class, the order of pools, two sets with a secret and three walls each, two sweeps with "
-        "a network policy, five charts"
+        "a network policy and a role beside the controller, five charts"
     )
     assert sorted(result.stdout.split()) == sorted(str(out / path) for path in files)
 
@@ -64,7 +64,7 @@ def test_one_file_an_object(rendered):
 def test_manifests_are_valid_kubernetes_objects(rendered):
     out, _ = rendered
     manifests = list(out.glob("*/manifests/*.yaml"))
-    assert len(manifests) == 30
+    assert len(manifests) == 32
     for path in manifests:
         kubernetes_validate.validate(yaml.safe_load(path.read_text()), "1.34", strict=True)
 
