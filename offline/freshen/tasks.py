@@ -23,6 +23,8 @@ NO_END = {"ends": "none published", "ends-source": ""}
 _NUMBER = r"\d+\.\d+\.\d+"
 _RUNNERS = "runner_releases.csv"
 _SUPPORT = "eks_support.csv"
+_ARC = "arc_releases.csv"
+_DIGESTS = ("controller_chart", "set_chart", "image")
 
 
 @dataclass
@@ -109,23 +111,39 @@ def runner_end(ask: Asking) -> Iterator[Edit]:
 
 
 def arc(ask: Asking) -> Iterator[Edit]:
-    """Both charts of ARC and the controller's image, which have one version."""
-    data = ask.tables.versions()
+    """Digests of every newer release of ARC. A patch of the pinned minor is taken: both charts and the image have one version.
+
+    A new minor is not: the controller deletes every set of another minor (docs/operate.md), and a person reads its charts first.
+    """
+    data, table = ask.tables.versions(), {row["version"]: row for row in ask.tables.csv(_ARC)}
     names = ("gha-runner-scale-set-controller", "gha-runner-scale-set")
-    rows = {name: data["charts"][name] for name in names}
-    releases = list(github.releases(ask.web, "arc", rf"gha-runner-scale-set-({_NUMBER})"))
-    newest = max((each for each in releases if ask.old_enough(each.day)), key=lambda each: numbers(each.version), default=None)
-    if newest is None or numbers(newest.version) <= max(numbers(row["version"]) for row in rows.values()):
-        return
-    project, day = PROJECTS["arc"], newest.day.isoformat()
-    for name, row in rows.items():
-        digest = registry.tagged(ask.web, f"{row['repository'].removeprefix('oci://')}/{name}", newest.version).digest
-        source = f"{project} gha-runner-scale-set-{newest.version}; sha256: registry ghcr.io"
-        fields = {"version": newest.version, "sha256": digest.removeprefix("sha256:"), "released": day}
-        yield ask.edit(("charts", name), source, fields | NO_END)
+    rows = [data["charts"][name] for name in names]
     image, _, _ = split(data["chart-images"][names[0]]["image"]["reference"])
-    fields = {"reference": f"{image}:{newest.version}@{registry.tagged(ask.web, image, newest.version).digest}", "released": day}
-    yield ask.edit(("chart-images", names[0], "image"), f"registry {image}", fields | NO_END)
+    places = [f"{row['repository'].removeprefix('oci://')}/{name}" for name, row in zip(names, rows, strict=True)]
+    pinned = max(numbers(row["version"]) for row in rows)
+    releases = github.releases(ask.web, "arc", rf"gha-runner-scale-set-({_NUMBER})")
+    newer = [release for release in releases if numbers(release.version) > pinned and ask.old_enough(release.day)]
+    newer.sort(key=lambda release: numbers(release.version))
+    for release in newer:
+        version, day = release.version, release.day.isoformat()
+        digests = [registry.tagged(ask.web, name, version).digest for name in (*places, image)]
+        taken = numbers(version)[:2] == pinned[:2]
+        cells = dict(zip(_DIGESTS, digests, strict=True))
+        cells |= {"released": day, "missing": "" if taken else "content of both charts (values, templates, CRDs)"}
+        old = table.get(version, {})
+        if any(old.get(column, "") not in ("", cells[column]) for column in _DIGESTS):
+            raise SourceError(f"ghcr.io has another digest of ARC {version} than {_ARC}")
+        source = f"{PROJECTS['arc']} gha-runner-scale-set-{version}; digests: registry ghcr.io"
+        if any(old.get(column) != cell for column, cell in cells.items()):
+            yield ask.entry(_ARC, (version,), source, cells)
+        if not taken:
+            ask.notes.append(f"charts.{names[1]}: {version} is newer and of another minor (docs/operate.md); not taken")
+            continue
+        for name, digest in zip(names, digests, strict=False):
+            fields = {"version": version, "sha256": digest.removeprefix("sha256:"), "released": day}
+            yield ask.edit(("charts", name), source.replace("digests", "sha256"), fields | NO_END)
+        fields = {"reference": f"{image}:{version}@{digests[2]}", "released": day}
+        yield ask.edit(("chart-images", names[0], "image"), f"registry {image}", fields | NO_END)
 
 
 def chart_of(name: str) -> Callable[[Asking], Iterator[Edit]]:

@@ -116,7 +116,7 @@ def test_renovate_reads_the_version_that_a_row_has():
     data = toml("versions.toml")
     versions = {("chart", name): row["version"] for name, row in data["charts"].items()}
     tagged = {name: row["reference"].partition("@")[0].rpartition("/")[2] for name, row in data["images"].items()}
-    versions |= {("image", name): tag.partition(":")[2] for name, tag in tagged.items() if ":" in tag}
+    versions |= {("image", name): tag.partition(":")[2] for name, tag in tagged.items() if ":" in tag and "." not in name}
     assert {(kind, name): version for kind, name, version in extracted()} == versions
 
 

@@ -27,7 +27,7 @@ from offline.freshen.rows import Edit, Tables
 from tests.builders import ROOT
 from tests.doctor.loopback import Answers, Loopback, serve
 from tests.doctor.test_sources import TOKEN, notes, release
-from tests.offline.freshen.world import ARC, DAY, FILES, OLD, RUNNER, manifest, pulls, tables, world
+from tests.offline.freshen.world import ARC, DAY, FILES, NEXT_ARC, OLD, RUNNER, manifest, pulls, tables, world
 
 PLAN = {"clean": True, "price": {"idle": {"usd": 0.348}, "worst": {"usd": 9.776}}, "resources": [], "remarks": []}
 
@@ -83,6 +83,10 @@ def test_every_newer_version_is_written_with_digest_day_and_source(tmp_path: Pat
     assert chart["sha256"] == manifest(f"{place}:{ARC}")[1].removeprefix("sha256:")
     image = after["chart-images"]["gha-runner-scale-set-controller"]["image"]["reference"]
     assert image.startswith(f"ghcr.io/actions/gha-runner-scale-set-controller:{ARC}@sha256:")
+    table = {row["version"]: row for row in csv_rows(data, "arc_releases.csv")}
+    assert [*table][-1] == NEXT_ARC
+    assert table[NEXT_ARC]["set_chart"] == manifest(f"{place}:{NEXT_ARC}")[1]
+    assert (bool(table[NEXT_ARC]["missing"]), table[ARC]["missing"], table[ARC]["image"]) == (True, "", image.partition("@")[2])
     for minor, row in after["kubernetes"].items():
         assert (row["released"], row["ends"]) == ("2099-12-01", before["kubernetes"][minor]["ends"])
         assert (row["ami-release"], row["driver"], row["toolkit"]) == (f"{minor}.99-20991201", "580.178.04", "1.19.1")
@@ -172,6 +176,26 @@ def test_a_source_that_fails_gives_no_row_and_the_others_give_all_of_theirs(tmp_
     assert f"skipped arc: ghcr.io answers 404 to {path}" in done.stdout.splitlines()
     assert versions(data)["charts"] == old["charts"]
     assert versions(data)["talos-kubernetes"] != old["talos-kubernetes"]
+
+
+def test_a_digest_that_differs_from_the_recorded_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    data = tables(tmp_path)
+    recorded = Tables(data)
+    recorded.apply(
+        [
+            Edit(
+                "arc_releases.csv",
+                (NEXT_ARC,),
+                dict.fromkeys(csv_rows(data, "arc_releases.csv")[0], "sha256:0") | {"version": NEXT_ARC},
+            )
+        ]
+    )
+    recorded.write()
+    old = versions(data)
+    with running(monkeypatch, data, world()) as (_, run):
+        done = run("--only", "arc")
+    assert f"skipped arc: ghcr.io has another digest of ARC {NEXT_ARC} than arc_releases.csv" in done.stdout.splitlines()
+    assert versions(data) == old, "its patch is not taken either"
 
 
 def test_the_last_day_that_github_has_set_for_the_pinned_runner_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

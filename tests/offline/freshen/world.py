@@ -16,7 +16,9 @@ from tests.doctor.test_sources import notes, price_list, release, row
 DAY = "2099-12-24"
 OLD, YOUNG = "2099-12-01", "2099-12-23"
 """Days of releases that are old enough on `DAY`, and too young."""
-RUNNER, ARC = "2.999.1", "0.999.1"
+RUNNER = "2.999.1"
+ARC = f"{CHARTS['gha-runner-scale-set'].version.rpartition('.')[0]}.999"
+NEXT_ARC = "0.999.1"
 HOSTS = ("api.github.com", "ghcr.io", "registry.k8s.io", "nvcr.io", "registry-1.docker.io", "mcr.microsoft.com")
 FILES = (*HOSTS, "raw.githubusercontent.com", "pricing.us-east-1.amazonaws.com")
 DRIVERS = (
@@ -61,7 +63,9 @@ def world(**changes: Any) -> Answers:
     bad = BAD_BUILDS[0]
     releases: dict[str, Any] = {
         "actions/runner": [release(f"v{RUNNER}", YOUNG), release("v2.999.0", OLD), release("v2.999.2", OLD, prerelease=True)],
-        "actions/actions-runner-controller": _listed([f"{scale}0.999.9", f"{scale}0.999.8", f"{scale}{ARC}", f"{scale}0.999.0"]),
+        "actions/actions-runner-controller": _listed(
+            [f"{scale}0.999.9", f"{scale}0.999.8", f"{scale}{NEXT_ARC}", f"{scale}{ARC}"]
+        ),
         "awslabs/amazon-eks-ami": [
             release("v20991223", YOUNG, body="".join(notes(minor, "20991223") for minor in KUBERNETES)),
             release("v20991202", OLD, body="".join(notes(minor, "20991202", "—") for minor in KUBERNETES)),
@@ -77,10 +81,14 @@ def world(**changes: Any) -> Answers:
         "siderolabs/talos": _listed(["v1.99.1", "v1.99.0", *(f"v{minor}.99" for minor in TALOS)]),
     } | changes
     arc = CHARTS["gha-runner-scale-set"].repository.removeprefix("oci://")
+    places = (
+        "ghcr.io/actions/gha-runner-scale-set-controller",
+        f"{arc}/gha-runner-scale-set-controller",
+        f"{arc}/gha-runner-scale-set",
+    )
     names = [
         f"ghcr.io/actions/actions-runner:{RUNNER}",
-        f"ghcr.io/actions/gha-runner-scale-set-controller:{ARC}",
-        *(f"{arc}/{name}:{ARC}" for name in ("gha-runner-scale-set-controller", "gha-runner-scale-set")),
+        *(f"{name}:{tag}" for tag in (ARC, NEXT_ARC) for name in places),
         *(f"registry.k8s.io/autoscaling/cluster-autoscaler:v{minor}.99" for minor in KUBERNETES),
     ]
     vars_yaml = {
