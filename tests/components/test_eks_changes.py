@@ -21,6 +21,7 @@ TAGS = {"owner": "ci", "cost-center": "1"}
 ABC = [f"us-west-2{letter}" for letter in "abc"]
 CACHES = {"work": {"storage": "ebs", "size": "20Gi", "namespaces": ["ci-work"]}}
 TAG = "aws:autoscaling/tag:Tag"
+LOG_GROUP = "aws:cloudwatch/logGroup:LogGroup"
 
 
 def deployed(tags: Mapping[str, str] = TAGS, **changes: Any) -> Recording:
@@ -100,7 +101,7 @@ def test_an_edited_tag_updates_tags_and_replaces_neither_nodes_nor_storage_class
     assert not created
     assert not deleted
     resources = {each.name: each for each in after.resources if each.name in changed}
-    assert {each.type for each in resources.values()} == {"pulumi:providers:aws", "eks:index:Cluster", TAG}
+    assert {each.type for each in resources.values()} == {"pulumi:providers:aws", "eks:index:Cluster", LOG_GROUP, TAG}
     assert {each.name for each in resources.values() if each.type == TAG} == {
         f"usw2-{group}-tag-owner" for group in ("system", "t4-us-west-2a", "t4-us-west-2b")
     }

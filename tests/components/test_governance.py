@@ -23,6 +23,7 @@ OCI_BUDGET, OCI_RULE = "oci:Budget/budget:Budget", "oci:Budget/rule:Rule"
 OCI_QUOTA = "oci:Limits/quota:Quota"
 EKS_PLANE = "eks:index:Cluster"
 CONTROL_PLANES = (EKS_PLANE, CLUSTER)
+LOG_GROUP = "aws:cloudwatch/logGroup:LogGroup"
 REQUIRED = {"owner", "cost-center", "stack", "ttl"}
 BUDGET = {"monthlyUsd": 500, "emails": ["ops@gpu-ci.dev", "ci@gpu-ci.dev"]}
 REQUESTS: dict[str, Any] = {"declareQuotas": True, "accountQuotas": {"L-DB2E81BA": 0}}
@@ -188,14 +189,15 @@ def test_protection_is_the_control_planes_and_of_nothing_else(on_eks, on_oke, pr
     for recording in (on_eks(protect=protect), on_oke(protect=protect)):
         planes = {each.urn for token in CONTROL_PLANES for each in of_type(recording, token)}
         assert len(planes) == 1
+        logs = {each.urn for each in of_type(recording, LOG_GROUP)}
         protected = {each.urn for each in recording.resources if each.protect}
-        assert protected == (planes if protect else set()), "a pool must stay free to be replaced"
+        assert protected == (planes | logs if protect else set()), "a pool must stay free to be replaced"
         for plane in of_type(recording, EKS_PLANE):
             assert plane.inputs.get("deletionProtection", False) is protect
 
 
 def test_prod_is_protected_and_staging_is_not(staging, prod):
-    planes = {"use1-control-plane", "sjc-control-plane"}
+    planes = {"use1-control-plane", "use1-control-plane-logs", "sjc-control-plane"}
     caches = {"use1-caches.models-files", "use1-models.research", "use1-models.vision"}
     assert {each.name for each in prod.resources if each.protect} == planes | caches, "these cannot be made again as they were"
     assert not [each.name for each in staging.resources if each.protect]
