@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Set
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from google.protobuf import struct_pb2
 
 from fleet.facts.scheduling import is_gpu_resource
 from fleet.loading.config import fleet_of
+from offline.ended import ENDED, by_time
 from offline.judge import Configured, Verdict, analyze_request, configure, judge, stack_request
 from offline.plan import blocked_of
 from offline.policyfile import policy_settings
@@ -49,8 +51,17 @@ ACCOUNT = "nothing in the stack shows what the account has"
 """How quota-declared begins if a stack does not request its EC2 quotas. tests/policies/test_quota_declared.py has the rest."""
 
 
+BY_DAY = "nothing-expired"
+"""What it refuses depends on the day, and no change of the stacks makes it so. A test of its own has it."""
+
+
 def verdicts(recording: Recording, stack: str) -> tuple[Verdict, ...]:
-    return tuple(dataclasses.replace(each, message=_short(each.message)) for each in judge(recording, configured(stack)))
+    """The verdicts, without versions that have ended and are not excepted."""
+    return tuple(
+        dataclasses.replace(each, message=_short(each.message))
+        for each in judge(recording, configured(stack))
+        if (each.rule, each.kind) != (BY_DAY, "violation")
+    )
 
 
 def _short(message: str) -> str:
@@ -312,6 +323,13 @@ def test_our_own_stacks_break_no_policy_and_leave_undetermined_quotas_what_oke_e
     assert [each for each in verdicts(recorded(stack), stack) if each.kind != "excepted"] == unshown(stack)
 
 
+@pytest.mark.parametrize("stack", ["staging", "prod", "homelab"])
+def test_a_version_that_has_ended_stops_no_update_of_a_shipped_stack(stack):
+    late = [verdict for verdict in judge(recorded(stack), configured(stack)) if verdict.rule == BY_DAY]
+    assert {(verdict.kind, verdict.level) for verdict in late} <= {("violation", "advisory"), ("excepted", "mandatory")}
+    assert late, "this day is after the end of the pinned runner"
+
+
 @pytest.mark.parametrize("stack", UNSHOWN)
 def test_a_strict_plan_passes_where_the_owner_has_accepted_that_oke_enforces_nothing(stack):
     assert blocked_of(unshown(stack), strict=True) == ()
@@ -406,7 +424,25 @@ def test_the_pack_as_a_process_says_the_same_of_every_resource(pack, stack):
         (policy, level, urn, _short(message.partition(" during preview: ")[2]))
         for policy, level, urn, message in _said(pack, recorded(stack))
     ]
-    assert said == [(each.rule, "0", each.urn, each.message) for each in unshown(stack)], "as declared"
+    ended = [
+        (each.rule, "1" if each.level == "mandatory" else "0", each.urn)
+        for each in judge(recorded(stack), configured(stack))
+        if (each.rule, each.kind) == (BY_DAY, "violation")
+    ]
+    assert [each[:3] for each in said if each[0] == BY_DAY] == ended
+    assert [each for each in said if each[0] != BY_DAY] == [(each.rule, "0", each.urn, each.message) for each in unshown(stack)]
+
+
+def test_a_plan_and_the_pack_differ_in_one_thing_what_has_ended_fails_the_pack_alone(pack):
+    stack = "ordered-pools"
+    pack.configure(policy_settings(stack, ROOT))
+    refused = {(policy, urn) for policy, level, urn, _ in _said(pack, recorded(stack)) if level == "1"}
+    judged = judge(recorded(stack), configured(stack))
+    early = [each for each in configure(RULES, policy_settings(stack, ROOT), date.min) if each.policy.name == BY_DAY]
+    offline = by_time(judged, lambda rules: judge(recorded(stack), early) if rules == {BY_DAY} else pytest.fail(str(rules)))
+    assert refused == {(each.rule, each.urn) for each in offline if each.kind == ENDED}
+    assert refused
+    assert blocked_of(offline, strict=True) == blocked_of(unshown(stack), strict=True)
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -423,7 +459,8 @@ def test_the_pack_as_a_process_says_the_same_of_what_is_broken(pack, stack):
                 for verdict in verdicts(recording, stack)
                 if verdict.kind == "violation"
             ]
-            assert [each for each in _said(pack, recording) if "can't run policy" not in each[3]] == here, name
+            said = [each for each in _said(pack, recording) if "can't run policy" not in each[3] and each[0] != BY_DAY]
+            assert said == here, name
             told |= {verdict[0] for verdict in here}
     # Of an OKE cluster without preemptible pools only these two can be broken in a resource: OKE sets the taint itself.
     of_machines = {"imds-v2-hop-one"} if stack in BUYING else {"gpu-node-taint"} if stack not in DEPLOYED else set()
