@@ -23,6 +23,8 @@ from submit.output import Output
 from submit.result import Outcome, Result
 
 WORKFLOW = "test-gpu.yml"
+GH = "gh"
+"""The program that talks to GitHub."""
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
 _SHOWN = 300.0
 """Seconds in which GitHub must list a run that was started."""
@@ -109,7 +111,7 @@ def _newest(repository: str) -> str:
 def _gh(words: list[str]) -> Any:
     """The JSON that gh prints; None for a command that prints none. Raises SubmitError."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603 - no shell
+        done = subprocess.run([GH, *words[1:]], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603 - no shell
     except OSError as error:
         raise InputError(
             f"--repository: gh cannot be started: {type(error).__name__}; install it, or leave the option out"

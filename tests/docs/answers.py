@@ -36,7 +36,7 @@ APPS: Mapping[str, typer.Typer] = {"acceptance": acceptance, "offline": offline,
 CHECKERS = ("hadolint", "mypy", "ruff", "shellcheck", "yamllint", "zizmor")
 """Programs of the virtual environment that `make lint` calls. `make lint` itself is their test."""
 PROGRAMS = frozenset((*TOOLS, *CHECKERS, "python", "python3", "aws", "oci"))
-NEEDS = ("there is no kubeconfig", "found no working podman", "helm is missing")
+NEEDS = ("there is no kubeconfig", "found no working podman", "helm is missing", "gh cannot be started")
 """Errors of our commands after everything was right: only the cluster or the program that they call is missing."""
 NOT_RUN = frozenset(("acceptance", "doctor", "freshen", "init"))
 """Commands that change or ask clouds, or ask the reader. Only their arguments are checked."""
@@ -87,6 +87,8 @@ class Answers:
             patch.delenv("KUBECONFIG", raising=False)
             # A release has no git checkout.
             patch.setattr("images.__main__._commit", lambda: "0123456789ab")
+            # No GitHub may be asked from here.
+            patch.setattr("submit.github.GH", "gh-of-no-machine")
             status, text, errors = _planned(arguments) if free else _invoke(module, arguments)
         wrong = status != 0 and not any(need in errors for need in NEEDS)
         return [f"exit status {status}: {errors or text}"] * wrong, text

@@ -14,6 +14,7 @@ from fleet.charts.arc import NAMESPACE as CONTROLLER_NAMESPACE
 from fleet.charts.arc import arc_controller
 from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER
+from fleet.charts.dcgm_exporter import NAMESPACE as EXPORTER_NAMESPACE
 from fleet.charts.device_plugin import NAMESPACE as DEVICE_PLUGIN_NAMESPACE
 from fleet.charts.device_plugin import device_plugin
 from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
@@ -30,6 +31,7 @@ from fleet.providers.registry import PROVIDERS
 from fleet.render.gitops.applicationset import NAME, TIERS
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
+from fleet.settings.monitoring import NAMESPACE as MONITORING_NAMESPACE
 from fleet.settings.namespaces import runner_namespace
 from tests.builders import ROOT, read_stack
 from tests.fleet.conformance import cluster_charts
@@ -177,6 +179,9 @@ class Inside:
             },
             **self._argo_labels(),
             SWEEPS_NAMESPACE: {"app.kubernetes.io/name": frozenset(self.sweeps)},
+            # No page names a label of their pods.
+            MONITORING_NAMESPACE: {},
+            EXPORTER_NAMESPACE: {},
             # aws/eks-node-monitoring-agent 51af5494 (v1.7.0): charts/eks-node-monitoring-agent/templates/dcgm-daemonset.yaml.
             KUBE_SYSTEM: {"k8s-app": frozenset(("dcgm-server",))} if self.cluster.provider == "eks" else {},
         }[namespace]

@@ -228,7 +228,7 @@ def test_the_pages_look_into_every_namespace_of_every_cluster():
     ("line", "wrong"),
     [
         ("kubectl -n arc-runners get pods", ["namespace arc-runners"]),
-        ("kubectl get pods --namespace=monitoring", ["namespace monitoring"]),
+        ("kubectl get pods --namespace=metrics", ["namespace metrics"]),
         ("kubectl -n kube-system get pods -l name=nvidia-device-plugin-ds", ["label name=nvidia-device-plugin-ds"]),
         ("kubectl get nodes -l gpu-ci/pool=t9", ["label gpu-ci/pool=t9"]),
         ("kubectl get nodes -l nvidia.com/gpu", ["label nvidia.com/gpu"]),
