@@ -11,13 +11,14 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
 from fleet.facts.errors import InputError
 from offline.configschema import faults
+from offline.ended import ENDED
 from offline.judge import Configured, Verdict, configure, judge
 from offline.naming import named
 from offline.plan import Plan, blocked_of
@@ -80,7 +81,8 @@ def lines(agreement: Agreement) -> Iterator[str]:
 def _judged(plan: Plan, policies: Sequence[Configured]) -> tuple[Verdict, ...]:
     if plan.recording is None:
         return ()
-    return blocked_of(named(plan.config, judge(plan.recording, policies)))
+    ended = {replace(verdict, kind="violation") for verdict in plan.verdicts if verdict.kind == ENDED}
+    return blocked_of(verdict for verdict in named(plan.config, judge(plan.recording, policies)) if verdict not in ended)
 
 
 def _rule(configured: Configured) -> AnyRule:

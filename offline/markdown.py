@@ -63,9 +63,9 @@ def _sections(
     plan: Plan, base: Base | None, comparison: Comparison | None, strict: bool, agreed: Agreement | None
 ) -> Iterator[str]:
     yield f"## {_verdict(plan, comparison, strict)}"
+    yield _money(plan, comparison)
     if ending := list(endings(plan)):
         yield _bullets(ending)
-    yield _money(plan, comparison)
     if base is not None and base.plan is None:
         yield f"Before → after: {text(base.reason)}. This is only the plan after the change."
     if faults := list(_faults(plan, comparison, strict)):

@@ -30,7 +30,7 @@ def report(plan: Plan, console: Console, strict: bool = False, verbose: bool = F
     """
     console.print(Text(f"gpu-ci plan of stack {plan.config.stack} on {plan.as_of}", style="bold"))
     for line in words.endings(plan):
-        show_line(console, line, "yellow", indent="  ", whole=True)
+        show_line(console, line, "yellow", indent="  ")
     _result(plan, console, strict)
     _failures(plan, console, strict, verbose)
     console.print()

@@ -32,7 +32,7 @@ def calendar(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf
         out = console()
         out.print(Text(f"gpu-ci calendar of stack {plan.config.stack} on {day}", style="bold"))
         for line in endings(plan):
-            show_line(out, line, "yellow", indent="  ", whole=True)
+            show_line(out, line, "yellow", indent="  ")
         out.print()
         show_table(
             out,

@@ -149,7 +149,7 @@ def test_an_image_that_one_of_the_pools_cannot_run_is_refused_by_the_pools_name(
     pools = {"t4": pool(), "b300": pool(instanceTypes=["p6-b300.48xlarge"])}
     errors = [each.error for each in place(_fleet({"gpu": runner(pools=["t4", "b300"], image=image)}, pools))]
     assert errors[0] == ""
-    assert errors[1].startswith("pool b300: the compiler of its image builds code for compute capability 9.0 and older")
+    assert errors[1].startswith("pool b300: its image has or builds code for compute capability 9.0 and older")
 
 
 # -- how many at once --------------------------------------------------------------------------------------------------

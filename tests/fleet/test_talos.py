@@ -318,9 +318,10 @@ def test_a_cluster_of_ones_own_addresses_with_walls_leaves_nothing_to_say() -> N
     assert home(**REAL).remarks == ()
 
 
-def test_a_pre_release_is_told() -> None:
+def test_a_pre_release_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(versions.TALOS, "1.14", replace(versions.TALOS["1.14"], release="v1.14.0-rc.1"))
     assert home(**REAL, talosVersion="1.14").remarks == (
-        f"talosVersion: {versions.TALOS['1.14'].release} is a pre-release, the newest release whose source was checked",
+        "talosVersion: v1.14.0-rc.1 is a pre-release, the newest release whose source was checked",
         "talosVersion: talhelper 3.1.16 does not know the config documents of 1.14; use talosctl (docs/talos.md)",
     )
 

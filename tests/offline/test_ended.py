@@ -77,7 +77,7 @@ def test_a_plan_of_next_year_passes_and_says_first_that_an_update_is_refused(
     assert plan.passes(strict=True)
     assert next(endings(plan)).startswith(f"pulumi up is refused, because a day has passed: {policy} (")
     assert [outcome.state for outcome in plan.outcomes() if outcome.rule == policy] == [ENDED]
-    assert markdown(plan).splitlines()[2].startswith("- pulumi up is refused, because a day has passed")
+    assert markdown(plan).splitlines()[4].startswith("- pulumi up is refused, because a day has passed")
 
 
 def test_an_advisory_policy_refuses_no_update_and_the_end_is_named_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

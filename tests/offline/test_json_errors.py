@@ -54,7 +54,7 @@ def test_explain_and_check_have_them_too(slip: Path, tmp_path: Path) -> None:
     assert (found["file"], found["line"]) == (str(pod), 3)
 
 
-@pytest.mark.parametrize("command", ["plan", "start"])
+@pytest.mark.parametrize("command", ["plan", "start", "calendar"])
 def test_an_unknown_stack_and_a_wrong_option_are_errors_without_a_file(command: str) -> None:
     (found,) = errors(command, "stagin", "--json")
     assert found["message"].endswith("Pulumi.stagin.yaml does not exist; did you mean staging?")
@@ -72,7 +72,7 @@ def test_a_credential_in_a_wrong_value_is_masked(tmp_path: Path) -> None:
 def test_no_command_with_json_is_left_out() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # several commands are a group
     with_json = {name for name, command in commands.items() if any("--json" in each.opts for each in command.params)}
-    assert with_json == {"plan", "check", "explain", "start", "doctor"}, "test a new one here"
+    assert with_json == {"plan", "check", "explain", "start", "doctor", "calendar", "freshen"}, "test a new one here"
 
 
 def test_an_explanation_as_json_says_where_a_pod_runs(tmp_path: Path) -> None:
