@@ -141,7 +141,7 @@ def test_a_broken_mandatory_policy_is_status_1(tmp_path):
     assert result.exit_code == 1
     assert f"mandatory spot-required-nonprod: 3 resources ({GROUPS}): capacityType is" in " ".join(result.stdout.split())
     assert (
-        "FAILED: 3 mandatory policy violations; 122 resources; "
+        "FAILED: 3 mandatory policy violations; 124 resources; "
         f"policies: {len(RULES) - 4} hold, 1 broken, 1 ended, 1 undeterminable, 1 disabled; " in result.stdout
     )
 
