@@ -1,4 +1,4 @@
-"""Tells violations of time apart: those that no edit made, because a day has passed.
+"""Distinguishes violations that no edit made: a day has passed.
 
 A preview and an update fail for both kinds. An offline plan fails only for what the settings break, so a plan that passed never
 fails because time has passed. `offline.touched` makes an exception for what a pull request writes itself.

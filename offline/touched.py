@@ -20,7 +20,7 @@ _PINS = ("reference", "version", "release", "ami-release", "base", "runtime", "d
 
 
 def touched(plan: Plan, before: Plan, base: Path) -> Plan:
-    """The plan, in which what has ended is a violation if the change writes it, in the stack's files or in our versions.
+    """The plan, in which an ended version is a violation if the change writes it, in the stack's files or in our versions.
 
     `before` is the plan of the base, whose checkout is in the folder `base`. Raises OSError and TOMLDecodeError as the base's
     versions.toml does.

@@ -3,3 +3,5 @@
 from datetime import date
 
 AS_OF = date(2026, 11, 26)
+TIMELESS = date.min
+"""A day before every end: for tests of what our settings and programs declare, whatever the age of the pinned versions."""

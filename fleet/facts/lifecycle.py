@@ -105,7 +105,7 @@ def runner(version: str, day: date) -> Life:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The parts of a version as numbers, so that 2.99.0 sorts before 2.333.1. Empty for text that is no version."""
+    """The parts of a version as numbers, so that 2.99.0 sorts before 2.333.1. Empty for other text."""
     parts = version.removeprefix("v").split(".")
     return tuple(map(int, parts)) if all(part.isascii() and part.isdigit() for part in parts) else ()
 
@@ -215,7 +215,7 @@ def _of_row(what: str, row: Mapping[str, Any], effect: str) -> Life:
 
 
 def day_of(text: str) -> date | None:
-    """The day of a cell; None for `NONE_PUBLISHED`, `UNKNOWN` and for what is no day."""
+    """The day of a cell; None for `NONE_PUBLISHED`, `UNKNOWN` and any other text."""
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -38,7 +38,7 @@ class End:
 
 
 def ends(fleet: Fleet, day: date) -> tuple[End, ...]:
-    """Everything that the fleet has pinned, as known on a day: the first end first, then what has no published end."""
+    """Everything that the fleet has pinned, as known on a day: the first end first, then versions without a published end."""
     clusters: dict[Use, list[str]] = {}
     for name, cluster in fleet.clusters_by_name():
         for use in dict.fromkeys(of_cluster(cluster, fleet.github, day)):
@@ -48,7 +48,7 @@ def ends(fleet: Fleet, day: date) -> tuple[End, ...]:
 
 
 def in_order(found: Iterable[End]) -> tuple[End, ...]:
-    """The first end first, then what has no published end."""
+    """The first end first, then versions without a published end."""
     return tuple(sorted(found, key=lambda end: (end.last or date.max, end.use.life.what)))
 
 

@@ -115,12 +115,18 @@ class _Page:
         if rule := held.get("patternErrorMessage"):
             return f"[{self._rules[rule][0]}](#kinds-of-values)"
         if "enum" in held or "const" in held:
-            return " or ".join(f"`{each}`" for each in held.get("enum", [held.get("const")]))
+            values = [f"`{value}`" for value in held.get("enum", [held.get("const")])]
+            # A long list is a list, not a sentence.
+            return " or ".join(values) if len(values) <= _FEW else ", ".join(values)
         for word, said in (("items", "list of"), ("additionalProperties", "mapping to")):
             if isinstance(held.get(word), Mapping):
                 return f"{said} {self._type(held[word])}"
         kind = held.get("type", "any value")
         return _TYPES.get(kind, str(kind)) + _bounds(held)
+
+
+_FEW = 10
+"""Values between which the page writes "or"."""
 
 
 def _bounds(held: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ branch in the node image of an EKS node group. `fleet.facts.lifecycle` computes 
 runner counts from its known end on, 30 days after the next release. An EKS control plane counts from the end of standard support
 on, unless its upgradePolicy chooses extended support.
 
-A preview and an update fail alike. An offline plan reports what has ended, and does not fail because time has passed.
+A preview and an update fail alike. An offline plan reports ended versions, and does not fail because time has passed.
 """
 
 from __future__ import annotations

@@ -244,7 +244,9 @@ def test_rules_exist_only_for_what_the_cluster_has():
     queries = [rule["expr"] for group in rule_groups(plain, CLUSTER) for rule in group["rules"]]
     assert not any("!~" in query for query in queries), "nothing keeps a GPU idle on purpose"
     without_pools = [group["name"] for group in rule_groups(machines(), MACHINES)]
-    assert without_pools == [f"gpu-ci-{topic}" for topic in ("queue", "sets", "faults", "xid", "machines", "spending", "starts", "ends")]
+    assert without_pools == [
+        f"gpu-ci-{topic}" for topic in ("queue", "sets", "faults", "xid", "machines", "spending", "starts", "ends")
+    ]
     of_cncf = {key: value for key, value in builders.vm_per_job(launcher="cncf").items() if key != "image"}
     of_cncf["places"] = [builders.place() | {"subnet": "ocid1.subnet.oc1.sjc.examplepublic"}]
     silent = [group["name"] for group in rule_groups(machines(runners={"theirs": of_cncf}), MACHINES)]

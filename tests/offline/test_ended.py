@@ -104,7 +104,7 @@ def test_a_pull_request_fails_for_what_it_writes_itself(monkeypatch: pytest.Monk
     assert newer != versions
     assert not touched(plan, plan, checkout(tmp_path / "newer", newer)).passes(), "the change goes back to an ended row"
     clean = replace(plan, verdicts=())
-    assert not touched(plan, clean, tmp_path).passes(), "the change's own settings write what has ended"
+    assert not touched(plan, clean, tmp_path).passes(), "the change's own settings write an ended version"
 
 
 def test_an_ended_version_that_a_change_renews_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:

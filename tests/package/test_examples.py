@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from package.provider import NAME, NAMESPACE, VERSION, packaged
 from package.reference import SCHEMA
 from policies.rules import RULES
 from tests.builders import ROOT
+from tests.day import TIMELESS
 from tests.package.sdk import MODULE, importable
 
 FOLDER = ROOT / "examples" / "components"
@@ -40,8 +40,6 @@ VALUES = {
 """Config of the programs."""
 PROGRAMS = sorted(FOLDER.glob("*/__main__.py"))
 TEMPLATE = ROOT / "template"
-EARLY = date.min
-"""A day before every end: that a version has ended is no fault of a program."""
 ELSEWHERE = {
     "gpu_node_group": {"budget-alarm-required", "system-pool-exists"},
     "oci_gpu_runner": {"budget-alarm-required", "quota-declared"},
@@ -96,7 +94,7 @@ def test_a_program_uses_a_cluster_that_it_does_not_create(program):
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=ids)
 def test_the_policies_block_a_program_only_for_what_the_owner_of_its_cluster_declares(program):
-    verdicts = judge(recorded(program), configure(RULES, {}, EARLY))
+    verdicts = judge(recorded(program), configure(RULES, {}, TIMELESS))
     assert {each.rule for each in blocked_of(verdicts)} == ELSEWHERE.get(ids(program), set())
 
 
@@ -149,4 +147,4 @@ def test_the_program_of_the_template_plans_and_holds_every_policy():
     with importable():
         found = record(TEMPLATE / "__main__.py", config)
     assert {each.type for each in found.resources} >= {"gpu-ci:index:DevicePluginStack", "gpu-ci:index:ArcRunnerSet"}
-    assert [each.rule for each in blocked_of(judge(found, configure(RULES, {}, EARLY)))] == []
+    assert [each.rule for each in blocked_of(judge(found, configure(RULES, {}, TIMELESS)))] == []

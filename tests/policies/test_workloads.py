@@ -21,7 +21,7 @@ from offline.record import Recording
 from policies.rules import RULES
 from tests.builders import ROOT, config
 from tests.components.recorded import build_alone
-from tests.day import AS_OF
+from tests.day import TIMELESS
 from tests.fleet.workloads.world import CLUSTERS, with_workloads, workload
 
 # A stack with a registry admits no image of another one, and the workloads here are built without one.
@@ -66,7 +66,7 @@ def judged(held: str, stack: str, without: str = "") -> list[Verdict]:
     found = settings_of(stack)
     if isinstance(entry := found.get(without), dict):
         found[without] = {key: value for key, value in entry.items() if key != "exceptions"}
-    return of_workloads(recorded(held), judge(recorded(held), configure(RULES, found, AS_OF)))
+    return of_workloads(recorded(held), judge(recorded(held), configure(RULES, found, TIMELESS)))
 
 
 def settings_of(stack: str) -> dict[str, object]:
@@ -115,7 +115,7 @@ def test_the_corals_exception_is_for_no_other_workload():
     struct.update(wire)
     changed = dataclasses.replace(target, wire=struct)
     others = tuple(changed if each is target else each for each in recording.resources)
-    found = judge(dataclasses.replace(recording, resources=others), configure(RULES, policy_settings("homelab", ROOT), AS_OF))
+    found = judge(dataclasses.replace(recording, resources=others), configure(RULES, policy_settings("homelab", ROOT), TIMELESS))
     assert ("usw2-ollama-deployment", "violation") in {(name_of(each), each.kind) for each in found if each.rule == HOST}
 
 
@@ -128,7 +128,7 @@ def test_an_exception_by_name_lets_the_mnist_job_pass():
     found = dict(policy_settings("staging", ROOT)) | {PINNED: {"exceptions": [entry]}}
     told = [
         each
-        for each in of_workloads(recorded("t4"), judge(recorded("t4"), configure(RULES, found, AS_OF)))
+        for each in of_workloads(recorded("t4"), judge(recorded("t4"), configure(RULES, found, TIMELESS)))
         if each.rule == PINNED
     ]
     assert [(name_of(each), each.kind) for each in told] == [("usw2-tf-mnist-job", "excepted")]
@@ -161,7 +161,7 @@ def test_smoke_tests_pass_every_stacks_policies_but_for_a_digest_that_nobody_giv
     found = settings_of(stack)
     told = {
         (each.rule, name_of(each))
-        for each in judge(recording, configure(RULES, found, AS_OF))
+        for each in judge(recording, configure(RULES, found, TIMELESS))
         if each.kind not in ("not-applicable", "excepted") and name_of(each).startswith(("smoke-", "gpu-smoke", "workloads"))
     }
     digest = isinstance(entry := found.get(PINNED, {}), dict) and bool(entry.get("requireDigest"))
