@@ -40,9 +40,9 @@ Progress = Callable[[str], None]
 """Called with the name of the stage that starts."""
 _RENEW = "fix what it excuses, or give it a new day and reason in policies/stacks.toml"
 _REFUSED = {
-    "mandatory": "`pulumi up` is refused after that day",
-    "remediate": "`pulumi up` is refused after that day",
-    "advisory": "`pulumi up` warns after that day",
+    "mandatory": "then `pulumi up` is refused",
+    "remediate": "then `pulumi up` is refused",
+    "advisory": "then `pulumi up` warns",
 }
 """What an expired exception does, by the level of its policy."""
 RUNNER_SET = "runner set"
