@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
+from fleet.charts.sweeps import sweep_pods
 from fleet.facts.lifecycle import Use, of_chart, of_driver, of_image, of_row
-from fleet.facts.versions import CHART_IMAGES, RUNNER_IMAGE
+from fleet.facts.versions import CHART_IMAGES, IMAGES, LAUNCHER_IMAGE, RUNNER_IMAGE
 from fleet.prove.image_fit import node_driver, runner_gpu
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
 from fleet.settings.cluster import Cluster, physical_name
 from fleet.settings.github import GitHub
+from fleet.settings.workloads import WORKLOAD_IMAGES
 
 _FRESHEN = "python -m offline freshen"
 _NEWER_CUDA = "build the image of a newer CUDA (docs/runner-image.md)"
@@ -43,13 +45,12 @@ def ends(fleet: Fleet, day: date) -> tuple[End, ...]:
     for name, cluster in fleet.clusters_by_name():
         for use in dict.fromkeys(of_cluster(cluster, fleet.github, day)):
             clusters.setdefault(use, []).append(name)
-    found = (End(use, tuple(names)) for use, names in clusters.items())
-    return in_order(found)
+    return in_order(End(use, tuple(names)) for use, names in clusters.items())
 
 
-def in_order(found: Iterable[End]) -> tuple[End, ...]:
+def in_order(pinned: Iterable[End]) -> tuple[End, ...]:
     """The first end first, then versions without a published end."""
-    return tuple(sorted(found, key=lambda end: (end.last or date.max, end.use.life.what)))
+    return tuple(sorted(pinned, key=lambda end: (end.last or date.max, end.use.life.what)))
 
 
 def of_cluster(cluster: Cluster, github: GitHub, day: date) -> Iterator[Use]:
@@ -69,9 +70,13 @@ def of_cluster(cluster: Cluster, github: GitHub, day: date) -> Iterator[Use]:
 
 
 def _images(cluster: Cluster, charts: list[str]) -> Iterator[str]:
-    """The images of the charts and of the runners."""
+    """The images of charts, sweeps, workloads, launchers and runners."""
     for chart in charts:
         yield from (image.reference for image in CHART_IMAGES.get(chart, {}).values())
+    if sweep_pods(cluster):
+        yield IMAGES["python"].reference
+    for workload in cluster.workloads.values():
+        yield workload.image or WORKLOAD_IMAGES[workload.kind].reference
     if len(cluster.pod_runners) < len(cluster.runners):
-        yield RUNNER_IMAGE
+        yield from (RUNNER_IMAGE, LAUNCHER_IMAGE)
     yield from (cluster.with_image(runner).image or RUNNER_IMAGE for runner in cluster.pod_runners.values())

@@ -13,9 +13,10 @@ from fleet.facts import lifecycle
 from fleet.facts.lifecycle import INSTALL_WITHIN, WARN_AFTER, Life
 from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.tables import rows
-from fleet.loading.config import load
+from fleet.loading.config import fleet_of, load
 from fleet.prove.ends import ends
 from tests import builders
+from tests.components.recorded import stack_config
 
 RELEASES = {row["version"]: date.fromisoformat(row["released"]) for row in rows("runner_releases.csv")}
 BEFORE_REFUSAL = 7
@@ -165,3 +166,13 @@ def test_an_image_of_the_matrix_has_the_end_of_its_cuda() -> None:
     fleet = load(builders.config(clusters={"usw2": settings}))
     (end,) = [end for end in ends(fleet, date.max) if end.use.life.what == "runner image cuda12.4-ubuntu22.04"]
     assert end.last == date(2026, 6, 1)
+
+
+def test_the_images_of_workloads_sweeps_and_launchers_are_pinned_too() -> None:
+    lives = {end.use.life.what for end in ends(fleet_of(stack_config("homelab")), date.max)}
+    assert {what for what in lives if "comfyui" in what or "library/python" in what} == {
+        "image docker.io/yanwk/comfyui-boot:cu128-slim",
+        "image docker.io/library/python:3.13.5-slim-bookworm",
+    }
+    machines = ends(fleet_of(stack_config("oci-machines")), date.max)
+    assert any("oci-cli" in end.use.life.what for end in machines)
