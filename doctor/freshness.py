@@ -11,14 +11,13 @@ from doctor.sources import eks, github
 from doctor.sources.github import numbers
 from doctor.sources.web import SourceError, Web
 from fleet.facts.eks_images import build_of
+from fleet.facts.lifecycle import INSTALL_WITHIN
 from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.versions import CHARTS, RUNNER_IMAGE
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
 
 AREA = "freshness"
-_RULE = timedelta(days=30)
-"""A runner gets jobs until 30 days after the next release (GitHub's changelog, 2026-06-12). GitHub may set a later day."""
 _SOON = timedelta(days=7)
 _FRESHEN = "python -m offline freshen --only"
 
@@ -62,10 +61,10 @@ def _runner(web: Web, host: str, path: str, day: date) -> Finding:
 
 
 def _by_rule(web: Web, version: str) -> date | None:
-    """The day on which the next release is 30 days old; None if there is none."""
+    """The day on which the next release is 30 days old; None if there is none. GitHub may set a later day."""
     releases = github.releases(web, "runner", r"v(\d+\.\d+\.\d+)")
     newer = [release.day for release in releases if numbers(release.version) > numbers(version)]
-    return min(newer) + _RULE if newer else None
+    return min(newer) + timedelta(INSTALL_WITHIN) if newer else None
 
 
 def _arc(web: Web) -> Finding:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from fleet.facts.eks_images import build_of
@@ -113,6 +113,7 @@ def numbers(version: str) -> tuple[int, ...]:
 RUNNER_REPOSITORY = "ghcr.io/actions/actions-runner"
 
 
+@lru_cache(maxsize=1024)
 def of_image(reference: str, day: date) -> Life | None:
     """The life of a container image; None if no row has its repository and tag."""
     named = reference.partition("@")[0]
