@@ -41,7 +41,14 @@ BIN := .venv/bin
 CODE := fleet doctor acceptance components package policies offline deployments bootstrap submit bench images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-alerts search lint lint-images site format bench lock clean
+TARGETS := help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-alerts search lint lint-images site format bench lock clean
+.PHONY: $(TARGETS)
+
+# Without this, `make plan prod` would plan the default stack, and fail only then.
+ifneq ($(filter-out $(TARGETS) .venv/%,$(MAKECMDGOALS)),)
+$(error No rule to make target "$(firstword $(filter-out $(TARGETS) .venv/%,$(MAKECMDGOALS)))"; nothing was done. \
+A stack is a variable: make $(firstword $(filter $(TARGETS),$(MAKECMDGOALS)) plan) STACK=$(firstword $(filter-out $(TARGETS) .venv/%,$(MAKECMDGOALS))). make help shows the targets)
+endif
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

@@ -19,6 +19,7 @@ from acceptance.shell import Shell
 from acceptance.steps import Steps, tested
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.pricing import Money, total
+from fleet.facts.streams import safe_streams
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.prove.bill import bill
@@ -128,4 +129,5 @@ def summary(run: Run, path: Path, stack: str) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    with safe_streams():
+        typer.run(main)

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from doctor import backend
 from doctor.finding import Finding, guarded, ok, skipped, wrong
+from fleet.facts.limits import MOST_BYTES
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 
 AREA = "github"
@@ -138,8 +139,11 @@ def _get(api: str, path: str, token: str) -> dict[str, Any]:
     request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
-            found = json.load(answer)
-    except (ValueError, HTTPException) as error:
+            body = answer.read(MOST_BYTES)
+            if answer.length:
+                raise ValueError("the body is cut off, or too long")
+            found = json.loads(body)
+    except (ValueError, RecursionError, HTTPException) as error:
         raise OSError(f"the answer to {path} is not JSON: {type(error).__name__}") from error
     if not isinstance(found, dict):
         raise OSError(f"the answer to {path} is not a JSON object")

@@ -17,6 +17,7 @@ import typer
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
+from fleet.facts.streams import safe_streams
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from images.matrix import cells
@@ -129,4 +130,5 @@ def matrix(stack: Stack, file: File = None) -> None:
 
 
 if __name__ == "__main__":
-    app(prog_name="python -m images")
+    with safe_streams():
+        app(prog_name="python -m images")

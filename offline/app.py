@@ -37,7 +37,8 @@ app = typer.Typer(
     help="""\
 Plan, check and render a stack without Pulumi's engine and without a cloud.
 
-Exit status: 0 success, 1 a proof or a mandatory policy fails, 2 the input is wrong, 70 an error in this program.""",
+Exit status: 0 success, 1 a proof or a mandatory policy fails, 2 the input is wrong, 70 an error in this program, 141 the
+reader of stdout has ended.""",
 )
 
 if is_plain():

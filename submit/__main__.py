@@ -1,5 +1,7 @@
 """`python -m submit`."""
 
+from fleet.facts.streams import safe_streams
 from submit.cli import app
 
-app(prog_name="python -m submit")
+with safe_streams():
+    app(prog_name="python -m submit")

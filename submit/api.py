@@ -42,7 +42,7 @@ def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: O
     Raises InputError if it is not a Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
     """
     output = output or Output()
-    sent = send_job(cluster, job, options)
+    sent = send_job(cluster, job, options, output)
     for warning in sent.warnings:
         output.progress(name(sent.job), f"warning: {warning}")
     how = "created" if sent.created else "already exists with the same contents"

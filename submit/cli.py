@@ -1,14 +1,14 @@
 """`python -m submit`: prints the manifest of a GPU Job, or sends it to a cluster and follows it.
 
 Exit status: 0 complete, 1 the Job failed, 2 the input is wrong or the cluster refuses it, 3 the cluster is unreachable and the
-outcome not known, 130 interrupted, 70 a bug of this program. Progress goes to stderr, logs and manifests to stdout.
+outcome not known. 130: interrupted; 141: the reader of stdout has ended; 70: a bug of this program. Progress goes to stderr, logs
+and manifests to stdout.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-import os
 import re
 import signal
 import sys
@@ -122,10 +122,6 @@ def _status(run: Callable[[], Sequence[Result]]) -> int:
         sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
         return STATUS[Outcome.REFUSED]
     except KeyboardInterrupt:
-        return STATUS[Outcome.INTERRUPTED]
-    except BrokenPipeError:
-        # The reader of stdout has ended, as `| head` does. Nothing more can be shown; the Job continues.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return STATUS[Outcome.INTERRUPTED]
     except Exception:  # noqa: BLE001 - shown with its traceback
         sys.stderr.write(mask(traceback.format_exc()))

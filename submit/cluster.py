@@ -7,8 +7,8 @@ models reject manifests that the API accepts (a number as quantity, a field of a
 
 from __future__ import annotations
 
-import json
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -19,8 +19,11 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError, SSLError
 
 from submit.errors import ApiError, IdleError, UnreachableError
-from submit.objects import PODS, Kind, Object, one_line, parts, text
+from submit.objects import PODS, Kind, Object, one_line, parsed, parts, text
 
+MOST_BYTES = 64_000_000
+"""The largest answer that is read. A list of thousands of pods stays below it."""
+_PIECE = 65536
 _METHODS = {"create": "POST", "delete": "DELETE"}
 """HTTP method of an RBAC verb; every other verb is a GET."""
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
@@ -42,10 +45,14 @@ class Timeouts:
 
 @dataclass(slots=True)
 class Response(AbstractContextManager["Response"]):
-    """A response whose body is not read yet: a JSON object, or a stream of lines. `_request` names the request in errors."""
+    """A response whose body is not read yet: a JSON object, or a stream of lines. `_request` names the request in errors.
+
+    `_seconds` bounds the time of reading a JSON object: a server that sends a byte a second never meets the limit of one read.
+    """
 
     _response: urllib3.HTTPResponse
     _request: str
+    _seconds: float
 
     def __exit__(self, *_: object) -> None:
         # Close the connection: in the pool, the rest of the stream would be read as the next response.
@@ -53,15 +60,36 @@ class Response(AbstractContextManager["Response"]):
 
     def json(self) -> Object:
         """The body as a JSON object."""
-        try:
-            found = json.loads(self._response.data)
-        except ValueError:
-            found = None
-        except (HTTPError, OSError) as error:
-            raise UnreachableError(f"{self._request}: the response is incomplete") from error
+        found = parsed(self._body())
         if not isinstance(found, Mapping):
             raise UnreachableError(f"{self._request}: the server is not a Kubernetes API server; check the kubeconfig's `server`")
         return found
+
+    def refusal(self) -> Object:
+        """The body of an error: a `Status` object, or an empty one if the body is not JSON or cannot be read."""
+        try:
+            found = parsed(self._body())
+        except UnreachableError:
+            found = None
+        return found if isinstance(found, Mapping) else {}
+
+    def _body(self) -> bytes:
+        """The whole body. Raises UnreachableError if it breaks off, is larger than `MOST_BYTES` or takes too long."""
+        body, end = bytearray(), time.monotonic() + self._seconds
+        try:
+            for piece in self._pieces():
+                body += piece
+                if len(body) > MOST_BYTES:
+                    raise UnreachableError(f"{self._request}: the response has more than {MOST_BYTES // 1_000_000} MB")
+                if time.monotonic() > end:
+                    raise UnreachableError(f"{self._request}: the response takes more than {self._seconds:g} seconds")
+        except (HTTPError, OSError, UnreachableError) as error:
+            # The rest of the body would be read as the next response.
+            self._response.close()
+            if isinstance(error, UnreachableError):
+                raise
+            raise UnreachableError(f"{self._request}: the response is incomplete") from error
+        return bytes(body)
 
     def warnings(self) -> tuple[str, ...]:
         """The texts of the Warning headers."""
@@ -80,9 +108,9 @@ class Response(AbstractContextManager["Response"]):
 
     def _pieces(self) -> Iterator[bytes]:
         if self._response.chunked:
-            yield from self._response.read_chunked(decode_content=True)
+            yield from self._response.read_chunked(_PIECE, decode_content=True)
         else:
-            while piece := self._response.read1(65536, decode_content=True):
+            while piece := self._response.read1(_PIECE, decode_content=True):
                 yield piece
 
     def close(self) -> None:
@@ -94,11 +122,16 @@ class Response(AbstractContextManager["Response"]):
 
 
 def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a stream with their line ends. The last line has none if the stream ended in the middle of it."""
+    """The lines of a stream with their line ends. The last line has none if the stream ended in the middle of it.
+
+    Raises UnreachableError for a line of more than `MOST_BYTES`.
+    """
     rest = b""
     for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
         yield from (line + b"\n" for line in lines)
+        if len(rest) > MOST_BYTES:
+            raise UnreachableError(f"a line of a stream has more than {MOST_BYTES // 1_000_000} MB")
     if rest:
         yield rest
 
@@ -210,17 +243,11 @@ class Cluster:
         except (HTTPError, OSError) as error:
             raise UnreachableError(f"{request}: {_no_answer(error)}") from error
         if not 200 <= response.status <= 299:
-            raise _refusal(response, request)
-        return Response(response, request)
+            raise _refusal(response, request, Response(response, request, self.timeouts.response).refusal())
+        return Response(response, request, self.timeouts.response)
 
 
-def _refusal(response: urllib3.HTTPResponse, request: str) -> ApiError:
-    try:
-        status = json.loads(response.data)
-    except (ValueError, HTTPError, OSError):
-        status = {}
-    finally:
-        response.close()
+def _refusal(response: urllib3.HTTPResponse, request: str, status: Object) -> ApiError:
     found = parts(status, "details", "causes")
     causes = [": ".join(filter(None, (text(cause, "field"), text(cause, "message")))) for cause in found]
     reason = text(status, "reason") or one_line(response.reason or "") or "error"

@@ -6,6 +6,15 @@ from collections.abc import Sequence
 
 from fleet.facts.credentials import mask
 
+_MOST_CHARACTERS, _MOST_CAUSES = 1000, 20
+"""Of a message and of its causes: a proxy may answer with a whole page."""
+
+
+def _cut(words: str) -> str:
+    """Text without credentials, and without its end if it is long."""
+    words = mask(words)
+    return words if len(words) <= _MOST_CHARACTERS else f"{words[:_MOST_CHARACTERS]}…"
+
 
 class SubmitError(Exception):
     """Base class of errors that a user can fix. The text is one line, or one line with its causes below it.
@@ -57,7 +66,8 @@ class ApiError(SubmitError):
             hint = "; the credentials of the kubeconfig are invalid or expired: log in again"
         elif code == 403 and "cannot" in message:
             hint = "; ask for the Role in docs/submit.md"
-        super().__init__("\n  ".join((f"{request}: {code} {reason}: {message}{hint}", *causes)))
+        lines = (f"{request}: {code} {reason}: {_cut(message)}{hint}", *map(_cut, causes[:_MOST_CAUSES]))
+        super().__init__("\n  ".join(lines))
         self.code = code
         self.reason = reason
         # Too many requests, or a server that is starting or failing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,14 @@ NAMESPACES = Kind("v1", "namespaces", namespaced=False)
 NETWORK_POLICIES = Kind("networking.k8s.io/v1", "networkpolicies")
 WORKLOADS = Kind("kueue.x-k8s.io/v1beta2", "workloads")
 """Kueue's object for a queued Job (Kueue 0.19: v1beta2)."""
+
+
+def parsed(body: bytes) -> Any:
+    """The value of a JSON text; None if it is not JSON, or nested so deeply that Python cannot read it."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def at(thing: Any, *path: str) -> Any:

@@ -27,11 +27,15 @@ class Backoff:
         """Start again with the shortest pause: a request succeeded."""
         self._next = 0
 
+    def pause(self, error: SubmitError | None = None) -> float:
+        """The seconds before the next try: the next pause, or the Retry-After of the error if that is longer, up to a limit."""
+        return min(max(self._next, self.timing.first_pause, error.retry_after if error else 0), self.timing.longest_pause)
+
     def wait(self, error: SubmitError | None = None) -> None:
-        """Sleep before the next try, at least as long as the Retry-After of the error."""
-        pause = max(self._next, self.timing.first_pause)
-        self._next = min(pause * 2, self.timing.longest_pause)
-        self.wake.wait(min(max(pause, error.retry_after if error else 0), self.timing.longest_pause))
+        """Sleep before the next try."""
+        pause = self.pause(error)
+        self._next = min(max(self._next, self.timing.first_pause) * 2, self.timing.longest_pause)
+        self.wake.wait(pause)
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ from submit.errors import ApiError, InputError, SubmitError, UnreachableError
 from submit.manifest import check, hash_of, hashed
 from submit.objects import JOBS, Object, name, text, true_condition, uid
 from submit.options import Existing, RunOptions
+from submit.output import Output
 from submit.reader import Backoff
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ class Sent:
     warnings: tuple[str, ...] = ()
 
 
-def send_job(cluster: Cluster, job: Object, options: RunOptions) -> Sent:
+def send_job(cluster: Cluster, job: Object, options: RunOptions, output: Output) -> Sent:
     """Create the Job in the cluster's namespace.
 
-    A retry creates no second Job: if a response is lost, an existing Job with the same contents counts as created.
-    Raises InputError if it is not a Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
+    `output` shows each refusal that a retry may end. A retry creates no second Job: if a response is lost, an existing Job with
+    the same contents counts as created. Raises InputError if it is not a Job or its name is taken, ApiError if the cluster
+    refuses it, UnreachableError otherwise.
     """
     check(job)
     own = text(job, "metadata", "namespace")
@@ -52,6 +54,7 @@ def send_job(cluster: Cluster, job: Object, options: RunOptions) -> Sent:
             elif not left or not error.temporary:
                 raise
             else:
+                output.progress(name(wanted), f"{error.headline}; trying again in {backoff.pause(error):g} seconds")
                 backoff.wait(error)
         except UnreachableError:
             # Retry only if the server still answers: then it may have created the Job although its response was lost.

@@ -7,14 +7,13 @@ event; the client must list again.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from submit.errors import ApiError, SubmitError, UnreachableError
-from submit.objects import Kind, Object, number, part, text
+from submit.objects import Kind, Object, number, parsed, part, text
 from submit.reader import StreamReader
 
 _LONG = 60
@@ -89,10 +88,9 @@ class Watcher(StreamReader):
         self.backoff.wait()
 
     def _take(self, line: bytes) -> None:
-        try:
-            event = json.loads(line)
-        except ValueError as error:
-            raise UnreachableError("a watch returned no JSON: a proxy before the server changes its responses") from error
+        event = parsed(line)
+        if event is None:
+            raise UnreachableError("a watch returned no JSON: a proxy before the server changes its responses")
         kind, thing = text(event, "type"), part(event, "object")
         if kind == "ERROR":
             request = f"watch {self.kind.full_name}"

@@ -31,7 +31,7 @@ class ConfigFile:
             fault = "does not exist"
             if path.is_dir():
                 fault = "is a folder" + (" (an empty name means the current one)" if path == Path() else "")
-            elif path.is_symlink():
+            elif path.is_symlink() and not path.exists():
                 fault = f"is a link to {path.readlink()}, which does not exist"
             elif path.exists():
                 fault = "is not a regular file"

@@ -131,4 +131,4 @@ def test_a_call_that_does_not_work_is_found(text: str, fault: str, tmp_path: Pat
 )
 def test_what_bash_does_not_know_is_found(text: str, error: str, tmp_path: Path) -> None:
     folder = checkout(tmp_path, PROGRAMS)
-    assert re.search(rf"(bash|make): .*{error}", run(text, folder, {}, Answers(folder)))
+    assert re.search(rf"(bash|Makefile:\d+): .*{error}", run(text, folder, {}, Answers(folder)))

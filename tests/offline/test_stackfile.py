@@ -361,6 +361,7 @@ def test_a_hundred_levels_and_a_large_file_are_read(tmp_path):
         (lambda path: path.mkdir(), "is a folder; "),
         (lambda path: path.symlink_to("gone"), "is a link to gone, which does not exist; "),
         (os.mkfifo, "is not a regular file; "),
+        (lambda path: path.symlink_to("/dev/null"), "is not a regular file; "),
     ],
 )
 @pytest.mark.parametrize("name", ["Pulumi.yaml", "Pulumi.dev.yaml"])

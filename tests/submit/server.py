@@ -56,6 +56,8 @@ class Reply:
     cut: bool = False
     late: bool = False
     """The server does what was asked, and then gives this reply."""
+    trickle: float = 0
+    """Seconds before each byte of the body."""
 
 
 @dataclass(slots=True)
@@ -384,7 +386,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
-            self._send(reply.status, reply.body, reply.headers)
+            self._send(reply.status, reply.body, reply.headers, reply.trickle)
         elif request.verb == "watch":
             if self.api.too_old(request):
                 self._send(410, status(410, "Expired", "too old resource version"))
@@ -413,13 +415,18 @@ class _Handler(BaseHTTPRequestHandler):
         heads = {key.lower(): value for key, value in self.headers.items()}
         return Request(verb, group, resource, found["namespace"], found["name"] or "", query, body, heads)
 
-    def _send(self, code: int, body: Any, headers: dict[str, str] | None = None) -> None:
+    def _send(self, code: int, body: Any, headers: dict[str, str] | None = None, trickle: float = 0) -> None:
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(code)
         for key, value in {"Content-Type": "application/json", "Content-Length": str(len(text)), **(headers or {})}.items():
             self.send_header(key, value)
         self.end_headers()
-        self.wfile.write(text)
+        for byte in text if trickle else ():
+            time.sleep(trickle)
+            with contextlib.suppress(OSError):
+                self.wfile.write(bytes([byte]))
+        if not trickle:
+            self.wfile.write(text)
 
     def _stream(self, lines: Iterator[bytes], cut: int | None = None) -> None:
         """Chunk by chunk; a connection that is cut ends without the last, empty chunk."""

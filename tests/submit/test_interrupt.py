@@ -306,7 +306,7 @@ def test_the_command_ends_quietly_when_nobody_reads_it(server, config, tmp_path)
     process.stdout.close()
     server.write("train-a", "two", "three")
     progress = process.stderr.read()
-    assert process.wait(10) == 130, progress
+    assert process.wait(10) == 141, progress
     assert "Traceback" not in progress
     assert "Exception ignored" not in progress
     assert not server.asked("delete", "jobs"), "that was no Ctrl-C"

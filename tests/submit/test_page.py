@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 import submit
+from fleet.facts.streams import READER_GONE
 from submit import Outcome, RunOptions, delete, run
 from submit.cli import app
 from submit.options import Timing
@@ -71,7 +72,7 @@ def test_the_role_has_the_rights_that_are_used_and_no_other(server, cluster, tol
 
 def test_the_statuses_are_those_of_the_program():
     told = {int(number) for number in re.findall(r"^\| (\d+) \|", TEXT, re.MULTILINE)}
-    assert told == {*STATUS.values(), 70}
+    assert told == {*STATUS.values(), 70, READER_GONE}
     assert STATUS[Outcome.COMPLETE] == 0
 
 

@@ -130,6 +130,37 @@ def test_what_is_no_api_server_is_told_so(server, cluster, told):
         send(job(), cluster, OPTIONS, told)
 
 
+def test_an_answer_nested_too_deeply_is_no_answer_of_an_api_server(server, cluster, told):
+    for verb in ("create", "get"):
+        server.reply(verb, "jobs", Reply(200, b"[" * 100_000 + b"]" * 100_000), times=9)
+    with pytest.raises(UnreachableError, match="the server is not a Kubernetes API server"):
+        send(job(), cluster, OPTIONS, told)
+
+
+def test_an_answer_without_end_is_read_up_to_a_limit(monkeypatch, server, cluster, told):
+    monkeypatch.setattr("submit.cluster.MOST_BYTES", 2_000_000)
+    for verb in ("create", "get"):
+        server.reply(verb, "jobs", Reply(200, b" " * 3_000_000), times=9)
+    with pytest.raises(UnreachableError, match="the response has more than 2 MB"):
+        send(job(), cluster, OPTIONS, told)
+
+
+def test_an_answer_that_trickles_is_read_for_a_time(server, cluster, told):
+    """Each read is soon over, so the time limit of a read never ends it."""
+    cluster.timeouts = dataclasses.replace(cluster.timeouts, response=0.2)
+    for verb in ("create", "get"):
+        server.reply(verb, "jobs", Reply(200, b" " * 100, trickle=0.05), times=9)
+    with pytest.raises(UnreachableError, match=r"the response takes more than 0\.2 seconds"):
+        send(job(), cluster, OPTIONS, told)
+
+
+def test_a_long_refusal_is_cut(server, cluster, told):
+    server.reply("create", "jobs", Reply(400, status(400, "BadRequest", "x" * 1_000_000)))
+    with pytest.raises(ApiError) as caught:
+        send(job(), cluster, OPTIONS, told)
+    assert str(caught.value) == f"create jobs.batch train in namespace ml: 400 BadRequest: {'x' * 1000}…"
+
+
 # -- a Job of that name --------------------------------------------------------------------------------------------------
 
 
@@ -199,6 +230,9 @@ def test_a_server_that_is_busy_is_asked_again(server, cluster, told, code):
     server.reply("create", "jobs", Reply(code, status(code, "Busy", "try later"), {"Retry-After": "0"}), times=2)
     assert send(job(), cluster, OPTIONS, told).created
     assert len(server.asked("create", "jobs")) == 3
+    waits = [line for line in told.lines if "trying again in" in line]
+    assert len(waits) == 2
+    assert waits[0].startswith(f"train: create jobs.batch train in namespace ml: {code} Busy: try later; trying again in ")
 
 
 def test_a_server_that_stays_busy_is_given_up(server, cluster, told):
