@@ -9,6 +9,7 @@ import pulumi
 
 from components.boundary import bound_roles
 from components.context import Context
+from components.destroy_guard import guarded
 from components.outputs import Built, StackOutputs
 from fleet.jobs import stack as stack_jobs
 from fleet.prove import placement, room
@@ -67,6 +68,7 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     stack_jobs.require(fleet)
     if fleet.permissions_boundary is not None:
         bound_roles(fleet.permissions_boundary)
+    declare_guard = guarded(fleet, stack)
     context = Context(project, stack, dict(fleet.tags))
     outputs: StackOutputs = {"clusters": {}, "kubeconfigs": {}}
     for name, cluster in fleet.clusters_by_name():
@@ -74,4 +76,5 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
         outputs["clusters"][name] = built.outputs
         if built.kubeconfig is not None:
             outputs["kubeconfigs"][name] = pulumi.Output.secret(built.kubeconfig)
+    declare_guard()
     return outputs

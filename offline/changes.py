@@ -22,6 +22,7 @@ def changed_lines(plan: Plan, base: Base) -> Iterator[str]:
 def _lines(comparison: Comparison) -> Iterator[str]:
     if comparison.nothing:
         yield "the change has no effect"
+    yield from comparison.ended_jobs
     for setting in comparison.settings:
         entry = f"{setting.kind} {setting.name}".strip()
         if setting.state != "changed":

@@ -12,13 +12,13 @@ from typing import Generic, TypeVar, cast
 from fleet.facts.pricing import Line, Money
 from fleet.providers.fleet import Fleet
 from offline.arc import upgrade_from
+from offline.effects import Effect, Ending, effects
 from offline.ended import ENDED
 from offline.entries import Entry, entries
 from offline.judge import Configured, Verdict
 from offline.plan import Plan
 from offline.record import Resource
 from offline.remedies import Remediation
-from offline.wire import Secret
 from offline.words import Place, place
 
 T = TypeVar("T")
@@ -196,6 +196,18 @@ class Comparison:
         return (*self.notes, *(remark for remark in self.after.remarks if remark not in known))
 
     @cached_property
+    def _effects(self) -> Mapping[str, Effect]:
+        return effects(self.before.resources, self.after.resources)
+
+    @cached_property
+    def ended_jobs(self) -> tuple[str, ...]:
+        """A line for each edit with which `pulumi up` ends running jobs."""
+        if not self.judged:
+            return ()
+        edits = {(setting.kind, setting.name): list(setting.values) for setting in self.settings if setting.state == "changed"}
+        return tuple(Ending(self.before, self.after, self._effects, edits).lines())
+
+    @cached_property
     def resources(self) -> tuple[Kind, ...]:
         """Resources that were added, removed or changed, by type."""
         if not self.judged:
@@ -203,7 +215,7 @@ class Comparison:
         by_type: dict[str, list[Pair[Resource]]] = {}
         for pair in _paired(self.before.resources, self.after.resources, lambda resource: resource.urn).values():
             by_type.setdefault(pair.held.type, []).append(pair)
-        kinds = (_kind(token, by_type[token]) for token in sorted(by_type))
+        kinds = (_kind(token, by_type[token], self._effects) for token in sorted(by_type))
         return tuple(kind for kind in kinds if kind.added or kind.removed or kind.changed)
 
 
@@ -280,20 +292,7 @@ def identity(verdict: Verdict) -> tuple[str, str, str, str]:
     return verdict.rule, verdict.urn, verdict.kind, _NUMBER.sub("", verdict.message)
 
 
-def _kind(token: str, pairs: Sequence[Pair[Resource]]) -> Kind:
+def _kind(token: str, pairs: Sequence[Pair[Resource]], done: Mapping[str, Effect]) -> Kind:
     added, removed = (tuple(pair.held.name for pair in pairs if pair.state == state) for state in ("added", "removed"))
-    kept = ((pair.before, pair.after) for pair in pairs if pair.before is not None and pair.after is not None)
-    changed = {after.name: tuple(_differing(before.inputs, after.inputs, "")) for before, after in kept}
+    changed = {pair.held.name: done[pair.held.urn].paths for pair in pairs}
     return Kind(token, added, removed, {name: paths for name, paths in changed.items() if paths})
-
-
-def _differing(before: object, after: object, path: str) -> Iterator[str]:
-    """Paths of the inputs that differ. A list counts as one input."""
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in sorted({*before, *after}):
-            yield from _differing(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
-    elif isinstance(before, Secret) and isinstance(after, Secret):
-        if before.reveal() != after.reveal():
-            yield path
-    elif before != after or type(before) is not type(after):
-        yield path

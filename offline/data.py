@@ -123,6 +123,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
         return {"notCompared": base.reason}
     found = Comparison(base.plan, plan, base.arc)
     return {
+        "endsJobs": list(found.ended_jobs),
         "settings": [
             fields_of(setting, "kind", "name", "state")
             | {"values": {path: _sides(value, str) for path, value in setting.values.items()}}

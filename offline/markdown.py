@@ -134,6 +134,8 @@ def _agreement(agreed: Agreement) -> str:
 
 
 def _changes(comparison: Comparison) -> Iterator[str]:
+    if comparison.ended_jobs:
+        yield "### ⚠️ `pulumi up` ends running jobs\n\n" + _bullets(comparison.ended_jobs)
     if comparison.arc_upgrade:
         head = "### Before `pulumi up`: another minor of Actions Runner Controller"
         yield f"{head}\n\n{fenced(''.join(f'{line}{chr(10)}' for line in comparison.arc_upgrade), 'sh')}"

@@ -443,6 +443,9 @@ class _Callbacks:
     def register_stack_transform(self, transform: pulumi.ResourceTransform) -> None:
         self._transforms.append(transform)
 
+    def register_resource_hook(self, _hook: object) -> None:
+        """Take a hook: the engine alone runs it."""
+
     def register_transform(self, _transform: object) -> None:
         raise ProgramError(_NO_TRANSFORMS.format(what="a resource"))
 

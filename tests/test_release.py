@@ -120,3 +120,11 @@ def test_a_release_needs_a_tag_and_only_its_last_job_may_write():
     writers = {name for name, job in workflow["jobs"].items() if job["permissions"].get("contents") == "write"}
     assert writers == {"publish"}
     assert not [step for step in workflow["jobs"]["publish"]["steps"] if "checkout" in step.get("uses", "")]
+
+
+def test_the_job_that_attests_runs_no_test():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    test, build = workflow["jobs"]["test"], workflow["jobs"]["build"]
+    assert (test["permissions"], build["needs"]) == ({"contents": "read"}, "test")
+    assert [step["run"] for step in test["steps"] if "run" in step] == ["make test"]
+    assert not [step for step in build["steps"] if "test" in step.get("run", "")]

@@ -99,7 +99,7 @@ def comment(api: Api, repository: str, run: Run) -> str:
     """Create or update the comment of a run's pull request; return a line that says which."""
     files = unpacked(download(api, repository, run))
     number = pull_request(api, repository, run, about(files[ABOUT], run))
-    body = written(decoded(files[TEXT], TEXT), run)
+    body = written(decoded(files[TEXT], TEXT), run, repository)
     there = f"/repos/{repository}/issues"
     for found in comments(api, f"{there}/{number}/comments"):
         if is_ours(found):
@@ -208,12 +208,13 @@ def is_ours(found: Mapping[str, Any]) -> bool:
 # -- the text ----------------------------------------------------------------------------------------------------------
 
 
-def written(text: str, run: Run) -> str:
-    """The comment: a line that names the run, and then the text without mentions and links."""
+def written(text: str, run: Run, repository: str) -> str:
+    """The comment: a line that names the run, and the fork whose code wrote the text; then the text without mentions and links."""
     tame = neutral(text)
     kept = cut(tame)
     more = "" if kept == tame else " It is cut here; the run's summary shows all of it."
-    return f"{MARKER}\nPlan of {run.head_sha[:12]}, made by [this run]({run.url}).{more}\n\n{kept}"
+    fork = f" **Code of the fork `{run.head_repository}` wrote all text below.**" if run.head_repository != repository else ""
+    return f"{MARKER}\nPlan of {run.head_sha[:12]}, made by [this run]({run.url}).{fork}{more}\n\n{kept}"
 
 
 def neutral(text: str) -> str:

@@ -22,9 +22,9 @@ from fleet.facts.pricing import Money
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.versions import DaemonSet, daemonsets
 from fleet.prove import topology
+from fleet.prove.flow import most_runners
 from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
 from fleet.prove.launchers import launcher_room
-from fleet.prove.most_runners import most_runners
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import gpu_node_pods
 from fleet.providers.oke.launcher_set import LAUNCHER_POD

@@ -10,17 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from fractions import Fraction
 
 from fleet.facts.pricing import span
+from fleet.prove.flow import taken
 from fleet.prove.placement import Host, fit, pool_hosts
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import runner_prices
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner, Runner
-
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +98,23 @@ def _properties(fleet: Fleet, one: Set) -> dict[str, str]:
 def shortfall(this: Set) -> tuple[int, int] | None:
     """(nodes that the set's maximum needs, nodes that its pools always leave it), if these are fewer.
 
-    The other sets of its pools may be anywhere in their own pools, so they take as many of its nodes as they can: of all ways to
-    divide its pools into full ones and others, the one with the fewest nodes (minimum cut). A runner takes its part of a node of
-    the type that holds the fewest. A set that fits on no node has its own error.
+    The other sets of its pools may be anywhere in their own pools, so they take as many of its nodes as they can: a maximum flow.
+    A runner takes its part of a node of the type that holds the fewest. A set that fits on no node has its own error.
     """
-    hosts, pools = pool_hosts(this.settings), this.pools
-    taken = {name: (runner.ordered, _nodes(runner, hosts)) for name, runner in this.settings.pod_runners.items()}
-    _, needed = taken.pop(this.name)
-    others = min(
-        sum(hosts[pool].count for pool in full) + sum(part for held, part in taken.values() if {*held} & ({*pools} - {*full}))
-        for count in range(len(pools) + 1)
-        for full in combinations(pools, count)
-    )
-    left = sum(hosts[pool].count for pool in pools) - others
-    return (math.ceil(needed - _ROUNDING), math.floor(left + _ROUNDING)) if needed > left + _ROUNDING else None
+    hosts = pool_hosts(this.settings)
+    needed = _nodes(this.runner, hosts)
+    room = {pool: Fraction(hosts[pool].count) for pool in this.pools}
+    sets = {name: runner for name, runner in this.settings.pod_runners.items() if name != this.name}
+    pools = {name: [pool for pool in runner.ordered if pool in room] for name, runner in sets.items()}
+    others = taken({name: _nodes(sets[name], hosts) for name in sets if pools[name]}, room, pools)
+    left = sum(room.values()) - sum(others.values())
+    return (math.ceil(needed), math.floor(left)) if needed > left else None
 
 
-def _nodes(runner: PodRunner, hosts: Mapping[str, Host]) -> float:
+def _nodes(runner: PodRunner, hosts: Mapping[str, Host]) -> Fraction:
     """The nodes that the most runners of a set take."""
     rooms = (fit(runner, machine, hosts[pool]).count for pool in runner.ordered for machine in hosts[pool].machines)
-    return runner.span.max / room if (room := min(rooms)) else 0
+    return Fraction(runner.span.max, room) if (room := min(rooms)) else Fraction(0)
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:

@@ -23,6 +23,11 @@ SECRETS = ("githubPrivateKey",)
 """Config keys of secrets. They are not in the model, because a nested secret would make the whole object secret."""
 
 
+def guard_urn(stack: str) -> str:
+    """The URN of the resource with which a stack that has `protect` refuses `pulumi destroy`."""
+    return f"urn:pulumi:{stack}::{NAMESPACE}::{NAMESPACE}:index:DestroyGuard::destroy-guard"
+
+
 PolicyArn = Annotated[
     str,
     matching(

@@ -12,7 +12,7 @@ from fleet.charts.arc import CONTROLLER, NAMESPACE, installs_controller
 from fleet.charts.sweeps import NAMESPACE as SWEEPS
 from fleet.charts.sweeps import SCHEDULER, sweep_pods
 from fleet.facts.versions import CHARTS
-from fleet.providers.fleet import Fleet
+from fleet.providers.fleet import Fleet, guard_urn
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner
@@ -65,6 +65,9 @@ def _script(clusters: Mapping[str, Cluster], stack: str, before: str, after: str
     helm = [release for name, cluster in clusters.items() if cluster.gitops is None for release in releases(name, cluster)]
     if helm:
         targets = " ".join(f"--target '**::{release}'" for release in helm)
+        if any(cluster.protect for cluster in clusters.values()):
+            yield "# The state's guard against pulumi destroy, a record without a resource of a cloud. Step 5 records it again."
+            yield f"pulumi state delete -s {stack} --yes '{guard_urn(stack)}'"
         yield "# From a checkout of the commit that is deployed:"
         yield f"pulumi destroy -s {stack} --target-dependents {targets}"
     yield from _each(clusters, _remove)

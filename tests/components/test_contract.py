@@ -16,6 +16,7 @@ TOKENS = {
     "ArcController": "gpu-ci:index:ArcController",
     "ArcRunnerSet": "gpu-ci:index:ArcRunnerSet",
     "BuildCache": "gpu-ci:index:BuildCache",
+    "DestroyGuard": "gpu-ci:index:DestroyGuard",
     "DevicePluginStack": "gpu-ci:index:DevicePluginStack",
     "EksAutoscaler": "gpu-ci:index:EksAutoscaler",
     "CloudWatch": "gpu-ci:index:CloudWatch",

@@ -34,7 +34,7 @@ from offline import wire
 from offline.record import STACK_TYPE
 from tests.engine.provider import MESSAGE_LIMIT, Provider
 
-_FEATURES = frozenset({"secrets", "resourceReferences", "aliasSpecs", "deletedWith", "transforms"})
+_FEATURES = frozenset({"secrets", "resourceReferences", "aliasSpecs", "deletedWith", "transforms", "resourceHooks"})
 _PROVIDER = "pulumi:providers:"
 
 # What the CLI's language host does, reduced to what the SDK needs.
@@ -133,6 +133,10 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
     def RegisterStackTransform(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Keeps the callback."""
         self._transforms.append(request)
+        return empty_pb2.Empty()
+
+    def RegisterResourceHook(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Runs no hook, because nothing is deleted here."""
         return empty_pb2.Empty()
 
     def RegisterPackage(self, request: Any, context: Any) -> Any:  # noqa: N802

@@ -11,7 +11,7 @@ import pytest
 from fleet.facts.tables import rows
 from fleet.facts.versions import CHART_IMAGES, CHARTS, IMAGES
 from fleet.loading.config import fleet_of
-from fleet.providers.fleet import Fleet
+from fleet.providers.fleet import Fleet, guard_urn
 from fleet.render.arc import CHART, SETS, releases, upgrade
 from fleet.settings.namespaces import runner_namespace
 from tests.components.recorded import RELEASE, STACKS, of_type, recorded, stack_config
@@ -42,6 +42,16 @@ def test_every_release_of_a_set_is_removed_by_its_name_and_no_other_release(stac
     assert {release for name, each in by_helm.items() for release in releases(name, each)} == sets
     text = "\n".join(steps(upgrade(fleet(stack), stack, OLD, NEW))[2])
     assert set(re.findall(r"--target '\*\*::(\S+)'", text)) == sets
+
+
+def test_a_protected_stack_forgets_its_guard_before_its_sets_go() -> None:
+    """The guard depends on the releases, so `--target-dependents` would delete it, and its hook refuses that."""
+    remove = steps(upgrade(fleet("prod"), "prod", OLD, NEW))[2]
+    assert remove[0] == f"pulumi state delete -s prod --yes '{guard_urn('prod')}'"
+    assert remove[1].startswith("pulumi destroy -s prod --target-dependents ")
+    assert guard_urn("prod") in {each.urn for each in recorded("prod").resources}
+    assert "state delete" not in "\n".join(upgrade(fleet("staging"), "staging", OLD, NEW))
+    assert guard_urn("staging") not in {each.urn for each in recorded("staging").resources}
 
 
 def test_besides_the_releases_only_the_sweeps_rights_go() -> None:

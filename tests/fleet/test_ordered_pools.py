@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
+import time
 from collections import deque
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import kubernetes_validate
@@ -16,7 +19,7 @@ from fleet.charts.arc import place_in
 from fleet.facts.scheduling import POOL_LABEL, PREEMPTING_PRIORITY, RUNNER_PRIORITY, node_choice
 from fleet.loading.config import load
 from fleet.prove.bill import bill, runner_hour
-from fleet.prove.most_runners import most_runners
+from fleet.prove.flow import most_runners
 from fleet.prove.placement import PlacementError, overbooked, place, require
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set, runner_price
@@ -224,6 +227,43 @@ def test_for_runners_of_different_size_the_bound_is_never_too_small(sets: list[t
         loads = [sum(size for size, node in zip(sizes, chosen, strict=True) if node == each) for each in range(first + second)]
         if all(load <= 4 for load in loads):
             assert sum(node >= 0 for node in chosen) <= found
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.sampled_from([1, 2, 4]), st.sampled_from(_LISTS)), min_size=1, max_size=3),
+    _SIZES,
+    st.fixed_dictionaries({name: st.sampled_from([4, 8]) for name in _NAMES}),
+)
+@example([(2, 1, ("a", "b")), (1, 4, ("b",))], {"a": 0, "b": 1, "c": 0}, {"a": 4, "b": 4, "c": 4})
+def test_where_gpus_alone_limit_every_set_the_bound_is_the_largest_number_of_gpu_shares(
+    sets: list[tuple[int, int, tuple[str, ...]]], nodes: dict[str, int], gpus: dict[str, int]
+) -> None:
+    """By hand: runners of few GPUs first. A set gets what the other sets leave in the worst selection of its pools."""
+    found = most_runners(
+        {str(index): most for index, (most, _, _) in enumerate(sets)},
+        nodes,
+        {(str(index), pool): gpus[pool] // size for index, (_, size, pools) in enumerate(sets) for pool in pools},
+    )
+    best, before = Fraction(0), 0
+    for size in (1, 2, 4):
+        small = [(most * needed, pools) for most, needed, pools in sets if needed <= size]
+        held = min(
+            sum(nodes[name] * gpus[name] for name in full) + sum(asked for asked, pools in small if {*pools} - {*full})
+            for count in range(len(_NAMES) + 1)
+            for full in itertools.combinations(_NAMES, count)
+        )
+        best += Fraction(held - before, size)
+        before = held
+    assert found == math.floor(best)
+
+
+@pytest.mark.parametrize("number", [24, 200])
+def test_the_bound_of_many_pools_takes_less_than_a_second(number: int) -> None:
+    names = [str(index) for index in range(number)]
+    held = {(name, pool): 1 + (int(name) * 7 + int(pool)) % 3 for name in names for pool in names}
+    start = time.process_time()
+    assert most_runners(dict.fromkeys(names, 4), dict.fromkeys(names, 1), held) == 3 * number
+    assert time.process_time() - start < 5, "a slow machine takes longer; trying every choice of pools takes hours"
 
 
 # -- the worst hour ----------------------------------------------------------------------------------------------------

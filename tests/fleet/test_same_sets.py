@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 
 import pytest
@@ -138,6 +139,19 @@ def test_a_set_has_room_if_every_place_of_the_others_leaves_it(held: dict[str, A
     )
     wanted = held["runners"]["set-0"]["scale"]["max"]
     assert shortfall(one) == (None if wanted <= left else (wanted, left))
+
+
+def test_a_class_may_have_many_pools() -> None:
+    """24 pools have 16 million selections; the proof tries none of them."""
+    pools = {f"p{number}": pool(nodes={"max": 2}) for number in range(24)}
+    sets = {
+        "west": runner(pools=[*pools], labels=["any"], scale={"max": 47}),
+        "other": runner(pools=[*pools][:2], scale={"max": 2}),
+    }
+    one = pod_sets(load(config(clusters={"usw2": cluster(pools=pools, runners=sets)})))["usw2/west"]
+    start = time.process_time()
+    assert shortfall(one) == (47, 46)
+    assert time.process_time() - start < 5
 
 
 # -- labels: GitHub offers a job to every set that has all labels of its runs-on ----------------------------------------

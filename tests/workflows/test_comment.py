@@ -104,13 +104,14 @@ def comment(body: str, user: Any = BOT, number: int = 1) -> dict[str, Any]:
 # -- one comment -------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_run_makes_a_comment(run, github):
-    done = run()
+@pytest.mark.parametrize(("head", "said"), [(FORK, f" **Code of the fork `{FORK}` wrote all text below.**"), (REPOSITORY, "")])
+def test_the_first_run_makes_a_comment_that_names_a_fork(run, github, head, said):
+    github.pulls[NUMBER] = GitHub.pull(head=head)
+    done = run(event(head_repository={"full_name": head}))
     assert (done.status, done.said) == (0, f"created a comment at #{NUMBER}\n")
     (made,) = github.comments
-    assert made["body"] == (
-        f"{MARKER}\nPlan of {SHA[:12]}, made by [this run](https://github.example/{REPOSITORY}/actions/runs/{RUN}).\n\n## plan"
-    )
+    link = f"https://github.example/{REPOSITORY}/actions/runs/{RUN}"
+    assert made["body"] == f"{MARKER}\nPlan of {SHA[:12]}, made by [this run]({link}).{said}\n\n## plan"
 
 
 def test_the_next_run_renews_it(run, github):

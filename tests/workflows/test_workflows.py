@@ -247,6 +247,43 @@ def test_both_projects_ask_for_one_range_of_clis_and_the_previews_is_in_it():
     assert numbers(lowest) <= numbers(step["with"]["pulumi-version"]) < numbers(next_major)
 
 
+def test_the_preview_has_a_token_of_one_team_or_none():
+    (token,) = used("preview.yml", "pulumi/auth-actions")
+    assert token["with"]["requested-token-type"] == "urn:pulumi:token-type:access_token:team"
+    assert token["with"]["scope"] == "team:${{ vars.PULUMI_TEAM }}"
+    held = [step for _, step in steps("preview.yml")]
+    for step in held[held.index(token) :]:
+        assert step["if"] == "vars.PULUMI_TEAM != ''", "no right of a cloud without a token"
+    said = held[held.index(token) - 1]
+    assert (said["if"], "::warning::" in said["run"]) == ("vars.PULUMI_TEAM == ''", True)
+    assert "access_token:organization" not in "".join(path.read_text() for path in FILES)
+
+
+# -- owners ------------------------------------------------------------------------------------------------------------
+
+
+def owned(path: str) -> bool:
+    """Whether a path has an owner. The patterns are `*`, `/folder/` and `/file`; the last one that matches counts."""
+    rules = [line.split() for line in (ROOT / ".github" / "CODEOWNERS").read_text().splitlines() if line and line[0] != "#"]
+    matching = [owners for pattern, *owners in rules if pattern == "*" or f"/{path}/".startswith(f"{pattern.rstrip('/')}/")]
+    assert all(pattern == "*" or (pattern.startswith("/") and "*" not in pattern) for pattern, *_ in rules)
+    return bool(matching and matching[-1])
+
+
+def test_whatever_a_job_with_a_token_runs_has_an_owner():
+    ownerless = {path.name for path in ROOT.iterdir() if not owned(path.name)}
+    assert ownerless == {"docs", "tests"}
+    assert owned("tests/conftest.py")
+    assert owned("policies/rules/gpu_node_taint.py")
+    for path in FILES:
+        for name, job in workflow(path.name)["jobs"].items():
+            if set(job["permissions"].values()) - {"read"}:
+                run = "\n".join(step.get("run", "") for step in job["steps"])
+                assert not re.search(r"\bmake (test|lint|docs|search)\b|pytest|python3? (tests|docs)/", run), (
+                    f"{path.name}: {name}"
+                )
+
+
 # -- the comment -------------------------------------------------------------------------------------------------------
 
 

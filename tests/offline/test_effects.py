@@ -1,0 +1,139 @@
+"""Which running jobs an edit ends, as a plan with a base says it before `pulumi up`."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from offline.changes import changed_lines
+from offline.cli import ROOT
+from offline.compare import Comparison
+from offline.data import to_json
+from offline.markdown import markdown
+from offline.plan import Plan, make_plan
+from tests.offline.staging import WIDER, base, few_policies, plan_of, staging, write
+
+SPOT = "[g4dn.2xlarge, g4dn.4xlarge]"
+ZONES = "[us-west-2a, us-west-2b, us-west-2c]"
+NODE_CONFIG = "\n          nodeConfig: {instance: {localStorage: {strategy: RAID0}}}"
+ALL = "usw2: edit of {0} {1} 2 node groups ({2}): running jobs of gpu-t4-release on t4-release end\n" + (
+    "usw2: edit of {0} {1} 3 node groups ({2}): running jobs of gpu-t4 on t4-spot end"
+)
+
+
+@pytest.mark.parametrize(
+    ("edit", "lines"),
+    [
+        (
+            (SPOT, "[g4dn.4xlarge, g4dn.2xlarge]"),
+            "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes): running jobs of gpu-t4 on t4-spot end; "
+            "EKS ignores the order of spot types, so the old order keeps the nodes",
+        ),
+        (
+            (SPOT, "[g4dn.2xlarge, g4dn.4xlarge, g4dn.8xlarge]"),
+            "usw2: edit of t4-spot.instanceTypes replaces 3 node groups (instanceTypes): running jobs of gpu-t4 on t4-spot end",
+        ),
+        (
+            ("max: 5", "max: 2"),
+            "usw2: edit of t4-spot.nodes.max deletes 1 node group (us-west-2c): running jobs of gpu-t4 on t4-spot end",
+        ),
+        (
+            (ZONES, "[us-west-2a, us-west-2b]"),
+            "usw2: edit of zones deletes 1 node group (us-west-2c): running jobs of gpu-t4 on t4-spot end",
+        ),
+        (
+            (ZONES, "[us-west-2b, us-west-2a, us-west-2c]"),
+            "usw2: edit of zones removes the NAT gateway of us-west-2a: open connections of running jobs break, and jobs have "
+            "another public address",
+        ),
+        (
+            ("t4-spot", "t4-cheap"),
+            "usw2: removal of t4-spot deletes 3 node groups (us-west-2a, us-west-2b, us-west-2c): running jobs of gpu-t4 on "
+            "t4-spot end",
+        ),
+        (('"1.36"', '"1.35"'), ALL.format("kubernetesVersion", "rolls", "releaseVersion, version")),
+        (
+            ("      system: {", "      network: {cidr: 10.40.0.0/16}\n      system: {"),
+            ALL.format("network.cidr", "replaces", "subnetIds")
+            + "\nusw2: edit of network.cidr replaces the VPC, and EKS moves no control plane to another VPC: create another "
+            "cluster\nusw2: edit of network.cidr removes the NAT gateway of us-west-2a: open connections of running jobs break, "
+            "and jobs have another public address",
+        ),
+        (
+            ("https://github.com/example", "https://github.com/other"),
+            "\n".join(
+                f"usw2: edit of gpu-ci:github.url replaces runner set {name}: `pulumi up` waits 10 minutes for its running jobs, "
+                "and fails if one still runs"
+                for name in ("gpu-t4", "gpu-t4-release")
+            ),
+        ),
+        (("gpu-t4-release:", "gpu-t4-other:"), "usw2: removal of runner set gpu-t4-release: its running jobs end"),
+    ],
+)
+def test_an_edit_says_which_running_jobs_it_ends(edit: tuple[str, str], lines: str, tmp_path: Path) -> None:
+    found = Comparison(staging(), plan_of(write(tmp_path, edit))).ended_jobs
+    assert sorted(found) == sorted(lines.splitlines())
+
+
+def test_other_edits_end_no_running_job(tmp_path: Path) -> None:
+    quiet = (
+        ("owner: ci-platform", "owner: ml"),
+        ("limit: 8", "limit: 7"),
+        ("health: {}", "protect: true"),
+        ("Delay: 5m", "Delay: 6m"),
+    )
+    found = Comparison(staging(), plan_of(write(tmp_path, WIDER, *quiet)))
+    assert len(found.resources) > 5
+    assert found.ended_jobs == ()
+
+
+@pytest.fixture(scope="module")
+def rolled(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return plan_of(write(tmp_path_factory.mktemp("rolled"), (f"faster-starts.{NODE_CONFIG}", "faster-starts.")))
+
+
+def test_a_new_version_of_a_launch_template_is_a_change_of_its_node_groups_alone(rolled: Plan) -> None:
+    kinds = {kind.type: kind.changed for kind in Comparison(staging(), rolled).resources}
+    assert kinds["aws:ec2/launchTemplate:LaunchTemplate"] == {"usw2-t4-spot-launch": ("userData",)}
+    rolls = {f"usw2-t4-spot-us-west-2{zone}-nodes": ("launchTemplate.version",) for zone in "abc"}
+    assert kinds["aws:eks/nodeGroup:NodeGroup"] == rolls
+    assert "aws:autoscaling/tag:Tag" not in kinds, "the group keeps its name"
+
+
+def test_a_replaced_node_group_is_a_change_of_what_reads_its_outputs(tmp_path: Path) -> None:
+    replaced = plan_of(write(tmp_path, (SPOT, "[g4dn.4xlarge]")))
+    kinds = {kind.type: kind.changed for kind in Comparison(staging(), replaced).resources}
+    tags = kinds["aws:autoscaling/tag:Tag"]
+    assert len(tags) == 15
+    assert set(tags.values()) == {("autoscalingGroupName",)}
+
+
+def test_every_output_says_first_which_running_jobs_end(rolled: Plan) -> None:
+    (line,) = Comparison(staging(), rolled).ended_jobs
+    assert line == (
+        "usw2: edit of t4-spot.nodeConfig.instance.localStorage.strategy rolls 3 node groups (launchTemplate.version): running "
+        "jobs of gpu-t4 on t4-spot end"
+    )
+    assert next(changed_lines(rolled, base())) == line
+    text = markdown(rolled, base())
+    assert re.findall("^### .*", text, re.MULTILINE)[0] == "### ⚠️ `pulumi up` ends running jobs"
+    assert json.loads(to_json(rolled, base()))["changes"]["endsJobs"] == [line]
+
+
+def test_another_shape_on_oke_ends_the_jobs_of_its_pool(tmp_path: Path) -> None:
+    file = ROOT / "examples" / "Pulumi.oci-machines.yaml"
+    other = tmp_path / file.name
+    other.write_text(file.read_text().replace("[VM.GPU3.1]", "[VM.GPU3.2]"))
+    with few_policies():
+        before, after = (make_plan("oci-machines", ROOT, path) for path in (file, other))
+    assert Comparison(before, after).ended_jobs == (
+        "iad: edit of v100-spot.instanceTypes replaces 1 node pool (nodeShape): running jobs of gpu-v100 on v100-spot end",
+    )
+
+
+def test_no_plan_without_resources_says_that_jobs_end(rolled: Plan) -> None:
+    assert Comparison(replace(staging(), recording=None), rolled).ended_jobs == ()
