@@ -410,7 +410,7 @@ def talos_pools(draw: st.DrawFn, numbers: Iterator[int], cdi: st.SearchStrategy[
         "driver": st.fixed_dictionaries({}, optional=driver),
     }
     return {
-        "instanceTypes": [draw(st.sampled_from([machine.name for machine in hardware.machines("owned")]))],
+        "instanceTypes": [draw(st.sampled_from(["rig", "single"]))],
         "role": draw(st.sampled_from(["burst", "release"])),
         "nodes": {"hosts": draw(_hosts(numbers, draw(st.integers(1, 3))))},
     } | draw(st.fixed_dictionaries({}, optional=optional))
@@ -522,7 +522,7 @@ _ODD = [
     "g5.xlarge",
     "VM.GPU.A10.2",
     "BM.GPU.MI300X.8",
-    "owned.rtx3090-1",
+    "rig",
     "192.0.2.11",
     "ubuntu",
     "gpu-operator",

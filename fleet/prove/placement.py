@@ -211,7 +211,7 @@ def pool_host(settings: Cluster, pool_name: str) -> Host:
 
 def node_price(settings: Cluster, host: Host) -> Money:
     """The price per hour of the most expensive machine of a host, as it is bought."""
-    return pricing.span([pricing.quoted(hardware.price(each.name, settings.region, host.capacity)) for each in host.machines])[1]
+    return pricing.span([pricing.quoted(hardware.price_of(each, settings.region, host.capacity)) for each in host.machines])[1]
 
 
 def _node_pods(settings: Cluster) -> tuple[DaemonSet | Pod, ...]:
