@@ -123,11 +123,11 @@ def machines(files: Iterable[str]) -> dict[str, OwnMachine]:
     for name in files:
         try:
             text = read_yaml(Path(name)).value
-            own = read(WithMachines, "--machines", text if isinstance(text, Mapping) else {}).machines
+            own = read(WithMachines, name, text if isinstance(text, Mapping) else {}).machines
         except OSError as error:
             raise InputError(f"--machines: {name} cannot be read ({error.strerror or error}); name a file of probe") from None
         except FleetError as error:
-            raise InputError(f"--machines: {name}: {error.problems[0]}") from None
+            raise InputError(f"--machines: {error.problems[0]}") from None
         if not own or own.keys() & found.keys():
             wrong = "has no machine" if not own else f"has {', '.join(own.keys() & found.keys())} again"
             raise InputError(f"--machines: {name} {wrong}; write there what python -m offline probe --name … prints")
