@@ -84,8 +84,8 @@ def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: d
         if answers.budget is None or worst.usd <= answers.budget:
             return chosen, written(most, math.ceil((idle.usd * MONTH + worst.usd * _WORK) / 100) * 100)
     raise InputError(
-        f"--budget: the smallest fleet with {chosen.gpu} that init writes for these jobs costs {worst.usd:.2f} USD in its worst hour "
-        f"({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"
+        f"--budget: the smallest fleet with {chosen.gpu} that init writes for these jobs costs {worst.usd:.2f} USD in its "
+        f"worst hour ({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"
     )
 
 

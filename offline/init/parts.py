@@ -77,7 +77,10 @@ def slug(gpu: str) -> str:
 
 
 def pools(answers: Answers, most: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[Part, ...]]:
-    """The pools of a cluster that buys nodes, by the kind of job. The pool for tests has at most `most` nodes: one is on demand."""
+    """The pools of a cluster that buys nodes, by the kind of job. The pool for tests has at most `most` nodes.
+
+    A single one is on demand, because spot needs a second one and a pool behind it.
+    """
     types, named = small(answers), slug(answers.gpu)
     disks = extra if all(each.nvme_gb for each in types) else ()
     found: dict[str, tuple[Part, ...]] = {}

@@ -88,7 +88,7 @@ def test_a_homelab_has_the_machines_of_its_owner_and_jobs_that_fit_them(project:
         "gpu-pair": ("pair", 2),
         "gpu-pair-training": ("pair", 1),
     }
-    sizes = {each.runner_set: (each.runner.cpu.request, each.runner.memory.request) for each in new.plan.placements}
+    sizes = {each.runner_set: (each.runner.cpu.request, each.runner.memory.request) for each in new.plan.placements}  # type: ignore[attr-defined]
     assert sizes["gpu-tower"] == (8000, 31 * 1024), "half of 16 threads and of 62 GiB"
     assert sizes["gpu-closet"] == (4000, 15 * 1024)
     idle, worst = new.plan.cost
