@@ -89,7 +89,7 @@ def yaml(documents: list[dict[str, object]]) -> str:
     return "---\n".join(map(yaml_text, documents))
 
 
-CARD = {"class": "Display controller", "class_id": "0x03", "vendor_id": "0x10de", "product_id": "0x2684"}
+CARD: dict[str, object] = {"class": "Display controller", "class_id": "0x03", "vendor_id": "0x10de", "product_id": "0x2684"}
 TALOS = talos(
     ("Processors.hardware.talos.dev", "CPU-0", {"socket": "AM5", "coreCount": 8, "coreEnabled": 8, "threadCount": 16}),
     ("MemoryModules.hardware.talos.dev", "DIMM-0", {"sizeMiB": 32768}),
