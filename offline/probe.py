@@ -66,7 +66,7 @@ class Facts:
 
 
 def machine(outputs: Mapping[str, str], gpu: str = "", disk: str = "") -> dict[str, Any]:
-    """One machine as the settings describe it, from texts by where they are from. Raises InputError for what is missing.
+    """One machine as the settings describe it, from texts by the place where they are. Raises InputError if one of its facts is missing.
 
     `gpu` is a model of the table for a card whose output does not show its memory, `disk` the disk of containers, if there are
     several.

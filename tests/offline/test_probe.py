@@ -177,7 +177,7 @@ LAPTOP = ("NVIDIA GeForce RTX 4090 Laptop GPU", 16376)
         ((LSCPU, MEMINFO, smi(RTX4090)), "disk: none of the outputs shows it; add a file with the output of lsblk -J -b"),
         (("top - 20:11:02 up 3 days",), "0.txt: shows no hardware that probe reads; save there: nvidia-smi -q"),
         ((LSCPU, MEMINFO, smi(LAPTOP), LSBLK), "gpu: 'NVIDIA GeForce RTX 4090 Laptop GPU' of 16376 MiB is in no row of"),
-        # A virtual GPU is no whole card, and a size that no card of the model has is another part.
+        # A virtual GPU is a part of a card, and a size that no card of the model has is another part.
         ((LSCPU, MEMINFO, smi(("NVIDIA A10-8Q", 8192)), LSBLK), "gpu: 'NVIDIA A10-8Q' of 8192 MiB is in no row of"),
         (
             (LSCPU, MEMINFO, smi(("NVIDIA GeForce RTX 4090", 49140)), LSBLK),

@@ -90,7 +90,7 @@ def test_a_named_pool_implies_the_gpu_type_and_shares():
     assert done.exit_code == 0, done.stderr
     spec = yaml.safe_load(done.stdout)["spec"]["template"]["spec"]
     assert spec["nodeSelector"] == {"gpu-ci/pool": "gpu"}
-    assert spec["containers"][0]["resources"]["limits"] == {"cpu": "16", "memory": "48Gi", "nvidia.com/gpu.shared": "1"}
+    assert spec["containers"][0]["resources"]["limits"] == {"cpu": "8", "memory": "16Gi", "nvidia.com/gpu.shared": "1"}
     assert done.stderr.startswith("placed in home/gpu, ")
 
 
