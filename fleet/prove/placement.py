@@ -366,6 +366,8 @@ def _advice(runner: Ask, host: Host, fits: Collection[Fit]) -> str:
     short = {room for found in fits for room, count in _rooms(runner, found.offer, host.counted).items() if not count}
     if short == {"disk"}:
         return f"; raise the pool's disk to {memory_text(disk_for(runner.scratch))}"
+    if host.machines[0].cloud == hardware.OWNED:
+        return "; ask for less, or name a larger machine"
     return (
         f"; the smallest type that is large enough is {best.name}"
         if best
