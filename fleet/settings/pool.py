@@ -92,7 +92,7 @@ MachineName = Annotated[
     AfterValidator(_described),
     Form(
         "GPU machine",
-        "a name below machines of the cluster, or a machine type with GPUs of fleet/facts/data/instances.csv",
+        "neither a machine of the cluster nor a machine type with GPUs of fleet/facts/data/instances.csv; write for example tower",
         "[A-Za-z0-9][A-Za-z0-9.-]*",
     ),
 ]
