@@ -92,7 +92,7 @@ MachineName = Annotated[
     AfterValidator(_described),
     Form(
         "GPU machine",
-        "neither a machine of the cluster nor a machine type with GPUs of fleet/facts/data/instances.csv; write for example tower",
+        "neither a machine of the cluster nor a type with GPUs of fleet/facts/data/instances.csv; write for example tower",
         "[A-Za-z0-9][A-Za-z0-9.-]*",
     ),
 ]
