@@ -7,7 +7,6 @@ import shlex
 
 import pytest
 
-from fleet.facts import hardware
 from fleet.settings.gitops import ExternalSecrets
 from fleet.settings.sharing import TimeSlicing
 from tests.docs.homelab import HOME, shell, talos_calls, talos_faults
