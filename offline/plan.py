@@ -17,7 +17,20 @@ from fleet.loading import placeholders, stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import capacity, fallback, fragments, labels, monitoring, pytorch, quotas, reruns, room, schedules, spot
+from fleet.prove import (
+    capacity,
+    fallback,
+    fragments,
+    github_server,
+    labels,
+    monitoring,
+    pytorch,
+    quotas,
+    reruns,
+    room,
+    schedules,
+    spot,
+)
 from fleet.prove import placement as placing
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
@@ -144,6 +157,7 @@ class Plan:
             yield from (f"{found.cluster}/{found.runner_set}: {remark}" for remark in found.remarks)
         yield from pytorch.remarks(self.fleet, self.as_of)
         yield from labels.remarks(self.fleet)
+        yield from github_server.remarks(self.fleet)
         yield from reruns.remarks(self.fleet)
         yield from fallback.remarks(self.fleet)
         yield from self.overbooked

@@ -177,7 +177,7 @@ def _application(inputs: Mapping[str, object]) -> str:
 def _talos_node(inputs: Mapping[str, object]) -> str:
     taints = inputs["nodeTaints"]
     shown = ", ".join(f"{key}={value}" for key, value in taints.items()) if isinstance(taints, Mapping) else ""
-    return f"{inputs['instanceType']} at {inputs['address']}, {shown}"
+    return f"{inputs['instanceType']} ({inputs['gpus']} {inputs['gpu']}) at {inputs['address']}, {shown}"
 
 
 def _node_pool(inputs: Mapping[str, object]) -> str:

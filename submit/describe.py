@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fleet.facts.credentials import mask
-from fleet.jobs import PROFILES, JobError, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job, pool_options
+from fleet.jobs import JobError, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job, pool_options
 from fleet.jobs import manifest as unplaced
 from submit.errors import InputError
 from submit.manifest import read_job
@@ -30,7 +30,10 @@ class Described:
     image: Annotated[str | None, typer.Option(help="Image with its version, or digest.")] = None
     gpus: Annotated[int | None, typer.Option(help="GPUs, 1 if not given.")] = None
     gpu_type: Annotated[
-        str | None, typer.Option(help=f"{', '.join(PROFILES)}; default: that of --pool, and v100 without a pool.")
+        str | None,
+        typer.Option(
+            help="GPU model, such as t4 or rtx-4090 (docs/jobs.md#sizes); default: that of --pool, and v100 without a pool."
+        ),
     ] = None
     memory: Annotated[str | None, typer.Option(help="Memory limit, such as 16Gi; the profile's if not given.")] = None
     cpu: Annotated[str | None, typer.Option(help="CPU limit, such as 8 or 8000m; the profile's if not given.")] = None

@@ -203,9 +203,14 @@ def host(number: int) -> dict[str, Any]:
     return {"address": f"192.0.2.{number}"}
 
 
+def own_machine(**changes: Any) -> dict[str, Any]:
+    """A machine of `machines`: 48 threads and an RTX 3090; `changes` replace keys."""
+    return {"gpu": "RTX 3090", "cpus": 48, "memory": "128Gi", "disk": "1862Gi"} | changes
+
+
 def talos_pool(**changes: Any) -> dict[str, Any]:
     """A pool of the one machine gpu-0, which has two RTX 3090; `changes` replace keys."""
-    return {"instanceTypes": ["owned.rtx3090-2"], "role": "burst", "nodes": {"hosts": {"gpu-0": host(20)}}} | changes
+    return {"instanceTypes": ["rig"], "role": "burst", "nodes": {"hosts": {"gpu-0": host(20)}}} | changes
 
 
 def talos_cluster(**changes: Any) -> dict[str, Any]:
@@ -216,6 +221,7 @@ def talos_cluster(**changes: Any) -> dict[str, Any]:
         "endpoint": "https://192.0.2.10:6443",
         "controlPlane": {"hosts": {"control-0": host(11)}},
         "gitops": gitops(),
+        "machines": {"rig": own_machine(gpus=2, usdPerHour=0.33), "single": own_machine(usdPerHour=0.24)},
         "pools": {"gpu": talos_pool()},
         "runners": {"gpu-3090": runner(pool="gpu")},
     } | changes

@@ -396,6 +396,13 @@ def _hosts(draw: st.DrawFn, numbers: Iterator[int], count: int) -> dict[str, Any
     return {f"{prefix}-{n}": {"address": f"{network}{n}"} | draw(st.fixed_dictionaries({}, optional=disks)) for n in found}
 
 
+def _own_machines(gpus: int) -> st.SearchStrategy[dict[str, Any]]:
+    """A machine of one's own whose GPU every driver and kind of kernel module supports, with or without a price."""
+    models = st.sampled_from(["RTX 3090", "RTX 4090", "RTX 3060 8GB", "T4", "RTX A2000"])
+    size = {"gpus": st.just(gpus), "cpus": st.just(48), "memory": st.just("128Gi"), "disk": st.just("2100Gi")}
+    return st.fixed_dictionaries({"gpu": models, **size}, optional={"usdPerHour": st.sampled_from([0, 0.24, 2.5])})
+
+
 @st.composite
 def talos_pools(draw: st.DrawFn, numbers: Iterator[int], cdi: st.SearchStrategy[bool]) -> dict[str, Any]:
     """A pool of one to three like machines of one's own."""
@@ -410,7 +417,7 @@ def talos_pools(draw: st.DrawFn, numbers: Iterator[int], cdi: st.SearchStrategy[
         "driver": st.fixed_dictionaries({}, optional=driver),
     }
     return {
-        "instanceTypes": [draw(st.sampled_from([machine.name for machine in hardware.machines("owned")]))],
+        "instanceTypes": [draw(st.sampled_from(["rig", "single"]))],
         "role": draw(st.sampled_from(["burst", "release"])),
         "nodes": {"hosts": draw(_hosts(numbers, draw(st.integers(1, 3))))},
     } | draw(st.fixed_dictionaries({}, optional=optional))
@@ -447,6 +454,7 @@ def talos_clusters(draw: st.DrawFn, sets: dict[str, list[str]], numbers: Iterato
         ).format(next(numbers)),
         "controlPlane": {"hosts": draw(_hosts(numbers, draw(st.sampled_from([1, 3]))))},
         "gitops": draw(_repositories(_EXTERNAL, _SEALED, _SOPS)),
+        "machines": {"rig": draw(_own_machines(2)), "single": draw(_own_machines(1))},
         "pools": {name: draw(talos_pools(numbers, cdi)) for name in names},
         "runners": {name: draw(runners(draw(st.sampled_from(names)), labels)) for name, labels in sets.items()},
         **enablement,
@@ -522,7 +530,7 @@ _ODD = [
     "g5.xlarge",
     "VM.GPU.A10.2",
     "BM.GPU.MI300X.8",
-    "owned.rtx3090-1",
+    "rig",
     "192.0.2.11",
     "ubuntu",
     "gpu-operator",

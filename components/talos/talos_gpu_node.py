@@ -24,19 +24,22 @@ class TalosGpuNodeArgs:
 
 
 class TalosGpuNode(pulumi.ComponentResource):
-    """A machine as policies and people see it: type, labels and taints are its inputs. It has inputs and no children, so it does
-    not extend `Component`.
+    """A machine as policies and people see it: hardware, labels and taints are its inputs. It has inputs and no children, so it
+    does not extend `Component`.
 
     Each taint is `value:effect` by key. Talos releases name the field that sets them differently (fleet/render/talos/patch.py).
     """
 
     def __init__(self, name: str, args: TalosGpuNodeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         taint = TALOS_PROFILE.gpu_taint
+        (machine,) = args.pool.machines
         props = {
             "clusterName": args.physical_name,
             "hostname": args.hostname,
             "address": args.host.address,
-            "instanceType": args.pool.instance_types[0],
+            "instanceType": machine.name,
+            "gpu": machine.gpu.name if machine.gpu else "",
+            "gpus": machine.gpus,
             "nodeLabels": args.pool.node_labels(args.cluster, args.pool_name, TALOS_PROFILE, args.flavor),
             "nodeTaints": {taint.key: f"{taint.value}:{taint.effect}"},
         }

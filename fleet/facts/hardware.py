@@ -17,6 +17,9 @@ CAPACITY_BLOCK = "capacity-block"
 PREPAID = frozenset((RESERVED, CAPACITY_BLOCK))
 """Capacity types whose machines are paid for whether they are used or not."""
 
+OWNED = "owned"
+"""The cloud of machines that a stack file describes."""
+
 _UNIT = "unit"
 _EVERYWHERE = "*"
 
@@ -27,7 +30,8 @@ class Gpu:
 
     `compute_capability` is the CUDA one ("7.5"), empty for AMD. `accelerator` is the value of the accelerator label that
     Cluster Autoscaler knows, or one in the same style. `max_driver_branch` and `min_driver_branch` are the newest and the oldest
-    branch of NVIDIA's driver (580) that supports the GPU; None if no limit is known.
+    branch of NVIDIA's driver (580) that supports the GPU; None if no limit is known. `memory_mib` is the card's memory, 0 for a
+    model that is sold with several sizes.
     """
 
     name: str
@@ -38,20 +42,21 @@ class Gpu:
     mig: bool
     max_driver_branch: int | None
     min_driver_branch: int | None
+    memory_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One instance type, shape or owned machine.
+    """One instance type or shape of the table, or a machine that a stack file describes.
 
-    `cloud` is "aws", "oci" or "owned"; `arch` is "x86_64" or "arm64". `gpu_memory_mib` is the memory of one GPU, 0 without
-    GPU. `nvme_gb` (10^9 bytes) is the sum of the local disks, 0 if there is none or none is known. `network_gbps` is the
-    sustained bandwidth, 0 if it is not known. `max_pods` is the number of pods that the network has addresses for: on EC2 the
-    limit of the VPC CNI without prefix delegation. It is None for other machines, except for flexible shapes. `network_cards`
-    and `efa_interfaces` are EC2's: the number of network cards, 0 if it is not known, and the most Elastic Fabric Adapters.
-    `capacity_block` says whether EC2 sells the type in Capacity Blocks for ML. `ebs_mbps` is the most traffic with EBS volumes in
-    10^6 bits a second, which small types keep for at least 30 minutes a day, and `ebs_baseline_mbps` what a machine always has;
-    0 if they are not known.
+    `cloud` is "aws", "oci" or, for a described machine, "owned"; `arch` is "x86_64" or "arm64". `gpu_memory_mib` is the memory of
+    one GPU, 0 without GPU. `nvme_gb` (10^9 bytes) is the sum of the local disks, 0 if there is none or none is known.
+    `network_gbps` is the sustained bandwidth, 0 if it is not known. `max_pods` is the number of pods that the network has
+    addresses for: on EC2 the limit of the VPC CNI without prefix delegation. It is None for other machines, except for flexible
+    shapes. `network_cards` and `efa_interfaces` are EC2's: the number of network cards, 0 if it is not known, and the most
+    Elastic Fabric Adapters. `capacity_block` says whether EC2 sells the type in Capacity Blocks for ML. `ebs_mbps` is the most
+    traffic with EBS volumes in 10^6 bits a second, which small types keep for at least 30 minutes a day, and `ebs_baseline_mbps`
+    what a machine always has; 0 if they are not known. `own_price` is the price that the stack file gives of a described machine.
     """
 
     name: str
@@ -72,6 +77,7 @@ class Machine:
     capacity_block: bool = False
     ebs_baseline_mbps: int = 0
     ebs_mbps: int = 0
+    own_price: Price | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,7 @@ def machine(name: str) -> Machine:
 
 
 def machines(cloud: str | None = None) -> tuple[Machine, ...]:
-    """Every machine in the order of the table, or those of one cloud ("aws", "oci", "owned")."""
+    """Every machine in the order of the table, or those of one cloud ("aws" or "oci")."""
     return tuple(each for each in _machines().values() if cloud in (None, each.cloud))
 
 
@@ -121,6 +127,11 @@ def flexible(name: str, ocpus: int, memory: int) -> Machine:
     """
     pods = (max(ocpus, 2) - 1) * 31
     return Machine(name=name, cloud="oci", vcpus=ocpus * 2, memory_mib=memory, arch="x86_64", sockets=1, max_pods=pods)
+
+
+def price_of(found: Machine, region: str, capacity: str) -> Price | None:
+    """The price of a machine that may be described: what the stack file says, or else as `price` has it."""
+    return found.own_price if found.cloud == OWNED else price(found.name, region, capacity)
 
 
 def price(name: str, region: str, capacity: str) -> Price | None:
@@ -196,6 +207,11 @@ def _quotas() -> dict[tuple[str, str, str], str]:
 
 
 @cache
+def gpus() -> dict[str, Gpu]:
+    """Every GPU model by its name, in the order of the table."""
+    return {row["name"]: entry(Gpu, row) for row in rows("gpus.csv")}
+
+
+@cache
 def _machines() -> dict[str, Machine]:
-    gpus = {row["name"]: entry(Gpu, row) for row in rows("gpus.csv")}
-    return {row["name"]: entry(Machine, row, gpu=gpus.get(row["gpu"])) for row in rows("instances.csv")}
+    return {row["name"]: entry(Machine, row, gpu=gpus().get(row["gpu"])) for row in rows("instances.csv")}

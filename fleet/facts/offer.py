@@ -118,4 +118,4 @@ def _talos(machine: hardware.Machine) -> _Kept:
     return 50, 384 + 100, _PODS
 
 
-_KEPT = {"aws": _nodeadm, "oci": _oke, "owned": _talos}
+_KEPT = {"aws": _nodeadm, "oci": _oke, hardware.OWNED: _talos}

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
 
+from fleet.facts.errors import instead
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.jobs.profiles import COUNTS, PROFILES, gpu_type
 from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, matching, problem
@@ -151,7 +152,8 @@ def _gpu_type(name: object) -> object:
     if not isinstance(name, str):
         return name
     if gpu_type(name) not in PROFILES:
-        raise problem("gpu_type", f"must be one of: {', '.join(PROFILES)}; name one of them")
+        fix = instead(gpu_type(name), PROFILES, "write for example t4, l4 or rtx-4090 (docs/jobs.md#sizes)")
+        raise problem("gpu_type", f"no NVIDIA GPU of fleet/facts/data/gpus.csv; {fix}")
     return gpu_type(name)
 
 

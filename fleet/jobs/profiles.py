@@ -51,6 +51,8 @@ _LIMITS = {
     "A10": (16, 32),
 }
 """CPU cores and GiB where the limits are not derived from the machines."""
+_OWN_LIMITS = (8, 16)
+"""Seed 001's, for a model that only own machines have: nobody knows their share."""
 _MOST_CORES, _MOST_GIBIBYTES = 16, 64
 """The largest derived limits. A model for the 80 GiB of an H100 is loaded through host memory."""
 
@@ -60,18 +62,19 @@ def _profile(gpu: hardware.Gpu, machines: list[hardware.Machine]) -> Profile:
 
     They are all vCPUs and three quarters of the memory of that share, so the requests leave room for the DaemonSets.
     """
-    cores = min(_MOST_CORES, *(machine.vcpus // machine.gpus for machine in machines))
-    gibibytes = min(_MOST_GIBIBYTES, *(machine.memory_mib * 3 // 4 // machine.gpus // 1024 for machine in machines))
-    cores, gibibytes = _LIMITS.get(gpu.name, (cores, gibibytes))
+    cores = min((machine.vcpus // machine.gpus for machine in machines), default=_OWN_LIMITS[0])
+    gibibytes = min((machine.memory_mib * 3 // 4 // machine.gpus // 1024 for machine in machines), default=_OWN_LIMITS[1])
+    cores, gibibytes = _LIMITS.get(gpu.name, (min(cores, _MOST_CORES), min(gibibytes, _MOST_GIBIBYTES)))
     return Profile(gpu.name, gpu.accelerator, Amount(cores * 500, cores * 1000), Amount(gibibytes * 512, gibibytes * 1024))
 
 
 def _profiles() -> dict[str, Profile]:
     """A profile for each NVIDIA model of the hardware table, sorted by GPU type."""
-    by_gpu: dict[hardware.Gpu, list[hardware.Machine]] = {}
-    for machine in hardware.machines():
-        if machine.gpu is not None and machine.gpu.vendor == "nvidia":
-            by_gpu.setdefault(machine.gpu, []).append(machine)
+    by_gpu = {
+        gpu: [machine for machine in hardware.machines() if machine.gpu == gpu]
+        for gpu in hardware.gpus().values()
+        if gpu.vendor == "nvidia"
+    }
     found = {gpu_type(gpu.name): _profile(gpu, machines) for gpu, machines in by_gpu.items()}
     return dict(sorted(found.items()))
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from fleet.facts.hardware import OWNED
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import (
     QUEUE_LABEL,
@@ -456,7 +457,7 @@ def _room(case: Case) -> Iterator[Reason]:
     if not short:
         return
     edits = []
-    if not case.nodes.is_system and host.machines[0].cloud != "owned" and (larger := smallest(ask, host)) is not None:
+    if not case.nodes.is_system and host.machines[0].cloud != OWNED and (larger := smallest(ask, host)) is not None:
         edits.append(_stack_edit(case, ("pools", host.name, "instanceTypes"), [larger.name]))
     if ask.scratch > min(found.offer.storage for found in fits) and not case.nodes.is_system:
         edits.append(_stack_edit(case, ("pools", host.name, "disk"), memory_text(disk_for(ask.scratch))))

@@ -211,7 +211,7 @@ def pool_host(settings: Cluster, pool_name: str) -> Host:
 
 def node_price(settings: Cluster, host: Host) -> Money:
     """The price per hour of the most expensive machine of a host, as it is bought."""
-    return pricing.span([pricing.quoted(hardware.price(each.name, settings.region, host.capacity)) for each in host.machines])[1]
+    return pricing.span([pricing.quoted(hardware.price_of(each, settings.region, host.capacity)) for each in host.machines])[1]
 
 
 def _node_pods(settings: Cluster) -> tuple[DaemonSet | Pod, ...]:
@@ -366,6 +366,8 @@ def _advice(runner: Ask, host: Host, fits: Collection[Fit]) -> str:
     short = {room for found in fits for room, count in _rooms(runner, found.offer, host.counted).items() if not count}
     if short == {"disk"}:
         return f"; raise the pool's disk to {memory_text(disk_for(runner.scratch))}"
+    if host.machines[0].cloud == hardware.OWNED:
+        return "; ask for less, or name a larger machine"
     return (
         f"; the smallest type that is large enough is {best.name}"
         if best

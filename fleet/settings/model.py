@@ -382,6 +382,8 @@ class Nodes(Scale):
     until AWS raises the quota (docs.aws.amazon.com, EKS service quotas). Both have the same bound here, to catch typos.
     """
 
+    min: Annotated[int, Field(ge=0)] = 0
+    """Nodes that always run, also while no job runs. Unit: nodes."""
     max: Annotated[int, Field(ge=1, le=1000)]
     """The most nodes at the same time. Unit: nodes. Source: docs.oracle.com, service limits (OKE, 1,000 per pool); EKS service
     quotas (450 per node group until AWS raises it)."""

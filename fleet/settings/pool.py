@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from contextvars import ContextVar
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from fleet.facts import hardware
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import Duration, Form, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
+from fleet.settings.model import Duration, Form, LabelKey, LabelValue, Memory, Model, Nodes, memory_text, problem, require_once
 from fleet.settings.schedules import PoolSchedules, require_within
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -40,6 +41,20 @@ def _known(name: str) -> hardware.Machine:
         return hardware.machine(name)
     except hardware.UnknownMachine as error:
         raise problem("instance_type", str(error.args[0])) from None
+
+
+DESCRIBED: ContextVar[Mapping[str, hardware.Machine] | None] = ContextVar("described", default=None)
+"""The machines that the cluster describes whose pools are read next; None if what describes them is wrong."""
+
+
+def _described(name: str) -> str:
+    if "." in name:
+        return _gpu_machine(name)
+    own = DESCRIBED.get()
+    if own is not None and name not in own:
+        fix = f"name one of: {', '.join(own)}" if own else "describe it below machines of the cluster"
+        raise problem("instance_type", f"no machine of this name; {fix}")
+    return name
 
 
 def idle_delay_range(seconds: int) -> int:
@@ -72,6 +87,16 @@ CpuType = Annotated[
         values=lambda: (machine.name for machine in hardware.machines() if not machine.gpus),
     ),
 ]
+MachineName = Annotated[
+    str,
+    AfterValidator(_described),
+    Form(
+        "GPU machine",
+        "neither a machine of the cluster nor a type with GPUs of fleet/facts/data/instances.csv; write for example tower",
+        "[A-Za-z0-9][A-Za-z0-9.-]*",
+    ),
+]
+"""A machine type of a pool whose cluster may describe machines."""
 Disk = Annotated[Memory, AfterValidator(_disk)]
 """Size of a root volume in MiB, whole GiB."""
 
@@ -133,6 +158,13 @@ class Pool(Model):
     """Windows of the week in which the pool keeps more nodes (docs/schedules.md). Only pools of EKS can have them."""
     UNSCHEDULED: ClassVar[str] = "the program does not start the nodes of this pool"
     """Why the provider's pools have no schedules; empty if they have."""
+    _machines: tuple[hardware.Machine, ...] = PrivateAttr()
+
+    def model_post_init(self, _context: object, /) -> None:
+        """Keep the hardware: described machines are at hand only while the settings of their cluster are read."""
+        own = DESCRIBED.get() or {}
+        named = (own.get(name) or (hardware.machine(name) if "." in name else None) for name in self.instance_types)
+        self._machines = tuple(machine for machine in named if machine is not None)
 
     @model_validator(mode="after")
     def _reservation_rules(self) -> Self:
@@ -195,6 +227,15 @@ class Pool(Model):
         if self.sharing is not None:
             for machine in self.machines:
                 self.sharing.require(machine)
+        for machine in self.machines:
+            if machine.cloud == hardware.OWNED and self.disk * 2**20 > machine.nvme_gb * 10**9:
+                room = machine.nvme_gb * 10**9 // 2**30
+                raise problem(
+                    "machine_disk",
+                    f"the disk of {machine.name} has {room}Gi for containers; write {room}Gi or less",
+                    at=("disk",),
+                    value=memory_text(self.disk),
+                )
         if self.role == "release" and self.capacity == "spot":
             raise problem(
                 "release_spot",
@@ -217,7 +258,7 @@ class Pool(Model):
     @property
     def machines(self) -> tuple[hardware.Machine, ...]:
         """The pool's instance types as hardware."""
-        return tuple(hardware.machine(name) for name in self.instance_types)
+        return self._machines
 
     @property
     def resource_managers(self) -> ResourceManagers | None:
@@ -281,7 +322,8 @@ class Pool(Model):
 
     def price(self, instance_type: str, region: str) -> Money:
         """USD per hour of one node of this type."""
-        return quoted(hardware.price(instance_type, region, self.capacity))
+        machine = next(each for each in self.machines if each.name == instance_type)
+        return quoted(hardware.price_of(machine, region, self.capacity))
 
     def node_taints(self, profile: SchedulingProfile) -> tuple[Taint, ...]:
         """The taints of the pool's nodes, those of the provider included."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -11,6 +12,7 @@ from rich.prompt import Prompt
 
 from fleet.facts.errors import InputError
 from fleet.settings.budget import MONTH
+from fleet.settings.machines import OwnMachine
 from offline.app import ROOT, WRITE, app, console, exit_status
 from offline.day import day_of
 from offline.init import answers as ask
@@ -40,6 +42,10 @@ def init(
     ] = None,
     jobs: Annotated[_Text, typer.Option("--jobs", help=f"With commas between: {', '.join(ask.JOBS)}.")] = None,
     kind: Annotated[str, typer.Option("--kind", help="How strict policies are: dev, staging or prod.")] = "staging",
+    machines: Annotated[
+        list[str] | None,
+        typer.Option("--machines", help="Your machines for provider talos: a file that `probe` printed. Repeat it for more."),
+    ] = None,
     from_context: Annotated[
         _Text,
         typer.Option(
@@ -66,6 +72,7 @@ def init(
                 "jobs": jobs,
                 "kind": kind,
             },
+            machines or [],
         )
         with Progress() as progress:
             progress("planning the fleet")
@@ -114,8 +121,9 @@ def _known(flag: str, values: Sequence[str]) -> Callable[[str], str]:
     return lambda text: ask.one_of(flag, text, values)
 
 
-def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> Answers:
+def _answers(stack: str, found: Found | None, given: dict[str, str | None], files: list[str]) -> Answers:
     """The answers from flags, from the cluster that was read, and from the terminal. Raises InputError."""
+    given |= {"machines": " ".join(map(shlex.quote, files)) or None}
     if found is not None:
         own = READS if found.groups else f"existing-{found.provider}" if found.provider else None
         if own is None:
@@ -151,13 +159,21 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> A
         gpu, usd = answer("gpu", either, models, models[0], gpu_or_budget)
     if given["gpu"] is not None and not models:
         raise InputError(f"--gpu: provider {provider} has its own GPUs; remove it")
+    if given["machines"] is not None and provider != "talos":
+        raise InputError("--machines: only provider talos has machines of your own; remove it")
+    machines: Mapping[str, OwnMachine] = {}
+    if provider == "talos":
+        question = "Which files describe your machines? `python -m offline probe` prints one from saved output"
+        machines = answer("machines", question, (), "", lambda text: ask.machines(shlex.split(text)))
     url = answer("organization", "Which GitHub organization or repository?", (), "example", ask.organization)
     jobs = answer(
         "jobs", "Which kinds of jobs, with commas?", ask.jobs_of(provider), "tests", lambda text: ask.jobs(text, provider)
     )
     kind = "homelab" if provider == "talos" else ask.one_of("--kind", given["kind"] or "", STACK_KINDS[:-1])
     asked.require()
-    return Answers(stack, provider, region, gpu, url, jobs, kind, usd)
+    if provider == "talos" and not machines:
+        raise InputError("--machines: names no file; write there what python -m offline probe prints of each machine")
+    return Answers(stack, provider, region, gpu, url, jobs, kind, usd, machines)
 
 
 def _terminal() -> bool:
@@ -175,7 +191,8 @@ def _report(new: New) -> None:
     out.print(f"Wrote {', '.join(new.files)}.")
     for jobs, names in pools.items():
         out.print(f"  {jobs} in {', '.join(names)}")
-    out.print(f"  price: {idle} USD an hour without jobs ({idle.usd * MONTH:.0f} a month), {worst} at worst")
+    month = "" if idle.unknown else f" ({idle.usd * MONTH:.0f} a month)"
+    out.print(f"  price: {idle} USD an hour without jobs{month}, {worst} at worst")
     out.print(
         f"Next: make plan STACK={stack} shows everything. `grep -n -A1 REPLACE Pulumi.{stack}.yaml` lists what only you know."
     )

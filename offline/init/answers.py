@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from fleet.facts import hardware
-from fleet.facts.errors import InputError, quoted
+from fleet.facts.errors import FleetError, InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, Machine
 from fleet.facts.tables import rows
+from fleet.facts.yaml_text import read_yaml
 from fleet.settings.budget import MONTH
 from fleet.settings.github import ScopeUrl
+from fleet.settings.machines import OwnMachine, WithMachines
+from fleet.settings.reading import read
 
 CLOUDS = {"eks": "aws", "oke": "oci", "talos": "owned", "existing-eks": "aws", "existing-oke": "oci", "existing-context": ""}
 """The cloud whose machines a provider has, by the answer for the provider."""
@@ -33,7 +37,10 @@ _BUDGET = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,2})?)/(hour|month)")
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a stack is made of. `budget` is the most that its worst hour may cost in USD; None if there is no such limit."""
+    """What a stack is made of. `budget` is the most that its worst hour may cost in USD; None if there is no such limit.
+
+    `machines` are those of the owner by name, only for Talos.
+    """
 
     stack: str
     provider: str
@@ -43,6 +50,7 @@ class Answers:
     jobs: tuple[str, ...]
     kind: str
     budget: float | None = None
+    machines: Mapping[str, OwnMachine] = field(default_factory=dict)
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -107,6 +115,24 @@ def jobs_of(provider: str) -> tuple[str, ...]:
     if provider == "oke":
         return tuple(JOBS)
     return ("tests", "training") if provider in ("talos", READS) else ("tests", "release", "training")
+
+
+def machines(files: Iterable[str]) -> dict[str, OwnMachine]:
+    """The machines that files as `probe` prints them describe. Raises InputError."""
+    found: dict[str, OwnMachine] = {}
+    for name in files:
+        try:
+            text = read_yaml(Path(name)).value
+            own = read(WithMachines, name, text if isinstance(text, Mapping) else {}).machines
+        except OSError as error:
+            raise InputError(f"--machines: {name} cannot be read ({error.strerror or error}); name a file of probe") from None
+        except FleetError as error:
+            raise InputError(f"--machines: {error.problems[0]}") from None
+        if not own or own.keys() & found.keys():
+            wrong = "has no machine" if not own else f"has {', '.join(own.keys() & found.keys())} again"
+            raise InputError(f"--machines: {name} {wrong}; write there what python -m offline probe --name … prints")
+        found |= own
+    return found
 
 
 def regions(provider: str) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ from offline.init.text import text
 from offline.plan import Plan, make_plan
 from offline.policyconfig import STACKS, policy_configs, stacks_text
 
-_MOST, _USUAL, _LEAST = 20, 4, 2
-"""Nodes of the pool for tests: with a budget at most, without one, and at least."""
+_MOST, _USUAL = 20, 4
+"""Nodes of the pool for tests: with a budget at most, and without one."""
 _WORK = 160
 """Hours of the worst case in a month that the alarm's budget covers: those of the working days."""
 
@@ -79,13 +79,13 @@ def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: d
         path.write_text(text(chosen, found, most, monthly), encoding="utf-8")
         return fleet_of(stackfile.load(answers.stack, root, stack_file=path))
 
-    for most in range(_MOST, _LEAST - 1, -1) if answers.budget is not None else (_USUAL,):
+    for most in range(_MOST, 0, -1) if answers.budget is not None else (_USUAL,):
         idle, worst = total(bill.bill(written(most, 1), day))
         if answers.budget is None or worst.usd <= answers.budget:
             return chosen, written(most, math.ceil((idle.usd * MONTH + worst.usd * _WORK) / 100) * 100)
     raise InputError(
-        f"--budget: the smallest fleet with {chosen.gpu} for these jobs costs {worst.usd:.2f} USD in its worst hour "
-        f"({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"
+        f"--budget: the smallest fleet with {chosen.gpu} that init writes for these jobs costs {worst.usd:.2f} USD in its "
+        f"worst hour ({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"
     )
 
 

@@ -77,16 +77,21 @@ def slug(gpu: str) -> str:
 
 
 def pools(answers: Answers, most: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[Part, ...]]:
-    """The pools of a cluster that buys nodes, by the kind of job. The pool for tests has at most `most` nodes."""
+    """The pools of a cluster that buys nodes, by the kind of job. The pool for tests has at most `most` nodes.
+
+    A single one is on demand, because spot needs a second one and a pool behind it.
+    """
     types, named = small(answers), slug(answers.gpu)
     disks = extra if all(each.nvme_gb for each in types) else ()
     found: dict[str, tuple[Part, ...]] = {}
-    if "tests" in answers.jobs and all(map(hardware.preemptible, types)):
-        spot = Part(f"{named}-spot", types, SPOT, "burst", max(most, 2), extra=disks)
+    on_spot = all(map(hardware.preemptible, types))
+    if "tests" in answers.jobs and on_spot and most > 1:
+        spot = Part(f"{named}-spot", types, SPOT, "burst", most, extra=disks)
         behind = "Runs the same jobs while spot has no capacity: docs/fallback.md."
         found["tests"] = (spot, Part(f"{named}-ondemand", types[:1], ON_DEMAND, "fallback", 1, behind, extra=disks))
     elif "tests" in answers.jobs:
-        found["tests"] = (Part(named, types[:1], ON_DEMAND, "burst", most, extra=disks),)
+        # A pool for jobs that may be interrupted has to be on spot.
+        found["tests"] = (Part(named, types[:1], ON_DEMAND, "release" if on_spot else "burst", most, extra=disks),)
     if "release" in answers.jobs:
         found["release"] = (Part(f"{named}-release", types[:1], ON_DEMAND, "release", 1, extra=disks),)
     if "training" in answers.jobs:

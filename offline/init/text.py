@@ -9,13 +9,15 @@ from string import Template
 
 from fleet.facts import versions
 from fleet.facts.errors import InputError
+from fleet.facts.hardware import Machine
 from fleet.facts.yaml_text import scalar
 from fleet.providers.oke.ocid import key_of
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.settings.runner import GENERIC_LABELS
-from offline.init.answers import CLOUDS, READS, Answers, joined, offered
+from offline.init.answers import CLOUDS, READS, Answers, joined
 from offline.init.found import Found, Group
-from offline.init.parts import Jobs, Part, large, pools, runner_sets, slug, small
+from offline.init.parts import Jobs, Part, pools, runner_sets, slug, small
+from offline.probe import in_braces
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _BLOCK = re.compile(r"( *)\$([a-z_]+)")
@@ -155,43 +157,63 @@ def _machines(answers: Answers, zones: str, most: int) -> Iterator[str]:
 
 
 def _owned(answers: Answers) -> dict[str, str | Iterable[str]]:
-    machine = large(answers) if "training" in answers.jobs else offered("talos", "", answers.gpu)[0]
-    pool = (Part("gpu", (machine,), "", "burst", 1),)
-    held = dict.fromkeys(answers.jobs, pool)
+    """A pool for each machine of the owner, and its runner sets."""
     is_repository = answers.organization.count("/") > 3
     talos: str = TalosCluster.model_fields["talos_version"].default
     newest = versions.minor(versions.TALOS[talos].kubernetes[1])
     kubernetes: str = max((each for each in versions.TALOS_KUBERNETES if versions.minor(each) <= newest), key=versions.minor)
+    own = {name: machine.as_machine(name) for name, machine in answers.machines.items()}
     return {
         "talos_version": talos,
         "kubernetes_version": kubernetes,
         "stack": answers.stack,
         "repository": answers.organization if is_repository else f"{answers.organization}/gpu-ci",
-        "machine": machine.name,
-        "runners": [line for each in runner_sets(answers, held) for line in each.lines()],
+        "machines": (
+            f"{name}: {in_braces(machine.model_dump(by_alias=True, exclude_unset=True))}"
+            for name, machine in answers.machines.items()
+        ),
+        "pools": [line for number, machine in enumerate(own.values()) for line in _own_pool(number, machine)],
+        "runners": _sets(answers, [Part(name, (machine,), "", "", 1) for name, machine in own.items()]),
     }
 
 
+def _own_pool(number: int, machine: Machine) -> Iterator[str]:
+    """The pool of one machine. Talos' own partitions take less than the tenth of the disk that stays free."""
+    blackwell = machine.gpu is not None and machine.gpu.architecture == "blackwell"
+    yield f"{machine.name}:"
+    yield f"  instanceTypes: [{machine.name}]"
+    yield "  role: burst"
+    yield f"  disk: {machine.nvme_gb * 9 * 10**8 // 2**30}Gi"
+    yield from ["  driver: {kernelModules: open}"] * blackwell
+    yield "  nodes:"
+    yield "    hosts:"
+    yield f"      {machine.name}: {{address: 192.0.2.{20 + number}, installDisk: /dev/nvme0n1}}"
+
+
 def _described(answers: Answers, found: Found) -> dict[str, str | Iterable[str]]:
-    """A cluster whose GPU nodes are there: a runner set for each of its pools, and for its nodes with several GPUs."""
-    runners: list[str] = []
-    for group in found.groups:
-        pool, labels = (Part(group.name, (group.machine,), "", "", group.count),), () if runners else GENERIC_LABELS
-        if "tests" in answers.jobs:
-            about = "The default set: any subset of its labels selects it." if labels else "Has no labels: jobs name it."
-            runners += Jobs(f"gpu-{group.name}", pool, 1, about, labels).lines()
-        if "training" in answers.jobs and group.machine.gpus > 1:
-            about = f"Each job gets the {group.machine.gpus} GPUs of one node."
-            runners += Jobs(f"gpu-{group.name}-training", pool, group.machine.gpus, about).lines()
-    if not runners:
-        raise InputError("--jobs: training needs a node with several GPUs, and the cluster has none; write --jobs tests")
+    """A cluster whose GPU nodes are there."""
     return {
         "context": scalar(found.context),
         "installed": _installed(found),
         "enablement": found.enablement,
         "pools": _below("pools", found.groups),
-        "runners": runners,
+        "runners": _sets(answers, [Part(group.name, (group.machine,), "", "", group.count) for group in found.groups]),
     }
+
+
+def _sets(answers: Answers, parts: Iterable[Part]) -> list[str]:
+    """A runner set for each pool of machines that are there, and for its nodes with several GPUs."""
+    runners: list[str] = []
+    for part in parts:
+        labels, gpus = () if runners else GENERIC_LABELS, part.machines[0].gpus
+        if "tests" in answers.jobs:
+            about = "The default set: any subset of its labels selects it." if labels else "Has no labels: jobs name it."
+            runners += Jobs(f"gpu-{part.name}", (part,), 1, about, labels).lines()
+        if "training" in answers.jobs and gpus > 1:
+            runners += Jobs(f"gpu-{part.name}-training", (part,), gpus, f"Each job gets the {gpus} GPUs of one node.").lines()
+    if not runners:
+        raise InputError("--jobs: training needs a node with several GPUs, and the cluster has none; write --jobs tests")
+    return runners
 
 
 def _installed(found: Found) -> Iterator[str]:

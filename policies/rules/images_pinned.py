@@ -67,7 +67,7 @@ class _Demands:
             return
         if not (own_repository or any(_within(each, image.repository) for each in self.registries)):
             allowed = line(", ".join(self.registries), 200) or "none"
-            where = f"take the image from one of {allowed}, or {entry('registries', line(image.repository, 200))}"
+            where = f"take the image from one of {allowed}, or {entry('extraRegistries', line(image.repository, 200))}"
             yield f"{subject}: its registry is not allowed; {where}"
         if image.digest:
             return
@@ -81,7 +81,8 @@ class _Demands:
 
 def _check(args: Args, later: Later) -> Iterator[str]:
     config = args.get_config()
-    registries = tuple(filter(None, strings(config, "registries", REGISTRIES)))
+    extra = strings(config, "extraRegistries", ())
+    registries = tuple(filter(None, (*strings(config, "registries", REGISTRIES), *extra)))
     demands = _Demands(registries, true(config.get("requireDigest", False)))
     for pod in pod_specs(args.resource_type, args.props, later):
         for fault in _pod_faults(pod, demands, later):
@@ -141,6 +142,7 @@ RULE = Rule(
         "registries": schema.strings(
             REGISTRIES, "Registries, or paths below them, that images may come from; * matches any part of a name.", minLength=1
         ),
+        "extraRegistries": schema.strings((), "Registries in addition to those of `registries`, such as your own.", minLength=1),
         "requireDigest": schema.flag("Whether an image needs a digest. Only a digest always means the same content."),
     },
     rationale="If a tag moves, or if anybody can push to a registry, jobs run code without a review.",

@@ -17,7 +17,7 @@ from fleet.facts.scheduling import ROLE_LABEL, is_gpu_resource
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
 from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, marks_gpus, means_gpu
-from .read import Later, entries, gpus, items, keys, label, line, provided, shown, text, walk
+from .read import Later, entries, gpus, items, keys, label, line, provided, shown, text, walk, whole
 from .userdata import script
 
 # Accelerated EC2 families start with p or g (p5, g4dn, gr6). OCI's GPU shapes start with VM.GPU or BM.GPU.
@@ -149,10 +149,10 @@ def _scaling_group(props: Any, later: Later) -> Iterator[str]:
 
 
 def _talos(props: Any, later: Later) -> Iterator[str]:
-    # The node is a GPU machine even if its type is unknown.
+    # The node is a GPU machine even if its hardware is unknown. No table has it: its inputs do.
     with Later():
-        if sign := machine_sign(text(walk(props, "instanceType"))):
-            yield f"instanceType: {sign}"
+        if count := whole(walk(props, "gpus")):
+            yield f"gpus is {count}"
     yield TALOS_NODE
 
 

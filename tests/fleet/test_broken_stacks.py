@@ -2811,8 +2811,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "job-gpu-type": (
         "gpu-ci:clusters.usw2.jobs.train.gpuType",
-        "must be one of: a10, a100, a10g, b200, b300, gb200, gb300, h100, h200, l4, l40s, p100, rtx-3090, rtx-pro-6000, t4, "
-        "v100; name one of them",
+        "no NVIDIA GPU of fleet/facts/data/gpus.csv; write for example t4, l4 or rtx-4090 (docs/jobs.md#sizes)",
         '"k80"',
     ),
     "job-secret-in-env": (
@@ -2989,16 +2988,42 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "talos-machine-of-a-cloud": (
         "gpu-ci:clusters.home.pools.gpu.instanceTypes",
-        "Talos nodes are machines of your own (owned.… in fleet/facts/data/instances.csv); name one, or add yours",
+        "Talos nodes are machines of your own; name one that is below machines of the cluster",
         '"g5.12xlarge"',
     ),
     "talos-machines-mixed": (
         "gpu-ci:clusters.home.pools.gpu.instanceTypes",
         (
-            "types of one pool must have the same GPU model, memory and count, and these are owned.rtx3090-2 2x RTX 3090 24Gi, "
-            "owned.rtx3090-1 1x RTX 3090 24Gi; split the pool"
+            "types of one pool must have the same GPU model, memory and count, and these are rig 2x RTX 3090 24Gi, "
+            "single 1x RTX 3090 24Gi; split the pool"
         ),
-        '["owned.rtx3090-2", "owned.rtx3090-1"]',
+        '["rig", "single"]',
+    ),
+    "machine-gpu-model": (
+        "gpu-ci:clusters.home.machines.rig.gpu",
+        "no NVIDIA GPU of fleet/facts/data/gpus.csv; did you mean RTX 3090?",
+        '"RTX3090"',
+    ),
+    "machine-gpu-memory": (
+        "gpu-ci:clusters.home.machines.rig.gpuMemory",
+        "A100 is sold with several sizes of memory; add gpuMemory, such as 40Gi",
+        "",
+    ),
+    # A pool's disk has 200Gi by default, and a disk counts in whole GB.
+    "machine-disk": (
+        "gpu-ci:clusters.home.pools.gpu.disk",
+        "the disk of rig has 119Gi for containers; write 119Gi or less",
+        '"200Gi"',
+    ),
+    "machine-unknown": (
+        "gpu-ci:clusters.home.pools.gpu.instanceTypes.0",
+        "no machine of this name; name one of: rig",
+        '"tower"',
+    ),
+    "talos-proprietary-modules": (
+        "gpu-ci:clusters.home.pools.gpu.driver.kernelModules",
+        "only NVIDIA's open kernel modules support RTX 5090 (Blackwell); write open",
+        '"proprietary"',
     ),
     "talos-spot": (
         "gpu-ci:clusters.home.pools.gpu.capacity",

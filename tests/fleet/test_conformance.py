@@ -144,7 +144,7 @@ CONTRACTS = stack_contracts() | {
         unrenamed=talos_pool(sharing=SLICED | {"rename": False, "allowSeveral": True}, cdi=True),
         mps=talos_pool(sharing=SIDE_BY_SIDE),
     ),
-    "talos gpu-operator": _talos(GPU_OPERATOR, gpu=talos_pool(), more=talos_pool(instanceTypes=["owned.rtx3090-1"])),
+    "talos gpu-operator": _talos(GPU_OPERATOR, gpu=talos_pool(), more=talos_pool(instanceTypes=["single"])),
     "talos gpu-operator, shared": _talos(
         GPU_OPERATOR, gpu=talos_pool(), sliced=talos_pool(sharing=SLICED), mps=talos_pool(sharing=SIDE_BY_SIDE)
     ),

@@ -6,6 +6,7 @@ import csv
 import datetime
 import gzip
 import json
+import re
 import subprocess
 import sys
 from functools import cache
@@ -211,7 +212,7 @@ def test_a_size_spans_both_sockets_exactly_when_it_has_more_than_half_of_the_hos
 
 @pytest.mark.parametrize("machine", hardware.machines(), ids=lambda machine: machine.name)
 def test_every_machine_makes_sense(machine: Machine) -> None:
-    assert machine.cloud in ("aws", "oci", "owned")
+    assert machine.cloud in ("aws", "oci")
     assert machine.arch in ("x86_64", "arm64")
     assert machine.vcpus > 0
     assert machine.memory_mib >= 1024
@@ -223,8 +224,6 @@ def test_every_machine_makes_sense(machine: Machine) -> None:
     if machine.cloud == "oci":
         assert machine.bare_metal == machine.name.startswith("BM."), "OCI's prefix says what is bare metal"
         assert machine.name.endswith(f".{machine.gpus}"), "an OCI GPU shape ends with its GPU count"
-    if machine.cloud == "owned":
-        assert machine.name.endswith(f"-{machine.gpus}"), "an owned machine ends with its GPU count"
 
 
 def test_a_name_occurs_once_in_each_table() -> None:
@@ -235,19 +234,23 @@ def test_a_name_occurs_once_in_each_table() -> None:
     assert len(keys) == len(set(keys)), "prices.csv: a second row would silently win"
 
 
-def test_every_gpu_is_used() -> None:
-    assert {row["name"] for row in own_rows("gpus.csv")} == {m.gpu.name for m in hardware.machines() if m.gpu}
+def test_the_gpu_of_every_machine_has_a_row_with_its_memory() -> None:
+    for machine in hardware.machines():
+        if machine.gpus:
+            assert machine.gpu is not None, machine.name
+            assert machine.gpu.memory_mib in (0, machine.gpu_memory_mib), machine.name
+    assert all(gpu.memory_mib or gpu.name in ("A100", "H100", "P100", "V100") for gpu in hardware.gpus().values())
 
 
 def test_only_nvidia_has_a_compute_capability_and_mig() -> None:
-    for gpu in {machine.gpu for machine in hardware.machines() if machine.gpu}:
+    for gpu in hardware.gpus().values():
         assert bool(gpu.compute_capability) == (gpu.vendor == "nvidia")
-        assert gpu.accelerator.startswith(f"{gpu.vendor}-")
+        assert re.fullmatch(rf"{gpu.vendor}-[a-z0-9-]+", gpu.accelerator), "a label value"
         assert not (gpu.mig and gpu.vendor == "amd")
 
 
 def test_volta_and_older_end_at_driver_580_and_blackwell_starts_at_570() -> None:
-    for gpu in {machine.gpu for machine in hardware.machines() if machine.gpu}:
+    for gpu in hardware.gpus().values():
         assert gpu.max_driver_branch == (580 if gpu.architecture in ("maxwell", "pascal", "volta") else None)
         assert (gpu.min_driver_branch is not None) == (gpu.architecture == "blackwell")
         assert gpu.min_driver_branch is None or gpu.min_driver_branch >= 570
@@ -277,7 +280,7 @@ def test_the_accelerator_label_is_what_cluster_autoscaler_knows() -> None:
 
 def test_machines_of_a_cloud_are_a_part_in_table_order() -> None:
     everything = hardware.machines()
-    parts = [machine for cloud in ("aws", "oci", "owned") for machine in hardware.machines(cloud)]
+    parts = [machine for cloud in ("aws", "oci") for machine in hardware.machines(cloud)]
     assert parts == list(everything)
     assert [machine.name for machine in everything] == [row["name"] for row in own_rows("instances.csv")]
 
@@ -379,7 +382,7 @@ PREEMPTIBLE = ("VM.GPU2.", "VM.GPU3.")
 
 @pytest.mark.parametrize("machine", hardware.machines(), ids=lambda machine: machine.name)
 def test_spot_is_what_the_cloud_sells_so(machine: Machine) -> None:
-    sold = {"aws": True, "oci": machine.name.startswith(PREEMPTIBLE), "owned": False}
+    sold = {"aws": True, "oci": machine.name.startswith(PREEMPTIBLE)}
     assert hardware.preemptible(machine) is sold[machine.cloud]
 
 
@@ -401,11 +404,10 @@ def test_a_flexible_shape_is_a_machine_of_any_size_without_gpu() -> None:
         hardware.machine("VM.Standard.E5.Flex")
 
 
-def test_oci_and_owned_prices_hold_in_every_region() -> None:
-    for name in ("VM.GPU.A10.1", "owned.rtx3090-2"):
-        prices = {hardware.price(name, region, "on-demand") for region in ("us-ashburn-1", "home", "*")}
-        assert len(prices) == 1
-        assert None not in prices
+def test_oci_prices_hold_in_every_region() -> None:
+    prices = {hardware.price("VM.GPU.A10.1", region, "on-demand") for region in ("us-ashburn-1", "home", "*")}
+    assert len(prices) == 1
+    assert None not in prices
 
 
 @pytest.mark.parametrize(("item", "usd"), UNITS.items())

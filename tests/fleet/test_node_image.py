@@ -36,9 +36,9 @@ def test_a_handler_is_of_an_image_with_a_toolkit() -> None:
     assert {name for name, image in NODE_IMAGES.items() if image.handler and not image.toolkit} == set()
 
 
-def test_clouds_are_those_of_the_hardware_table_and_kind() -> None:
+def test_clouds_are_those_of_the_hardware_table_own_machines_and_kind() -> None:
     named = {cloud for image in NODE_IMAGES.values() for cloud in image.clouds}
-    assert named == {machine.cloud for machine in hardware.machines()} | {"kind"}
+    assert named == {machine.cloud for machine in hardware.machines()} | {"owned", "kind"}
 
 
 @pytest.mark.parametrize("name", NODE_IMAGES)

@@ -87,7 +87,7 @@ def of_oci(name: str, capacity: str) -> str | None:
 @pytest.mark.parametrize("capacity", get_args(Capacity))
 @pytest.mark.parametrize("machine", [each for each in hardware.machines() if each.gpus], ids=lambda machine: machine.name)
 def test_every_gpu_machine_takes_the_quota_that_its_cloud_names_or_none_is_known(machine: Machine, capacity: str) -> None:
-    rule = {"aws": of_aws, "oci": of_oci, "owned": lambda *_: None}[machine.cloud]
+    rule = {"aws": of_aws, "oci": of_oci}[machine.cloud]
     assert hardware.quota_code(machine, capacity) == rule(machine.name, capacity)
 
 

@@ -18,7 +18,8 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.render.isolation import network_policy
 from fleet.settings import compatibility
-from tests.builders import cluster, config, gitops, host, oke_cluster, runner, talos_cluster, talos_pool
+from fleet.settings.machines import OwnMachine
+from tests.builders import cluster, config, gitops, host, oke_cluster, own_machine, runner, talos_cluster, talos_pool
 from tests.day import AS_OF
 
 TAKEN = {"1.12": {"1.34", "1.35"}, "1.13": {"1.34", "1.35", "1.36"}, "1.14": {"1.34", "1.35", "1.36"}}
@@ -155,40 +156,65 @@ def test_what_is_no_url_of_a_control_plane_is_refused(url: str) -> None:
 # -- pools -------------------------------------------------------------------------------------------------------------
 
 
-def own(monkeypatch: pytest.MonkeyPatch, like: str, *names: str) -> None:
-    """Own machines of these names, with the GPU of a rented one and a core more each."""
-    known, plain, gpu = hardware._machines(), hardware.machine("owned.rtx3090-2"), hardware.machine(like).gpu
-    made = {name: replace(plain, name=name, gpu=gpu, vcpus=plain.vcpus + more) for more, name in enumerate(names)}
-    monkeypatch.setattr(hardware, "_machines", lambda: {**known, **made})
+def with_gpu(gpu: str, **changes: Any) -> dict[str, Any]:
+    """Changes of a cluster whose one machine has this GPU of 16 GiB; `changes` are those of its pool."""
+    machine = own_machine(gpu=gpu, gpuMemory="16Gi")
+    return {"machines": {"mine": machine}, "pools": {"gpu": talos_pool(instanceTypes=["mine"], **changes)}}
 
 
-def test_open_kernel_modules_are_for_turing_and_newer(monkeypatch: pytest.MonkeyPatch) -> None:
-    own(monkeypatch, "VM.GPU3.1", "owned.v100")
-    old = talos_pool(instanceTypes=["owned.v100"])
-    assert lines(pools={"gpu": old | {"driver": {"kernelModules": "open", "tier": "lts"}}}) == [
-        "pools.gpu.driver.kernelModules: NVIDIA's open kernel modules support GPUs from Turing on, V100 is older; "
-        'write proprietary (got "open")'
-    ]
-    assert lines(pools={"gpu": old | {"driver": {"tier": "lts"}}}) == []
-    own(monkeypatch, "g4dn.xlarge", "owned.t4")
-    assert lines(pools={"gpu": talos_pool(instanceTypes=["owned.t4"], driver={"kernelModules": "open"})}) == [], "T4 is Turing"
+@pytest.mark.parametrize(
+    ("gpu", "modules", "refused"),
+    [
+        ("V100", "proprietary", ""),
+        ("V100", "open", "NVIDIA's open kernel modules support GPUs from Turing on, V100 is older; write proprietary"),
+        ("T4", "open", ""),
+        ("RTX 4090", "proprietary", ""),
+        ("RTX 5090", "proprietary", "only NVIDIA's open kernel modules support RTX 5090 (Blackwell); write open"),
+        ("RTX 5090", "open", ""),
+    ],
+)
+def test_kernel_modules_fit_the_architecture(gpu: str, modules: str, refused: str) -> None:
+    driver = {"kernelModules": modules, "tier": "lts" if gpu == "V100" else "production"}
+    expected = [f'pools.gpu.driver.kernelModules: {refused} (got "{modules}")'] if refused else []
+    assert lines(**with_gpu(gpu, driver=driver)) == expected
 
 
-def test_the_hosts_of_a_pool_are_of_one_kind_even_where_their_gpus_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    own(monkeypatch, "owned.rtx3090-2", "owned.one", "owned.two")
-    assert lines(pools={"gpu": talos_pool(instanceTypes=["owned.one", "owned.two"])}) == [
-        "pools.gpu.instanceTypes: the hosts of a pool have one machine type; keep one, and add a pool for each other type "
-        '(got ["owned.one", "owned.two"])'
-    ]
+MACHINES = {"one": own_machine(), "two": own_machine(cpus=16)}
 
 
-def test_gpus_that_nothing_advertises_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    own(monkeypatch, "BM.GPU.MI300X.8", "owned.mi300x")
-    assert lines(pools={"gpu": talos_pool(instanceTypes=["owned.mi300x"])}) == [
-        "pools.gpu.instanceTypes: owned.mi300x has no NVIDIA GPU, and GPUs of other vendors are not supported; name a "
-        "machine with one "
-        '(got "owned.mi300x")'
-    ]
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"machines": MACHINES, "pools": {"gpu": talos_pool(instanceTypes=["one", "two"])}},
+            "pools.gpu.instanceTypes: the hosts of a pool have one machine type; keep one, and add a pool for each other type "
+            '(got ["one", "two"])',
+        ),
+        (
+            {"machines": MACHINES, "pools": {"gpu": talos_pool(instanceTypes=["tow"])}},
+            'pools.gpu.instanceTypes.0: no machine of this name; name one of: one, two (got "tow")',
+        ),
+        # What a cloud sells is never somebody's machine, whatever its name.
+        (
+            {"pools": {"gpu": talos_pool(instanceTypes=["g4dn.xlarge"])}},
+            "pools.gpu.instanceTypes: Talos nodes are machines of your own; name one that is below machines of the cluster "
+            '(got "g4dn.xlarge")',
+        ),
+        # A person's name can hide no row of the table, because it has no full stop.
+        (
+            {"machines": {"g4dn.xlarge": own_machine()}},
+            "machines.g4dn.xlarge: a name is a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63 "
+            'characters; rename it (got "g4dn.xlarge")',
+        ),
+        (
+            with_gpu("MI300X"),
+            "machines.mine.gpu: no NVIDIA GPU of fleet/facts/data/gpus.csv; write for example RTX 4090, or add a row "
+            '(got "MI300X")',
+        ),
+    ],
+)
+def test_a_machine_that_is_not_described_correctly_is_one_error(changes: dict[str, Any], expected: str) -> None:
+    assert lines(**changes) == [expected]
 
 
 @pytest.mark.parametrize("tier", ["production", "lts"])
@@ -204,27 +230,24 @@ def test_a_pools_driver_is_that_of_its_tier_in_the_talos_release(talos: str, tie
         (talos, tier, like)
         for talos in versions.TALOS
         for tier in ("production", "lts")
-        for like in ("VM.GPU3.1", "g4dn.xlarge", "BM.GPU.RTXPRO.8")
+        for like in ("V100", "T4", "RTX PRO 6000")
     ],
 )
-def test_a_gpu_that_its_tier_does_not_drive_is_told(monkeypatch: pytest.MonkeyPatch, talos: str, tier: str, like: str) -> None:
-    own(monkeypatch, like, "owned.mine")
-    driver, gpu = versions.TALOS[talos].drivers[tier], hardware.machine("owned.mine").gpu
-    assert gpu is not None
+def test_a_gpu_that_its_tier_does_not_drive_is_told(talos: str, tier: str, like: str) -> None:
+    driver, gpu = versions.TALOS[talos].drivers[tier], hardware.gpus()[like]
     branch = compatibility.branch(driver)
     fits = (gpu.min_driver_branch or 0) <= branch <= (gpu.max_driver_branch or 999)
     told = lines(
         talosVersion=talos,
         enablement="device-plugin",
-        pools={"gpu": talos_pool(instanceTypes=["owned.mine"], driver={"tier": tier})},
+        **with_gpu(like, driver={"tier": tier, "kernelModules": "proprietary" if like == "V100" else "open"}),
     )
     assert [line.partition(":")[0] for line in told] == ([] if fits else ["pools.gpu.driver.tier"])
 
 
-def test_v100_keeps_to_the_tier_that_still_drives_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    own(monkeypatch, "VM.GPU3.1", "owned.v100")
-    assert lines(pools={"gpu": talos_pool(instanceTypes=["owned.v100"])}) == [
-        "pools.gpu.driver.tier: V100 (owned.v100) works with driver branch R580 or older; use a driver of that branch "
+def test_v100_keeps_to_the_tier_that_still_drives_it() -> None:
+    assert lines(**with_gpu("V100")) == [
+        "pools.gpu.driver.tier: V100 (mine) works with driver branch R580 or older; use a driver of that branch "
         f'(got "{versions.TALOS["1.13"].drivers["production"]}")'
     ]
 
@@ -232,18 +255,24 @@ def test_v100_keeps_to_the_tier_that_still_drives_it(monkeypatch: pytest.MonkeyP
 # -- what nodes offer --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "gpus"), [("owned.rtx3090-1", 1), ("owned.rtx3090-2", 2)])
-def test_a_talos_node_offers_what_talos_kubelet_leaves(name: str, gpus: int) -> None:
+def described(**changes: Any) -> hardware.Machine:
+    """The machine of `own_machine` as hardware."""
+    return OwnMachine.model_validate(own_machine(**changes)).as_machine("mine")
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_a_talos_node_offers_what_talos_kubelet_leaves(gpus: int) -> None:
     """siderolabs/talos pkg/machinery/constants: 50m and 384Mi for the system; kubelet evicts at 100Mi and takes 110 pods."""
-    offer = allocatable(hardware.machine(name), 1000 * 1024)
+    offer = allocatable(described(gpus=gpus), 1000 * 1024)
     # 48 threads; 128 GiB x 0.925 = 121241, less 384 and 100.
     assert (offer.cpu, offer.memory, offer.gpus, offer.pods) == (47_950, 120_757, gpus, 110)
     # The larger of what clouds keep: Talos itself reserves 256Mi.
     assert offer.storage == int(1000 * 1024 * 0.9) - 1024
 
 
-@pytest.mark.parametrize("machine", hardware.machines("owned"), ids=lambda machine: machine.name)
-def test_an_own_machine_offers_less_than_it_has_and_all_of_its_gpus(machine: hardware.Machine) -> None:
+@pytest.mark.parametrize("size", [{}, {"cpus": 2, "memory": "4Gi"}, {"gpus": 16, "cpus": 1024, "memory": "4096Gi"}])
+def test_an_own_machine_offers_less_than_it_has_and_all_of_its_gpus(size: dict[str, Any]) -> None:
+    machine = described(**size)
     offer = allocatable(machine, 200 * 1024)
     assert 0 < offer.cpu < machine.vcpus * 1000
     assert 0 < offer.memory < machine.memory_mib
@@ -278,7 +307,7 @@ def test_runners_are_placed_on_own_machines_as_on_rented_ones() -> None:
     (placement,) = place(fleet)
     (fit,) = placement.fits
     # Eight shares; of 120757Mi less 1068Mi seven runners of 16Gi.
-    assert (fit.machine.name, fit.count) == ("owned.rtx3090-2", 7)
+    assert (fit.machine.name, fit.count) == ("rig", 7)
 
 
 # -- what it costs -----------------------------------------------------------------------------------------------------
@@ -287,17 +316,17 @@ def test_runners_are_placed_on_own_machines_as_on_rented_ones() -> None:
 def test_the_bill_has_a_line_a_pool_which_is_the_same_idle_and_busy() -> None:
     pools = {
         "gpu": talos_pool(nodes=hosts(20, 2)),
-        "small": talos_pool(instanceTypes=["owned.rtx3090-1"], nodes=hosts(30)),
+        "small": talos_pool(instanceTypes=["single"], nodes=hosts(30)),
     }
     found = bill(fleet_of(pools=pools, system=hosts(14, 2)), AS_OF)
-    price = {name: hardware.price(name, "home", "on-demand") for name in ("owned.rtx3090-1", "owned.rtx3090-2")}
-    pair, one = (price[name].usd_per_hour for name in ("owned.rtx3090-2", "owned.rtx3090-1"))  # type: ignore[union-attr]
     assert [line.item for line in found] == ["pool gpu", "pool small"]
     for kind in ("idle", "worst"):
-        assert [getattr(line, kind).usd for line in found] == pytest.approx([2 * pair, one])
+        assert [getattr(line, kind).usd for line in found] == pytest.approx([2 * 0.33, 0.24])
     idle, worst = total(found)
     assert idle == worst
-    assert idle.unknown == 0, "the table has a price of each own machine"
+    assert idle.unknown == 0, "each machine has a price"
+    (line,) = bill(fleet_of(machines={"rig": own_machine()}), AS_OF)
+    assert (line.what, line.idle.unknown) == ("rig, price not stated", 1), "an owner who names no price gets no made-up one"
 
 
 def test_nobody_deploys_own_machines_and_pulumi_deploys_all_others() -> None:

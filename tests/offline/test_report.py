@@ -178,8 +178,14 @@ def test_json_has_a_reserved_pool_at_one_price():
         ),
         (
             "gpu-ci:index:TalosGpuNode",
-            {"instanceType": "owned.rtx3090-2", "address": "192.0.2.20", "nodeTaints": {"nvidia.com/gpu": "true:NoSchedule"}},
-            "owned.rtx3090-2 at 192.0.2.20, nvidia.com/gpu=true:NoSchedule",
+            {
+                "instanceType": "rig",
+                "gpu": "RTX 3090",
+                "gpus": 2,
+                "address": "192.0.2.20",
+                "nodeTaints": {"nvidia.com/gpu": "true:NoSchedule"},
+            },
+            "rig (2 RTX 3090) at 192.0.2.20, nvidia.com/gpu=true:NoSchedule",
         ),
         ("oci:Core/vcn:Vcn", {"cidrBlocks": ["10.0.0.0/16"]}, ""),
     ],

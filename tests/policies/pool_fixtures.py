@@ -81,7 +81,9 @@ HOST: dict[str, Any] = {
     "clusterName": "home",
     "hostname": "gpu-worker-00",
     "address": "192.0.2.20",
-    "instanceType": "owned.rtx3090-2",
+    "instanceType": "rig",
+    "gpu": "RTX 3090",
+    "gpus": 2.0,
     "nodeLabels": {"gpu-ci/pool": "gpu", "gpu-ci/role": "burst"},
     "nodeTaints": {GPU: "true:NoSchedule"},
 }

@@ -82,7 +82,7 @@ def idle(sign: str = 'amiType is "AL2023_x86_64_NVIDIA"') -> str:
 
 def idling() -> str:
     return (
-        "no GPU pod of the stack can run on this machine (instanceType: owned.rtx3090-2 has 2 GPUs): nothing would use it; "
+        "no GPU pod of the stack can run on this machine (gpus is 2): nothing would use it; "
         "give a runner set the machine's labels as selector, or remove the machine"
     )
 

@@ -26,7 +26,7 @@ UNTAGGED = f"without a tag it is the image that was pushed last; {WRITE}"
 MOVED = f"a tag can be moved, so a digest is required; {WRITE}"
 MALFORMED = f"not an image reference; {WRITE}"
 ALLOWED = line(", ".join(REGISTRIES), 200)
-REGISTRIES_OF = config_of(RULE.id, "registries")
+REGISTRIES_OF = config_of(RULE.id, "extraRegistries")
 DIND = 'made by containerMode.type "dind"'
 POLICY = "kubernetes:nvidia.com/v1:ClusterPolicy"
 
@@ -133,6 +133,7 @@ def test_a_registry_of_ones_own_is_allowed_by_pattern() -> None:
     image = "1234.dkr.ecr.us-west-2.amazonaws.com/ci/runner:1"
     registries = ["*.dkr.ecr.*.amazonaws.com/ci", "ghcr.io"]
     assert judged(image, registries=registries) == CLEAN
+    assert judged(image, extraRegistries=registries[:1]) == judged("ghcr.io/actions/a:1", extraRegistries=["x"]) == CLEAN
     other = image.replace("/ci/", "/cx/")
     assert len(judged(other, registries=registries).messages) == 1
     (message, _) = judged(other, registries=[]).messages

@@ -7,14 +7,15 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from fleet.facts.pricing import Money
+from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
 from fleet.settings.existing import Existing, ExistingContext, refuse_caches, require_existing
 from fleet.settings.kubelet import DescribedKubelet, ResourceManagers
+from fleet.settings.machines import WithMachines
 from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, without
-from fleet.settings.pool import Pool
+from fleet.settings.pool import MachineName, Pool
 from fleet.settings.runner import PodRunner, SetName
 
 
@@ -37,6 +38,9 @@ class DescribedPool(Pool):
     LABELED: ClassVar[bool] = False
     MANAGERS_AT: ClassVar[tuple[str, ...]] = ()
 
+    instance_types: Annotated[tuple[MachineName, ...], Field(min_length=1)]
+    """Machine types of the nodes, with the same GPU model, GPU memory and number of GPUs: types of a cloud, or machines that the
+    cluster describes below `machines`."""
     capacity: Literal["on-demand", "spot"] = "on-demand"
     """How the machines are bought. It decides which pods may run there; the program buys nothing. Example: `spot`"""
     image: Literal["al2023-nvidia", "bottlerocket-nvidia", "oke-gpu", "ubuntu", "talos", "passthrough"]
@@ -46,7 +50,7 @@ class DescribedPool(Pool):
     taints: tuple[NodeTaint, ...] = ()
     """All taints of the nodes that keep pods off. The pods of the program tolerate them."""
     usd_per_hour: Annotated[float, Field(ge=0)] | None = None
-    """Price of one node. Default: unknown. Unit: USD per hour."""
+    """Price of one node. Default: that of its machine below `machines`, or else unknown. Unit: USD per hour."""
     kubelet: DescribedKubelet | None = None
     """Policies of kubelet that the nodes have. The program does not set them; the plan counts with them. Default: those of
     kubelet, which align nothing."""
@@ -57,8 +61,9 @@ class DescribedPool(Pool):
         return self.kubelet
 
     def price(self, instance_type: str, region: str) -> Money:
-        """As the settings state it, for every type."""
-        return Money(unknown=1) if self.usd_per_hour is None else Money(self.usd_per_hour)
+        """As the settings state it: for every type of the pool, or else of the machine that they describe."""
+        own = next(each.own_price for each in self.machines if each.name == instance_type)
+        return quoted(own) if self.usd_per_hour is None else Money(self.usd_per_hour)
 
     def node_selector(self, name: str) -> dict[str, str]:
         """As in the base class: the labels that the settings name."""
@@ -87,7 +92,7 @@ class DescribedPool(Pool):
         return self
 
 
-class KubernetesCluster(Cluster):
+class KubernetesCluster(Cluster, WithMachines):
     """A cluster of any provider that exists already: charts, ARC and runner sets on nodes that the settings describe."""
 
     model_config = ConfigDict(json_schema_extra=without("budget", "caches", "gitops", "queues"))

@@ -1,17 +1,18 @@
-"""The hourly cost of a Talos cluster: the GPU machines with a price in the table, used or not."""
+"""The hourly cost of a Talos cluster: the GPU machines with a price in the stack file, used or not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
 
-from fleet.facts.pricing import Line, nodes
+from fleet.facts.pricing import Line
 from fleet.providers.talos.cluster import TalosCluster
 
 
 def talos_bill(name: str, cluster: TalosCluster, _day: date) -> Iterator[Line]:
     """One line per GPU pool, whose machines stay on. The cost of hosts outside of pools is unknown and not counted."""
-    return (
-        nodes(name, f"pool {pool_name}", pool.instance_types, cluster.region, pool.capacity, pool.nodes.min, pool.nodes.max)
-        for pool_name, pool in cluster.pools.items()
-    )
+    for pool_name, pool in cluster.pools.items():
+        machine = pool.instance_types[0]
+        price = pool.price(machine, cluster.region)
+        what = f"{machine}, price {'not stated' if price.unknown else 'as stated'}"
+        yield Line(name, f"pool {pool_name}", what, pool.nodes.min, pool.nodes.max, price, price, ("the stack file",))

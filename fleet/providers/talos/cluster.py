@@ -18,6 +18,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.egress import within
 from fleet.settings.enablement import GPU_OPERATOR, Enablement
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
+from fleet.settings.machines import WithMachines
 from fleet.settings.model import DnsLabel, QuotedText, matching, problem, without
 from fleet.settings.runner import PodRunner, SetName
 
@@ -47,7 +48,7 @@ def _no_caches(caches: dict[str, Any]) -> dict[str, Any]:
     return caches
 
 
-class TalosCluster(Cluster):
+class TalosCluster(Cluster, WithMachines):
     """A Talos cluster: control plane, system nodes, GPU machines. `pulumi up` does not deploy it; ArgoCD does."""
 
     model_config = ConfigDict(json_schema_extra=without("budget", "caches"))

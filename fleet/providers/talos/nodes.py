@@ -7,13 +7,17 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from fleet.facts.hardware import OWNED
 from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.settings.kubelet import KubeletConfig, ResourceManagers, owned_fields, unowned
 from fleet.settings.model import DnsLabel, Form, Memory, Model, Nodes, matching, memory_text, problem, without
-from fleet.settings.pool import Pool, require_own_labels
+from fleet.settings.pool import MachineName, Pool, require_own_labels
 
 _TURING = (7, 5)
 """The lowest compute capability that NVIDIA's open kernel modules support (NVIDIA/open-gpu-kernel-modules README)."""
+_BLACKWELL = (10, 0)
+"""The lowest compute capability that only the open kernel modules support (developer.nvidia.com, NVIDIA transitions fully towards
+open-source GPU kernel modules; getsolus/packages#5575 shows the error on an RTX 5090)."""
 
 
 def _address(text: str) -> str:
@@ -162,6 +166,8 @@ class TalosPool(Pool):
 
     model_config = ConfigDict(json_schema_extra=without("idleDelay", "reservation", "schedules"))
 
+    instance_types: Annotated[tuple[MachineName, ...], Field(min_length=1)]
+    """The machine of the hosts, by its name below `machines` of the cluster. Example: `[tower]`"""
     capacity: Literal["on-demand"] = "on-demand"
     """Always `on-demand`: the machines are your own. Example: `on-demand`"""
     nodes: Hosts
@@ -182,26 +188,27 @@ class TalosPool(Pool):
     def _talos_rules(self) -> Self:
         """Refuse rented machines, GPUs of other vendors, an idle delay, labels that kubelet may not set, unfit modules."""
         for machine in self.machines:
-            if machine.cloud != "owned":
+            gpu = machine.gpu
+            if machine.cloud != OWNED or gpu is None:
                 raise problem(
                     "talos_machine",
-                    "Talos nodes are machines of your own (owned.… in fleet/facts/data/instances.csv); name one, or add yours",
+                    "Talos nodes are machines of your own; name one that is below machines of the cluster",
                     at=("instanceTypes",),
                     value=machine.name,
                 )
-            gpu = machine.gpu
-            if gpu is None or gpu.vendor != "nvidia":
-                raise problem(
-                    "owned_vendor",
-                    f"{machine.name} has no NVIDIA GPU, and GPUs of other vendors are not supported; name a machine with one",
-                    at=("instanceTypes",),
-                    value=machine.name,
-                )
-            if self.driver.kernel_modules == "open" and tuple(map(int, gpu.compute_capability.split("."))) < _TURING:
+            capability, modules = tuple(map(int, gpu.compute_capability.split("."))), self.driver.kernel_modules
+            if modules == "open" and capability < _TURING:
                 raise problem(
                     "open_modules",
                     f"NVIDIA's open kernel modules support GPUs from Turing on, {gpu.name} is older; write proprietary",
                     at=("driver", "kernelModules"),
+                )
+            if modules == "proprietary" and capability >= _BLACKWELL:
+                raise problem(
+                    "proprietary_modules",
+                    f"only NVIDIA's open kernel modules support {gpu.name} (Blackwell); write open",
+                    at=("driver", "kernelModules"),
+                    value=modules,
                 )
         if len(self.instance_types) > 1:
             raise problem(

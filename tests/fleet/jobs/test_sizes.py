@@ -68,7 +68,9 @@ def test_every_nvidia_gpu_of_the_table_has_a_profile() -> None:
         # What these models have had from the first.
         *(("t4", 4, 12), ("a10g", 4, 12), ("l4", 4, 12), ("a10", 16, 32), ("h100", 16, 64)),
         # All vCPUs and three quarters of the memory of the smallest share of a machine: 4 and 32 GiB, 8 and 64, 24 and 64.
-        *(("l40s", 4, 24), ("rtx-pro-6000", 8, 48), ("rtx-3090", 16, 48)),
+        *(("l40s", 4, 24), ("rtx-pro-6000", 8, 48)),
+        # Seed 001's, because no table has a machine with this GPU.
+        ("rtx-3090", 8, 16),
         # 36 vCPUs and 240 GiB for each GPU: no profile is larger than that of an H100.
         ("gb200", 16, 64),
     ],
@@ -93,15 +95,13 @@ SMALLEST = {
     "b300": "p6-b300.48xlarge",
     "gb200": "BM.GPU.GB200.4",
     "gb300": "BM.GPU.GB300.4",
-    "rtx-3090": "owned.rtx3090-1",
     "rtx-pro-6000": "g7e.2xlarge",
 }
 _DAEMONSETS: dict[str, tuple[Requests, ...]] = {
     "aws": (*daemonsets("eks"), PLUGIN_POD),
     "oci": daemonsets("oke"),
-    "owned": (*daemonsets("talos"), PLUGIN_POD),
 }
-"""What GPU nodes run: on EKS and Talos with the device plugin's chart, on OKE with its own plugin."""
+"""What GPU nodes run: on EKS with the device plugin's chart, on OKE with its own plugin."""
 
 
 def _of(gpu: str) -> list[hardware.Machine]:
@@ -113,21 +113,21 @@ def _holds(machine: hardware.Machine, count: int, gpu: str) -> bool:
     return fit(gpu_ask(gpu_count=count, gpu_type=gpu), machine, host).count > 0
 
 
-@pytest.mark.parametrize("gpu", sorted(PROFILES))
+@pytest.mark.parametrize("gpu", sorted(SMALLEST))
 def test_a_profile_fits_the_smallest_machine_of_its_gpu_beside_the_daemonsets(gpu: str) -> None:
     least = min(_of(gpu), key=lambda machine: (machine.gpus, machine.memory_mib, machine.vcpus))
     assert least.name == SMALLEST[gpu]
     assert _holds(least, 1, gpu)
 
 
-@pytest.mark.parametrize("gpu", sorted(PROFILES))
+@pytest.mark.parametrize("gpu", sorted(SMALLEST))
 def test_a_limit_is_not_above_what_the_smallest_machine_has(gpu: str) -> None:
     machine, profile = hardware.machine(SMALLEST[gpu]), PROFILES[gpu]
     assert profile.cpu.limit <= machine.vcpus * 1000
     assert profile.memory.limit < machine.memory_mib
 
 
-@pytest.mark.parametrize("gpu", sorted(PROFILES))
+@pytest.mark.parametrize("gpu", sorted(SMALLEST))
 @pytest.mark.parametrize("count", COUNTS)
 def test_several_gpus_with_their_profiles_fit_every_machine_that_has_as_many(gpu: str, count: int) -> None:
     able = [machine for machine in _of(gpu) if machine.gpus >= count]

@@ -11,9 +11,10 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from fleet.facts import hardware, versions
+from fleet.facts import versions
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.render.talos.files import talos_files
+from tests.builders import own_machine
 from tests.yaml12 import read_all
 
 NAME = "home"
@@ -32,6 +33,7 @@ def cluster(**changes: Any) -> TalosCluster:
         "controlPlane": {"hosts": {"control-0": {"address": "192.0.2.11", "installDisk": "/dev/sda"}}},
         "enablement": "device-plugin",
         "gitops": {"repository": "https://github.com/example/homelab", "path": "home"},
+        "machines": {"rig": own_machine(gpus=2), "single": own_machine()},
         "pools": {"gpu": pool()},
         "runners": {},
     }
@@ -41,7 +43,7 @@ def cluster(**changes: Any) -> TalosCluster:
 def pool(**changes: Any) -> dict[str, Any]:
     """A pool of one host with two RTX 3090; `changes` replace keys."""
     hosts = {"gpu-0": {"address": "192.0.2.20", "installDisk": "/dev/nvme0n1"}}
-    return {"instanceTypes": ["owned.rtx3090-2"], "role": "burst", "nodes": {"hosts": hosts}} | changes
+    return {"instanceTypes": ["rig"], "role": "burst", "nodes": {"hosts": hosts}} | changes
 
 
 VOLUME = {"address": "192.0.2.20", "volume": {"ephemeral": "500Gi"}}
@@ -93,7 +95,7 @@ _VOLUMES = st.one_of(
     st.just({"volume": {"name": "models", "ephemeral": "500Gi"}}),
     st.just({"ephemeralDisk": "/dev/nvme3n1"}),
 )
-_MACHINES = [machine.name for machine in hardware.machines("owned") if machine.gpus]
+_MACHINES = ["rig", "single"]
 
 
 @st.composite

@@ -24,6 +24,7 @@ from offline.init import files
 from tests.builders import ROOT
 from tests.offline.init.conftest import Project
 
+TALOS: dict[str, Any] = {"provider": "talos", "region": None, "gpu": None}
 GIVEN = {"--provider": "eks", "--region": "us-west-2", "--gpu": "T4", "--organization": "acme", "--jobs": "tests"}
 
 
@@ -60,7 +61,7 @@ def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project:
         ({"organization": "https://github.com/enterprises/acme"}, "--organization: a GitHub App cannot register runners of an"),
         ({"organization": "a b"}, "--organization: not a GitHub scope; write https://github.com/<organization>"),
         ({"budget": "12"}, "--budget: a budget is USD an hour or a month, such as 5/hour or 3000/month; got '12'"),
-        ({"budget": "1/hour"}, "--budget: the smallest fleet with T4 for these jobs costs 3.78 USD in its worst hour"),
+        ({"budget": "1/hour"}, "--budget: the smallest fleet with T4 that init writes for these jobs costs "),
         ({"kind": "acme"}, "--kind: not known; got 'acme'; give one of: dev, staging, prod"),
         (
             {"provider": "existing-context"},
@@ -69,6 +70,16 @@ def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project:
         (
             {"provider": "talos", "region": None, "gpu": None, "budget": "3/hour"},
             "--budget: provider talos buys no machines; remove it",
+        ),
+        (TALOS, "--machines: required without a terminal; add --machines"),
+        (TALOS | {"gpu": "RTX 3090"}, "--gpu: provider talos has its own GPUs; remove it"),
+        ({"machines": "more.yaml"}, "--machines: only provider talos has machines of your own; remove it"),
+        (TALOS | {"machines": "no.yaml"}, "--machines: no.yaml cannot be read (No such file or directory); name a file of probe"),
+        (TALOS | {"machines": "Makefile"}, "Makefile:"),
+        (TALOS | {"machines": "Pulumi.yaml"}, "--machines: Pulumi.yaml:name: unknown key; known keys: machines"),
+        (
+            TALOS | {"machines": "tests/offline/init/tower.yaml", "jobs": "training"},
+            "--jobs: training needs a node with several GPUs, and the cluster has none; write --jobs tests",
         ),
         (
             {"provider": "oke", "region": "us-sanjose-1", "gpu": "H100", "jobs": "containers"},

@@ -16,6 +16,8 @@ from tests.builders import ROOT
 from tests.day import AS_OF
 from tests.offline.init.conftest import Project
 
+TOWER, MORE = (ROOT / "tests" / "offline" / "init" / f"{name}.yaml" for name in ("tower", "more"))
+"""Machines as `probe` prints them."""
 FLEETS = {
     "acme": "--provider eks --region us-west-2 --gpu T4 --organization acme --jobs tests,release",
     "lab-1": "--provider eks --region eu-central-1 --gpu L4 --organization acme-robotics --jobs tests --kind dev",
@@ -26,6 +28,7 @@ FLEETS = {
     "eight-each": "--provider eks --region ap-southeast-2 --gpu A100 --organization acme --jobs tests",
     "rtx": "--provider eks --region us-east-1 --gpu rtx-pro-6000 --organization acme --jobs tests --kind dev",
     "by-the-hour": "--provider eks --region us-west-2 --budget 6/hour --organization acme --jobs tests,release",
+    "for-little": "--provider eks --region eu-west-1 --gpu T4 --budget 3/hour --organization acme --jobs tests",
     "by-the-month": "--provider eks --region eu-west-2 --gpu L4 --budget 9000/month --organization acme --jobs tests --kind prod",
     "a-name-of-thirty-characters-ok": "--provider eks --region us-east-1 --gpu T4 --organization acme --jobs tests,training",
     "server": "--provider eks --region us-east-1 --gpu T4 --organization https://ghe.example.net/my.team-1 --jobs release",
@@ -40,8 +43,8 @@ FLEETS = {
     "beside-prod": "--provider existing-eks --region ca-central-1 --gpu L4 --organization acme --jobs tests --kind prod",
     "beside-oke": "--provider existing-oke --region us-ashburn-1 --gpu A10 --organization acme --jobs tests,release --kind prod",
     "beside-oke-spot": "--provider existing-oke --region us-sanjose-1 --gpu V100 --organization acme --jobs tests",
-    "home": "--provider talos --gpu RTX3090 --organization acme --jobs tests,training",
-    "garage": "--provider talos --gpu RTX3090 --organization https://github.com/acme/infra --jobs tests",
+    "home": f"--provider talos --machines {TOWER} --machines {MORE} --organization acme --jobs tests,training",
+    "garage": f"--provider talos --machines {TOWER} --organization https://github.com/acme/infra --jobs tests",
 }
 """The flags of each stack."""
 SIZES = ("above the", "above its", "no runner set uses it", "waits", "idle cost")
@@ -73,6 +76,23 @@ def test_a_new_fleet_plans_clean(stack: str, project: Project):
     policies = tomllib.loads((project.root / "policies" / "stacks.toml").read_text())[stack]
     assert all(table["why"].endswith(".") for name, table in policies.items() if name != "kind")
     require_current(stack, project.root)
+
+
+def test_a_homelab_has_the_machines_of_its_owner_and_jobs_that_fit_them(project: Project):
+    assert CliRunner().invoke(app, ["init", "home", *FLEETS["home"].split()]).exit_code == 0
+    (new,) = project.made
+    fits = {each.runner_set: (each.fits[0].machine.name, each.fits[0].count) for each in new.plan.placements}
+    assert fits == {
+        "gpu-tower": ("tower", 1),
+        "gpu-closet": ("closet", 1),
+        "gpu-pair": ("pair", 2),
+        "gpu-pair-training": ("pair", 1),
+    }
+    sizes = {each.runner_set: (each.runner.cpu.request, each.runner.memory.request) for each in new.plan.placements}  # type: ignore[attr-defined]
+    assert sizes["gpu-tower"] == (8000, 31 * 1024), "half of 16 threads and of 62 GiB"
+    assert sizes["gpu-closet"] == (4000, 15 * 1024)
+    idle, worst = new.plan.cost
+    assert (idle.usd, idle.unknown, worst) == (0.1, 2, idle), "the owner names one price of three"
 
 
 def test_what_was_written_is_what_was_planned(project: Project):

@@ -1,0 +1,242 @@
+"""The hardware of a machine from what its own tools printed: `lscpu`, `nvidia-smi -q`, `lsblk`, `free`, `talosctl get`.
+
+Field names: util-linux's lscpu and lsblk, procps' free, NVIDIA's nvidia-smi (text and `-x`), and siderolabs/talos v1.13.9,
+pkg/machinery/resources/hardware and block. Nothing is guessed: a fact that no output has is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleet.facts import hardware
+from fleet.facts.errors import InputError, quoted
+from fleet.facts.yaml_text import kubernetes_documents
+
+_UNITS = {"B": 2**-20, "K": 2**-10, "M": 1, "G": 2**10, "T": 2**20, "P": 2**30}
+"""MiB by the letter of a unit."""
+_GPU_BLOCK = re.compile(r"^GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f:.]+[ \t]*$|^[ \t]*<gpu id=", re.MULTILINE)
+_GPU_NAME = re.compile(
+    r"^[ \t]*(?:Product Name[ \t]*:[ \t]*|<product_name>)([^<\n]{1,100}?)[ \t]*(?:</product_name>.*)?$", re.MULTILINE
+)
+_GPU_MEMORY = re.compile(r"(?:FB Memory Usage|<fb_memory_usage>)\s+(?:Total\s*:\s*|<total>)(\d+) MiB")
+_GPU_COUNT = re.compile(r"(?:^Attached GPUs\s*:\s*|<attached_gpus>)(\d+)", re.MULTILINE)
+_CPUS = re.compile(r'^CPU\(s\):\s+(\d+)|"field":\s*"CPU\(s\):?",\s*"data":\s*"(\d+)"', re.MULTILINE)
+_ARCH = re.compile(r'^Architecture:\s+(\S+)|"field":\s*"Architecture:?",\s*"data":\s*"(\w+)"', re.MULTILINE)
+_MEMORY = re.compile(r"^MemTotal:\s+(\d+) kB|^Mem:\s+([\d.]+)([KMGTP])i?\b|^Mem:\s+(\d{7,9})\s", re.MULTILINE)
+_DISK = re.compile(r"^(\w+)\s+\d+:\d+\s+0\s+([\d.,]+)([BKMGTP])?\s+0\s+disk\b", re.MULTILINE)
+_BRANDS = re.compile(r"^(?:NVIDIA |GeForce |Tesla )+")
+_FORMS = re.compile(
+    r" Generation$| Lite Hash Rate$| Blackwell(?: (?:Max-Q )?Workstation Edition| Server Edition)?$|"
+    r"-(?:PCIE|SXM\d?)(?:-\d+GB)?$| (?:\d+GB )?(?:PCIe|SXM\d?)(?: \d+GB)?$| \d+GB HBM\d$| NVL$"
+)
+"""What a product's name has besides that of the table: the kind of board, or its memory."""
+_SIZE = re.compile(r" \d+GB$")
+_SPARE = 0.1
+"""nvidia-smi shows less than the nominal memory of a card: 24564 of 24576 MiB, and with ECC 15360 of 16384 MiB."""
+_ARCHES = {"x86_64": "x86_64", "aarch64": "arm64"}
+_SAVE = {
+    "gpu": "nvidia-smi -q, or of Talos talosctl get pcidevices -o yaml",
+    "cpus": "lscpu, or of Talos talosctl get processors -o yaml",
+    "memory": "cat /proc/meminfo, or of Talos talosctl get memorymodules -o yaml",
+    "disk": "lsblk -J -b, or of Talos talosctl get disks -o yaml",
+}
+
+
+@dataclass(slots=True)
+class Facts:
+    """What the outputs show so far: GPUs as name and MiB (0: not shown), disks in MiB by name."""
+
+    gpus: list[tuple[str, int]] = field(default_factory=list)
+    disks: dict[str, int] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep a value. Raises InputError if another output has a different one."""
+        if self.values.setdefault(key, value) != value:
+            raise InputError(f"{key}: {self.values[key]} and {value} in two outputs; give the outputs of one machine at a time")
+
+    def put_disk(self, name: str, amount: str, unit: str) -> None:
+        """Keep a disk. Swap in memory is none."""
+        if not name.startswith("zram"):
+            self.disks[name] = _rounded(amount, unit)
+
+
+def machine(outputs: Mapping[str, str], gpu: str = "", disk: str = "") -> dict[str, Any]:
+    """One machine as the settings describe it, from texts by the place where they are. Raises InputError if one of its facts is missing.
+
+    `gpu` is a model of the table for a card whose output does not show its memory, `disk` the disk of containers, if there are
+    several.
+    """
+    facts = Facts()
+    for place, text in outputs.items():
+        before = (len(facts.gpus), len(facts.disks), len(facts.values))
+        if re.search(r"/mnt/wslg?\b", text):
+            raise InputError(
+                f"{place}: WSL shows a virtual disk of 1 TB whatever the real one; boot Linux or Talos, and save it there"
+            )
+        _read(place, text.replace("\r\n", "\n"), facts)
+        if before == (len(facts.gpus), len(facts.disks), len(facts.values)):
+            raise InputError(f"{place}: shows no hardware that probe reads; save there: {'; '.join(_SAVE.values())}")
+    found: dict[str, Any] = {}
+    model, mib = _card(facts.gpus, gpu)
+    found["gpu"] = model.name
+    found |= {"gpus": len(facts.gpus)} if len(facts.gpus) > 1 else {}
+    found |= {"gpuMemory": f"{mib}Mi"} if mib else {}
+    for key in ("cpus", "memory"):
+        if key not in facts.values:
+            raise _missing(key)
+    found |= {"cpus": facts.values["cpus"], "memory": f"{facts.values['memory']}Mi"}
+    found["disk"] = f"{_chosen(facts, disk) // 1024}Gi"
+    return found | ({"arch": arch} if (arch := facts.values.get("arch", "x86_64")) != "x86_64" else {})
+
+
+def in_braces(found: Mapping[str, Any]) -> str:
+    """The machine as YAML on one line. No value needs quotes."""
+    return f"{{{', '.join(f'{key}: {value}' for key, value in found.items())}}}"
+
+
+def _missing(key: str) -> InputError:
+    return InputError(f"{key}: none of the outputs shows it; add a file with the output of {_SAVE[key]}")
+
+
+def _read(place: str, text: str, facts: Facts) -> None:
+    blocks = _GPU_BLOCK.split(text)[1:]
+    if (count := _GPU_COUNT.search(text)) and int(count[1]) != len(blocks):
+        raise InputError(f"{place}: nvidia-smi counts {count[1]} GPUs and the text has {len(blocks)}; save its whole output")
+    for block in blocks:
+        name, sizes = _GPU_NAME.search(block), [int(size) for size in _GPU_MEMORY.findall(block)]
+        if name is None or not sizes:
+            raise InputError(f"{place}: a GPU without Product Name or FB Memory Usage; save the whole output of nvidia-smi -q")
+        # With MIG, each part shows its own memory before that of the whole GPU.
+        facts.gpus.append((name[1], max(sizes)))
+    if found := _CPUS.search(text):
+        facts.put("cpus", int(found[1] or found[2]))
+        arch = _ARCH.search(text)
+        name_of = (arch[1] or arch[2]) if arch else ""
+        if name_of not in _ARCHES:
+            raise InputError(f"{place}: lscpu shows no Architecture that GPU nodes have; save it with LC_ALL=C lscpu")
+        facts.put("arch", _ARCHES[name_of])
+    if found := _MEMORY.search(text):
+        kib, amount, unit, plain = found.groups()
+        # Without an option free counts KiB. More digits are the bytes of -b.
+        facts.put("memory", _rounded(amount, unit) if unit else int(kib or plain) // 1024)
+    for name, amount, unit in _DISK.findall(text):
+        facts.put_disk(name, amount, unit)
+    if "blockdevices" in text:
+        _lsblk(place, text, facts)
+    if ".talos.dev" in text:
+        _talos(place, text, facts)
+
+
+def _rounded(amount: str, unit: str) -> int:
+    """MiB of a size whose last digit is rounded: the least that it may be."""
+    number = float(amount.replace(",", "."))
+    return int((number - (0.05 if number % 1 else 0.5) * bool(unit)) * _UNITS[unit or "B"])
+
+
+def _lsblk(place: str, text: str, facts: Facts) -> None:
+    for each in _json(place, text):
+        for disk in each.get("blockdevices", ()) if isinstance(each, dict) else ():
+            size, removable = str(disk.get("size")), str(disk.get("rm")) in ("True", "1")
+            found = re.fullmatch(r"([\d.,]+)([BKMGTP])?", size)
+            if disk.get("type") == "disk" and found and not removable:
+                facts.put_disk(str(disk.get("name")), found[1], found[2] or "")
+
+
+def _json(place: str, text: str) -> Iterator[Any]:
+    """The JSON documents of a text, one behind the other. Raises InputError."""
+    at, decoder = text.find("{"), json.JSONDecoder()
+    while at >= 0:
+        try:
+            found, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            raise InputError(f"{place}: not the whole JSON of lsblk or talosctl; save its output again") from None
+        yield found
+        at = text.find("{", end)
+
+
+def _talos(place: str, text: str, facts: Facts) -> None:
+    if text.lstrip().startswith("{"):
+        documents: Iterable[Any] = _json(place, text)
+    else:
+        documents = (each.value for each in kubernetes_documents(place, text))
+    sums = {"cpus": 0, "memory": 0}
+    for document in documents:
+        kind, spec = _at(document, "metadata", "type"), _at(document, "spec")
+        if not isinstance(kind, str) or not isinstance(spec, dict):
+            continue
+        if kind.startswith("Processors.") and isinstance(threads := spec.get("threadCount"), int):
+            sums["cpus"] += threads
+        elif kind.startswith("MemoryModules.") and isinstance(size := spec.get("sizeMiB"), int):
+            sums["memory"] += size
+        elif kind.startswith("Disks.") and isinstance(size := spec.get("size"), int):
+            virtual = spec.get("bus_path") == "/virtual" or spec.get("readonly") or spec.get("cdrom")
+            if not virtual and spec.get("transport") != "usb":
+                facts.disks[str(_at(document, "metadata", "id"))] = size // 2**20
+        elif kind.startswith("SystemDisks."):
+            facts.put("system disk", str(spec.get("diskID")))
+        elif kind.startswith("PCIDevices.") and (spec.get("vendor_id"), spec.get("class_id")) == ("0x10de", "0x03"):
+            name = re.search(r"\[(.+)\]", str(spec.get("product")))
+            facts.gpus.append((name[1] if name else str(spec.get("product")), 0))
+    for key, total in sums.items():
+        if total:
+            facts.put(key, total)
+
+
+def _at(document: Any, *path: str) -> Any:
+    for step in path:
+        document = document.get(step) if isinstance(document, dict) else None
+    return document
+
+
+def _card(gpus: list[tuple[str, int]], asked: str) -> tuple[hardware.Gpu, int]:
+    """The one model of a machine's GPUs, and the least memory that one of them shows, in MiB. Raises InputError."""
+    if not gpus:
+        raise _missing("gpu")
+    if len(names := sorted({name for name, _ in gpus})) > 1:
+        raise InputError(
+            f"gpu: one machine has {' and '.join(names)}; a pool has GPUs of one model, so that "
+            "every job gets the same: put them into two machines, or take one kind out"
+        )
+    (name,), mib = names, min(size for _, size in gpus)
+    table = hardware.gpus()
+    bare = _SIZE.sub("", _FORMS.sub("", _BRANDS.sub("", name)))
+    fitting = [
+        gpu
+        for gpu in table.values()
+        if _SIZE.sub("", gpu.name) == bare
+        and (not mib or not gpu.memory_mib or abs(gpu.memory_mib - mib) <= gpu.memory_mib * _SPARE)
+    ]
+    if asked:
+        fitting = [gpu for gpu in fitting if gpu.name == asked]
+    if not fitting:
+        raise InputError(
+            f"gpu: {quoted(name)}{f' of {mib} MiB' if mib else ''}{f' as {quoted(asked)}' if asked else ''} is in no row of "
+            "fleet/facts/data/gpus.csv (GPUs of laptops and virtual GPUs are other parts); add a row with its source"
+        )
+    if len(fitting) > 1 or not (mib or fitting[0].memory_mib):
+        raise InputError(
+            f"gpu: {quoted(name)} is sold with several sizes of memory, and the outputs do not show which; add the output of "
+            f"nvidia-smi -q, or --gpu with one of: {', '.join(gpu.name for gpu in fitting)}"
+        )
+    return fitting[0], mib
+
+
+def _chosen(facts: Facts, asked: str) -> int:
+    """MiB of the disk that containers use. Raises InputError if it is not clear which one that is."""
+    known = ", ".join(f"{name} {mib // 1024}Gi" for name, mib in sorted(facts.disks.items()))
+    if not facts.disks:
+        raise _missing("disk")
+    name = (
+        asked.removeprefix("/dev/")
+        or facts.values.get("system disk")
+        or (next(iter(facts.disks)) if len(facts.disks) == 1 else "")
+    )
+    if name not in facts.disks:
+        why = f"no disk is called {quoted(name)}" if name else "there are several"
+        raise InputError(f"--disk: {why}; name the one on which Talos keeps containers, one of: {known}")
+    return facts.disks[name]

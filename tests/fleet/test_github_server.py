@@ -1,0 +1,48 @@
+"""The remark on a GitHub Enterprise Server that jobs may not reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet.loading.config import load
+from fleet.prove.github_server import remarks
+from tests.builders import cluster, config, oke_cluster
+
+APP = {"appId": "1", "installationId": "2"}
+
+
+@pytest.mark.parametrize(
+    ("host", "changes", "said"),
+    [
+        ("github.com", {}, ""),
+        ("acme.ghe.com", {}, ""),
+        (
+            "ghe.example.net",
+            {},
+            "usw2: GitHub server ghe.example.net may have a private address: then jobs in pods do not reach it",
+        ),
+        ("ghe.example.net", {"privateEgress": ["10.20.0.0/24"]}, ""),
+        (
+            "10.20.0.5",
+            {},
+            "usw2: GitHub server 10.20.0.5 has a private address: jobs in pods do not reach it, so no runner comes",
+        ),
+        ("10.20.0.5", {"privateEgress": ["10.21.0.0/24"]}, "usw2: GitHub server 10.20.0.5 has a private address: jobs in pods"),
+        ("10.20.0.5", {"privateEgress": ["10.20.0.0/24"]}, ""),
+        ("203.0.113.5", {}, ""),
+        ("ghe.example.net", {"runners": {}, "pools": {}}, ""),
+    ],
+)
+def test_a_server_that_jobs_may_not_reach_is_one_remark(host: str, changes: dict[str, Any], said: str) -> None:
+    fleet = load(config(github=APP | {"url": f"https://{host}/acme"}, clusters={"usw2": cluster(**changes)}))
+    found = list(remarks(fleet))
+    assert len(found) == bool(said)
+    assert all(each.startswith(said) for each in found)
+
+
+def test_a_network_that_enforces_nothing_is_no_wall() -> None:
+    held = oke_cluster()
+    assert all("acceptUnenforcedNetwork" in each for each in held["runners"].values())
+    assert list(remarks(load(config(github=APP | {"url": "https://10.20.0.5/acme"}, clusters={"sjc": held})))) == []
