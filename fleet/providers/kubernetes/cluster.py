@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.pricing import Money
+from fleet.facts.remark import todo
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
@@ -132,7 +133,7 @@ class KubernetesCluster(Cluster):
                 f"kubectl describe nodes -l {labels}"
             )
             if GPU_TAINT_KEY not in {taint.key for taint in pool.taints}:
-                yield (
+                yield todo(
                     f"pool {name}: its nodes have no taint {GPU_TAINT_KEY}, so pods without GPUs may fill them; add it to the "
                     "nodes and to taints"
                 )
