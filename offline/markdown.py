@@ -134,7 +134,7 @@ def _faults(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator
 
 def _agreement(agreed: Agreement) -> str:
     body = f"{_bullets(list(agreement_lines(agreed)))}\n\n{fenced(agreed.diff, 'diff')}"
-    return fold("The smallest change of policy values that admits this", body)
+    return fold("The change of policy values that admits this", body)
 
 
 # -- before and after --------------------------------------------------------------------------------------------------

@@ -509,7 +509,7 @@ class Cluster(Model):
             if pool.role == FALLBACK and name not in self.runner_pools:
                 raise problem(
                     "fallback_unused",
-                    "no runner class names this fallback pool; write it after a spot pool in pools of a class, or remove it",
+                    "no runner class uses this fallback pool; add it to pools of a class, after a spot pool, or remove it",
                     at=("pools", name, "role"),
                 )
         return self

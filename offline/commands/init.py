@@ -150,7 +150,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None]) -> A
         either = "Which GPU, or a budget such as 6/hour?" if regions else "Which GPU?"
         gpu, usd = answer("gpu", either, models, models[0], gpu_or_budget)
     if given["gpu"] is not None and not models:
-        raise InputError(f"--gpu: provider {provider} has its own GPUs; remove it")
+        raise InputError(f"--gpu: with provider {provider} init reads the GPUs of your machines or nodes; remove --gpu")
     url = answer("organization", "Which GitHub organization or repository?", (), "example", ask.organization)
     jobs = answer(
         "jobs", "Which kinds of jobs, with commas?", ask.jobs_of(provider), "tests", lambda text: ask.jobs(text, provider)

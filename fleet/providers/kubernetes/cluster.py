@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -147,6 +148,13 @@ class KubernetesCluster(Cluster):
     def _existing_rules(self) -> Self:
         """Refuse what only a cloud has, queues, and settings that do not fit what the cluster has."""
         require_existing(self.existing, self)
+        for (first, one), (second, other) in combinations(self.pools.items(), 2):
+            if one.selector.items() <= other.selector.items() or other.selector.items() <= one.selector.items():
+                raise problem(
+                    "overlapping_selectors",
+                    f"pool {first} selects nodes of this pool too, so they would count twice; add a label that only one pool has",
+                    at=("pools", second, "selector"),
+                )
         for key, given in (("budget", self.budget), ("declareQuotas", self.declare_quotas)):
             if given:
                 raise problem(
