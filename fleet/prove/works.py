@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
+from fleet.facts.day import VARIABLE
 from fleet.facts.remark import CANNOT_WORK, Remark, kind_of, of_cluster
 from fleet.prove.placement import PlacementError
 from fleet.prove.room import filled
@@ -27,7 +28,7 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
                 pools = "; ".join(f"pool {pool}: {each}" for pool, each in zip(runner.ordered, why, strict=True))
                 parts = tuple(f"{name}/{each}" for each in (runner_set, *runner.ordered))
                 yield Remark(
-                    f"{name}/{runner_set}: its jobs wait without end on {day}: {pools}; give the class a pool with capacity",
+                    f"{name}/{runner_set}: no pool of the class has capacity on {day}: {pools}; give it another, or its jobs wait",
                     CANNOT_WORK,
                     parts=parts,
                 )
@@ -36,12 +37,14 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
 def _shut(cluster: Cluster, pool: str, day: date) -> str:
     """Why a pool has no capacity for runners on a day; empty if it has."""
     held = cluster.pools[pool]
-    if isinstance(held, EksPool) and closed(held, day):
-        return "its reservation is over or has not started"
+    if isinstance(held, EksPool) and (why := closed(held, day)):
+        return why
     return "workloads that always run take all of it" if filled(cluster, pool) else ""
 
 
 def require(fleet: Fleet, day: date) -> None:
     """Raise PlacementError with a line for each thing that cannot work on the day."""
     if wrong := [f"{REFUSED}: {remark}" for remark in remarks(fleet, day) if kind_of(remark) == CANNOT_WORK]:
-        raise PlacementError("\n".join((*wrong, "GPU_CI_AS_OF=<YYYY-MM-DD> updates as of another day")))
+        raise PlacementError(
+            "\n".join((*wrong, f"{VARIABLE}=<YYYY-MM-DD> updates as of another day, such as the start of a reservation"))
+        )

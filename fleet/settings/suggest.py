@@ -32,7 +32,7 @@ _ORIGINS = {CREATED: "a cluster that the program creates", EXISTS: "a cluster th
 _PRIVATE = re.compile(r"(github)?_?(app)?_?private_?key(pem)?|pem", re.IGNORECASE)
 """Keys under which people write the App's private key."""
 KEY_IN_FILE = (
-    "a private key must not be in a file in clear text: remove it, replace it by a new one in the settings of the GitHub App, and "
+    "a private key must not be in a file in clear text: remove it, replace it with a new one in the GitHub App's settings, and "
     "run pulumi config set --secret gpu-ci:githubPrivateKey < key.pem"
 )
 _MAPPING = "not a mapping; {write}"
@@ -82,8 +82,8 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
     if "message" in context:
         return str(context["message"])
     if kind == "extra_forbidden":
-        elsewhere = KEY_IN_FILE if is_private_key(path[-1], error["input"]) else _elsewhere(root, path)
-        return "unknown key; " + (elsewhere or _instead(path[-1], _keys(_model_at(root, path[:-1]))))
+        private = KEY_IN_FILE if is_private_key(path[-1], error["input"]) else ""
+        return "unknown key; " + (_elsewhere(root, path) or private or _instead(path[-1], _keys(_model_at(root, path[:-1]))))
     if is_foreign_kind(error):
         return _foreign_kind(str(error["input"]), path[2], _choices(_at(root, path[:2])))
     if kind.startswith("union_tag"):

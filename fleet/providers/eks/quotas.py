@@ -46,11 +46,11 @@ def quota_remarks(clusters: Iterable[EksPools]) -> Iterator[str]:
         account = _account(region, known)
         requests = any(each.declare_quotas for each in known if each.region == region)
         needed = vcpus_needed(cluster, known)
-        if missing := [f"{vcpus} vCPUs of quota {code}" for code, vcpus in needed.items() if code not in account]:
-            show = f"aws service-quotas get-service-quota {_of(region, '<code>')} --query Quota.Value"
-            yield todo(
-                f"AWS {region}: full pools need {' and '.join(missing)}; write what the account has in accountQuotas: {show}"
-            )
+        if missing := [code for code in needed if code not in account]:
+            full = " and ".join(f"{needed[code]} vCPUs of quota {code}" for code in missing)
+            show = f"aws service-quotas get-service-quota {_of(region, missing[0] if len(missing) == 1 else '<code>')}"
+            told = "write what the account has in accountQuotas"
+            yield todo(f"AWS {region}: full pools need {full}; {told}: {show} --query Quota.Value")
         for code, vcpus in needed.items():
             if code in account and vcpus > account[code] and not requests:
                 yield todo(
