@@ -258,7 +258,7 @@ def _unjudged(plan: Plan) -> Iterator[str]:
         yield f"{counted(over, 'version has', 'versions have')} ended"
 
 
-def result(plan: Plan, strict: bool) -> tuple[str, ...]:
+def result(plan: Plan, strict: bool = False) -> tuple[str, ...]:
     """The result of a plan for a person, as the parts of one line."""
     word, why = state(plan, strict)
     shown = word.replace("-", " ").upper()

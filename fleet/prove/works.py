@@ -28,7 +28,7 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
                 pools = "; ".join(f"pool {pool}: {each}" for pool, each in zip(runner.ordered, why, strict=True))
                 parts = tuple(f"{name}/{each}" for each in (runner_set, *runner.ordered))
                 yield Remark(
-                    f"{name}/{runner_set}: no pool of the class has capacity on {day}: {pools}; give it another, or its jobs wait",
+                    f"{name}/{runner_set}: no pool of the class has capacity on {day}: {pools}; jobs wait, give it another",
                     CANNOT_WORK,
                     parts=parts,
                 )

@@ -31,7 +31,7 @@ def own(**settings: Any) -> Fleet:
     return load(config(clusters={"usw2": cluster(**settings)}))
 
 
-SPARE = {"spare": pool(instanceTypes=["p5en.48xlarge"])}
+SPARE: dict[str, Any] = {"spare": pool(instanceTypes=["p5en.48xlarge"])}
 CASES: dict[str, tuple[Fleet, date, list[tuple[str, ...]]]] = {
     "before the start": (block(), BEFORE, [("usw2/gpu-h200", "usw2/block")]),
     "nodes.min before the start": (block(1), BEFORE, [("usw2/block",), ("usw2/gpu-h200", "usw2/block")]),
