@@ -191,7 +191,7 @@ def _parts(remarks: Iterable[Remark]) -> str:
 
 
 def promises(plan: Plan, *, money: bool = True) -> Iterator[str]:
-    """What a plan says in one line for a person: the money, and what nobody judged. Amounts at worst are rounded up.
+    """What a plan says in one line for a person: the money, and what was not judged. Amounts at worst are rounded up.
 
     Without `money` only the price of a job.
     """
@@ -294,7 +294,7 @@ def notes(plan: Plan, remarks: Iterable[Remark]) -> list[str]:
 
 
 def grouped(remarks: Iterable[Remark]) -> list[Remark]:
-    """Remarks without what cannot work: first those that ask for an action, costs before facts. Equal ones are one."""
+    """Remarks without parts that cannot work: first those that ask for an action, costs before facts. Equal ones are one."""
     rest = (remark for remark in remarks if remark.kind != CANNOT_WORK)
     return sorted(_grouped(rest), key=lambda remark: (not remark.act, remark.kind != COST))
 

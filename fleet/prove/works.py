@@ -1,4 +1,4 @@
-"""What cannot work on a day, although every setting is right: no node can start, or `pulumi up` would fail half way."""
+"""Parts that cannot work on a day, although every setting is right: no node can start, or `pulumi up` would fail half way."""
 
 from __future__ import annotations
 
