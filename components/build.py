@@ -11,8 +11,9 @@ from components.boundary import bound_roles
 from components.context import Context
 from components.destroy_guard import guarded
 from components.outputs import Built, StackOutputs
+from fleet.facts.day import today
 from fleet.jobs import stack as stack_jobs
-from fleet.prove import placement, room
+from fleet.prove import placement, room, works
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 
@@ -56,16 +57,31 @@ def require_deployable(fleet: Fleet, stack: str) -> None:
             )
 
 
+def _require_works(fleet: Fleet) -> None:
+    """Warn in a preview, and raise PlacementError in an update, if something cannot work on the day."""
+    try:
+        day = today()
+    except ValueError as error:
+        raise pulumi.RunError(str(error)) from None
+    try:
+        works.require(fleet, day)
+    except placement.PlacementError as error:
+        if not pulumi.runtime.is_dry_run():
+            raise
+        pulumi.log.warn(str(error))
+
+
 def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str]) -> StackOutputs:
     """Declare the fleet's resources. Returns the stack outputs.
 
-    Before the first resource, raises PlacementError if a runner set, workload or job fits no node, and RunError as
-    `require_deployable` does.
+    Before the first resource, raises PlacementError if a runner set, workload or job fits no node, and in an update also if
+    something cannot work today: a preview warns. Raises RunError as `require_deployable` does, and if GPU_CI_AS_OF is no day.
     """
     require_deployable(fleet, stack)
     placement.require(placement.place(fleet))
     room.require(fleet)
     stack_jobs.require(fleet)
+    _require_works(fleet)
     if fleet.permissions_boundary is not None:
         bound_roles(fleet.permissions_boundary)
     declare_guard = guarded(fleet, stack)

@@ -66,13 +66,13 @@ def lines(agreement: Agreement) -> Iterator[str]:
     """What a person should know before they read the diff."""
     names = ", ".join(f"{policy}.{name}" for policy, found in agreement.values.items() for name in found)
     if names:
-        yield f"The smallest change of policy values that admits {'more of ' if agreement.left else ''}the plan: {names}."
+        yield f"This change of policy values admits {'a part of ' if agreement.left else ''}the plan: {names}."
         yield "Review it and correct each why. Apply the diff with git apply, then run python -m offline policy-config."
     elif not agreement.left:
         yield "No policy fails the plan, so no policy value needs a change."
     for verdict, found in alike(agreement.left):
         where = found[0] if len(found) == 1 else counted(len(found), "resource", "resources")
-        yield f"No number and no list admits {verdict.rule}: {where}: {verdict.message}"
+        yield f"No policy value admits {verdict.rule}; change the stack, or the policy's level: {where}: {verdict.message}"
 
 
 # -- the values --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fleet.facts.credentials import mask
 from fleet.facts.places import Keys
+from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.loading.stackfile import StackConfig
 from offline.base import Base
 from offline.ended import ENDED
@@ -104,7 +105,8 @@ def _annotated(plan: Plan, held: _Entries, strict: bool) -> Iterator[_Found]:
             yield _Found(level, verdict.rule, f"{name_of(verdict.urn)}: {verdict.message}", entry, held.line(entry))
     for remark in plan.remarks:
         entry, line = held.of_remark(remark)
-        yield _Found("notice", "remark", remark, entry, line)
+        level = "error" if remark in plan.written else "warning" if remark.kind == CANNOT_WORK else "notice"
+        yield _Found(level, "remark" if level == "notice" else "cannot work", remark, entry, line)
 
 
 def _merged(found: Iterable[_Found]) -> Iterator[_Found]:
@@ -155,13 +157,13 @@ class _Entries:
         longest = max((len(entry.logical) for entry in within), default=0)
         return tuple(entry for entry in within if len(entry.logical) == longest)
 
-    def of_remark(self, remark: str) -> tuple[tuple[Entry, ...], int | None]:
+    def of_remark(self, remark: Remark) -> tuple[tuple[Entry, ...], int | None]:
         """The entries and the line that a remark names: an entry or a part of a cluster ("usw2/system"), and maybe a path.
 
         Of several pools ("usw2/t4-spot + t4-ondemand") it is the first.
         """
         where, _, rest = remark.partition(": ")
-        where = where.partition(" + ")[0]
+        where = remark.parts[0] if remark.parts else where.partition(" + ")[0]
         name, _, part = where.partition("/")
         found = self.named(where) or (self.named(name) if part else ())
         path = rest.partition(": ")[0].split(".") if found and found[0].name == where else [part]

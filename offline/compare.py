@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Generic, TypeVar, cast
 
 from fleet.facts.pricing import Line, Money
+from fleet.facts.remark import Remark
 from fleet.providers.fleet import Fleet
 from offline.arc import upgrade_from
 from offline.effects import Effect, Ending, effects
@@ -190,10 +191,10 @@ class Comparison:
         return ()
 
     @cached_property
-    def new_remarks(self) -> tuple[str, ...]:
+    def new_remarks(self) -> tuple[Remark, ...]:
         """The notes on the change, and remarks that the plan before does not have."""
         known = set(self.before.remarks)
-        return (*self.notes, *(remark for remark in self.after.remarks if remark not in known))
+        return (*map(Remark, self.notes), *(remark for remark in self.after.remarks if remark not in known))
 
     @cached_property
     def _effects(self) -> Mapping[str, Effect]:

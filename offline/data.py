@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from offline.compare import Comparison, Pair
 from offline.judge import Verdict
 from offline.plan import RUNNER_SET, Outcome, Plan
 from offline.record import Resource
-from offline.words import Place, refusal
+from offline.words import Place, refusal, state
 
 T = TypeVar("T")
 
@@ -60,10 +61,13 @@ def _plan(plan: Plan) -> dict[str, Any]:
     return {
         "stack": plan.config.stack,
         "clean": plan.passes(),
+        "result": state(plan)[0],
+        "states": dict(Counter(found.state for found in plan.outcomes())) if plan.recording is not None else {},
         "built": plan.recording is not None,
         "asOf": plan.as_of.isoformat(),
         "secrets": list(plan.secrets),
         "remarks": list(plan.remarks),
+        "kinds": [fields_of(remark, "kind", "act", "parts") for remark in plan.remarks],
         "placement": [_placement(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements],
         "refused": [fields_of(each, "cluster", "workload", "kind", "error") for each in plan.refused if each.kind != RUNNER_SET],
         "failures": [fields_of(refusal(plan.config, each), "file", "line", "path", "message") for each in plan.refused],

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from datetime import date
 
+from fleet.facts.day import fault, parsed, today
 from fleet.facts.errors import InputError, quoted
-from policies.rules.day import VARIABLE, fault, parsed
 
 
 def day_of(option: str | None = None) -> date:
@@ -14,10 +13,12 @@ def day_of(option: str | None = None) -> date:
 
     Raises InputError for a text that is not a day as YYYY-MM-DD.
     """
-    name, given = ("--as-of", option) if option is not None else (VARIABLE, os.environ.get(VARIABLE) or None)
-    if given is None:
-        return date.today()
-    day = parsed(given)
+    if option is None:
+        try:
+            return today()
+        except ValueError as error:
+            raise InputError(str(error)) from None
+    day = parsed(option)
     if day is None:
-        raise InputError(fault(name, quoted(given)))
+        raise InputError(fault("--as-of", quoted(option)))
     return day

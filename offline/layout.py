@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
 from rich.cells import cell_len
@@ -96,21 +96,24 @@ def _show_list(console: Console, marks: Sequence[str], headings: Row, rows: Sequ
         pairs = list(zip(marks, headings, row, strict=True))
         show_line(console, " ".join(cell for mark, _, cell in pairs if mark == "=" and cell) or row[0], "bold")
         fields = (f"{heading}: {'; '.join(cell.splitlines())}" for mark, heading, cell in pairs if mark != "=" and cell)
-        for line in _packed(fields, console.width - 2):
+        for line in _packed(fields, console.width - 2, " | "):
             show_line(console, line, indent="  ", hanging="    ")
 
 
-def _packed(fields: Iterator[str], width: int) -> Iterator[str]:
+def show_packed(console: Console, fields: Iterable[str], style: str = "") -> None:
+    """Print fields with a dot between them, on as few lines as possible, the lines after the first one indented."""
+    for number, line in enumerate(_packed(fields, console.width - 2, " · ")):
+        show_line(console, line, style, indent="  " if number else "")
+
+
+def _packed(fields: Iterable[str], width: int, between: str) -> Iterator[str]:
     """Fields on as few lines as possible, without breaking a field that fits on a line."""
     line = ""
     for field in fields:
-        if line and cell_len(line) + len(_BETWEEN) + cell_len(field) > width:
+        if line and cell_len(line) + len(between) + cell_len(field) > width:
             yield line
             line = field
         else:
-            line = f"{line}{_BETWEEN}{field}" if line else field
+            line = f"{line}{between}{field}" if line else field
     if line:
         yield line
-
-
-_BETWEEN = " | "

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fleet.facts.pricing import Line, Money
+from fleet.facts.remark import CANNOT_WORK
 from offline.agree import Agreement
 from offline.agree import lines as agreement_lines
 from offline.base import Base
@@ -16,21 +17,24 @@ from offline.judge import Verdict
 from offline.plan import Plan
 from offline.remedies import Remediation
 from offline.words import (
+    MOST_NOTES,
     SCHEDULES,
     WEEK_NOTE,
     Place,
     alike,
     counted,
     each,
-    endings,
+    grouped,
     listed,
     name_of,
+    notes,
     place,
     price_notes,
+    promises,
     short,
     silent,
+    state,
     states,
-    unplaceable,
     week,
     week_title,
 )
@@ -64,8 +68,9 @@ def _sections(
 ) -> Iterator[str]:
     yield f"## {_verdict(plan, comparison, strict)}"
     yield _money(plan, comparison)
-    if ending := list(endings(plan)):
-        yield _bullets(ending)
+    if wrong := [f"cannot work: {remark}" for remark in plan.impossible if remark not in plan.written]:
+        yield _bullets(wrong)
+    yield from _remarks(plan, comparison)
     if base is not None and base.plan is None:
         yield f"Before → after: {text(base.reason)}. This is only the plan after the change."
     if faults := list(_faults(plan, comparison, strict)):
@@ -77,7 +82,6 @@ def _sections(
         yield from _changes(comparison)
     yield from _exceptions(plan, comparison, strict)
     yield _policies(plan)
-    yield from _remarks(plan, comparison)
     if comparison is not None and base is not None:
         yield (
             f"Before is the base's stack file under the code and the policy config of this change: {text(base.judged)}."
@@ -91,25 +95,26 @@ def _sections(
 
 def _verdict(plan: Plan, comparison: Comparison | None, strict: bool) -> str:
     stack = code(plan.config.stack)
-    if plan.refused:
-        return f"❌ {stack}: {unplaceable(plan)}, so no resource was created or judged"
-    if blocked := plan.blocked(strict):
-        violations = counted(len(plan.broken), "mandatory policy violation", "mandatory policy violations")
-        unsure = len(blocked) - len(plan.broken)
-        failures = ([violations] if plan.broken else []) + ([f"{unsure} critical undeterminable"] if unsure else [])
-        return f"❌ {stack}: {', '.join(failures)}"
+    word, why = state(plan, strict)
+    if word != "ok":
+        said = {
+            "failed": f"❌ {stack}",
+            CANNOT_WORK: f"⛔ {stack}: cannot work",
+            "up-refused": f"⛔ {stack}: `pulumi up` is refused",
+        }
+        return f"{said[word]}: {why}"
     return f"✅ {stack}: " + (
         "every proof holds, the change has no effect" if comparison is not None and comparison.nothing else "every proof holds"
     )
 
 
 def _money(plan: Plan, comparison: Comparison | None) -> str:
-    idle, worst = plan.cost
-    resources = f"{len(plan.resources)} resources · " if plan.recording is not None else ""
+    """The money of a plan and what nobody judged; with a comparison the money before and after."""
+    resources = [f"{len(plan.resources)} resources"] if plan.recording is not None else []
     if comparison is None:
-        return f"{resources}**{idle}** USD an hour idle · **{worst}** at worst"
+        return " · ".join((*resources, *promises(plan)))
     moves = (_moved(*comparison.idle), _moved(*comparison.worst))
-    return f"{resources}USD an hour: {moves[0]} idle · {moves[1]} at worst"
+    return " · ".join((*resources, f"USD an hour: {moves[0]} idle", f"{moves[1]} at worst", *promises(plan, money=False)))
 
 
 def _moved(before: Money, after: Money) -> str:
@@ -122,12 +127,14 @@ def _faults(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator
     """Rows of (what fails, where, why)."""
     for refused in plan.refused:
         yield "placement", code(f"{refused.cluster}/{refused.workload}"), text(refused.error)
+    for remark in plan.written:
+        yield "cannot work", code(remark.parts[0]), text(remark)
     yield from _verdicts(plan.blocked(strict), comparison, lambda verdict: verdict.kind)
 
 
 def _agreement(agreed: Agreement) -> str:
     body = f"{_bullets(list(agreement_lines(agreed)))}\n\n{fenced(agreed.diff, 'diff')}"
-    return fold("The smallest change of policy values that admits this", body)
+    return fold("The change of policy values that admits this", body)
 
 
 # -- before and after --------------------------------------------------------------------------------------------------
@@ -223,9 +230,9 @@ def _resource_changes(comparison: Comparison) -> Iterator[str]:
 
 
 def _kind(kind: Kind) -> Iterator[Sequence[str]]:
-    for state, names in (("added", kind.added), ("removed", kind.removed)):
+    for how, names in (("added", kind.added), ("removed", kind.removed)):
         if names:
-            yield code(short(kind.type)), f"{len(names)} {state}", _names(map(code, names))
+            yield code(short(kind.type)), f"{len(names)} {how}", _names(map(code, names))
     if kind.changed:
         changed = (f"{code(name)} ({_names(map(code, paths))})" for name, paths in kind.changed.items())
         yield code(short(kind.type)), f"{len(kind.changed)} changed", _names(changed)
@@ -346,12 +353,15 @@ def _policies(plan: Plan) -> str:
 
 
 def _remarks(plan: Plan, comparison: Comparison | None) -> Iterator[str]:
-    notes = comparison.notes if comparison is not None else ()
-    new, known = _parted((*notes, *plan.remarks), comparison.new_remarks if comparison is not None else plan.remarks)
-    if new:
-        heading = "New remarks" if comparison is not None else "Remarks"
-        yield f"### {heading}\n\n" + _bullets(new)
-    if known:
+    """A block of ends and new remarks; what has no room in it and the remarks of the base are folded."""
+    new = comparison.new_remarks if comparison is not None else plan.remarks
+    lines = notes(plan, new)
+    if lines:
+        heading = "Ends and new remarks" if comparison is not None else "Ends and remarks"
+        yield f"### {heading}\n\n{_bullets(lines[:MOST_NOTES])}"
+    if more := lines[MOST_NOTES:]:
+        yield fold(f"More ends and remarks: {len(more)}", _bullets(more))
+    if known := grouped(_parted(plan.remarks, new)[1]):
         yield fold(f"Unchanged remarks: {len(known)}", _bullets(known))
 
 

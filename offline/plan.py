@@ -12,6 +12,7 @@ from pathlib import Path
 from fleet.facts.lifecycle import Life, Use
 from fleet.facts.lifecycle import day_of as day_of_text
 from fleet.facts.pricing import Line, Money, total
+from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs
 from fleet.loading import placeholders, stackfile
 from fleet.loading.config import fleet_of
@@ -30,6 +31,7 @@ from fleet.prove import (
     room,
     schedules,
     spot,
+    works,
 )
 from fleet.prove import placement as placing
 from fleet.prove.ends import End, ends, in_order
@@ -113,6 +115,8 @@ class Plan:
     """Remarks on how deployments reach the stack's endpoints."""
     refused: tuple[room.Refusal, ...] = ()
     """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
+    written: tuple[Remark, ...] = ()
+    """What cannot work and belongs to a part that the change writes: it fails the plan. See `offline.touched`."""
     git: Recording | None = None
     """The part of the recording that ArgoCD reads in Git; None if ArgoCD installs nothing in any cluster."""
 
@@ -136,16 +140,20 @@ class Plan:
         """(idle, worst) USD an hour."""
         return total(self.bill)
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Facts about clusters, runner sets and pools that the reader should know, although nothing fails."""
+    @cached_property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What the reader should know of clusters, runner sets and pools, although no setting is wrong."""
         # The pools of a runner set often get the same remark about the same machine type.
-        return tuple(dict.fromkeys(self._remarks()))
+        return tuple(text if isinstance(text, Remark) else Remark(text) for text in dict.fromkeys(self._remarks()))
+
+    @cached_property
+    def impossible(self) -> tuple[Remark, ...]:
+        """What cannot work on the plan's day: `pulumi up` is refused."""
+        return tuple(remark for remark in self.remarks if remark.kind == CANNOT_WORK)
 
     def _remarks(self) -> Iterator[str]:
         yield from placeholders.remarks(self.config)
-        for name, cluster in self.fleet.clusters_by_name():
-            yield from (f"{name}: {remark}" for remark in (*cluster.remarks, *cluster.remarks_on(self.as_of)))
+        yield from works.remarks(self.fleet, self.as_of)
         yield from self.reach
         yield from billing.remarks(self.fleet, self.as_of)
         yield from quotas.remarks(self.fleet)
@@ -154,20 +162,22 @@ class Plan:
         for name in self.fleet.shared_names:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for found in self.placements:
-            yield from (f"{found.cluster}/{found.runner_set}: {remark}" for remark in found.remarks)
+            yield from (below(f"{found.cluster}/{found.runner_set}", remark) for remark in found.remarks)
         yield from pytorch.remarks(self.fleet, self.as_of)
         yield from labels.remarks(self.fleet)
         yield from github_server.remarks(self.fleet)
         yield from reruns.remarks(self.fleet)
         yield from fallback.remarks(self.fleet)
         yield from self.overbooked
+        yield from placing.unfilled(self.fleet, self.placements)
         yield from fragments.fragmented(self.placements)
         yield from room.remarks(self.fleet)
         yield from monitoring.remarks(self.fleet)
         yield from stack_jobs.remarks(self.fleet)
         yield from self._idle_exceptions()
         if self.recording is not None:
-            yield from (f"{message.severity}: {message.text}" for message in self.recording.messages)
+            said = (each for each in self.recording.messages if not each.text.startswith(works.REFUSED))
+            yield from (f"{message.severity}: {message.text}" for message in said)
 
     def _idle_exceptions(self) -> Iterator[str]:
         """Exceptions that hide nothing, so they can be removed."""
@@ -179,7 +189,7 @@ class Plan:
             for index, entry in enumerate(configured.config[EXCEPTIONS]):
                 idle = f"{EXCEPTIONS}[{index}]" not in messages and not means_manifests(entry["urn"])
                 if idle and configured.level.value != "disabled":
-                    yield f"policy {name}: {EXCEPTIONS}[{index}] ({entry['urn']}) hides nothing; remove it"
+                    yield todo(f"policy {name}: {EXCEPTIONS}[{index}] ({entry['urn']}) hides nothing; remove it")
 
     @cached_property
     def ends(self) -> tuple[End, ...]:
@@ -217,7 +227,7 @@ class Plan:
 
     def passes(self, strict: bool = False) -> bool:
         """Whether everything can be placed and no verdict fails the plan."""
-        return not (self.refused or self.blocked(strict))
+        return not (self.refused or self.written or self.blocked(strict))
 
 
 def levels_of(policies: Iterable[Configured]) -> Mapping[str, str]:

@@ -104,7 +104,7 @@ def _refuse_repeats(text: str, name: str) -> None:
             if key in objects[-1]:
                 first = objects[-1][key]
                 raise InputError(
-                    f"{name}:{line}: a key may appear once; got {quoted(key)}, also on line {first}; remove one of them"
+                    f"{name}:{line}: a key may appear once, and line {first} has it too; got {quoted(key)}; remove one of them"
                 )
             objects[-1][key] = line
 

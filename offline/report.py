@@ -1,4 +1,4 @@
-"""Prints a plan on the terminal: first and last the result and what fails, between them placement, price, changes, the rest."""
+"""Prints a plan on the terminal: first and last the result and what fails, between them placement, price, remarks, the rest."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from offline import words
 from offline.base import Base
 from offline.changes import changed_lines
+from offline.ended import ENDED
 from offline.judge import Verdict
-from offline.layout import show_line, show_table
+from offline.layout import show_line, show_packed, show_table
 from offline.plan import Plan
 from offline.record import Resource
 
@@ -29,22 +30,17 @@ def report(plan: Plan, console: Console, strict: bool = False, verbose: bool = F
     `strict` as in `Plan.passes`; `verbose` lists the resources and every policy.
     """
     console.print(Text(f"gpu-ci plan of stack {plan.config.stack} on {plan.as_of}", style="bold"))
-    for line in words.endings(plan):
-        show_line(console, line, "yellow", indent="  ")
     _result(plan, console, strict)
     _failures(plan, console, strict, verbose)
     console.print()
-    _notes(plan, console)
+    _secrets(plan, console)
     _placement(plan, console)
     _price(plan, console)
     if base is not None:
         _heading("Before → after", console)
         for line in changed_lines(plan, base):
             show_line(console, line, indent="  ")
-    if plan.remarks:
-        _heading("Remarks", console)
-        for remark in plan.remarks:
-            show_line(console, f"! {remark}", "yellow", indent="  ")
+    _notes(plan, console, verbose)
     if plan.recording is not None:
         _resources(plan, console, verbose)
         _policies(plan, console, strict, verbose)
@@ -62,20 +58,16 @@ def _heading(text: str, console: Console) -> None:
 
 
 def _result(plan: Plan, console: Console, strict: bool) -> None:
-    idle, worst = plan.cost
-    cost = f"{idle} USD an hour idle, {worst} at worst"
-    if plan.recording is None:
-        show_line(console, f"FAILED: {words.unplaceable(plan)}, so no resource was created or judged; {cost}.", "bold red")
-        return
-    facts = f"{len(plan.resources)} resources; policies: {words.states(plan.outcomes())}; {cost}."
-    blocked = plan.blocked(strict)
-    show_line(console, words.verdict_line(facts, blocked), "bold red" if blocked else "bold green")
+    color = {"ok": "green", "failed": "red"}.get(words.state(plan, strict)[0], "yellow")
+    show_packed(console, words.result(plan, strict), f"bold {color}")
 
 
 def _failures(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
-    """Print what fails the plan, a line for each; in a pipe it is not wrapped, so that a log can be searched."""
+    """Print what fails the plan or cannot work, a line for each; in a pipe it is not wrapped, so that a log can be searched."""
     for line in (*(str(words.refusal(plan.config, each)) for each in plan.refused), *_verdicts(plan.blocked(strict), verbose)):
         show_line(console, line, "red", indent="  ", whole=True)
+    for remark in plan.impossible:
+        show_line(console, f"cannot work: {remark}", "red" if remark in plan.written else "yellow", indent="  ", whole=True)
 
 
 def _verdicts(verdicts: Iterable[Verdict], verbose: bool) -> Iterator[str]:
@@ -84,7 +76,19 @@ def _verdicts(verdicts: Iterable[Verdict], verbose: bool) -> Iterator[str]:
         yield words.said(verdict, names, len(names) if verbose else _FEW)
 
 
-def _notes(plan: Plan, console: Console) -> None:
+def _notes(plan: Plan, console: Console, verbose: bool) -> None:
+    """Print what ends and the remarks; without `verbose` the first of them."""
+    lines = words.notes(plan, plan.remarks)
+    shown = lines if verbose else lines[: words.MOST_NOTES]
+    if lines:
+        _heading("Ends and remarks", console)
+    for line in shown:
+        show_line(console, f"! {line}", "yellow", indent="  ")
+    if more := len(lines) - len(shown):
+        show_line(console, f"{more} more: -v", indent="  ")
+
+
+def _secrets(plan: Plan, console: Console) -> None:
     shown = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
     note = f"This plan proves the settings offline. It is not a diff against deployed resources; use {shown} for that."
     show_line(console, note)
@@ -291,7 +295,9 @@ def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None
         for change in done.changes:
             show_line(console, f"remediated by {done.rule}: {words.name_of(done.urn)}: {change}", indent="  ")
     failing = set(plan.blocked(strict))
-    rest = (verdict for verdict in plan.verdicts if verdict.kind != "not-applicable" and verdict not in failing)
+    # The block of ends names what has ended.
+    left_out = ("not-applicable",) if verbose else ("not-applicable", ENDED)
+    rest = (verdict for verdict in plan.verdicts if verdict.kind not in left_out and verdict not in failing)
     for line in _verdicts(rest, verbose):
         show_line(console, line, indent="  ")
 

@@ -1,4 +1,4 @@
-"""What a pull request writes that has ended already: it fails the plan, as any other violation."""
+"""What a pull request writes that has ended already or cannot work: it fails the plan, as any other violation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from fleet.facts.lifecycle import versions
 from fleet.facts.limits import read_bytes
-from offline.compare import identity
+from offline.compare import Comparison, identity
 from offline.ended import ENDED
 from offline.plan import Plan
 
@@ -19,12 +19,20 @@ _PINS = ("reference", "version", "release", "ami-release", "base", "runtime", "d
 """Fields of a row that pin something."""
 
 
-def touched(plan: Plan, before: Plan, base: Path) -> Plan:
-    """The plan, in which an ended version is a violation if the change writes it, in the stack's files or in our versions.
+def touched(plan: Plan, before: Plan | None, base: Path) -> Plan:
+    """The plan, which fails for what the change writes and `pulumi up` would refuse.
 
-    `before` is the plan of the base, whose checkout is in the folder `base`. Raises OSError and TOMLDecodeError as the base's
-    versions.toml does.
+    That is an ended version, in the stack's files or in our versions, and a part that cannot work, if its remark is new or its
+    settings change. `before` is the plan of the base, whose checkout is in the folder `base`; None if the base has no plan: then
+    the change writes every part, and versions are not compared. Raises OSError and TOMLDecodeError as the base's versions.toml
+    does.
     """
+    if before is None:
+        return replace(plan, written=plan.impossible)
+    changed = {setting.name for setting in Comparison(before, plan).settings} if plan.impossible else set()
+    written_parts = tuple(
+        remark for remark in plan.impossible if remark not in before.impossible or not changed.isdisjoint(remark.parts)
+    )
     known = set(map(identity, before.verdicts))
     written = tuple(_written(base / _VERSIONS))
     verdicts = (
@@ -33,7 +41,7 @@ def touched(plan: Plan, before: Plan, base: Path) -> Plan:
         else verdict
         for verdict in plan.verdicts
     )
-    return replace(plan, verdicts=tuple(verdicts))
+    return replace(plan, verdicts=tuple(verdicts), written=written_parts)
 
 
 def _written(path: Path) -> Iterator[str]:

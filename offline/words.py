@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -11,11 +12,15 @@ from datetime import timedelta
 from fleet.facts.errors import Fault
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
 from fleet.facts.pricing import Line, Money
+from fleet.facts.pricing import span as money_span
+from fleet.facts.remark import CANNOT_WORK, COST, Remark
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import runner_hour
+from fleet.prove.ends import End, together
 from fleet.prove.placement import Fit, Host, Placement
 from fleet.prove.room import Refusal
 from fleet.prove.schedules import Week
+from fleet.settings.budget import MONTH
 from offline.ended import ENDED
 from offline.entries import place_of
 from offline.judge import Verdict
@@ -44,8 +49,6 @@ class Place:
 
 def place(found: Placement, region: str) -> Place:
     """A placement as text; `region` is that of its cluster."""
-    least, most = runner_hour(found, region)
-    hour = str(most) if least == most else f"{least} - {most}"
     return Place(
         name=f"{found.cluster}/{found.runner_set}" + (f", choice {found.choice}" if found.choice > 1 else ""),
         asks=found.asks,
@@ -53,9 +56,14 @@ def place(found: Placement, region: str) -> Place:
         holds=tuple(holds(found.host, found.fits)),
         runners=span(found.runner.span.min, found.runner.span.max),
         held="-" if found.error else str(found.capacity),
-        hour="-" if found.error else hour,
+        hour="-" if found.error else between(*runner_hour(found, region)),
         error=found.error,
     )
+
+
+def between(low: Money, high: Money) -> str:
+    """An amount between two others: "≤0.752 to 1.204"."""
+    return str(high) if low == high else f"{low} to {str(high).removeprefix('≤') if low.at_most else high}"
 
 
 def span(least: float, most: float) -> str:
@@ -81,7 +89,7 @@ def count(line: Line) -> str:
 def each(line: Line) -> str:
     """The price of one unit of a line, per hour."""
     cheap, dear = _unit(line.cheap), _unit(line.dear)
-    return cheap if cheap == dear else f"{cheap} - {dear}"
+    return cheap if cheap == dear else f"{cheap} to {dear.removeprefix('≤') if line.cheap.at_most else dear}"
 
 
 SCHEDULES = ("window", "open", "keeps", ">hours", ">nodes", ">USD")
@@ -90,9 +98,7 @@ SCHEDULES = ("window", "open", "keeps", ">hours", ">nodes", ">USD")
 
 def week(found: Week) -> tuple[str, ...]:
     """What a window costs in a week, by the columns of `SCHEDULES`."""
-    low, high = found.usd
-    usd = f"{low}" if low == high else f"{low} - {high}"
-    return found.name, found.opens, found.keeps, f"{found.hours:g}", f"+{span(*found.nodes)}", usd
+    return found.name, found.opens, found.keeps, f"{found.hours:g}", f"+{span(*found.nodes)}", between(*found.usd)
 
 
 WEEK_NOTE = "USD are for nodes without disks. The idle hour has the average of a week without holidays."
@@ -148,19 +154,122 @@ def silent(outcomes: Iterable[Outcome]) -> tuple[list[str], list[str]]:
 
 
 def verdict_line(facts: str, blocked: Collection[Verdict]) -> str:
-    """The line with the result: OK, or how many verdicts of which kind fail, before the facts."""
-    if not blocked:
-        return f"OK: {facts}"
-    unsure = sum(verdict.kind == "undeterminable" for verdict in blocked)
+    """The line with the result of judged manifests: OK, or what fails, before the facts."""
+    return f"FAILED: {failures(blocked)}; {facts}" if blocked else f"OK: {facts}"
+
+
+def failures(blocked: Collection[Verdict]) -> str:
+    """How many verdicts of which kind fail. Verdicts that share a line count once."""
+    lines = [verdict.kind for verdict, _ in alike(blocked)]
+    unsure = lines.count("undeterminable")
     kinds = [
-        counted(len(blocked) - unsure, "mandatory policy violation", "mandatory policy violations"),
+        counted(len(lines) - unsure, "mandatory violation", "mandatory violations"),
         counted(unsure, "undeterminable verdict of a critical policy", "undeterminable verdicts of critical policies"),
     ]
-    return f"FAILED: {' and '.join(kind for kind in kinds if not kind.startswith('0 '))}; {facts}"
+    return " and ".join(kind for kind in kinds if not kind.startswith("0 "))
+
+
+def state(plan: Plan, strict: bool = False) -> tuple[str, str]:
+    """The result of a plan (ok, failed, cannot-work, up-refused), and why it is not ok.
+
+    Only a failed plan has another exit status. The last two fail `pulumi up`.
+    """
+    if not plan.passes(strict):
+        placed = [unplaceable(plan)] if plan.refused else []
+        broken = [failures(blocked)] if (blocked := plan.blocked(strict)) else []
+        new = [f"the change writes {_parts(plan.written)} that cannot work"] if plan.written else []
+        return "failed", " and ".join((*placed, *broken, *new))
+    if plan.impossible:
+        return CANNOT_WORK, _parts(plan.impossible)
+    late = {verdict.rule for verdict in plan.verdicts if verdict.kind == ENDED and verdict.level == "mandatory"}
+    return ("up-refused", f"a day has passed for {listed(sorted(late), _FEW)}") if late else ("ok", "")
+
+
+def _parts(remarks: Iterable[Remark]) -> str:
+    """How many entries of the stack file some remarks are about."""
+    return counted(len({remark.parts[0] for remark in remarks}), "part", "parts")
+
+
+def promises(plan: Plan, *, money: bool = True) -> Iterator[str]:
+    """What a plan says in one line for a person: the money, and what was not judged. Amounts at worst are rounded up.
+
+    Without `money` only the price of a job.
+    """
+    idle, worst = plan.cost
+    if money:
+        yield f"idle {_at_least(idle)}{_usd(replace(idle, usd=idle.usd * MONTH))} USD a month"
+    if hours := _job_hour(plan):
+        yield hours
+    if money:
+        yield f"never above {_up(worst)} USD an hour" if not worst.unknown else f"worst hour at least {_up(worst)} USD"
+    yield from _unjudged(plan)
+
+
+def _at_least(money: Money) -> str:
+    """What an amount without its unknown parts, or an upper bound, is."""
+    return "at least " if money.unknown else "at most " if money.at_most else ""
+
+
+def _usd(money: Money) -> str:
+    """Whole dollars from ten dollars on, else cents."""
+    return f"{money.usd:.0f}" if money.usd >= 10 else f"{money.usd:.2f}"
+
+
+def _up(money: Money) -> str:
+    """Dollars with cents, rounded up, so that no price is above."""
+    return f"{math.ceil(round(money.usd * 100, 4)) / 100:.2f}"
+
+
+def _job_hour(plan: Plan) -> str:
+    """The price of an hour of a job: of the class, or of the cheapest and the most expensive class."""
+    classes = {found.runner_set for found in plan.placements if not found.error}
+    prices = [
+        price
+        for found in plan.placements
+        if not found.error
+        for price in runner_hour(found, plan.fleet.clusters[found.cluster].region)
+    ]
+    if not prices:
+        return ""
+    low, high = money_span(prices)
+    name = f" of {next(iter(classes))}" if len(classes) == 1 else ""
+    many = f" ({len(classes)} classes)" if len(classes) > 1 else ""
+    if low.unknown:
+        return f"the price of a job-hour{name} is not known{many}"
+    if high.unknown:
+        return f"a job-hour{name} from {low.usd:.2f} USD, some prices are not known{many}"
+    bound = "at most " if any(price.at_most for price in prices) else ""
+    amount = f"{low.usd:.2f}" if low.usd == high.usd else f"{low.usd:.2f} to {_up(high)}"
+    return f"a job-hour{name} {bound}{amount} USD{many}"
+
+
+def _unjudged(plan: Plan) -> Iterator[str]:
+    """The policies that could not be judged, how many are disabled, and how many versions have ended."""
+    outcomes = plan.outcomes()
+    if plan.recording is None:
+        yield f"not judged: all {len(outcomes)} policies"
+        return
+    on = [found for found in outcomes if found.level != "disabled"]
+    if unsure := [found.rule for found in on if found.state == "undeterminable"]:
+        yield f"not judged: {len(unsure)} of {len(on)} policies ({listed(unsure, _FEW)})"
+    if off := len(outcomes) - len(on):
+        yield f"{counted(off, 'policy', 'policies')} disabled"
+    if over := sum(end.use.life.over(plan.as_of) for end in plan.ends):
+        yield f"{counted(over, 'version has', 'versions have')} ended"
+
+
+def result(plan: Plan, strict: bool = False) -> tuple[str, ...]:
+    """The result of a plan for a person, as the parts of one line."""
+    word, why = state(plan, strict)
+    shown = word.replace("-", " ").upper()
+    return (f"{shown}: {why}" if why else shown, *promises(plan))
 
 
 def endings(plan: Plan) -> Iterator[str]:
-    """What `pulumi up` is refused for because of the day, then what ends soon or has ended. For the top of a plan."""
+    """What `pulumi up` is refused for because of the day, then what ends soon or has ended.
+
+    Things that end for the same reason, and that one action renews, share a line.
+    """
     late = [verdict for verdict in plan.verdicts if verdict.kind == ENDED and verdict.level == "mandatory"]
     if late:
         resources: dict[str, dict[str, None]] = {}
@@ -168,7 +277,45 @@ def endings(plan: Plan) -> Iterator[str]:
             resources.setdefault(verdict.rule, {})[name_of(verdict.urn)] = None
         refused = "; ".join(f"{rule} ({listed(names, _FEW)})" for rule, names in resources.items())
         yield f"pulumi up is refused, because a day has passed: {refused}"
-    yield from (end.line(plan.as_of) for end in plan.ends if end.use.life.shown(plan.as_of))
+    groups: dict[tuple[object, ...], list[End]] = {}
+    for end in plan.ends:
+        if end.use.life.shown(plan.as_of):
+            groups.setdefault((end.use.life.effect, end.use.fix, end.use.cost, end.use.life.last is None), []).append(end)
+    yield from (together(group, plan.as_of) for group in groups.values())
+
+
+MOST_NOTES = 5
+"""Lines of ends and remarks that a plan shows at once."""
+
+
+def notes(plan: Plan, remarks: Iterable[Remark]) -> list[str]:
+    """The ends of a plan and some of its remarks, as `grouped`."""
+    return [*endings(plan), *grouped(remarks)]
+
+
+def grouped(remarks: Iterable[Remark]) -> list[Remark]:
+    """Remarks without parts that cannot work: first those that ask for an action, costs before facts. Equal ones are one."""
+    rest = (remark for remark in remarks if remark.kind != CANNOT_WORK)
+    return sorted(_grouped(rest), key=lambda remark: (not remark.act, remark.kind != COST))
+
+
+_WHERE = re.compile(r"(?P<head>[\w-]+: pool |)(?P<name>[\w-]+(?:/[\w-]+)?): (?P<rest>.*)", re.DOTALL)
+"""A remark about a pool or a runner set: "usw2: pool t4-spot: …" or "usw2/gpu-t4: …"."""
+
+
+def _grouped(remarks: Iterable[Remark]) -> Iterator[Remark]:
+    """The remarks in their order; those that say the same of several pools or runner sets as one, which names all."""
+    groups: dict[tuple[str, str], tuple[Remark, list[str]]] = {}
+    for remark in remarks:
+        at = _WHERE.fullmatch(remark)
+        key = (at["head"], at["rest"]) if at else ("", str(remark))
+        groups.setdefault(key, (remark, []))[1].append(at["name"] if at else "")
+    for key, (remark, names) in groups.items():
+        if len(names) == 1:
+            yield remark
+        else:
+            head = key[0].replace(": pool ", ": pools ")
+            yield Remark(f"{head}{', '.join(names)}: {key[1]}", remark.kind, act=remark.act)
 
 
 def short(token: str) -> str:

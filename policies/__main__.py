@@ -1,8 +1,6 @@
 """Starts the policy pack. PolicyPack serves until it is killed, and stdout belongs to the port it prints: write nothing."""
 
-import os
 import sys
-from datetime import date
 from pathlib import Path
 
 from pulumi_policy import PolicyPack
@@ -11,12 +9,13 @@ from pulumi_policy import PolicyPack
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from rules import RULES
-from rules.day import VARIABLE, fault, parsed
+
+from fleet.facts.day import today
 
 # An update that is run again may name the day of the first one: its prices, ends of support and exceptions count.
-GIVEN = os.environ.get(VARIABLE)
-AS_OF = parsed(GIVEN) if GIVEN else date.today()
-if AS_OF is None:
-    sys.exit(f"error: {fault(VARIABLE, repr(GIVEN))}")
+try:
+    AS_OF = today()
+except ValueError as error:
+    sys.exit(f"error: {error}")
 
 PolicyPack("gpu-ci", [rule.policy(AS_OF) for rule in RULES])

@@ -83,7 +83,7 @@ def _from_files(paths: list[Path], context: str | None, configuration: Any) -> s
     if not paths:
         raise InputError(
             "there is no kubeconfig: neither ~/.kube/config nor a file in KUBECONFIG; create one "
-            "(aws eks update-kubeconfig, oci ce cluster create-kubeconfig) or name it with --kubeconfig"
+            "(aws eks update-kubeconfig, oci ce cluster create-kubeconfig), or set KUBECONFIG to its path"
         )
     shown = os.pathsep.join(map(str, paths))
     try:

@@ -674,6 +674,7 @@ _HEALTH: dict[str, Any] = {
 }
 _OF_THE_OWNER = {
     "prometheus": "existing",
+    "operatorInstalled": True,
     "labels": {"release": "prometheus"},
     "remoteWriteUrl": "http://prometheus.metrics.svc:9090/api/v1/write",
 }

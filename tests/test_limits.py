@@ -310,5 +310,5 @@ def test_many_keys_of_a_policy_config_are_read_in_one_pass(tmp_path: Path) -> No
     path = written(tmp_path / "policies" / "config" / "dev.json", json.dumps(held, indent=2))
     assert policy_settings("dev", tmp_path) == held
     path.write_text(json.dumps(held, indent=2)[:-2] + ',\n  "policy-7": "advisory"\n}')
-    with pytest.raises(InputError, match=r"dev\.json:100002: a key may appear once; got 'policy-7', also on line 9"):
+    with pytest.raises(InputError, match=r"dev\.json:100002: a key may appear once, and line 9 has it too; got 'policy-7'"):
         policy_settings("dev", tmp_path)

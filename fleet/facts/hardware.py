@@ -96,8 +96,13 @@ class UnknownMachine(KeyError):  # noqa: N818 - a name, as KeyError's callers re
     def __init__(self, name: str) -> None:
         import difflib  # noqa: PLC0415 - only an error needs it, and loading must stay fast
 
-        close = difflib.get_close_matches(name, _machines(), n=3)
-        fix = f"did you mean {', '.join(close)}?" if close else "names are those of fleet/facts/data/instances.csv"
+        names = {known.lower(): known for known in _machines()}
+        close = [names[found] for found in difflib.get_close_matches(name.lower(), names, n=3)]
+        fix = (
+            f"did you mean {', '.join(close)}?"
+            if close
+            else "write a GPU type of fleet/facts/data/instances.csv, such as g4dn.xlarge"
+        )
         super().__init__(f"unknown machine {name!r}; {fix}")
         self.name = name
 

@@ -259,7 +259,7 @@ class _Reader:
             key = self._key(event)
             if key in own:
                 first = Lines((0, places))[key,]
-                raise self.error(event, f"a key may appear once; it is also on line {first} too", key, "remove one of them")
+                raise self.error(event, f"a key may appear once, and line {first} has it too", key, "remove one of them")
             own[key], below = self._node(next(self._events))
             places[key] = _place(event, below)
         return merged | own, elsewhere | places

@@ -11,6 +11,7 @@ from fleet.prove import namespaces, rules
 from fleet.prove.git_folders import require_folders
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from fleet.settings.reading import read
+from fleet.settings.suggest import KEY_IN_FILE, is_private_key
 
 CONFIG_KEYS = tuple(field.alias or name for name, field in Fleet.model_fields.items())
 """The config keys of the fleet's model. The other keys are `SECRETS`."""
@@ -26,14 +27,15 @@ def check_keys(keys: Iterable[str], secret: Collection[str]) -> None:
     problems = []
     for key in keys:
         if key not in (*CONFIG_KEYS, *SECRETS):
-            message = f"unknown key; {instead(key, known, 'known keys: ' + ', '.join(known))}"
+            private = is_private_key(key, "")
+            message = f"unknown key; {KEY_IN_FILE if private else instead(key, known, 'known keys: ' + ', '.join(known))}"
         elif key in CONFIG_KEYS and key in secret:
             message = (
                 f"contains a secret, which would be in clear text in tags and values; move it out ({SECRETS[0]} is "
                 "the key for secrets)"
             )
         elif key in SECRETS and key not in secret:
-            message = f"a secret in clear text; set it with: pulumi config set --secret {NAMESPACE}:{key}"
+            message = f"a secret in clear text; {KEY_IN_FILE}"
         else:
             continue
         problems.append(Problem((f"{NAMESPACE}:{key}",), message, ""))

@@ -14,6 +14,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts.errors import FleetError, Problem, instead
+from fleet.facts.remark import todo
 from fleet.facts.tables import toml
 from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
@@ -237,7 +238,7 @@ class Deployments(Model):
                 continue
             networks = [ipaddress.ip_network(cidr) for cidr in endpoint.public_cidrs]
             if out := [each for each in hosted_addresses() if not any(ipaddress.ip_address(each) in block for block in networks)]:
-                yield (
+                yield todo(
                     f"{name}: endpoint.publicCidrs: Pulumi's own runners deploy this stack and may come from {', '.join(out)}, "
                     f"which is not allowed; name an agentPool in {FILE}, or add it"
                 )

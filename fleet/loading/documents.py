@@ -111,7 +111,7 @@ class _Places:
                 first = Lines((0, places))[key,]
                 where = f"{self._path}:{line}"
                 raise InputError(
-                    f"{where}: a key may appear once; it is also on line {first} too; got {quoted(key)}; remove one of them"
+                    f"{where}: a key may appear once, and line {first} has it too; got {quoted(key)}; remove one of them"
                 )
             next(self._words)  # the colon
             place = self._value(*next(self._words))

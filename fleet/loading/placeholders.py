@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fleet.facts.placeholders import meaning
 from fleet.facts.places import Keys
+from fleet.facts.remark import todo
 from fleet.loading.stackfile import StackConfig
 
 _SHOWN = 6
@@ -48,7 +49,7 @@ def remarks(config: StackConfig) -> Iterator[str]:
     found = [each.key for each in placeholders(config)]
     more = f" and {len(found) - _SHOWN} more (python -m offline doctor {config.stack} lists them)" if len(found) > _SHOWN else ""
     if found:
-        yield f"example values: {', '.join(found[:_SHOWN])}{more}; set your own before pulumi up"
+        yield todo(f"example values: {', '.join(found[:_SHOWN])}{more}; set your own before pulumi up")
 
 
 def _texts(path: Keys, value: object) -> Iterator[tuple[Keys, str]]:

@@ -7,6 +7,7 @@ from datetime import date
 
 from fleet.facts import hardware
 from fleet.facts.pricing import Line, Money, quoted, span, total
+from fleet.facts.remark import costs
 from fleet.prove.placement import Placement
 from fleet.prove.schedules import waiting_lines
 from fleet.providers.fleet import Fleet
@@ -39,9 +40,10 @@ def remarks(fleet: Fleet, day: date) -> Iterator[str]:
         ]
         idle, _ = total(watched)
         if (month := idle.usd * MONTH) > cluster.budget.monthly_usd:
-            yield (
+            yield costs(
                 f"{name}: budget: the idle cost of {cluster.watched} is {month:.0f} USD a month, and monthlyUsd is "
-                f"{cluster.budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month"
+                f"{cluster.budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month",
+                act=True,
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -37,6 +37,13 @@ class End:
         """The end, where it counts and what to do, on one line."""
         cost = f" ({self.use.cost})" if self.use.cost else ""
         return f"{', '.join(self.clusters)}: {self.use.life.words(day)}{cost}; {self.use.fix}"
+
+
+def together(pinned: Sequence[End], day: date) -> str:
+    """Ends with the same effect, cost and fix on one line."""
+    first, effect = pinned[0].line(day), f": {pinned[0].use.life.effect}"
+    others = (f"{', '.join(end.clusters)}: {end.use.life.words(day).removesuffix(effect)}" for end in pinned[1:])
+    return "; ".join((first.partition(effect)[0], *others)) + first[first.index(effect) :] if pinned[1:] else first
 
 
 def ends(fleet: Fleet, day: date) -> tuple[End, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import permutations
 
 from fleet.facts.offer import Offer
+from fleet.facts.remark import todo
 from fleet.prove import topology
 from fleet.prove.placement import Placement
 from fleet.settings.runner import PodRunner
@@ -37,7 +38,7 @@ def _blocks(strict: _Strict, beside: _Strict) -> Iterator[str]:
         count = nodes.blocked_by(pod, other) if nodes is not None and agreed else None
         if not count or not _has_room(runner, small_runner, count, fit.offer):
             continue
-        yield (
+        yield todo(
             f"{large.cluster}/{large.host.name}: {count} {'runner' if count == 1 else 'runners'} of {small.runner_set} on a "
             f"{fit.machine.name} can make its kubelet reject {large.runner_set} ({topology.ERROR}) with "
             f"{fit.offer.gpus - count * other.gpus} of {fit.offer.gpus} {large.host.counted} free, because the scheduler does "

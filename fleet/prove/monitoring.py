@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.charts.chart import Pod, Where
+from fleet.facts.remark import Remark, costs
 from fleet.prove.launchers import system_room
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import monitoring_pods
@@ -26,9 +27,10 @@ def remarks(fleet: Fleet) -> Iterator[str]:
             ("GPU nodes", "of each GPU node"),
         )
         if cluster.monitoring is not None and cluster.monitoring.cloudwatch:
-            yield f"{name}: the bill does not have what CloudWatch charges for its metrics, by GB: the price is not known"
+            yield costs(f"{name}: the bill does not have what CloudWatch charges for its metrics, by GB: the price is not known")
         taken = [f"{_sum(found)} {where}" for on, where in places if (found := [pod for pod in pods if pod.on == on])]
-        yield f"{name}: monitoring requests {', '.join(taken)}{_growth(name, cluster, fleet)}"
+        growth = _growth(name, cluster, fleet)
+        yield Remark(f"{name}: monitoring requests {', '.join(taken)}{growth}", act=bool(growth))
 
 
 def _sum(pods: list[Pod]) -> str:

@@ -19,6 +19,7 @@ from fleet.facts.credentials import mask
 from fleet.facts.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
 from fleet.facts.pods import Requests
 from fleet.facts.pricing import Money
+from fleet.facts.remark import Remark, costs
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.versions import DaemonSet, daemonsets
 from fleet.prove import topology
@@ -30,6 +31,7 @@ from fleet.providers.installed import gpu_node_pods
 from fleet.providers.oke.launcher_set import LAUNCHER_POD
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
 from fleet.settings.cluster import Cluster
+from fleet.settings.health import nodes_at_once
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner, Runner
@@ -289,6 +291,29 @@ def _too_many(group: list[Placement]) -> Iterator[str]:
         yield f"{names}: {_asked(sets)} runners, and the pools hold at most {held} at the same time: jobs beyond that wait"
 
 
+def unfilled(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[Remark]:
+    """A remark for each pool with more nodes than its runners need, if only runners use it. Nodes in quarantine count too."""
+    by_pool: dict[tuple[str, str], list[Placement]] = {}
+    for found in placements:
+        if isinstance(found.runner, PodRunner):
+            by_pool.setdefault((found.cluster, found.host.name), []).append(found)
+    for (cluster, name), sets in by_pool.items():
+        settings, nodes = fleet.clusters[cluster], fleet.clusters[cluster].pools[name].nodes
+        # The nodes of a reservation, and those that always run, are paid for anyway.
+        fixed = settings.pools[name].reservation is not None or nodes.min == nodes.max
+        if fixed or name in settings.pools_of_others or any(found.error for found in sets):
+            continue
+        sick = nodes_at_once(settings.health.max_share, nodes.max) if settings.health else 0
+        needed = sum(math.ceil(found.runner.span.max / found.worst.count) for found in sets)
+        if max(needed, nodes.min) + settings.pools[name].placeholders + sick < nodes.max:
+            few = f"{needed} {'node' if needed == 1 else 'nodes'}"
+            yield costs(
+                f"{cluster}/{name}: {_asked(sets)} runners fill at most {few}, and the pool has up to {nodes.max}; lower "
+                "nodes.max, or raise scale.max",
+                act=True,
+            )
+
+
 def _shared(sets: Iterable[Placement], room: int) -> str:
     """The sets that always keep launchers, and those that may get too few."""
     keep = [found for found in sets if found.runner.span.min]
@@ -397,7 +422,9 @@ def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
             NUMA: "no NUMA node has room for one more",
         }
         why = reasons.get(worst.limited_by, f"{worst.limited_by} runs out first")
-        yield f"{worst.stranded} of {worst.offer.gpus} {placement.host.counted} of a full {worst.machine.name} stay idle: {why}"
+        yield costs(
+            f"{worst.stranded} of {worst.offer.gpus} {placement.host.counted} of a full {worst.machine.name} stay idle: {why}"
+        )
     yield from doubts(runner, placement.host, placement.fits)
     if runner.memory.limit > worst.offer.memory:
         limit = memory_text(runner.memory.limit)

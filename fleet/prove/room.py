@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fleet.facts.remark import costs, todo
 from fleet.prove.image_fit import node_driver, pinned_image, unrunnable
 from fleet.prove.placement import PlacementError, doubts, fit, pool_host, unfit
 from fleet.providers.fleet import Fleet
@@ -83,17 +84,23 @@ def standing(settings: Cluster, pool: str) -> list[tuple[str, PoolWorkload]]:
     return [(name, each) for name, each in found if each.stands and not refusal(settings, each)]
 
 
+def filled(settings: Cluster, pool: str) -> bool:
+    """Whether the workloads that always run take the whole pool, so that nothing is left for jobs."""
+    return sum(workload.units for _, workload in standing(settings, pool)) >= units(settings.pools[pool])
+
+
 def _standing_remarks(settings: Cluster, cluster: str, pool: str, workloads: list[tuple[str, PoolWorkload]]) -> Iterator[str]:
     host, nodes = pool_host(settings, pool), settings.pools[pool].nodes
     names = " and ".join(name for name, _ in workloads)
     if nodes.min == 0:
-        yield (
+        yield costs(
             f"{cluster}/{pool}: {names} always {'keeps' if len(workloads) == 1 else 'keep'} a node of this pool running, but the "
-            "idle price counts nodes.min, which is 0; raise nodes.min to include that node in the idle price"
+            "idle price counts nodes.min, which is 0; raise nodes.min to include that node in the idle price",
+            act=True,
         )
-    offered = units(settings.pools[pool])
-    if (taken := sum(workload.units for _, workload in workloads)) >= offered:
-        yield (
+    if filled(settings, pool):
+        taken, offered = sum(workload.units for _, workload in workloads), units(settings.pools[pool])
+        yield todo(
             f"{cluster}/{pool}: {names} always {'takes' if len(workloads) == 1 else 'take'} {taken} of the {offered} "
             f"{host.counted} "
             "of the full pool, so nothing is left for jobs; raise nodes.max"

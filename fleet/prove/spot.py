@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fleet.facts import hardware
 from fleet.facts.hardware import SPOT, Machine
+from fleet.facts.remark import below, costs, todo
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, history, spread
 from fleet.prove.placement import fit, pool_host
 from fleet.providers.eks.cluster import EksPools
@@ -23,8 +24,8 @@ def remarks(fleet: Fleet) -> Iterator[str]:
         for pool in (pool for pool, held in cluster.pools.items() if held.capacity == SPOT):
             if isinstance(cluster, EksPools):
                 rebalanced.append(f"{name}/{pool}")
-                said = (_figures(cluster.pools[pool], cluster.region), *_types(cluster, pool), *_zones(cluster, pool))
-                yield from (f"{name}: pool {pool}: {each}" for each in said)
+                said = (costs(_figures(cluster.pools[pool], cluster.region)), *_types(cluster, pool), *_zones(cluster, pool))
+                yield from (below(f"{name}: pool {pool}", each) for each in said)
     if rebalanced:
         # EKS user guide, managed node groups: Spot. The API has no setting for it.
         yield (
@@ -51,13 +52,13 @@ def _types(cluster: EksPools, pool: str) -> Iterator[str]:
         return
     only, more = held.machines[0], similar(cluster, pool)
     if more:
-        yield (
+        yield todo(
             f"it buys {only.name} alone, and its jobs {_without(cluster, pool)} if EC2 has none; add "
             f"{' or '.join(each.name for each in more)} to instanceTypes: the same GPUs, and its runner classes fit (the "
             "autoscaler counts every node as the first type)"
         )
     elif _without(cluster, pool) == _WAIT:
-        yield (
+        yield todo(
             f"it buys {only.name} alone, and its jobs {_WAIT} if EC2 has none; no similar type has the same GPUs and holds its "
             "runner classes, so put an on-demand pool after it in pools"
         )

@@ -12,6 +12,7 @@ from fleet.facts.hardware import SPOT
 from fleet.facts.lifecycle import Use
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
+from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.facts.scheduling import FALLBACK, JOB_PRIORITIES, PLACEHOLDER_PRIORITIES, SYSTEM_POOL, SYSTEM_SELECTOR, Priority
 from fleet.settings.alerts import require_objectives
 from fleet.settings.budget import Budget
@@ -272,7 +273,7 @@ class Cluster(Model):
         """Warnings that depend on the date, such as the end of support and holidays that are past."""
         for name, pool in self.pools.items():
             if pool.schedules is not None:
-                yield from (f"pool {name}: schedules: {remark}" for remark in pool.schedules.remarks_on(day))
+                yield from (below(f"pool {name}: schedules", remark) for remark in pool.schedules.remarks_on(day))
 
     def uses(self) -> Iterator[Use]:
         """What the settings pin, with its last good day: a minor, node images, reservations. Charts and images are elsewhere."""
@@ -288,6 +289,30 @@ class Cluster(Model):
         """The regions or compartments whose quotas the cluster declares."""
         return ()
 
+    @property
+    def pools_of_others(self) -> frozenset[str]:
+        """The pools that queues, workloads and jobs may use. A job with gpuType may use any pool with that GPU."""
+        if any(job.gpu_type is not None for job in self.jobs.values()):
+            return frozenset(self.pools)
+        queued = self.queues.pools if self.queues is not None else frozenset()
+        named = {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
+        return queued | named | {pool for job in self.jobs.values() for pool in job.ordered}
+
+    def _without_operator(self) -> Iterator[Remark]:
+        """Objects of a Prometheus operator that the first `pulumi up` of a new cluster cannot create.
+
+        With ArgoCD another Application may install the operator, and ArgoCD tries again until it has.
+        """
+        if self.found is not None or self.by_git:
+            return
+        why = "the first pulumi up of a cluster that this stack creates finds no Prometheus operator and fails"
+        if self.monitoring is not None and not (self.monitoring.installs or self.monitoring.operator_installed):
+            fix = "write prometheus: install, or operatorInstalled: true once you have installed the operator"
+            yield Remark(f"monitoring: prometheus: {why}; {fix}", CANNOT_WORK, parts=("",))
+        if self.monitoring is None and self.operator is not None and self.operator.service_monitor:
+            fix = "remove it; monitoring has a ServiceMonitor of its own"
+            yield Remark(f"operator: serviceMonitor: {why}; {fix}", CANNOT_WORK, parts=("",))
+
     def _remarks(self) -> Iterator[str]:
         """Warnings about unused pools, unknown storage classes and MIG naming."""
         if self.monitoring is not None and self.found is not None and self.found.controller is not None:
@@ -295,21 +320,18 @@ class Cluster(Model):
                 "monitoring: undeterminable: runner sets have metrics only if the controller in "
                 f"{self.found.controller.namespace} turns them on; see docs/monitoring.md#install-or-use-your-own"
             )
+        yield from self._without_operator()
         if self.health is not None and self.pools:
             yield f"health: {self.health.timing}; {self.node_repair} (docs/node-health.md)"
         queued = self.queues.pools if self.queues is not None else frozenset()
         if not (self.runners or queued or self.workloads or self.jobs):
-            yield "runners: the cluster has none, so it runs no job; add one"
+            yield todo("runners: the cluster has none, so it runs no job; add one")
             return
-        others = queued | {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
-        others |= {pool for job in self.jobs.values() for pool in job.ordered}
-        used = self.runner_pools | others
-        chosen = {job.gpu_type for job in self.jobs.values()} - {None}
+        others = self.pools_of_others
         for name in self.pools:
-            # A job with gpuType may use any pool with that GPU.
-            if name not in used and not chosen:
-                yield f"pool {name}: no runner set uses it, so it gets no jobs; use it in one, or remove it"
-            if self.pools[name].placeholders and (name in others or chosen):
+            if name not in self.runner_pools | others:
+                yield todo(f"pool {name}: no runner set uses it, so it gets no jobs; use it in one, or remove it")
+            if self.pools[name].placeholders and name in others:
                 yield (
                     f"pool {name}: only runners end placeholders, so for GPU Jobs and workloads it has "
                     f"{self.pools[name].nodes.max - self.pools[name].placeholders} nodes at most"
@@ -487,7 +509,7 @@ class Cluster(Model):
             if pool.role == FALLBACK and name not in self.runner_pools:
                 raise problem(
                     "fallback_unused",
-                    "no runner class names this fallback pool; write it after a spot pool in pools of a class, or remove it",
+                    "no runner class uses this fallback pool; add it to pools of a class, after a spot pool, or remove it",
                     at=("pools", name, "role"),
                 )
         return self

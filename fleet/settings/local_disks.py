@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.facts.hardware import Machine
+from fleet.facts.remark import todo
 from fleet.settings.model import problem
 from fleet.settings.pool import Pool
 
-NOT_MEASURED = "seconds saved: not measured"
+_UNMEASURED = "no source says how many seconds that saves"
 """No source has the throughput of local disks (docs/eks-nodes.md)."""
-ARRAY_IN_USE = f"local NVMe as RAID0 for images is free, {NOT_MEASURED}"
 
 
 def array_gib(machine: Machine) -> int:
@@ -27,18 +27,18 @@ def require_local_disks(pool: Pool, *, array: bool, at: tuple[str, ...]) -> None
         if array and gib < pool.disk // 1024:
             raise problem(
                 "local_storage_size",
-                f"with RAID0 the files of pods are on the local disks, on {machine.name} {gib}Gi, and the plan counts with disk; "
-                f"lower disk to {gib}Gi or less",
+                f"RAID0 puts the files of pods on the local disks, {machine.name} has {gib}Gi of them, and disk is "
+                f"{pool.disk // 1024}Gi; write disk: {gib}Gi or less",
                 at=at,
             )
 
 
 def unused_disks(pool: Pool, key: str) -> Iterator[str]:
-    """A phrase for a pool whose machines have local disks that it does not use. `key` is the setting that would use them."""
+    """A remark on a pool whose machines have local disks that it does not use. `key` is the setting that would use them."""
     least = min(pool.machines, key=lambda machine: machine.nvme_gb)
     if least.nvme_gb:
         smaller = f" with disk {array_gib(least)}Gi or less" if pool.disk // 1024 > array_gib(least) else ""
-        yield (
-            f"{least.nvme_gb} GB of local NVMe on {least.name} are unused; {key} RAID0{smaller} puts images there: free, "
-            f"{NOT_MEASURED}"
+        yield todo(
+            f"{least.nvme_gb} GB of local NVMe on {least.name} are unused; {key} RAID0{smaller} puts images there at no charge "
+            f"({_UNMEASURED})"
         )

@@ -140,7 +140,8 @@ RuntimeHandler = Annotated[
 
 def _quoted(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise problem("quote", "YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote")
+        drops = " (1.30 as 1.3)" if isinstance(value, float) else ""
+        raise problem("quote", f"must be text, and YAML reads a number here{drops}; put quotes around what you wrote")
     return value
 
 

@@ -36,6 +36,9 @@ class Monitoring(Model):
     prometheus: Literal["install", "existing"]
     """`install` installs kube-prometheus-stack. `existing` gives monitors and rules to a Prometheus operator that the cluster
     has."""
+    operator_installed: bool = False
+    """Whether you have installed a Prometheus operator in a cluster that this stack created, so that `prometheus: existing` works
+    there. Only allowed with it. Example: `true`"""
     repositories: tuple[RepositoryName, ...] = ()
     """Repositories whose cost has series of their own, as owner/name. The cost of all others adds up to `other`, so that the
     number of series stays bounded. Example: `[acme/app]`"""
@@ -74,6 +77,12 @@ class Monitoring(Model):
                 "monitoring_remote_write",
                 "the program knows the URL of a Prometheus that it installs; remove remoteWriteUrl",
                 at=("remoteWriteUrl",),
+            )
+        if self.installs and self.operator_installed:
+            raise problem(
+                "monitoring_operator",
+                "the program installs the operator with prometheus: install; remove operatorInstalled",
+                at=("operatorInstalled",),
             )
         for field, key in _OF_AN_INSTALLED_ONE.items():
             if not self.installs and field in self.model_fields_set:

@@ -253,6 +253,13 @@ class Pool(Model):
         for key in self.labels:
             if (known := term("label", key)) is not None:
                 raise problem("claimed_label", _claimed(key, known.standing, known.instead), at=("labels", key))
+            domain = key.rpartition("/")[0]
+            if domain == "nvidia.com" or domain.endswith(".nvidia.com"):
+                raise problem(
+                    "nvidia_label",
+                    "NVIDIA's software reads labels of nvidia.com, and some of them leave a node without GPUs; remove it",
+                    at=("labels", key),
+                )
         return self
 
     @property

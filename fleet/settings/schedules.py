@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AfterValidator, Field, model_validator
 
+from fleet.facts.remark import todo
 from fleet.settings.model import Day, DnsLabel, Model, QuotedText, Scale, matching, problem, require_once
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -186,7 +187,7 @@ class PoolSchedules(Schedules):
     def remarks_on(self, day: date) -> Iterator[str]:
         """Warnings about holidays that are past, and about times that do not exist, or occur twice, within a year from `day`."""
         for past in (each for each in self.holidays if each < day.isoformat()):
-            yield f"holiday {past} is past; remove it, because EC2 Auto Scaling repeats it each year"
+            yield todo(f"holiday {past} is past; remove it, because EC2 Auto Scaling repeats it each year")
         for name, window in self.windows.items():
             for key, text in (("start", window.start), ("end", window.end)):
                 for each in (day + timedelta(days=ahead) for ahead in range(366)):
@@ -195,7 +196,7 @@ class PoolSchedules(Schedules):
                         continue
                     local = datetime.combine(each, time.fromisoformat(text), self.zone)
                     if local.utcoffset() != local.replace(fold=1).utcoffset():
-                        yield (
+                        yield todo(
                             f"window {name}: on {each} clocks change in {self.time_zone}, and {text} does not exist or occurs "
                             f"twice; AWS does not document when EC2 Auto Scaling acts then; change {key}"
                         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,12 @@ _TOLD_BY = (
 """The key that selects a model of a union, by tag, unless the key is `provider`."""
 _ORIGINS = {CREATED: "a cluster that the program creates", EXISTS: "a cluster that exists already"}
 """The two models of a provider by tag, in words."""
+_PRIVATE = re.compile(r"(github)?_?(app)?_?private_?key(pem)?|pem", re.IGNORECASE)
+"""Keys under which people write the App's private key."""
+KEY_IN_FILE = (
+    "a private key must not be in a file in clear text: remove it, replace it with a new one in the GitHub App's settings, and "
+    "run pulumi config set --secret gpu-ci:githubPrivateKey < key.pem"
+)
 _MAPPING = "not a mapping; {write}"
 _MEND = {
     "missing": "required key is missing; {write}",
@@ -61,6 +68,11 @@ class Choices(Protocol):
     def choices(self) -> Mapping[str, Any]: ...
 
 
+def is_private_key(key: str, value: object) -> bool:
+    """Whether an unknown key is where somebody wrote a private key."""
+    return isinstance(value, str) and ("PRIVATE KEY" in value or _PRIVATE.fullmatch(key) is not None)
+
+
 def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> str:
     """The rule that was broken and how to fix it, for one pydantic error at `path` below `root`."""
     context = error.get("ctx", {})
@@ -70,8 +82,8 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
     if "message" in context:
         return str(context["message"])
     if kind == "extra_forbidden":
-        elsewhere = _elsewhere(root, path)
-        return "unknown key; " + (elsewhere or _instead(path[-1], _keys(_model_at(root, path[:-1]))))
+        private = KEY_IN_FILE if is_private_key(path[-1], error["input"]) else ""
+        return "unknown key; " + (_elsewhere(root, path) or private or _instead(path[-1], _keys(_model_at(root, path[:-1]))))
     if is_foreign_kind(error):
         return _foreign_kind(str(error["input"]), path[2], _choices(_at(root, path[:2])))
     if kind.startswith("union_tag"):

@@ -158,7 +158,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
         either = "Which GPU, or a budget such as 6/hour?" if regions else "Which GPU?"
         gpu, usd = answer("gpu", either, models, models[0], gpu_or_budget)
     if given["gpu"] is not None and not models:
-        raise InputError(f"--gpu: provider {provider} has its own GPUs; remove it")
+        raise InputError(f"--gpu: with provider {provider} init reads the GPUs of your machines or nodes; remove --gpu")
     if given["machines"] is not None and provider != "talos":
         raise InputError("--machines: only provider talos has machines of your own; remove it")
     machines: Mapping[str, OwnMachine] = {}

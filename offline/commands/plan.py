@@ -69,7 +69,7 @@ def plan(
             day = day_of(as_of)
             found = make_plan(stack, ROOT, file, progress, day)
             before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
-            if before is not None and before.plan is not None and base is not None:
+            if before is not None and base is not None:
                 found = touched(found, before.plan, base)
             if agreeing:
                 progress("looking for policy values that admit the plan")

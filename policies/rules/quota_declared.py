@@ -127,7 +127,7 @@ def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterat
         else:
             yield f"{takes}, and {value:g} are declared; raise value to {need.units}, or lower nodes.max", urn
     if missing:
-        later.note(UndeterminableError(f"nothing in the stack shows what the account has; {'; '.join(missing)}"))
+        later.note(UndeterminableError(f"accountQuotas does not say what the account has; {'; '.join(missing)}"))
 
 
 def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterator[Violation]:

@@ -91,7 +91,8 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "version number": (
         settings(policyPack={"name": "gpu-ci", "version": 0.1}),
-        "policyPack.version: YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote (got 0.1)",
+        "policyPack.version: must be text, and YAML reads a number here (1.30 as 1.3); "
+        "put quotes around what you wrote (got 0.1)",
     ),
     "role_arn": (
         staging(aws={"roleArn": "deployer"}),

@@ -276,7 +276,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "fallback-unused": (
         "gpu-ci:clusters.usw2.pools.t4-ondemand.role",
-        "no runner class names this fallback pool; write it after a spot pool in pools of a class, or remove it",
+        "no runner class uses this fallback pool; add it to pools of a class, after a spot pool, or remove it",
         '"fallback"',
     ),
     "missing-provider": (
@@ -480,12 +480,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "version-unquoted": (
         "gpu-ci:clusters.usw2.kubernetesVersion",
-        "YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote",
+        "must be text, and YAML reads a number here (1.30 as 1.3); put quotes around what you wrote",
         "1.34",
     ),
     "version-unquoted-zero": (
         "gpu-ci:clusters.usw2.kubernetesVersion",
-        "YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote",
+        "must be text, and YAML reads a number here (1.30 as 1.3); put quotes around what you wrote",
         "1.3",
     ),
     "version-unsupported": (
@@ -545,6 +545,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.pools.t4.capacity",
         "a release pool must not be spot: an interruption would abort a release; use on-demand",
         '"spot"',
+    ),
+    "label-nvidia": (
+        "gpu-ci:clusters.usw2.pools.t4.labels.nvidia.com/gpu.deploy.operands",
+        "NVIDIA's software reads labels of nvidia.com, and some of them leave a node without GPUs; remove it",
+        '"false"',
     ),
     "label-reserved-domain": (
         "gpu-ci:clusters.usw2.pools.t4.labels.node-role.kubernetes.io/gpu",
@@ -758,7 +763,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "github-app-id-number": (
         "gpu-ci:github.appId",
-        "YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote",
+        "must be text, and YAML reads a number here; put quotes around what you wrote",
         "123456",
     ),
     "github-app-id-text": (
@@ -1077,7 +1082,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-private": (
         "gpu-ci:github.privateKey",
-        "unknown key; known keys: appId, installationId, url, group",
+        f"unknown key; {suggest.KEY_IN_FILE}",
         "",
     ),
     "zone-beyond-g": (
@@ -1189,7 +1194,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "oke-version-unquoted": (
         "gpu-ci:clusters.sjc.kubernetesVersion",
-        "YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote",
+        "must be text, and YAML reads a number here (1.30 as 1.3); put quotes around what you wrote",
         "1.34",
     ),
     "oke-version-unsupported": (
@@ -1672,8 +1677,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "node-config-local-disk-too-small": (
         "gpu-ci:clusters.usw2.pools.t4.nodeConfig.instance.localStorage",
         (
-            "with RAID0 the files of pods are on the local disks, on g4dn.8xlarge 838Gi, and the plan counts with disk; "
-            "lower disk to 838Gi or less"
+            "RAID0 puts the files of pods on the local disks, g4dn.8xlarge has 838Gi of them, and disk is 1000Gi; write disk: "
+            "838Gi or less"
         ),
         '{"strategy": "RAID0"}',
     ),
@@ -3057,7 +3062,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "talos-version-unquoted": (
         "gpu-ci:clusters.home.talosVersion",
-        "YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote",
+        "must be text, and YAML reads a number here (1.30 as 1.3); put quotes around what you wrote",
         "1.13",
     ),
     "talos-kubernetes-unpinned": (
@@ -3115,6 +3120,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.monitoring.remoteWriteUrl",
         "the program knows the URL of a Prometheus that it installs; remove remoteWriteUrl",
         '"http://prometheus.metrics.svc:9090/api/v1/write"',
+    ),
+    "monitoring-operator-twice": (
+        "gpu-ci:clusters.usw2.monitoring.operatorInstalled",
+        "the program installs the operator with prometheus: install; remove operatorInstalled",
+        "true",
     ),
     "monitoring-existing-storage": (
         "gpu-ci:clusters.usw2.monitoring.storageClass",
@@ -3298,6 +3308,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.lab.existing.context",
         "not a kubeconfig context; write it as kubectl config get-contexts shows it",
         '"admin of lab"',
+    ),
+    "context-selectors-overlap": (
+        "gpu-ci:clusters.lab.pools.more.selector",
+        "pool t4 selects nodes of this pool too, so they would count twice; add a label that only one pool has",
+        '{"nvidia.com/gpu.product": "Tesla-T4", "disk": "ssd"}',
     ),
     "context-pool-labels": (
         "gpu-ci:clusters.lab.pools.t4.labels",
@@ -3637,7 +3652,7 @@ def test_two_pools_or_two_sets_of_one_name_are_the_loaders_error(tmp_path: Path,
     first = text[: text.index(f"        {key}:")].count("\n") + 1
     path = tmp_path / "Pulumi.twice.yaml"
     path.write_text(re.sub(rf"^( +{key}:)", r"\1 {}\n\1", text, count=1, flags=re.MULTILINE), encoding="utf-8")
-    with pytest.raises(InputError, match=f"a key may appear once; it is also on line {first} too; got '{key}'"):
+    with pytest.raises(InputError, match=f"a key may appear once, and line {first} has it too; got '{key}'"):
         stackfile.load("twice", ROOT, stack_file=path)
 
 

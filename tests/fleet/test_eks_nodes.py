@@ -82,7 +82,7 @@ def test_the_start_of_a_reservation_is_a_remark_until_that_day() -> None:
     kept = fleet(capacity="reserved", reservation=BLOCK | {"startDate": "2027-03-13"}, nodes={"min": 1, "max": 2})
     assert said_on("2027-03-12", kept) == [
         "pool t4: its reservation starts on 2027-03-13; until then no node starts and jobs wait, and EC2 refuses the 1 of "
-        "nodes.min"
+        "nodes.min; set it to 0 until that day"
     ]
     assert said_on("2027-03-13", kept) == []
 
@@ -154,8 +154,8 @@ def of_start(*types: str, region: str = "us-west-2", **changes: Any) -> list[str
 
 def test_a_plan_says_once_for_a_pool_that_its_local_disks_are_unused() -> None:
     assert of_start("g4dn.4xlarge", "g4dn.2xlarge") == [
-        "pool t4: 225 GB of local NVMe on g4dn.4xlarge are unused; nodeConfig.instance.localStorage RAID0 puts images there: "
-        "free, seconds saved: not measured"
+        "pool t4: 225 GB of local NVMe on g4dn.4xlarge are unused; nodeConfig.instance.localStorage RAID0 puts images there "
+        "at no charge (no source says how many seconds that saves)"
     ]
     (smaller,) = of_start("g4dn.xlarge")
     assert "localStorage RAID0 with disk 116Gi or less puts images there" in smaller, "the plan refuses a larger disk with RAID0"
@@ -163,11 +163,8 @@ def test_a_plan_says_once_for_a_pool_that_its_local_disks_are_unused() -> None:
     assert of_start("g4dn.2xlarge", nodeConfig={"instance": {"localStorage": {"strategy": "Mount"}}}) == []
 
 
-def test_each_option_in_use_has_its_price_and_the_seconds_that_it_saves() -> None:
-    assert of_start("g4dn.2xlarge", nodeConfig=RAID0 | {"featureGates": {"FastImagePull": True}}) == [
-        "pool t4: local NVMe as RAID0 for images is free, seconds saved: not measured; FastImagePull is free, seconds saved: not "
-        "measured"
-    ]
+def test_an_option_in_use_has_its_price_and_the_seconds_that_it_saves_and_a_free_one_has_no_remark() -> None:
+    assert of_start("g4dn.2xlarge", nodeConfig=RAID0 | {"featureGates": {"FastImagePull": True}}) == []
     mount = {"instance": {"localStorage": {"strategy": "Mount"}}}
     fast: dict[str, Any] = {"diskPerformance": {"throughput": 417}, "nodeConfig": mount}
     assert of_start("g4dn.2xlarge", region="us-east-1", **fast) == [

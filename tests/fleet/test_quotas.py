@@ -234,7 +234,7 @@ def test_the_plan_says_how_to_read_a_quota_and_how_to_request_it() -> None:
     command = "--region us-west-2 --service-code ec2 --quota-code L-DB2E81BA"
     needed = "AWS us-west-2: full pools need 16 vCPUs of quota L-DB2E81BA"
     unknown = (
-        f"{needed}, and accountQuotas does not give what the account has; "
+        f"{needed}; write what the account has in accountQuotas: "
         f"aws service-quotas get-service-quota {command} --query Quota.Value"
     )
     for declares in (False, True):

@@ -343,7 +343,7 @@ def test_a_unions_tag_is_never_part_of_a_path_and_a_key_of_that_name_always(held
         (["tag"], [], "gpu-ci:tag: unknown key; did you mean tags?"),
         (["owner"], [], "gpu-ci:owner: unknown key; known keys: clusters, github, githubPrivateKey, permissionsBoundary, tags"),
         (["tags"], ["tags"], "gpu-ci:tags: contains a secret, which would be in clear text in tags and values; move it out"),
-        (["githubPrivateKey"], [], "gpu-ci:githubPrivateKey: a secret in clear text; set it with: pulumi config set --secret"),
+        (["githubPrivateKey"], [], "gpu-ci:githubPrivateKey: a secret in clear text; a private key must not be in a file"),
     ],
 )
 def test_keys_are_known_and_secret_where_they_must_be_and_nowhere_else(keys: list[str], secret: list[str], message: str) -> None:

@@ -30,7 +30,7 @@ def test_every_nvidia_shape_of_the_table_is_one_and_no_other_machine_is() -> Non
         ("g5.2xlarge", "g5.2xlarge is not an OCI shape; name one such as VM.GPU.A10.1"),
         ("m6i.large", "m6i.large is not an OCI shape; name one such as VM.GPU.A10.1"),
         ("VM.GPU.A10.4", "unknown machine 'VM.GPU.A10.4'; did you mean VM.GPU.A10.2, VM.GPU.A10.1, BM.GPU.A10.4?"),
-        ("vm.gpu.a10.1", "unknown machine 'vm.gpu.a10.1'; names are those of fleet/facts/data/instances.csv"),
+        ("vm.gpu.a10.1", "unknown machine 'vm.gpu.a10.1'; did you mean VM.GPU.A10.1, VM.GPU.A10.2, BM.GPU.A10.4?"),
         (
             "BM.GPU.MI300X.8",
             "BM.GPU.MI300X.8 has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape",

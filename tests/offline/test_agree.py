@@ -152,8 +152,8 @@ def test_what_no_number_admits_is_named(project: Path, tmp_path: Path) -> None:
     assert found.diff
     assert {verdict.rule for verdict in found.left} >= {"spot-with-fallback"}
     said = list(lines(found))
-    assert said[0].startswith("The smallest change of policy values that admits more of the plan: ")
-    assert any(line.startswith("No number and no list admits spot-with-fallback: ") for line in said)
+    assert said[0].startswith("This change of policy values admits a part of the plan: ")
+    assert any(line.startswith("No policy value admits spot-with-fallback; ") for line in said)
 
 
 def own(project: Path, root: Path, stack: str) -> Plan:
@@ -243,7 +243,7 @@ def test_the_command_prints_the_diff_after_the_result(project: Path, agreed: Agr
     result = run(project, "--agree")
     assert result.exit_code == 1, "the plan still fails"
     assert result.stdout.endswith(agreed.diff), "no line is wrapped"
-    assert result.stdout.rindex("FAILED: ") < result.stdout.index("The smallest change of policy values that admits the plan: ")
+    assert result.stdout.rindex("FAILED: ") < result.stdout.index("This change of policy values admits the plan: ")
     assert agreed.diff not in run(project).stdout
 
 

@@ -78,6 +78,7 @@ def test_another_stack_file_is_compared_with_the_one_of_the_same_place(tmp_path)
     (tmp_path / "examples").mkdir()
     example = ROOT / "examples" / "Pulumi.right-size.yaml"
     (tmp_path / "examples" / example.name).write_text(example.read_text())
+    (tmp_path / "Pulumi.yaml").touch()
     found = read_base("right-size", ROOT, tmp_path, example)
     assert found.plan is not None
     assert found.text == example.read_text()
@@ -91,6 +92,7 @@ def test_a_file_from_elsewhere_is_compared_with_the_stacks_own(tmp_path):
 
 
 def test_a_stack_that_the_base_has_not_is_told_in_one_line(tmp_path):
+    (tmp_path / "Pulumi.yaml").touch()
     found = read_base("staging", ROOT, tmp_path, None)
     assert (found.plan, found.text, found.reason) == (None, "", "the base has no Pulumi.staging.yaml")
 

@@ -323,7 +323,8 @@ def test_a_secret_inside_the_model_is_refused(tmp_path, old, key):
         (
             'kubernetesVersion: "1.36"',
             "kubernetesVersion: 1.36",
-            "kubernetesVersion: YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote; got 1.36",
+            "kubernetesVersion: must be text, and YAML reads a number here (1.30 as 1.3); "
+            "put quotes around what you wrote; got 1.36",
         ),
         ("nodes: {min: 0, max: 5}", "nodes: {min: 6, max: 5}", "nodes.min: min is above max 5; lower min or raise max; got 6"),
         ("pool: t4-release", "pool: t5-release", "no pool of that name in this cluster"),

@@ -104,6 +104,7 @@ def test_json_without_a_base_has_no_changes():
 
 def test_a_base_without_the_stack_is_told_in_every_form(tmp_path):
     reason = "the base has no Pulumi.staging.yaml"
+    (tmp_path / "Pulumi.yaml").touch()
     result = run("plan", "staging", "--base", str(tmp_path))
     assert result.exit_code == 0
     assert f"  {reason}. This is only the plan after the change." in result.stdout.splitlines()
@@ -111,10 +112,12 @@ def test_a_base_without_the_stack_is_told_in_every_form(tmp_path):
     assert f"Before → after: {reason}." in run("plan", "staging", "--base", str(tmp_path), "--markdown").stdout
 
 
-def test_a_base_that_is_no_folder_is_wrong_input(tmp_path):
-    result = run("plan", "staging", "--base", str(tmp_path / "nowhere"))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "error: --base: must be a folder with a checkout of the base branch" in result.stderr
+def test_a_base_that_is_no_checkout_is_wrong_input(tmp_path):
+    for base, what in ((tmp_path / "nowhere", "which is no folder"), (tmp_path, "which has no Pulumi.yaml")):
+        result = run("plan", "staging", "--base", str(base))
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "error: --base: must be a folder with a checkout of the base branch" in result.stderr
+        assert what in result.stderr
 
 
 def test_an_unplaced_runner_is_compared_too(tmp_path):
@@ -151,7 +154,7 @@ def test_two_forms_at_once_are_refused():
 def test_a_day_that_is_none_is_one_clear_error(command, day):
     result = run(*command, "staging", "--as-of", day)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"error: --as-of: must be a day as YYYY-MM-DD; got {day!r}; correct it\n"
+    assert result.stderr == f"error: --as-of: must be a day before the year 3000 as YYYY-MM-DD; got {day!r}; correct it\n"
 
 
 @pytest.mark.parametrize(("given", "day"), [((), AS_OF), (("--as-of", "2027-02-28"), date(2027, 2, 28))])

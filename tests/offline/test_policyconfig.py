@@ -106,9 +106,9 @@ def test_plan_and_check_refuse_a_file_that_is_not_current(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[lab", "policies/stacks.toml: must be TOML in UTF-8; got "),
-        ("a = " + "[" * 100_000, "policies/stacks.toml: must be TOML in UTF-8; got "),
-        ("[lab]\nkind = nan", "policies/stacks.toml: must be TOML in UTF-8; got the number nan; fix the file"),
+        ("[lab", "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: "),
+        ("a = " + "[" * 100_000, "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: "),
+        ("[lab]\nkind = nan", "policies/stacks.toml: must be TOML in UTF-8, and cannot be read: the number nan; fix the file"),
         ("lab = 1", "policies/stacks.toml:1: lab: must be a table; got 1; write [lab] with the stack's kind"),
         (
             '\n[lab]\nkind = "moon"',
@@ -156,5 +156,5 @@ def test_a_wrong_toml_file_is_one_error_with_file_line_and_key(tmp_path: Path, t
 def test_a_toml_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     project(tmp_path, "")
     (tmp_path / STACKS).write_bytes(b'[lab]\nkind = "\xff"')
-    with pytest.raises(InputError, match=re.escape(f"{STACKS}: must be TOML in UTF-8; got ")):
+    with pytest.raises(InputError, match=re.escape(f"{STACKS}: must be TOML in UTF-8, and cannot be read: ")):
         policy_configs(tmp_path)

@@ -52,7 +52,7 @@ def test_a_file_of_another_stack_counts_for_nothing(tmp_path):
         ('{"a": 1' + "0" * 5000 + "}", 1, ["must be JSON"]),
         ("\n\n[]", 3, ["object with policies as keys", "a list"]),
         ("null", 1, ["object with policies as keys"]),
-        ('{"a": "mandatory",\n"b": {},\n"a": "disabled"}', 3, ["may appear once", "'a'", "also on line 1"]),
+        ('{"a": "mandatory",\n"b": {},\n"a": "disabled"}', 3, ["may appear once", "'a'", "line 1 has it too"]),
         ('{"a": {"x": [{"y": 1,\n"y": 2}]}}', 2, ["may appear once", "'y'"]),
         ('{"a": 1,\n"\\u0061" : 2}', 2, ["may appear once", "'a'"]),
     ],

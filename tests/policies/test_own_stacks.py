@@ -47,7 +47,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pack]:
         yield running
 
 
-ACCOUNT = "nothing in the stack shows what the account has"
+ACCOUNT = "accountQuotas does not say what the account has"
 """How quota-declared begins if a stack does not request its EC2 quotas. tests/policies/test_quota_declared.py has the rest."""
 
 

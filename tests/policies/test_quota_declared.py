@@ -96,7 +96,7 @@ def undetermined(*members: Member) -> tuple[str, ...]:
     """The quotas that the account may or may not have."""
     found = judge_stack(RULE, members)
     assert not found.messages
-    start = "nothing in the stack shows what the account has; "
+    start = "accountQuotas does not say what the account has; "
     assert found.undeterminable.startswith(start)
     return tuple(found.undeterminable.removeprefix(start).split("; "))
 

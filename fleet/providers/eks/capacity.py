@@ -7,6 +7,7 @@ from datetime import date
 
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND
 from fleet.facts.lifecycle import Life, Use
+from fleet.facts.remark import CANNOT_WORK, Remark, todo
 from fleet.providers.eks.nodes import EksPool
 
 _IN_BLOCKS = ("p5", "p5e", "p5en", "p6-b200", "p6-b300")
@@ -26,21 +27,33 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
     block = pool.capacity == CAPACITY_BLOCK
     what = "capacity block" if block else "reservation"
     if held.start_date is not None and day < date.fromisoformat(held.start_date):
-        fails = f", and EC2 refuses the {pool.nodes.min} of nodes.min" if pool.nodes.min else ""
-        yield f"its {what} starts on {held.start_date}; until then no node starts and jobs wait{fails}"
+        waits = f"its {what} starts on {held.start_date}; until then no node starts and jobs wait"
+        refused = f"{waits}, and EC2 refuses the {pool.nodes.min} of nodes.min; set it to 0 until that day"
+        yield Remark(refused, CANNOT_WORK) if pool.nodes.min else waits
     if held.end_date is None:
         return
     if date.fromisoformat(held.end_date) < day:
-        yield f"its {what} ended on {held.end_date}, and no node starts; change capacity and reservation"
+        yield Remark(f"its {what} ended on {held.end_date}, and no node starts; change capacity and reservation", CANNOT_WORK)
         return
     # EKS user guide, managed node groups with Capacity Blocks.
     drained = "; EKS removes its nodes 40 minutes before, also those that run a job" if block else ""
     yield f"its {what} ends on {held.end_date}{drained}, and afterwards no node starts"
     if block and (left := (date.fromisoformat(held.end_date) - day).days) < _LONGEST_JOB:
-        yield (
+        yield todo(
             f"its capacity block ends in {left} days, and a job may run for {_LONGEST_JOB}; set timeout-minutes so that its jobs "
             "end before"
         )
+
+
+def closed(pool: EksPool, day: date) -> str:
+    """Why the pool can have no node on a day: its reservation is over or has not begun. Empty if it can have one."""
+    held = pool.reservation
+    if held is None:
+        return ""
+    if held.start_date is not None and day < date.fromisoformat(held.start_date):
+        return f"its reservation starts on {held.start_date}"
+    over = held.end_date is not None and date.fromisoformat(held.end_date) < day
+    return f"its reservation ended on {held.end_date}" if over else ""
 
 
 def reserved(name: str, pool: EksPool) -> Iterator[Use]:
@@ -56,7 +69,7 @@ def buying(pool: EksPool) -> Iterator[str]:
     """Warnings about on-demand machines that AWS hardly sells, and what a shared reservation needs."""
     scarce = [name for name in pool.instance_types if name.partition(".")[0] in _IN_BLOCKS]
     if scarce and pool.capacity == ON_DEMAND:
-        yield (
+        yield todo(
             f"AWS hardly sells {' and '.join(scarce)} on demand, so its jobs may wait without end; buy a capacity block, or use "
             "a reservation (docs/capacity.md)"
         )
@@ -74,7 +87,7 @@ def buying(pool: EksPool) -> Iterator[str]:
 def refused_zone(region: str) -> Iterator[str]:
     """A warning for regions with a zone in which EKS creates no control plane. Its name differs per account."""
     if region in _REFUSED_ZONES:
-        yield (
+        yield todo(
             f"EKS refuses a control plane in zone id {_REFUSED_ZONES[region]}; find that zone's name in your account and leave "
             f"it out: aws ec2 describe-availability-zones --region {region} --query 'AvailabilityZones[].[ZoneName,ZoneId]'"
         )

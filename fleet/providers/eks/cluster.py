@@ -14,6 +14,7 @@ from fleet.charts.cloudwatch import CLOUDWATCH
 from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machines, quota_code
 from fleet.facts.lifecycle import Use, of_node_image
+from fleet.facts.remark import below, costs, todo
 from fleet.facts.repair import OTHER_WAIT
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.ami import GpuAmi, image_id, require_amis
@@ -273,28 +274,27 @@ class EksPools(Cluster):
         groups = {name: self.groups_of(pool) for name, pool in self.pools.items()}
         for name, held in groups.items():
             if max(each.max for each in held.values()) > _NODES:
-                yield (
+                yield todo(
                     f"pool {name}: by default EKS allows {_NODES} nodes per node group, and a pool has one group per zone; ask "
                     "AWS for more, add a zone, or lower nodes.max"
                 )
         created = self.found is None
         if (count := created + sum(map(len, groups.values()))) > _GROUPS:
             others = "and one of the system pool" if created else "without those that the cluster has already"
-            yield (
+            yield todo(
                 f"pools: {count} node groups, one per pool and zone {others}; by default EKS allows {_GROUPS} "
                 "per cluster; ask AWS for more, or give pools fewer zones"
             )
         for name, pool in self.pools.items():
-            yield from (f"pool {name}: {said}" for said in buying(pool))
+            yield from (below(f"pool {name}", said) for said in buying(pool))
             if pool.efa_interfaces:
-                yield (
+                yield todo(
                     f"pool {name}: no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA "
                     "device plugin; gpu-ci does not install it"
                 )
-            if said := "; ".join(options(pool, self.region)):
-                yield f"pool {name}: {said}"
+            yield from (below(f"pool {name}", said) for said in options(pool, self.region))
         for name, held in groups.items():
-            yield from (f"pool {name}: warm: {remark}" for remark in warm_remarks(self.pools[name], held))
+            yield from (below(f"pool {name}: warm", remark) for remark in warm_remarks(self.pools[name], held))
         if self.build_caches is not None and self.own_cidr is None:
             endpoint = f"Name=service-name,Values=com.amazonaws.{self.region}.s3"
             yield (
@@ -318,7 +318,7 @@ class EksPools(Cluster):
         """Starts and ends of reservations."""
         yield from super().remarks_on(day)
         for name, pool in self.pools.items():
-            yield from (f"pool {name}: {said}" for said in window(pool, day))
+            yield from (below(f"pool {name}", said, name) for said in window(pool, day))
 
     def uses(self) -> Iterator[Use]:
         """The node images of its pools, and reservations with an end."""
@@ -341,9 +341,9 @@ class EksPools(Cluster):
             if ami.built is None:
                 users = [pool for pool, held in self.pools.items() if held.ami_entry == name]
                 running = f"; until then {_listed('pool', users)} AWS' image {self.kubernetes.ami_release}" if users else ""
-                yield f"ami {name}: not built; run its pipeline and write built (docs/ami.md#build){running}"
+                yield todo(f"ami {name}: not built; run its pipeline and write built (docs/ami.md#build){running}")
             if ami.driver(self.kubernetes_version) is None:
-                yield (
+                yield todo(
                     f"ami {name}: no source names the driver of release {ami.base(self.kubernetes_version)}; write driverBranch, "
                     "so that the plan checks the GPUs of its pools and the build the driver"
                 )
@@ -560,15 +560,15 @@ class EksCluster(EksPools):
     def _cluster_remarks(self) -> Iterator[str]:
         """Warnings about Prometheus' volume, the registry, the control plane's zones and the endpoint."""
         if self.makes_class and len(self.fixed_zones) > self.system.nodes.min:
-            yield (
+            yield todo(
                 f"monitoring: the volume of Prometheus is in one of {len(self.fixed_zones)} zones. Without a node of the system "
                 f"pool there Prometheus would wait; raise system.nodes.min to {len(self.fixed_zones)}"
             )
         yield from self._registry_remarks()
         key = "controlPlaneZones" if self.control_plane_zones else "zones"
-        yield from (f"{key}: {said}" for said in refused_zone(self.region))
+        yield from (below(key, said) for said in refused_zone(self.region))
         if self.endpoint.private and not self.private_sources:
-            yield "endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs"
+            yield todo("endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs")
 
     def _registry_remarks(self) -> Iterator[str]:
         """What the registry saves at a cold start, what it needs of an existing network, and images that it has elsewhere."""
@@ -578,19 +578,19 @@ class EksCluster(EksPools):
         for name, ami in self.amis.items():
             for image in ami.pre_pull:
                 if (target := mirror.through(image)) != image:
-                    yield (
+                    yield todo(
                         f"ami {name}: pods name {image.partition('@')[0]} as {target.partition('@')[0]}, so they do not find the "
                         "image that prePull has; write the second name in prePull"
                     )
         if self.network.vpc_id is not None:
-            yield (
+            yield costs(
                 f"registry: ECR's layers come from S3; {self.network.vpc_id} needs a gateway endpoint for S3, which is free, or "
                 "they pass its NAT gateway"
             )
         elif self.registry.runner_image is not None:
-            yield cold_start_nat(self.registry.runner_image, self.region)
+            yield costs(cold_start_nat(self.registry.runner_image, self.region))
         if self.registry.pull_through or self.registry.copies:
-            yield "registry: the size of cached images and copies is not known, so the bill lacks their storage"
+            yield costs("registry: the size of cached images and copies is not known, so the bill lacks their storage")
 
     def uses(self) -> Iterator[Use]:
         """As in the base class, and the support of its Kubernetes minor."""

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from fleet.facts.disks import FAST_PULL_MIBPS, GP3_IOPS_PER_GIB, ebs_mibps, gp3_on
 from fleet.facts.hardware import CAPACITY_BLOCK, PREPAID, RESERVED, SPOT, Machine, machines
+from fleet.facts.remark import todo
 from fleet.providers.eks.node_config import NodeConfig
 from fleet.providers.eks.placement_group import PlacementGroup
 from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
@@ -171,7 +172,7 @@ def warm_remarks(pool: EksPool, zones: Mapping[str, Nodes]) -> Iterator[str]:
     machines = pool.warm.machines(zones)
     if bare := [zone for zone, nodes in zones.items() if nodes.min < nodes.max and not machines.get(zone)]:
         every = min(pool.nodes.min + len(zones), pool.nodes.max)
-        yield (
+        yield todo(
             f"no machine waits in {' and '.join(bare)}, and the autoscaler does not know where one waits; raise maxPrepared to "
             f"{every}, or write one zone in zones"
         )

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from fleet.facts.hardware import CAPACITY_BLOCK
+from fleet.facts.remark import todo
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.quotas import Need, needs
 
@@ -44,13 +45,18 @@ def quota_remarks(clusters: Iterable[EksPools]) -> Iterator[str]:
     for region, cluster in {cluster.region: cluster for cluster in known}.items():
         account = _account(region, known)
         requests = any(each.declare_quotas for each in known if each.region == region)
-        for code, vcpus in vcpus_needed(cluster, known).items():
-            needed = f"AWS {region}: full pools need {vcpus} vCPUs of quota {code}"
-            if code not in account:
-                show = f"aws service-quotas get-service-quota {_of(region, code)} --query Quota.Value"
-                yield f"{needed}, and accountQuotas does not give what the account has; {show}"
-            elif vcpus > account[code] and not requests:
-                yield f"{needed}, and the account has {account[code]}; {increase(region, code, vcpus)}"
+        needed = vcpus_needed(cluster, known)
+        if missing := [code for code in needed if code not in account]:
+            full = " and ".join(f"{needed[code]} vCPUs of quota {code}" for code in missing)
+            show = f"aws service-quotas get-service-quota {_of(region, missing[0] if len(missing) == 1 else '<code>')}"
+            told = "write what the account has in accountQuotas"
+            yield todo(f"AWS {region}: full pools need {full}; {told}: {show} --query Quota.Value")
+        for code, vcpus in needed.items():
+            if code in account and vcpus > account[code] and not requests:
+                yield todo(
+                    f"AWS {region}: full pools need {vcpus} vCPUs of quota {code}, and the account has {account[code]}; "
+                    f"{increase(region, code, vcpus)}"
+                )
 
 
 def increase(region: str, code: str, vcpus: int) -> str:

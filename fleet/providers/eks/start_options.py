@@ -6,25 +6,22 @@ from collections.abc import Iterator
 
 from fleet.facts.disks import GP3_MIBPS, write_seconds
 from fleet.facts.pricing import bundle
+from fleet.facts.remark import costs
 from fleet.providers.eks.nodes import EksPool
-from fleet.settings.local_disks import ARRAY_IN_USE, NOT_MEASURED, unused_disks
+from fleet.settings.local_disks import unused_disks
 
 IMAGE_GIB = 25
 """An unpacked image, for the seconds of writing it. CUDA images are 10-20 GB each as they are pulled."""
 
 
 def options(pool: EksPool, region: str) -> Iterator[str]:
-    """A phrase for each option that the pool uses to start faster, and for local disks that it does not use."""
+    """What a faster root disk costs and saves, and a remark on local disks that the pool does not use."""
     if extra := pool.root_disk.extra:
         usd = bundle("", "", "", extra, region, 1, 1).dear
-        yield f"{pool.root_disk} costs {usd} USD an hour per node and saves {_written(pool)}"
+        yield costs(f"{pool.root_disk} costs {usd} USD an hour per node and saves {_written(pool)}")
     config = pool.node_config
-    if pool.images_on_array:
-        yield ARRAY_IN_USE
-    elif pool.image == "al2023-nvidia" and (config is None or config.instance is None):
+    if pool.image == "al2023-nvidia" and (config is None or config.instance is None):
         yield from unused_disks(pool, "nodeConfig.instance.localStorage")
-    if config is not None and config.fast_image_pull:
-        yield f"FastImagePull is free, {NOT_MEASURED}"
 
 
 def _written(pool: EksPool) -> str:

@@ -7,6 +7,7 @@ from datetime import date
 
 from fleet.facts.hardware import unit_price
 from fleet.facts.lifecycle import Use, of_eks
+from fleet.facts.remark import costs, todo
 from fleet.facts.support import EKS_SUPPORT, EXTENDED, STANDARD, control_plane
 from fleet.settings.budget import MONTH
 
@@ -46,19 +47,21 @@ def remarks(minor: str, region: str, day: date, policy: str | None) -> Iterator[
             f"plane to the next minor by itself (upgradePolicy {AUTOMATIC}); upgrade before (docs/operate.md)"
         )
     elif day < until:
-        yield f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on, {cost}"
+        yield costs(f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on, {cost}")
     elif day < support.extended_until:
-        yield (
+        yield costs(
             f"kubernetesVersion: EKS {minor} has been in extended support since {until}: {cost}; upgrade one "
-            f"minor at a time (docs/operate.md) before {support.extended_until}, when AWS starts to force upgrades"
+            f"minor at a time (docs/operate.md) before {support.extended_until}, when AWS starts to force upgrades",
+            act=True,
         )
     else:
-        yield (
+        yield costs(
             f"kubernetesVersion: EKS {minor} has been out of support since {support.extended_until}: AWS may upgrade the control "
-            f"plane on any day; {cost}"
+            f"plane on any day; {cost}",
+            act=True,
         )
     if day >= until and policy == AUTOMATIC:
-        yield (
+        yield todo(
             f"upgradePolicy: {AUTOMATIC} contradicts kubernetesVersion: EKS {minor} has had no standard support since {until}. "
             "EKS refuses to change the policy now, and AWS upgrades a cluster that had it before; set kubernetesVersion to the "
             "minor that the control plane has, or remove upgradePolicy"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.pricing import Money, quoted
+from fleet.facts.remark import todo
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
@@ -137,7 +139,7 @@ class KubernetesCluster(Cluster, WithMachines):
                 f"kubectl describe nodes -l {labels}"
             )
             if GPU_TAINT_KEY not in {taint.key for taint in pool.taints}:
-                yield (
+                yield todo(
                     f"pool {name}: its nodes have no taint {GPU_TAINT_KEY}, so pods without GPUs may fill them; add it to the "
                     "nodes and to taints"
                 )
@@ -151,6 +153,13 @@ class KubernetesCluster(Cluster, WithMachines):
     def _existing_rules(self) -> Self:
         """Refuse what only a cloud has, queues, and settings that do not fit what the cluster has."""
         require_existing(self.existing, self)
+        for (first, one), (second, other) in combinations(self.pools.items(), 2):
+            if one.selector.items() <= other.selector.items() or other.selector.items() <= one.selector.items():
+                raise problem(
+                    "overlapping_selectors",
+                    f"pool {first} selects nodes of this pool too, so they would count twice; add a label that only one pool has",
+                    at=("pools", second, "selector"),
+                )
         for key, given in (("budget", self.budget), ("declareQuotas", self.declare_quotas)):
             if given:
                 raise problem(

@@ -11,6 +11,7 @@ from fleet.facts import hardware, versions
 from fleet.facts.lifecycle import Use, of_oke
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.offer import allocatable
+from fleet.facts.remark import below, todo
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
 from fleet.providers.oke.addresses import OF_MOUNT_TARGET, node_subnet, of_node
@@ -36,7 +37,7 @@ from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.local_disks import ARRAY_IN_USE, unused_disks
+from fleet.settings.local_disks import unused_disks
 from fleet.settings.model import DnsLabel, Duration, problem
 from fleet.settings.pool import idle_delay_range, require_in_zones
 from fleet.settings.registry import Mirror
@@ -177,8 +178,8 @@ class OkePools(Cluster):
             )
         yield from self._network_remarks()
         for name, pool in self.pools.items():
-            said = unused_disks(pool, "localStorage") if pool.local_storage is None else (ARRAY_IN_USE,)
-            yield from (f"pool {name}: {each}" for each in said)
+            if pool.local_storage is None:
+                yield from (below(f"pool {name}", said) for said in unused_disks(pool, "localStorage"))
         yield from self._unenforced()
 
     def _cluster_remarks(self) -> Iterator[str]:
@@ -412,7 +413,7 @@ class OkeCluster(OkePools):
     def _cluster_remarks(self) -> Iterator[str]:
         """Warnings about the registry."""
         if self.registry is not None:
-            yield (
+            yield todo(
                 "registry: OKE's nodes pull private images only with Oracle's image credential provider, which gpu-ci does not "
                 "install; see docs/images.md#oci"
             )
@@ -427,19 +428,19 @@ class OkeCluster(OkePools):
             )
         launched = [name for name, runner in self.machine_runners() if runner.booted_here]
         if launched and self.machine_compartment in (None, self.compartment):
-            yield (
+            yield todo(
                 f"machineCompartment: machines of {', '.join(launched)} share the cluster's compartment, so their launchers "
                 "can also terminate its nodes; set it to a separate compartment"
             )
         if self.network.vcn is None:
             subnet, room = node_subnet(self.network.new_cidr)
             if (most := self._addresses()[1]) > room:
-                yield (
+                yield todo(
                     f"network.cidr: full pools and machine sets need {most} addresses of the node subnet, {subnet} has {room}: "
                     "nodes and machines beyond that never start; set a larger cidr, or lower nodes.max and scale.max"
                 )
         for name, runner in self.machine_runners():
-            yield from (f"runner set {name}: {remark}" for remark in runner.remarks)
+            yield from (below(f"runner set {name}", remark) for remark in runner.remarks)
         for name, cache in self.caches.items():
             if not cache.shared:
                 yield (

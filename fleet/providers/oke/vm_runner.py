@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts import hardware, versions
+from fleet.facts.remark import todo
 from fleet.providers.oke.ocid import (
     AvailabilityDomain,
     ImageId,
@@ -125,7 +126,7 @@ class MachineRunner(Runner):
     def _remarks(self) -> Iterator[str]:
         # Both launchers' own images are pinned by digest.
         if self.launcher_image is not None and "@sha256:" not in self.launcher_image:
-            yield f"launcher image {self.launcher_image} is a tag, which can change; set launcherImage with a digest"
+            yield todo(f"launcher image {self.launcher_image} is a tag, which can change; set launcherImage with a digest")
         if bare := ", ".join(machine.name for machine in self.machines if machine.bare_metal):
             # docs.oracle.com, Block Volume overview: for bare metal only three CPU shapes support it.
             yield f"OCI cannot encrypt the disk traffic of bare-metal GPU shapes ({bare}); use VM shapes if you need that"

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts import versions
 from fleet.facts.lifecycle import Use, of_kubernetes, of_row
+from fleet.facts.remark import todo
 from fleet.facts.versions import minor
 from fleet.providers.talos.nodes import ControlPlane, Host, TalosPool, TalosSystem
 from fleet.providers.talos.release import has_documents
@@ -157,7 +158,7 @@ class TalosCluster(Cluster, WithMachines):
         yield from super()._remarks()
         own = {host.address for host in self.control_plane.hosts.values()}
         if (shared := _address(self._endpoint_host)) is not None and str(shared) not in own:
-            yield (
+            yield todo(
                 f"endpoint: {shared} is not a control-plane host's address; set up its owner (a shared address or a "
                 "load balancer)"
             )
@@ -175,7 +176,9 @@ class TalosCluster(Cluster, WithMachines):
                 "use talosVersion 1.13, or cni: none and a network plugin that enforces them"
             )
         if self.cni == "none":
-            yield "cni none: nodes stay NotReady until you install a network plugin; choose one that enforces network policies"
+            yield todo(
+                "cni none: nodes stay NotReady until you install a network plugin; choose one that enforces network policies"
+            )
 
     @model_validator(mode="after")
     def _versions_fit(self) -> Self:

@@ -261,7 +261,11 @@ def test_a_cluster_of_oke_without_gpus_gets_pools(init: Init, project: Project, 
         ((node("a", "n1", provider="gce://x/y"),), (), "--from-context: the cluster has no GPU nodes, and new ones are"),
         ((node("a", "g5.2xlarge", gpus=1),), ("--jobs", "training"), "--jobs: training needs a node with several GPUs"),
         ((node("a", "g5.2xlarge", gpus=1),), ("--budget", "5/hour"), "--budget: provider existing-context buys no machines"),
-        ((node("a", "g5.2xlarge", gpus=1),), ("--gpu", "T4"), "--gpu: provider existing-context has its own GPUs; remove it"),
+        (
+            (node("a", "g5.2xlarge", gpus=1),),
+            ("--gpu", "T4"),
+            "--gpu: with provider existing-context init reads the GPUs of your machines or nodes; remove --gpu",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_one_error_line(

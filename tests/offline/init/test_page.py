@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from fleet.settings.budget import MONTH
 from offline.cli import app
+from offline.words import result
 from tests.builders import ROOT
 from tests.offline.init.conftest import Project
 
@@ -21,8 +22,9 @@ def test_the_page_has_the_numbers_of_its_fleet(project: Project):
     words = [word for pair in zip(FLAGS, answers.groups(), strict=True) for word in pair]
     assert CliRunner().invoke(app, ["init", "acme", *words]).exit_code == 0
     (new,) = project.made
-    idle, worst = new.plan.cost
-    assert f"OK: {len(new.plan.resources)} resources; policies: …; {idle} USD an hour idle, {worst} at worst.\n" in PAGE
+    idle, _ = new.plan.cost
+    shown = re.sub(r"(of )\d+(?= policies)", r"\1…", " · ".join(result(new.plan)))
+    assert f"\n{shown}\n" in PAGE
     assert f"costs {idle.usd * MONTH:.0f} USD a month without jobs" in PAGE
     assert PAGE.count(f"| {idle.usd:.2f} an hour |") == 2
     (node,) = (line for line in new.plan.bill if line.item == "pool t4-spot")
