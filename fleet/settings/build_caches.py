@@ -17,12 +17,12 @@ _ID = re.compile(r"@[0-9]+")
 
 BucketName = Annotated[
     str,
-    limited("aws:s3/bucket:Bucket", "bucket"),
     matching(
         "bucket_name",
         "a bucket's name has 3 to 58 lower-case letters, digits and hyphens, a letter or digit at both ends; rename it",
         r"[a-z0-9][-a-z0-9]{1,56}[a-z0-9]",
     ),
+    limited("aws:s3/bucket:Bucket", "bucket"),
 ]
 """S3 allows 63 characters. The roles are named after the bucket with `-write`, and an IAM role has at most 64."""
 CacheRepository = Annotated[

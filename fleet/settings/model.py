@@ -211,7 +211,7 @@ Cpu = Annotated[
 ]
 """CPU in millicores."""
 
-_MEMORY_RULE = "a memory quantity is a positive whole number with its unit, Mi or Gi, of at most 1048576Gi: 16Gi"
+_MEMORY_RULE = "a memory quantity is a positive whole number with its unit, Mi or Gi: 16Gi"
 _MOST_MEMORY = 2**30
 """1 PiB. No disk, bucket or machine of a fleet is larger, so a larger one is a typo."""
 _MEMORY = re.compile(r"([0-9]{1,9})(Mi|Gi)")
@@ -223,14 +223,14 @@ def _mebibytes(value: object) -> int:
         raise problem("memory", _MEMORY_RULE)
     size = int(match[1]) * (1024 if match[2] == "Gi" else 1)
     if size > _MOST_MEMORY:
-        raise problem("memory", _MEMORY_RULE)
+        raise problem("memory_size", f"a quantity has at most {memory_text(_MOST_MEMORY)}; correct it")
     return size
 
 
 Memory = Annotated[int, BeforeValidator(_mebibytes), PlainSerializer(memory_text), Form("memory", _MEMORY_RULE, _MEMORY.pattern)]
 """Memory or storage in MiB."""
 
-_DURATION_RULE = "a duration is a whole number with its unit, s, m or h, of at most 87600h (ten years): 10m"
+_DURATION_RULE = "a duration is a whole number with its unit, s, m or h: 10m"
 _MOST_SECONDS = 87600 * 3600
 """Go, which reads the durations, counts nanoseconds in 64 bits: 292 years. Ten years are a typo already."""
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h)")
@@ -244,7 +244,7 @@ def seconds_of(value: object) -> int:
         raise problem("duration", _DURATION_RULE)
     seconds = int(match[1]) * _SECONDS[match[2]]
     if seconds > _MOST_SECONDS:
-        raise problem("duration", _DURATION_RULE)
+        raise problem("duration_length", f"a duration has at most {_MOST_SECONDS // 3600}h, ten years; correct it")
     return seconds
 
 

@@ -102,15 +102,16 @@ def _keys(table: Any) -> Iterator[str]:
 
 def _toml(text: str) -> str:
     if len(text) > MOST_BYTES:
-        message = f"it has {len(text)} characters, and all user data of a node has {MOST_BYTES}; shorten it"
-        raise problem("containerd_size", message, private=True)
+        # The rule of the whole user data refuses it. Here it is not parsed.
+        return text
     try:
         table = tomllib.loads(text)
+        keys = set(_keys(table))
     except RecursionError:
         raise problem("containerd_toml", "TOML with too many levels; correct it", private=True) from None
     except tomllib.TOMLDecodeError as error:
         raise problem("containerd_toml", f"not TOML ({error}); correct it", private=True) from None
-    if holds_credential(text) or {"auth", "password", "identitytoken"} & set(_keys(table)):
+    if holds_credential(text) or {"auth", "password", "identitytoken"} & keys:
         raise problem(
             "containerd_credential",
             "anyone who can read the launch template can read its user data; use imagePullSecrets, and remove the credential",
@@ -123,7 +124,7 @@ def _toml(text: str) -> str:
         )
     if (fault := limit("containerd", "version").fault(table.get("version"))) is not None:
         raise problem("containerd_version", f"version: containerd of the node image starts with no other: {fault}", private=True)
-    if named := sorted(_RUNTIME_KEYS & set(_keys(table))):
+    if named := sorted(_RUNTIME_KEYS & keys):
         message = f"the node image sets NVIDIA's runtime in {' and '.join(named)}; remove it"
         raise problem("containerd_runtime", message, private=True)
     return text
