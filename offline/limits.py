@@ -56,7 +56,10 @@ def _place(config: StackConfig, fault: Fault, resource: str) -> tuple[Keys, obje
                 rank = (same, len(str(value)), beside)
                 if best is None or rank > best[0]:
                     best = rank, keys, value
-    return best and best[1:]
+    if best is None:
+        return None
+    # A rule of a whole list is about the list.
+    return (best[1][:-1], fault.value) if isinstance(fault.value, list) and isinstance(best[1][-1], int) else best[1:]
 
 
 def _scalars(value: object, keys: Keys = ()) -> Iterator[tuple[Keys, object]]:

@@ -207,12 +207,12 @@ def _tags(fleet: Fleet) -> Iterator[Violation]:
             message = f"{of} cloud allows only {rules.most} tags; remove some"
             yield Violation("provider_tags", message, ("tags",), sorted(fleet.tags))
         for key in fleet.tags:
-            others = {other: "" for other in fleet.tags if other <= key}
+            others = {other: "" for other in fleet.tags if other.lower() == key.lower() and other <= key}
             if key.lower().startswith(f"{STACK_TAG.partition('/')[0]}/"):
                 yield Violation(
                     "own_tag", "gpu-ci sets tags of this name itself, and would drop yours; rename it", ("tags", key), key
                 )
-            elif (fault := limit("DefaultTags", "tags").fault(others)) is not None and key in fault:
+            elif (fault := limit("DefaultTags", "tags").fault(others)) is not None:
                 yield Violation("reserved_tag", fault, ("tags", key), key)
             if not rules.key.fullmatch(key):
                 yield Violation("provider_tag", f"{of} tags have keys of {rules.words}; rename it", ("tags", key), key)

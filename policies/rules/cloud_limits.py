@@ -53,7 +53,7 @@ def faults(token: str, name: str, props: Any, later: Later) -> Iterator[Fault]:
                         for inner in faults(limit.values, name, document, later)
                     )
                     continue
-                value = [None] * count(found) if limit.kind == "count" and count(found) else _plain(found, later)
+                value = _plain(found, later)
                 if limit.kind == "name" and value is None:
                     value = f"{name}-{'x' * (SUFFIX - 1)}"
                 if (fault := limit.fault(value)) is not None:
@@ -74,7 +74,7 @@ def _at(value: Any, path: Sequence[str], later: Later, here: str = "") -> Iterat
 
 
 def _plain(value: Any, later: Later) -> Any:
-    """The value without the SDK's proxies. `later` collects the unknown parts, which it has not."""
+    """The value without the SDK's proxies. `later` collects the unknown parts, which are None in it."""
     if isinstance(value, Mapping):
         found = dict.fromkeys(keys(value))
         for key in found:
@@ -82,7 +82,10 @@ def _plain(value: Any, later: Later) -> Any:
                 found[key] = _plain(value[key], later)
         return found
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_plain(item, later) for _, item in items(value, later)]
+        plain = [None] * count(value)
+        for index, item in items(value, later):
+            plain[index] = _plain(item, later)
+        return plain
     return value
 
 
