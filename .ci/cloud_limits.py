@@ -75,8 +75,10 @@ def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
         yield path, value
 
 
-@cache
-def inputs() -> dict[str, dict[tuple[str, ...], object]]:
+Inputs = Mapping[str, Mapping[tuple[str, ...], object]]
+
+
+def inputs() -> Inputs:
     """The inputs that stacks and examples set, by type and path, with a value: UNKNOWN if the cloud decides it in any."""
     found: dict[str, dict[tuple[str, ...], object]] = {}
     for stack in STACKS:
@@ -96,11 +98,19 @@ def unknown(value: object) -> bool:
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
 
+_SESSION = botocore.session.get_session()
+
+
+@cache
+def _model(service: str) -> Any:
+    return _SESSION.get_service_model(service)
+
+
 def shape_of(token: str) -> Any:
     """The shape that creates a resource, None if no model has one."""
     module, kind = token.split(":")[1].partition("/")[0], token.rpartition(":")[2]
     service = "eks" if token.startswith("eks:") else _SERVICES.get(module, module)
-    model = botocore.session.get_session().get_service_model(service)
+    model = _model(service)
     names = {name.lower(): name for name in model.shape_names}
     for name in (_SHAPES.get(token, ""), f"Create{kind}Request", f"Put{kind}Request", f"Create{kind}Type"):
         if name.lower() in names:
@@ -126,10 +136,10 @@ def at(shape: Any, path: tuple[str, ...]) -> Any:
     return shape
 
 
-def of_aws() -> Iterator[dict[str, object]]:
+def of_aws(inputs: Inputs) -> Iterator[dict[str, object]]:
     """Bounds of the AWS inputs."""
     source = f"botocore {version('botocore')}"
-    for token, set_here in inputs().items():
+    for token, set_here in inputs.items():
         if not token.startswith(("aws:", "eks:")):
             continue
         top = shape_of(token)
@@ -181,7 +191,7 @@ def schemas() -> Mapping[str, Any]:
     return definitions
 
 
-def of_kubernetes() -> Iterator[dict[str, object]]:
+def of_kubernetes(inputs: Inputs) -> Iterator[dict[str, object]]:
     """Whole numbers of Kubernetes' own kinds."""
     kinds = {
         (group["group"], group["version"], group["kind"]): schema
@@ -189,7 +199,7 @@ def of_kubernetes() -> Iterator[dict[str, object]]:
         for group in schema.get("x-kubernetes-group-version-kind", ())
     }
     source = f"kubernetes-validate {version('kubernetes-validate')} {KUBERNETES.removesuffix('-local')}"
-    for token, set_here in inputs().items():
+    for token, set_here in inputs.items():
         provider, _, rest = token.partition(":")
         group_version, _, kind = rest.partition(":")
         group, _, minor = group_version.rpartition("/")
@@ -244,13 +254,13 @@ def of_zones() -> Iterator[dict[str, object]]:
     }
 
 
-def table(kept: list[dict[str, str]]) -> str:
+def table(kept: list[dict[str, str]], inputs: Inputs) -> str:
     """The whole table: the rows that a person wrote as they are, and those of the models."""
     mine = [row for row in kept if not row["source"].startswith(GENERATED)]
     theirs = {(row["type"], row["path"], row["kind"]) for row in mine}
     dates = {(row["type"], row["path"], row["kind"], row["source"]): row["date"] for row in kept}
     found = []
-    for row in (*of_aws(), *of_kubernetes(), *of_zones()):
+    for row in (*of_aws(inputs), *of_kubernetes(inputs), *of_zones()):
         name = (row["type"], row["path"], row["kind"])
         if name not in theirs:
             date = dates.get((*name, row["source"]), "2026-11-26")  # type: ignore[arg-type]
@@ -269,4 +279,4 @@ def table(kept: list[dict[str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    TABLE.write_text(table(rows(TABLE.name)), encoding="utf-8")
+    TABLE.write_text(table(rows(TABLE.name), inputs()), encoding="utf-8")

@@ -194,7 +194,10 @@ FIXED = (
         ("evil/app", "example/app", "repositories.0: its jobs could write the cache"),
     ),
     # What nothing but the resources show.
-    (("us-west-2e, us-west-2f", "us-west-2a, us-west-2b", "zones.1: there is no such zone"),),
+    (
+        ("us-west-2e", "us-west-2a", "zones.0: there is no such zone"),
+        ("us-west-2f", "us-west-2b", "zones.1: there is no such zone"),
+    ),
 )
 
 
