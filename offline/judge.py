@@ -206,7 +206,7 @@ class _Session:
         together = resource.type in self._together
         if not (wanted or together):
             return []
-        read = self._providers.fields(resource, _props(resource))
+        read = self._providers.fields(resource, properties_of(resource))
         if together:
             self._recorded.append(resource)
             self._resources[resource.urn] = sdk.PolicyResource(*read, None, [], {})
@@ -252,11 +252,11 @@ class Providers:
         if made_by is None:
             return None
         if made_by.urn not in self._known:
-            self._known[made_by.urn] = sdk.PolicyProviderResource(made_by.type, _props(made_by), made_by.urn, made_by.name)
+            self._known[made_by.urn] = sdk.PolicyProviderResource(made_by.type, properties_of(made_by), made_by.urn, made_by.name)
         return self._known[made_by.urn]
 
 
-def _props(resource: Resource) -> Mapping[str, Any]:
+def properties_of(resource: Resource) -> Mapping[str, Any]:
     """The properties of a resource as the SDK passes them to a policy."""
     props: Mapping[str, Any] = unknown_checking_proxy(deserialize_properties(wire.analyzed(wire.raw(resource.wire))))
     return props

@@ -42,6 +42,7 @@ from offline import deployments
 from offline.day import day_of
 from offline.ended import ENDED, by_time
 from offline.judge import Configured, Verdict, judge
+from offline.limits import require_accepted
 from offline.manifests.urns import means_manifests
 from offline.naming import named
 from offline.policyconfig import policy_values, require_current
@@ -318,6 +319,7 @@ def make_plan(
         return judge(recording, [configured for configured in early if configured.policy.name in rules])
 
     verdicts = named(config, by_time(judge(recording, policies), timeless))
+    require_accepted(config, recording, verdicts)
     done = tuple(remedies.done)
     return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, done, reach, git=git)
 

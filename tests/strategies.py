@@ -724,7 +724,7 @@ _EKS = tuple(
         declareQuotas=True,
         monitoring=_installed("gpu-t4") | {"cloudwatch": True},
         health=_HEALTH | {"startupGate": True},
-        buildCaches=build_caches(writeRefs=["refs/heads/main"], days=7),
+        buildCaches=build_caches(writeRefs=["refs/heads/main"], days=7) | {"owners": ["example-tools"]},
         registry=_ECR,
         accountQuotas={"L-DB2E81BA": 64},
         system={"instanceTypes": ["m6i.large"], "nodes": _NODES, "disk": "60Gi"},

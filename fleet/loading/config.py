@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from fleet.facts.errors import FleetError, Problem, instead
+from fleet.facts.errors import FleetError, Problem, instead, shown
 from fleet.jobs import stack as stack_jobs
 from fleet.loading.stackfile import StackConfig, wrong
 from fleet.prove import namespaces, rules
-from fleet.prove.git_folders import require_folders
+from fleet.prove.git_folders import require_folders, require_names
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from fleet.settings.reading import read
 from fleet.settings.suggest import KEY_IN_FILE, is_private_key
@@ -62,11 +62,30 @@ def load_fleet(config: Mapping[str, object], secret: Collection[str], project: s
     check_keys(sorted(config), secret)
     fleet = load({key: config[key] for key in CONFIG_KEYS if config.get(key) is not None})
     require_folders(fleet, project, stack)
+    require_names(fleet, project, stack)
     return fleet
+
+
+_GUARD, _EVERY = "pulumi:disable-default-providers", ["*"]
+_PULUMI = (_GUARD, "pulumi:autonaming", "pulumi:tags", "pulumi:template")
+"""The keys of Pulumi itself (pulumi/pulumi, sdk/go/common: the namespace pulumi)."""
+
+
+def require_guard(config: StackConfig) -> None:
+    """Raise InputError unless no package has a default provider, which could create a resource in another account or region."""
+    held = config.objects.get(_GUARD)
+    slips = (key for key in config.objects if key.startswith("pulumi:") and key not in _PULUMI)
+    slip = next((key for key in slips if instead(key, _PULUMI, "")), "")
+    if held != _EVERY or slip:
+        fix = instead(slip, _PULUMI, "") if slip else f'write {_GUARD}: ["*"]'
+        message = f"no package may have a default provider, or a resource lands in the wrong account or region; {fix}"
+        at = slip or _GUARD
+        raise wrong(config, FleetError((Problem((at,), message, "" if at not in config.objects else shown(config.objects[at])),)))
 
 
 def fleet_of(config: StackConfig) -> Fleet:
     """The fleet of a stack file. Raises InputError with a line for each problem and its place in the file."""
+    require_guard(config)
     try:
         return load_fleet(*config.of(NAMESPACE), config.project, config.stack)
     except FleetError as error:

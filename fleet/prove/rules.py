@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
+from fleet.facts.cloud_limits import SUFFIX, limit
 from fleet.facts.errors import Problem, shown
 from fleet.prove import runner_rules
 from fleet.prove.placeholders import rejected
@@ -12,10 +14,13 @@ from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.registry import PROVIDERS
+from fleet.providers.tags import STACK_TAG
 from fleet.settings.reading import standing
 
 _MAX_CLUSTER = 28
 """An IAM role name has at most 64 characters. The longest is <cluster>-control-plane-eksRole-role and eight that Pulumi adds."""
+_MAX_AMI = limit("aws:iam/role:Role", "name")
+"""The role <cluster>-<ami>-ami-retirement-role that deletes old images, and eight characters that Pulumi adds."""
 _MAX_JOINED = 48
 """A node group name has at most 63 characters: <cluster>-<pool>-nodes and eight that Pulumi adds. On EKS the
 name also has the zone."""
@@ -42,6 +47,14 @@ def _names(fleet: Fleet) -> Iterator[Violation]:
                 f"a cluster's name has at most {_MAX_CLUSTER} characters, because cloud resources are named after it; shorten it"
             )
             yield Violation("cluster_length", message, ("clusters", cluster), cluster)
+        for ami in getattr(settings, "amis", ()) if not too_long else ():
+            made = len(f"{cluster}-{ami}-ami-retirement-role") + SUFFIX
+            if _MAX_AMI.most is not None and made > _MAX_AMI.most:
+                message = (
+                    f"an IAM role is named after cluster and image and would have {made} characters; IAM takes {_MAX_AMI.most}, "
+                    f"so the two names have at most {_MAX_AMI.most - made + len(cluster) + len(ami)} together; shorten one"
+                )
+                yield Violation("ami_length", message, ("clusters", cluster, "amis", ami), ami)
         for kind in ("pools", "runners", "workloads", "caches", "jobs"):
             for name in getattr(settings, kind):
                 at = ("clusters", cluster, kind, name)
@@ -105,6 +118,15 @@ def _build_caches(fleet: Fleet) -> Iterator[Violation]:
     if caching and not fleet.github.owner.startswith("github.com/"):
         message = "build caches trust the tokens of github.com, and this server has others; remove buildCaches"
         yield Violation("cache_issuer", message, ("github", "url"))
+    owner = fleet.github.owner.partition("/")[2]
+    for cluster, caches in caching:
+        for bucket, cache in caches.buckets.items():
+            for index, repository in enumerate(cache.repositories):
+                other = re.split("[/@]", repository)[0].lower()
+                if other not in (owner, *map(str.lower, caches.owners)):
+                    at = ("clusters", cluster, "buildCaches", "buckets", bucket, "repositories", str(index))
+                    message = f"its jobs could write the cache, and its owner is not {owner}; add {other} to owners, or remove it"
+                    yield Violation("cache_owner", message, at, repository)
     claims = (
         Claim(caches.account, cluster, ("clusters", cluster, "buildCaches", "oidcProvider"))
         for cluster, caches in caching
@@ -185,6 +207,13 @@ def _tags(fleet: Fleet) -> Iterator[Violation]:
             message = f"{of} cloud allows only {rules.most} tags; remove some"
             yield Violation("provider_tags", message, ("tags",), sorted(fleet.tags))
         for key in fleet.tags:
+            others = {other: "" for other in fleet.tags if other.lower() == key.lower() and other <= key}
+            if key.lower().startswith(f"{STACK_TAG.partition('/')[0]}/"):
+                yield Violation(
+                    "own_tag", "gpu-ci sets tags of this name itself, and would drop yours; rename it", ("tags", key), key
+                )
+            elif (fault := limit("DefaultTags", "tags").fault(others)) is not None:
+                yield Violation("reserved_tag", fault, ("tags", key), key)
             if not rules.key.fullmatch(key):
                 yield Violation("provider_tag", f"{of} tags have keys of {rules.words}; rename it", ("tags", key), key)
 

@@ -91,7 +91,9 @@ class Fleet(Model):
         if self.permissions_boundary is None:
             return self
         at, owner = ("permissionsBoundary",), self.permissions_boundary.split(":")[4]
-        accounts = {held.account for held in self.clusters_of("eks")}
+        accounts = {account for held in self.clusters_of("eks") for account in held.accounts} or {
+            None for _ in self.clusters_of("eks")
+        }
         if not accounts:
             raise problem("boundary_unused", "no cluster of the stack is in AWS, so no role would get it; remove it", at=at)
         for account in sorted(accounts - {None, owner} if owner != "aws" else ()):

@@ -15,7 +15,10 @@ MONTH = 730
 
 
 Email = Annotated[
-    str, matching("email", "not an email address; write for example ci-alerts@example.com", r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+")
+    str,
+    matching(
+        "email", "not an email address; write for example ci-alerts@example.com", r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+", most=254
+    ),
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleet.settings.model import AccountId, Memory, Model, matching
+from fleet.settings.model import AccountId, Memory, Model, limited, matching
 
 _ID = re.compile(r"@[0-9]+")
 
@@ -22,6 +22,7 @@ BucketName = Annotated[
         "a bucket's name has 3 to 58 lower-case letters, digits and hyphens, a letter or digit at both ends; rename it",
         r"[a-z0-9][-a-z0-9]{1,56}[a-z0-9]",
     ),
+    limited("aws:s3/bucket:Bucket", "bucket"),
 ]
 """S3 allows 63 characters. The roles are named after the bucket with `-write`, and an IAM role has at most 64."""
 CacheRepository = Annotated[
@@ -49,6 +50,11 @@ WorkflowPath = Annotated[
         "not a workflow file; write its path in the repository, such as .github/workflows/build.yml",
         r"\.github/workflows/[A-Za-z0-9_.-]+\.ya?ml",
     ),
+]
+
+
+GitHubOwner = Annotated[
+    str, matching("github_owner", "not an owner on GitHub; write an organization or user", r"[A-Za-z0-9][A-Za-z0-9-]{0,38}")
 ]
 
 
@@ -90,5 +96,8 @@ class BuildCaches(Model):
     """AWS account of the buckets, in quotes. `pulumi up` refuses to run in another one."""
     oidc_provider: Literal["create", "existing"]
     """GitHub's OIDC provider in IAM: `create` it, or use the `existing` one. An account has at most one."""
+    owners: tuple[GitHubOwner, ...] = ()
+    """GitHub owners of other repositories that may use the caches. Default: only the owner in `url` of `gpu-ci:github`. Example:
+    `[acme-tools]`"""
     buckets: Annotated[dict[BucketName, BuildCache], Field(min_length=1)]
     """The buckets by name. A name is unique among all AWS accounts, so begin it with the name of your organization."""

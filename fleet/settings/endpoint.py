@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, model_validator
 
-from fleet.settings.model import Cidr, Model, problem
+from fleet.settings.model import Cidr, Model, limited, problem
 
 _WIDEST = {4: 8, 6: 32}
 """Shortest allowed prefix of a public network, by IP version. No single organization owns a larger one."""
@@ -25,11 +25,23 @@ def _public_cidr(cidr: str) -> str:
     return cidr
 
 
+def bounded_cidr(cidr: str) -> str:
+    """The CIDR. Raises a settings problem for a network as wide as the internet."""
+    network = ipaddress.ip_network(cidr)
+    if network.prefixlen < _WIDEST[network.version]:
+        raise problem("open_port", "the port would be open to the world; list the networks of its users, such as 192.168.1.0/24")
+    return cidr
+
+
 class Endpoint(Model):
     """Who can reach the API server: the listed public networks, or only the VPC."""
 
-    public_cidrs: tuple[Annotated[Cidr, AfterValidator(_public_cidr)], ...] = ()
-    """Public networks that reach the Kubernetes API from the internet. Give this or `private: true`. 0.0.0.0/0 is not allowed."""
+    public_cidrs: Annotated[
+        tuple[Annotated[Cidr, AfterValidator(_public_cidr), limited("eks:index:Cluster", "publicAccessCidrs.[]")], ...],
+        limited("eks:index:Cluster", "publicAccessCidrs", "once"),
+    ] = ()
+    """Public networks that reach the Kubernetes API from the internet, on EKS at most 40. Give this or `private: true`. 0.0.0.0/0
+    and reserved addresses, such as loopback, are not allowed."""
     private: bool = False
     """Whether only the cluster's own network reaches the Kubernetes API. It needs `reachableFrom`."""
     reachable_from: Literal["vpc-agent", "vpn"] | None = None

@@ -43,7 +43,9 @@ RepositoryName = Annotated[
 ]
 """A GitHub repository as `owner/name`."""
 
-Identifier = Annotated[QuotedText, matching("github_id", 'an id is a quoted number, for example "123456"', "[0-9]+")]
+Identifier = Annotated[
+    QuotedText, matching("github_id", 'an id is a quoted number from 1, for example "123456"', "[1-9][0-9]{0,18}")
+]
 
 _GROUP = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]*")
 

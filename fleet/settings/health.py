@@ -33,7 +33,7 @@ class Health(Model):
 
     startup_gate: bool = False
     """Whether a new node takes pods only once it offers all its GPUs. Only EKS node groups can have it. Example: `true`"""
-    rejected_pods: Annotated[int, Field(ge=1)] = 3
+    rejected_pods: Annotated[int, Field(ge=1, le=1000)] = 3
     """Pods that a Ready node may reject within 10 minutes before it is quarantined. Unit: pods. Example: `5`"""
     start_within: Time = 480
     """Time after which a new node without all its GPUs is quarantined. Example: `10m`"""

@@ -11,22 +11,23 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from fleet.settings.model import Duration, Memory, Model, go_duration, memory_text, problem
+from fleet.settings.model import DURATION, Memory, Model, go_duration, limited, memory_text, problem, seconds_of
 
 _GO_DURATION = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
 
 
-def _go_seconds(value: Any) -> Any:
+def _go_seconds(value: Any) -> int:
     match = _GO_DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        return value
+        return seconds_of(value)
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return f"{hours * 3600 + minutes * 60 + seconds}s"
+    return seconds_of(f"{min(hours * 3600 + minutes * 60 + seconds, 10**9 - 1)}s")
 
 
-_GoDuration = Annotated[Duration, BeforeValidator(_go_seconds), PlainSerializer(go_duration)]
+# The validator of a Duration would show the seconds of a wrong value instead of what a person wrote.
+_GoDuration = Annotated[int, BeforeValidator(_go_seconds), PlainSerializer(go_duration), DURATION]
 _Size = Annotated[Memory, PlainSerializer(memory_text)]
-_Percent = Annotated[int, Field(ge=0, le=100)]
+_KUBELET = "KubeletConfiguration"
 _CpuManager = Literal["none", "static"]
 _TopologyManager = Literal["none", "best-effort", "restricted", "single-numa-node"]
 _TopologyScope = Literal["container", "pod"]
@@ -91,8 +92,8 @@ class KubeletFlags(Model):
     The static CPU manager needs reserved CPUs, which every node image here has (`fleet.facts.offer`).
     """
 
-    pod_pids_limit: Annotated[int, Field(ge=-1)] | None = None
-    """The most processes of a pod; -1 means without limit. Unit: processes."""
+    pod_pids_limit: Annotated[int, limited(_KUBELET, "podPidsLimit")] | None = None
+    """The most processes of a pod, from 1024 to 4194304; -1 means without limit. Unit: processes."""
     cpu_manager_policy: _CpuManager | None = None
     """`static` gives CPUs of their own to Guaranteed pods that request whole CPUs (docs/numa.md). Default: `none`."""
     topology_manager_policy: _TopologyManager | None = None
@@ -101,22 +102,26 @@ class KubeletFlags(Model):
     """Whether kubelet aligns each container or the whole pod. Default: `container`. Example: `pod`"""
     serialize_image_pulls: bool | None = None
     """Whether kubelet pulls one image at a time. Not together with `maxParallelImagePulls` above 1. Example: `false`"""
-    registry_pull_qps: Annotated[int, Field(ge=0)] | None = Field(default=None, alias="registryPullQPS")
+    registry_pull_qps: Annotated[int, limited(_KUBELET, "registryPullQPS")] | None = Field(default=None, alias="registryPullQPS")
     """The most image pulls per second; 0 means without limit. Kubelet's default is 5. Unit: pulls per second. Source: Kubernetes,
     kubelet.config.k8s.io/v1beta1. Example: `10`"""
-    registry_burst: Annotated[int, Field(ge=0)] | None = None
+    registry_burst: Annotated[int, limited(_KUBELET, "registryBurst")] | None = None
     """Image pulls that may start at once, as long as `registryPullQPS` holds. Kubelet's default is 10. Unit: pulls. Source:
     Kubernetes, kubelet.config.k8s.io/v1beta1. Example: `20`"""
-    image_gc_high_threshold_percent: _Percent | None = Field(default=None, alias="imageGCHighThresholdPercent")
+    image_gc_high_threshold_percent: Annotated[int, limited(_KUBELET, "imageGCHighThresholdPercent")] | None = Field(
+        default=None, alias="imageGCHighThresholdPercent"
+    )
     """Use of the disk above which kubelet deletes unused images. Kubelet's default is 85. Unit: percent of the disk. Source:
     Kubernetes, kubelet.config.k8s.io/v1beta1. Example: `90`"""
-    image_gc_low_threshold_percent: _Percent | None = Field(default=None, alias="imageGCLowThresholdPercent")
+    image_gc_low_threshold_percent: Annotated[int, limited(_KUBELET, "imageGCLowThresholdPercent")] | None = Field(
+        default=None, alias="imageGCLowThresholdPercent"
+    )
     """Use of the disk down to which kubelet deletes unused images, below the high threshold. Kubelet's default is 80. Unit:
     percent of the disk. Source: Kubernetes, kubelet.config.k8s.io/v1beta1. Example: `75`"""
     container_log_max_size: _Size | None = None
     """Size at which kubelet rotates the log of a container. Kubelet's default is 10Mi. Source: Kubernetes,
     kubelet.config.k8s.io/v1beta1. Example: `50Mi`"""
-    container_log_max_files: Annotated[int, Field(ge=2)] | None = None
+    container_log_max_files: Annotated[int, limited(_KUBELET, "containerLogMaxFiles")] | None = None
     """The most log files of a container. Kubelet's default is 5. Unit: files. Source: Kubernetes, kubelet.config.k8s.io/v1beta1.
     Example: `3`"""
 
@@ -141,7 +146,7 @@ class KubeletConfig(KubeletFlags):
 
     GRACE: ClassVar[tuple[int, int]] = (0, 0)
 
-    max_parallel_image_pulls: Annotated[int, Field(ge=1)] | None = None
+    max_parallel_image_pulls: Annotated[int, limited(_KUBELET, "maxParallelImagePulls")] | None = None
     """The most images that kubelet pulls at the same time. Default: no limit if `serializeImagePulls` is false. Unit: images.
     Example: `4`"""
     shutdown_grace_period: _GoDuration | None = None

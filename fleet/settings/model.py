@@ -25,6 +25,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from fleet.facts.cloud_limits import Limit, limit
+
 if TYPE_CHECKING:  # not needed for a plan
     from pydantic import GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
@@ -108,6 +110,31 @@ def matching(rule: str, message: str, pattern: str, *, most: int | None = None, 
     return _Matching(check, Form(rule.replace("_", " "), message, pattern, most))
 
 
+@dataclass(frozen=True, slots=True)
+class _Limited(AfterValidator):
+    limit: Limit
+
+    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The keywords of the row: least and most of a number, the words of a text."""
+        limit = self.limit
+        if limit.kind == "whole" and not limit.words:
+            return {**handler(source), "minimum": limit.least, "maximum": limit.most}
+        return {**handler(source), **({"enum": list(limit.words)} if limit.kind == "words" else {})}
+
+
+def limited(of: str, path: str, kind: str = "") -> AfterValidator:
+    """A validator that refuses what a row of `fleet.facts.cloud_limits` refuses, which the policy `cloud-limits` judges too."""
+    row = limit(of, path, kind)
+
+    def check(value: Any) -> Any:
+        data = [each.model_dump() if isinstance(each, Model) else each for each in value] if isinstance(value, tuple) else value
+        if (fault := row.fault(data)) is not None:
+            raise problem("cloud_limit", fault)
+        return value
+
+    return _Limited(check, row)
+
+
 def require_once(rule: str, message: str, values: Collection[object], *, at: tuple[str, ...]) -> None:
     """Refuse a list that has a value twice. Raises a settings problem."""
     if len(set(values)) < len(values):
@@ -186,6 +213,8 @@ Cpu = Annotated[
 """CPU in millicores."""
 
 _MEMORY_RULE = "a memory quantity is a positive whole number with its unit, Mi or Gi: 16Gi"
+_MOST_MEMORY = 2**30
+"""1 PiB. No disk, bucket or machine of a fleet is larger, so a larger one is a typo."""
 _MEMORY = re.compile(r"([0-9]{1,9})(Mi|Gi)")
 
 
@@ -193,30 +222,35 @@ def _mebibytes(value: object) -> int:
     match = _MEMORY.fullmatch(value) if isinstance(value, str) else None
     if match is None or int(match[1]) == 0:
         raise problem("memory", _MEMORY_RULE)
-    return int(match[1]) * (1024 if match[2] == "Gi" else 1)
+    size = int(match[1]) * (1024 if match[2] == "Gi" else 1)
+    if size > _MOST_MEMORY:
+        raise problem("memory_size", f"a quantity has at most {memory_text(_MOST_MEMORY)}; correct it")
+    return size
 
 
 Memory = Annotated[int, BeforeValidator(_mebibytes), PlainSerializer(memory_text), Form("memory", _MEMORY_RULE, _MEMORY.pattern)]
 """Memory or storage in MiB."""
 
 _DURATION_RULE = "a duration is a whole number with its unit, s, m or h: 10m"
+_MOST_SECONDS = 87600 * 3600
+"""Go, which reads the durations, counts nanoseconds in 64 bits: 292 years. Ten years are a typo already."""
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
-def _seconds(value: object) -> int:
+def seconds_of(value: object) -> int:
+    """The seconds of a duration such as 10m."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise problem("duration", _DURATION_RULE)
-    return int(match[1]) * _SECONDS[match[2]]
+    seconds = int(match[1]) * _SECONDS[match[2]]
+    if seconds > _MOST_SECONDS:
+        raise problem("duration_length", f"a duration has at most {_MOST_SECONDS // 3600}h, ten years; correct it")
+    return seconds
 
 
-Duration = Annotated[
-    int,
-    BeforeValidator(_seconds),
-    PlainSerializer(lambda value: f"{value}s"),
-    Form("duration", _DURATION_RULE, _DURATION.pattern),
-]
+DURATION = Form("duration", _DURATION_RULE, _DURATION.pattern)
+Duration = Annotated[int, BeforeValidator(seconds_of), PlainSerializer(lambda value: f"{value}s"), DURATION]
 """A length of time in seconds."""
 
 
@@ -225,9 +259,13 @@ _DAY_RULE = "not a day; write year, month and day such as 2026-12-19"
 
 def _day(text: str) -> str:
     try:
-        return date.fromisoformat(text).isoformat()
+        found = date.fromisoformat(text).isoformat()
     except ValueError:
         raise problem("day", _DAY_RULE) from None
+    # Python also reads 20261219 and 2026-W51-6.
+    if found != text:
+        raise problem("day", _DAY_RULE)
+    return found
 
 
 Day = Annotated[str, AfterValidator(_day), Form("day", _DAY_RULE, r"[0-9]{4}-[0-9]{2}-[0-9]{2}")]

@@ -103,7 +103,7 @@ class Team(Model):
     strategy: Literal["BestEffortFIFO", "StrictFIFO"] = "BestEffortFIFO"
     """`BestEffortFIFO` lets a Job that fits overtake an older one that does not. `StrictFIFO` keeps the order. Example:
     `StrictFIFO`"""
-    weight: Annotated[int, Field(ge=0)] = 1
+    weight: Annotated[int, Field(ge=0, le=1_000_000)] = 1
     """The team's share of borrowed units, relative to other teams; 0 comes last. Only with `fairSharing`. Unit: relative
     number."""
     preemption: Preemption = Preemption()

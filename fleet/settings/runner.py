@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from fleet.facts.cloud_limits import limit
 from fleet.settings.github import RunnerGroup
 from fleet.settings.model import (
     YAML_WORDS,
@@ -19,6 +20,7 @@ from fleet.settings.model import (
     MemorySpan,
     Model,
     Scale,
+    limited,
     matching,
     memory_text,
     problem,
@@ -50,7 +52,7 @@ def _set_name(name: str) -> str:
     return name
 
 
-SetName = Annotated[DnsLabel, AfterValidator(_set_name)]
+SetName = Annotated[DnsLabel, AfterValidator(_set_name), limited("github.com", "runs-on")]
 
 
 def _runner_label(label: str) -> str:
@@ -69,6 +71,7 @@ _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|
 RunnerLabel = Annotated[
     str,
     AfterValidator(_runner_label),
+    limited("github.com", "runs-on"),
     Form(
         "runner label",
         "a runner label has 1 to 255 characters, no comma, no control character and no space around it",
@@ -88,7 +91,7 @@ SetReference = Annotated[
 
 ImageReference = Annotated[
     str,
-    Field(min_length=1),
+    Field(min_length=1, max_length=512),
     matching(
         "image",
         "an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
@@ -172,7 +175,10 @@ class RunnerPod(Runner):
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        """Refuse a /dev/shm that fills the memory limit."""
+        """Refuse CPU and disk with which no runner starts, and a /dev/shm that fills the memory limit."""
+        for at, kind, value in ((("cpu", "limit"), "cpu", self.cpu.limit), (("scratch",), "scratch", self.scratch)):
+            if (fault := limit("RunnerPod", kind).fault(value)) is not None:
+                raise problem("runner_floor", fault, at=at)
         if self.shm >= self.memory.limit:
             raise problem(
                 "shm",

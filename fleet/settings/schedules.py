@@ -21,6 +21,8 @@ WEEKDAYS: tuple[str, ...] = get_args(Weekday)
 """In the order of `date.weekday`."""
 WEEK_HOURS = 168
 _DAY = 24 * 60
+_SHORTEST = 5
+"""Minutes of the shortest window. EC2 Auto Scaling may act up to two minutes late (user guide, scheduled scaling)."""
 _GAP = 2
 """Minutes between two windows. EC2 Auto Scaling refuses two actions at one time, and a holiday's action is a minute later."""
 _AREAS = frozenset(
@@ -74,6 +76,9 @@ class Window(Model):
     def _window_rules(self) -> Self:
         """Refuse a day given twice, and a window of no or all hours."""
         require_once("repeated_day", "a day is given twice; remove one", self.days, at=("days",))
+        if 0 < self.minutes < _SHORTEST:
+            message = f"a window has at least {_SHORTEST} minutes, because EC2 may act two minutes late; move start or end"
+            raise problem("short_window", message, at=("end",))
         if self.start == self.end:
             raise problem(
                 "empty_window", "start and end are equal; write two times, or raise the minimum for all hours", at=("end",)

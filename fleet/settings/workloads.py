@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from fleet.facts.pods import Level
 from fleet.facts.versions import IMAGES, Image
+from fleet.settings.endpoint import bounded_cidr
 from fleet.settings.model import (
     Cidr,
     CpuSpan,
@@ -182,8 +183,8 @@ class NodePort(Model):
 
     port: Annotated[int, Field(ge=30000, le=32767)]
     """Port of every node that forwards to the workload. Unit: TCP port number. Example: `30888`"""
-    cidrs: Annotated[tuple[Cidr, ...], Field(min_length=1)]
-    """Networks whose clients may use the port. Example: `[192.168.1.0/24]`"""
+    cidrs: Annotated[tuple[Annotated[Cidr, AfterValidator(bounded_cidr)], ...], Field(min_length=1)]
+    """Networks whose clients may use the port, none wider than /8. Example: `[192.168.1.0/24]`"""
 
 
 class NotebookWorkload(_Several):

@@ -35,6 +35,7 @@ _NOT_PRIVATE = (
     "not a private IPv4 network; jobs can always reach public ones, and never link-local ones (instance metadata); "
     "write one such as 10.20.0.0/16"
 )
+_ONE_SUBNET = "a subnet is in one zone, and here several have the same; give each zone its own"
 _DEFAULT_SET = "only one default set per GitHub scope may have them, and jobs select every other set by its name or its own label"
 # File: path, rule and how to fix it, value as JSON (empty if the key is missing).
 BROKEN: dict[str, tuple[str, str, str]] = {
@@ -768,7 +769,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "github-app-id-text": (
         "gpu-ci:github.appId",
-        'an id is a quoted number, for example "123456"',
+        'an id is a quoted number from 1, for example "123456"',
         '"gpu-ci-app"',
     ),
     "github-group-empty": (
@@ -1631,7 +1632,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "node-config-rlimit": (
         "gpu-ci:clusters.usw2.pools.t4.nodeConfig.containerd.baseRuntimeSpec.process.rlimits.0.type",
-        "not the name of a limit; write one such as RLIMIT_MEMLOCK or RLIMIT_NOFILE",
+        "it must be one of RLIMIT_AS, RLIMIT_CORE, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_LOCKS, RLIMIT_MEMLOCK, "
+        "RLIMIT_MSGQUEUE, RLIMIT_NICE, RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_RSS and 4 more; did you mean RLIMIT_MEMLOCK?",
         '"MEMLOCK"',
     ),
     "node-config-rlimit-soft": (
@@ -1659,9 +1661,111 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "the node image sets NVIDIA's runtime in default_runtime_name; remove it",
         "",
     ),
+    "ami-name-length": (
+        "gpu-ci:clusters.production-us-east-1.amis.gpu-cuda-12-builder",
+        "an IAM role is named after cluster and image and would have 68 characters; IAM takes 64, so the two names have at most "
+        "35 together; shorten one",
+        '"gpu-cuda-12-builder"',
+    ),
+    "tag-of-its-own": (
+        "gpu-ci:tags.GPU-CI/stack",
+        "gpu-ci sets tags of this name itself, and would drop yours; rename it",
+        '"GPU-CI/stack"',
+    ),
+    "tag-of-other-software": (
+        "gpu-ci:tags.k8s.io/cluster-autoscaler/enabled",
+        "other software reads tags such as k8s.io/cluster-autoscaler/enabled, and it would take yours for its own; rename it",
+        '"k8s.io/cluster-autoscaler/enabled"',
+    ),
+    "tag-twice-without-case": (
+        "gpu-ci:tags.owner",
+        "IAM takes Owner and owner for one key, and refuses both; remove one",
+        '"owner"',
+    ),
+    "build-cache-owner": (
+        "gpu-ci:clusters.usw2.buildCaches.buckets.example-ccache.repositories.1",
+        "its jobs could write the cache, and its owner is not example; add evil to owners, or remove it",
+        '"evil/app"',
+    ),
+    "build-cache-owners": (
+        "gpu-ci:clusters.usw2.buildCaches.owners.0",
+        "not an owner on GitHub; write an organization or user",
+        '"evil/app"',
+    ),
+    "build-cache-reserved-bucket": (
+        "gpu-ci:clusters.usw2.buildCaches.buckets.foo-s3alias",
+        "S3 refuses it: a bucket's name has 3 to 63 lower-case letters, digits, hyphens and periods, begins with none of xn--, "
+        "sthree-, amzn-s3-demo-, and ends with none of -s3alias, --ol-s3, .mrap, --x-s3, --table-s3; rename it",
+        '"foo-s3alias"',
+    ),
+    "network-subnet-twice": (
+        "gpu-ci:clusters.usw2.network.privateSubnets",
+        _ONE_SUBNET,
+        '{"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "s…',
+    ),
+    "network-multicast": (
+        "gpu-ci:clusters.usw2.network.cidr",
+        "addresses of 224.0.0.0/4 are reserved, and the cloud refuses them; write a network outside of it",
+        '"224.0.0.0/16"',
+    ),
+    "existing-subnet-twice": (
+        "gpu-ci:clusters.usw2.existing.subnets",
+        _ONE_SUBNET,
+        '{"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "s…',
+    ),
+    "existing-node-role-account": (
+        "gpu-ci:clusters.usw2.existing.nodeRoleArn",
+        "the cluster is in account 111122223333, and a node's role is of its own account; correct one",
+        '"arn:aws:iam::123456789012:role/platform-nodes"',
+    ),
+    "node-config-containerd-version": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.containerd.config",
+        "version: containerd of the node image starts with no other: a whole number of 2 to 3; correct it",
+        "",
+    ),
+    "node-config-containerd-levels": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.containerd.config",
+        "TOML with too many levels; correct it",
+        "",
+    ),
+    "node-config-rlimit-twice": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.containerd.baseRuntimeSpec.process.rlimits",
+        "it has RLIMIT_CPU twice; remove one",
+        '[{"type": "RLIMIT_CPU", "soft": 1, "hard": 1}, {"type": "RL…',
+    ),
+    "workload-node-port-open": (
+        "gpu-ci:clusters.usw2.workloads.one.nodePort.cidrs.0",
+        "the port would be open to the world; list the networks of its users, such as 192.168.1.0/24",
+        '"0.0.0.0/0"',
+    ),
+    "memory-too-large": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.memory.limit",
+        "a quantity has at most 1048576Gi; correct it",
+        '"1048577Gi"',
+    ),
+    "duration-too-long": (
+        "gpu-ci:clusters.usw2.pools.t4.idleDelay",
+        "a duration has at most 87600h, ten years; correct it",
+        '"999999999h"',
+    ),
+    "runner-cpu-floor": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.cpu.limit",
+        "no job gets through with so little CPU: the runner's own program needs it too; write 100m or more, such as 4",
+        '"1m"',
+    ),
+    "schedule-short-window": (
+        "gpu-ci:clusters.usw2.pools.t4.schedules.windows.work.end",
+        "a window has at least 5 minutes, because EC2 may act two minutes late; move start or end",
+        '"09:01"',
+    ),
+    "label-of-github": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.labels.0",
+        "GitHub's own runners have this label, and jobs that mean them would use your GPUs; rename it",
+        '"Ubuntu-latest"',
+    ),
     "node-config-mount-path": (
         "gpu-ci:clusters.usw2.pools.t4.nodeConfig.instance.localStorage.mountPath",
-        "not an absolute path; write one such as /mnt/k8s-disks",
+        "the disks hide what else is in that folder; write a folder below /mnt, without .., such as /mnt/k8s-disks",
         '"disks"',
     ),
     "node-config-disabled-mounts": (

@@ -16,7 +16,7 @@ from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machine
 from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.settings import compatibility
-from fleet.settings.model import Model, matching, problem, require_once
+from fleet.settings.model import Model, limited, matching, problem, require_once
 from fleet.settings.pool import Disk, GpuType
 
 _Release = Annotated[
@@ -44,6 +44,7 @@ _Cron = Annotated[
     matching(
         "ami_schedule", "not a schedule of EC2 Image Builder; write for example cron(0 4 1 * ? *)", r"cron\([0-9A-Z*?/,# -]+\)"
     ),
+    limited("aws:imagebuilder/imagePipeline:ImagePipeline", "schedule.scheduleExpression"),
 ]
 
 

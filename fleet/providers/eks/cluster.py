@@ -34,7 +34,7 @@ from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.existing import NODE_AGENT
 from fleet.settings.health import Health
-from fleet.settings.model import Cidr, DnsLabel, Form, Model, Nodes, QuotedText, matching, problem, require_once
+from fleet.settings.model import Cidr, DnsLabel, Form, Model, Nodes, QuotedText, limited, matching, problem, require_once
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import PodRunner, SetName
@@ -47,6 +47,7 @@ both on request."""
 _NEWER_IMAGE = "python -m offline freshen, or ami of the pools (docs/ami.md)"
 VpcId = Annotated[str, matching("vpc_id", "not a VPC id; write vpc-… as AWS shows it", r"vpc-[0-9a-f]{8,17}")]
 SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-…", r"subnet-[0-9a-f]{8,17}")]
+REPEATED_SUBNET = "a subnet is in one zone, and here several have the same; give each zone its own"
 UpgradePolicy = Literal["STANDARD", "EXTENDED"]
 """Values of `upgradePolicy.supportType` (EKS API)."""
 LogRetention = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
@@ -102,7 +103,7 @@ def _listed(word: str, names: Sequence[str]) -> str:
 class Network(Model):
     """The cluster's VPC: a new one, or existing private subnets. Nodes have private addresses either way."""
 
-    cidr: Cidr | None = None
+    cidr: Annotated[Cidr, limited("aws:ec2/vpc:Vpc", "cidrBlock")] | None = None
     """Address range of a new VPC, from /16 to /22, with a public and a private subnet per zone. Default: 10.0.0.0/16. Not allowed
     with `vpcId`. Example: `10.64.0.0/16`"""
     nat_gateways: Literal["one", "per-zone"] | None = None
@@ -133,6 +134,7 @@ class Network(Model):
                     value=self.new_cidr,
                 )
             return self
+        require_once("repeated_subnet", REPEATED_SUBNET, self.private_subnets.values(), at=("privateSubnets",))
         if self.cidr or self.nat_gateways:
             raise problem(
                 "given_network",
@@ -182,6 +184,11 @@ class EksPools(Cluster):
     def account(self) -> str | None:
         """The AWS account in which `pulumi up` may run, if a setting names it."""
         return self.build_caches.account if self.build_caches is not None else None
+
+    @property
+    def accounts(self) -> frozenset[str]:
+        """The AWS accounts that settings name. A cluster has one."""
+        return frozenset((self.account,)) if self.account is not None else frozenset()
 
     SETS_TAINTS: ClassVar[bool] = True
     ZONES_AT: ClassVar[tuple[str, ...]] = ("zones",)

@@ -15,11 +15,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from fleet.facts.cloud_limits import limit
 from fleet.facts.credentials import holds_credential
 from fleet.facts.scheduling import Taint
 from fleet.facts.yaml_text import yaml_text
 from fleet.settings.kubelet import PLACEMENT, KubeletConfig, owned_fields, unowned
-from fleet.settings.model import Model, matching, problem
+from fleet.settings.model import Model, limited, problem
 
 MOST_BYTES = 8 * 1024
 """EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the cluster and all labels of the node. EKS
@@ -45,14 +46,15 @@ _OWNED_KUBELET = {
 }
 
 
+_RLIMITS = "spec.containerd.baseRuntimeSpec.process.rlimits"
+
+
 class Rlimit(Model):
     """A limit of the processes in containers, as in the OCI runtime spec (POSIX process, rlimits)."""
 
-    type: Annotated[
-        str,
-        matching("rlimit", "not the name of a limit; write one such as RLIMIT_MEMLOCK or RLIMIT_NOFILE", r"RLIMIT_[A-Z]{2,12}"),
-    ]
-    """Name of the limit. Source: OCI runtime spec, POSIX process, rlimits."""
+    type: Annotated[str, limited("NodeConfig", f"{_RLIMITS}.[].type")]
+    """Name of the limit: one of the sixteen that runc knows. Source: OCI runtime spec, POSIX process, rlimits. Example:
+    `RLIMIT_MEMLOCK`"""
     soft: Annotated[int, Field(ge=0, le=2**64 - 1)]
     """The limit that holds, which a process may raise up to `hard`. Unit: that of the limit (bytes for RLIMIT_MEMLOCK, files for
     RLIMIT_NOFILE)."""
@@ -70,8 +72,14 @@ class Rlimit(Model):
 class RuntimeProcess(Model):
     """The process of a container."""
 
-    rlimits: Annotated[tuple[Rlimit, ...], Field(min_length=1)]
-    """Limits of the processes in containers."""
+    rlimits: Annotated[
+        tuple[Rlimit, ...],
+        Field(min_length=1),
+        limited("NodeConfig", _RLIMITS, "once"),
+        limited("NodeConfig", _RLIMITS, "floors"),
+    ]
+    """Limits of the processes in containers, each type once. RLIMIT_NOFILE and RLIMIT_NPROC are at least 1024, because programs
+    count on that."""
 
 
 class BaseRuntimeSpec(Model):
@@ -93,11 +101,17 @@ def _keys(table: Any) -> Iterator[str]:
 
 
 def _toml(text: str) -> str:
+    if len(text) > MOST_BYTES:
+        # The rule of the whole user data refuses it. Here it is not parsed.
+        return text
     try:
         table = tomllib.loads(text)
+        keys = set(_keys(table))
+    except RecursionError:
+        raise problem("containerd_toml", "TOML with too many levels; correct it", private=True) from None
     except tomllib.TOMLDecodeError as error:
         raise problem("containerd_toml", f"not TOML ({error}); correct it", private=True) from None
-    if holds_credential(text) or {"auth", "password", "identitytoken"} & set(_keys(table)):
+    if holds_credential(text) or {"auth", "password", "identitytoken"} & keys:
         raise problem(
             "containerd_credential",
             "anyone who can read the launch template can read its user data; use imagePullSecrets, and remove the credential",
@@ -108,7 +122,9 @@ def _toml(text: str) -> str:
         raise problem(
             "containerd_key", f"a pool may set {known} of containerd, not {', '.join(unknown)}; remove it", private=True
         )
-    if named := sorted(_RUNTIME_KEYS & set(_keys(table))):
+    if (fault := limit("containerd", "version").fault(table.get("version"))) is not None:
+        raise problem("containerd_version", f"version: containerd of the node image starts with no other: {fault}", private=True)
+    if named := sorted(_RUNTIME_KEYS & keys):
         message = f"the node image sets NVIDIA's runtime in {' and '.join(named)}; remove it"
         raise problem("containerd_runtime", message, private=True)
     return text
@@ -130,12 +146,9 @@ class LocalStorage(Model):
     strategy: Literal["RAID0", "Mount"]
     """`RAID0`: one array, on which kubelet, containerd and pod logs have their files. `Mount`: each disk by itself, for hostPath
     volumes."""
-    mount_path: (
-        Annotated[str, matching("mount_path", "not an absolute path; write one such as /mnt/k8s-disks", r"(/[A-Za-z0-9._-]+)+/?")]
-        | None
-    ) = None
-    """Folder on the node where the disks or the array are mounted. Default: that of nodeadm, /mnt/k8s-disks. Example:
-    `/mnt/disks`"""
+    mount_path: Annotated[str, limited("NodeConfig", "spec.instance.localStorage.mountPath")] | None = None
+    """Folder below /mnt on the node where the disks or the array are mounted: they hide what else is in it. Default: that of
+    nodeadm, /mnt/k8s-disks. Example: `/mnt/disks`"""
     disabled_mounts: tuple[Literal["Containerd", "PodLogs", "SOCI"], ...] | None = None
     """What stays on the root disk although there is an array. Only with `RAID0`. Example: `[PodLogs]`"""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import model_validator
 
 from fleet.providers.oke.ocid import CompartmentId, SubnetId, VcnId
-from fleet.settings.model import Cidr, Model, problem
+from fleet.settings.model import Cidr, Model, limited, problem
 
 
 class OkeNetwork(Model):
     """The cluster's VCN: a new one, or existing subnets. Nodes and machines always have private addresses."""
 
-    cidr: Cidr | None = None
+    cidr: Annotated[Cidr, limited("oci:Core/vcn:Vcn", "cidrBlocks.[]")] | None = None
     """Address range of a new VCN, from /16 to /20. Default: 10.0.0.0/16. Not allowed with `vcn`. Example: `10.64.0.0/16`"""
     vcn: VcnId | None = None
     """OCID of an existing VCN. It needs `endpointSubnet` and `nodeSubnet` too. Default: a new VCN. Example:

@@ -32,7 +32,7 @@ _POLICIES_FROM = (1, 13)
 _ENDPOINT = matching(
     "talos_endpoint",
     "not the control plane's URL; write for example https://192.0.2.10:6443",
-    r"https://([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):[0-9]{1,5}",
+    r"https://([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])",
 )
 
 

@@ -1,0 +1,139 @@
+"""cloud-limits: every value is one that the cloud, Kubernetes or the node accepts.
+
+`fleet/facts/data/cloud_limits.csv` has the bounds: lengths, patterns, words and numbers of the AWS APIs, whole numbers of
+Kubernetes and of kubelet, names with the eight characters that Pulumi adds, networks, zones, tags, bucket names and cron lines.
+The rule judges what a program registers, so settings, components and the component package are judged alike. It opens documents
+inside a value: the NodeConfig in user data, and containerd's TOML in it.
+
+A plan of a stack file finds the key that has the value, and ends with status 2 and its line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from fleet.facts.cloud_limits import SUFFIX, limits
+from fleet.facts.yaml_text import helm_values
+
+from .read import Later, count, items, keys, line, shown, text, walk
+from .rule import Args, Rule, Section, Severity
+from .userdata import decoded
+
+_LONGEST = 65536
+"""The rule does not read longer documents: user data has at most 16 KiB (EC2 user guide)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A value that a cloud refuses: its path in the resource, the value as plain data, and the rule with the fix."""
+
+    path: str
+    value: Any
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.rule} (got {shown(self.value)})"
+
+
+def faults(token: str, name: str, props: Any, later: Later) -> Iterator[Fault]:
+    """The faults of a resource with this type and logical name, or of a document inside one."""
+    for limit in limits().get(token, ()):
+        for path, found in _at(props, limit.path.split("."), later):
+            with later:
+                if limit.kind == "document":
+                    yield from (
+                        Fault(f"{path}: {inner.path}", inner.value, inner.rule)
+                        for document in _OPENED[limit.values](found)
+                        for inner in faults(limit.values, name, document, later)
+                    )
+                    continue
+                value = _plain(found, later)
+                if limit.kind == "name" and value is None:
+                    value = f"{name}-{'x' * (SUFFIX - 1)}"
+                if (fault := limit.fault(value)) is not None:
+                    yield Fault(path, value, fault)
+
+
+def _at(value: Any, path: Sequence[str], later: Later, here: str = "") -> Iterator[tuple[str, Any]]:
+    """Path and value of everything at a path. "[]" is each item of a list. A last step that is missing has the value None."""
+    if not path:
+        yield here, value
+    elif path[0] == "[]":
+        for index, item in items(value, later):
+            yield from _at(item, path[1:], later, f"{here}[{index}]")
+    else:
+        with later:
+            found = walk(value, path[0])
+            yield from _at(found, path[1:], later, f"{here}.{path[0]}".lstrip("."))
+
+
+def _plain(value: Any, later: Later) -> Any:
+    """The value without the SDK's proxies. `later` collects the unknown parts, which are None in it."""
+    if isinstance(value, Mapping):
+        found = dict.fromkeys(keys(value))
+        for key in found:
+            with later:
+                found[key] = _plain(value[key], later)
+        return found
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        plain = [None] * count(value)
+        for index, item in items(value, later):
+            plain[index] = _plain(item, later)
+        return plain
+    return value
+
+
+def _node_configs(given: Any) -> Iterator[Any]:
+    for part in re.split(r"^--.*$", decoded(text(given)) or text(given), flags=re.MULTILINE):
+        if "NodeConfig" in part and len(part) <= _LONGEST:
+            yield helm_values(part)
+
+
+@lru_cache(maxsize=64)
+def _toml(given: str) -> Any:
+    try:
+        return tomllib.loads(given) if len(given) <= _LONGEST else None
+    except (ValueError, RecursionError):
+        return None
+
+
+@lru_cache(maxsize=64)
+def _json(given: str) -> Any:
+    try:
+        return json.loads(given) if len(given) <= _LONGEST else None
+    except (ValueError, RecursionError):
+        return None
+
+
+_OPENED: Mapping[str, Callable[[Any], Iterator[Any]]] = {
+    "NodeConfig": _node_configs,
+    "KubeletConfiguration": lambda found: iter((found,)),
+    "containerd": lambda found: iter((_toml(text(found)),)),
+    "DefaultTags": lambda found: iter((_json(found) if isinstance(found, str) else found,)),
+}
+"""What is inside a value, by the type of the document."""
+
+
+def _check(args: Args, later: Later) -> Iterator[str]:
+    for fault in faults(args.resource_type, args.name, args.props, later):
+        yield line(str(fault), most=400)
+
+
+RULE = Rule(
+    id="cloud-limits",
+    order=(Section.HARDENING, 140),
+    title="Clouds and nodes accept every value",
+    severity=Severity.HIGH,
+    types=frozenset(token for token in limits() if ":" in token),
+    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    rationale="A cloud refuses a bad value in the middle of an update. A node with one starts, is paid, and never joins.",
+    source="https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html",
+    fix="Give a value in the range that the message names. The table with all ranges is fleet/facts/data/cloud_limits.csv.",
+    check=_check,
+)
