@@ -46,6 +46,12 @@ def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
     return unfit(asked, host, [fit(asked, machine, host) for machine in host.machines])
 
 
+def fits(cluster: Cluster, workload: PoolWorkload) -> int:
+    """How many such workloads each node of the pool holds at least."""
+    host = pool_host(cluster, workload.pool)
+    return max(1, min(fit(_asked(workload), machine, host).count for machine in host.machines))
+
+
 def _asked(workload: PoolWorkload) -> Asked:
     return Asked(workload.units, workload.cpu, workload.memory, workload.scratch)
 
@@ -65,7 +71,7 @@ def require(fleet: Fleet) -> None:
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
-    """Warnings: NUMA nodes that are not known, nodes that never scale down, and pools that running workloads fill."""
+    """Warnings: NUMA nodes that are not known, and pools that running workloads fill."""
     for cluster, settings in fleet.clusters_by_name():
         for name, each in settings.workloads.items():
             if isinstance(each, PoolWorkload) and not refusal(settings, each):
@@ -84,13 +90,8 @@ def standing(settings: Cluster, pool: str) -> list[tuple[str, PoolWorkload]]:
 
 
 def _standing_remarks(settings: Cluster, cluster: str, pool: str, workloads: list[tuple[str, PoolWorkload]]) -> Iterator[str]:
-    host, nodes = pool_host(settings, pool), settings.pools[pool].nodes
+    host = pool_host(settings, pool)
     names = " and ".join(name for name, _ in workloads)
-    if nodes.min == 0:
-        yield (
-            f"{cluster}/{pool}: {names} always {'keeps' if len(workloads) == 1 else 'keep'} a node of this pool running, but the "
-            "idle price counts nodes.min, which is 0; raise nodes.min to include that node in the idle price"
-        )
     offered = units(settings.pools[pool])
     if (taken := sum(workload.units for _, workload in workloads)) >= offered:
         yield (

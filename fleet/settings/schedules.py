@@ -13,12 +13,12 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AfterValidator, Field, model_validator
 
+from fleet.facts import bill
 from fleet.settings.model import Day, DnsLabel, Model, QuotedText, Scale, matching, problem, require_once
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[str, ...] = get_args(Weekday)
 """In the order of `date.weekday`."""
-WEEK_HOURS = 168
 _DAY = 24 * 60
 _GAP = 2
 """Minutes between two windows. EC2 Auto Scaling refuses two actions at one time, and a holiday's action is a minute later."""
@@ -89,11 +89,6 @@ class Window(Model):
     def minutes(self) -> int:
         """Its length on a day on which clocks do not change."""
         return (_minute(self.end) - _minute(self.start)) % _DAY
-
-    @property
-    def week_hours(self) -> float:
-        """Its hours in a week without holidays in which clocks do not change."""
-        return len(self.days) * self.minutes / 60
 
     @property
     def overnight(self) -> bool:
@@ -168,9 +163,10 @@ class Schedules(Model):
                     last = day + timedelta(days=window.overnight)
                     yield Opening(name, day, self._utc(day, window.start), self._utc(last, window.end))
 
-    def more(self, least: int) -> float:
-        """What the windows add to a minimum, averaged over a week without holidays in which clocks do not change."""
-        return sum(max(each.count - least, 0) * each.week_hours for each in self.windows.values()) / WEEK_HOURS
+    @property
+    def kept(self) -> tuple[bill.Window, ...]:
+        """The windows as the bill reads them."""
+        return tuple(bill.window(each.count, each.days, each.start, each.end, self.time_zone) for each in self.windows.values())
 
     def _utc(self, day: date, text: str) -> datetime:
         return datetime.combine(day, time.fromisoformat(text), self.zone).astimezone(UTC)
