@@ -77,7 +77,7 @@ def read(text: str) -> tuple[Window, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Warm:
     """An EC2 warm pool: at least `least` machines wait, and with the nodes in the cluster they are `prepared`."""
 

@@ -114,6 +114,7 @@ OCI_SECURITY_LISTS = frozenset(("oci:Core/securityList:SecurityList", "oci:Core/
 AWS_SUBNET = "aws:ec2/subnet:Subnet"
 OCI_SUBNET = "oci:Core/subnet:Subnet"
 NAT_GATEWAY = "aws:ec2/natGateway:NatGateway"
+ADDRESS = "aws:ec2/eip:Eip"
 IAM_ROLE = "aws:iam/role:Role"
 
 QUEUES = api_tokens("kueue.x-k8s.io", ("v1beta1", "v1beta2"), ("ClusterQueue", "Cohort"), ("", "Patch"))

@@ -40,4 +40,4 @@ class WarmPool(Model):
     @property
     def paid(self) -> Warm:
         """The warm pool as the bill reads it. EC2 hibernates no GPU type, so all others are stopped."""
-        return Warm(least=self.min, prepared=self.max_prepared, running=self.state == "running")
+        return Warm(self.min, self.max_prepared, self.state == "running")
