@@ -68,7 +68,7 @@ def written(windows: Iterable[Window]) -> str:
 def read(text: str) -> tuple[Window, ...]:
     """The windows of a tag. Raises ValueError if it is none of `written`."""
     zone, *parts = text.split() or [""]
-    if len(parts) % 3:
+    if not parts or len(parts) % 3:
         raise ValueError(text)
     triples = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
     return tuple(
@@ -163,7 +163,7 @@ def _cluster(pools: Sequence[Paid], waiting: Sequence[Waiting]) -> Iterator[Line
         item = "disks" if unit.endswith("-gb") else f"disks, {unit}"
         line = units(first.line.cluster, item, _DISKS.get(unit, unit), unit, region, least, most)
         yield replace(line, average=average)
-    if replaced := [each for each in pools if each.spare]:
+    if replaced := [each for each in pools if each.spare and each.line.most]:
         last = max(replaced, key=lambda each: (each.hour.unknown, each.hour.usd * each.spare, each.name))
         what = f"nodes of {last.line.item} while the cloud replaces some"
         yield replace(last.line, item="update", what=what, least=0, most=last.spare, cheap=last.hour, dear=last.hour)

@@ -23,13 +23,14 @@ from fleet.facts.support import EXTENDED, STANDARD, control_plane
 from .always import ALWAYS, always
 from .claims import claimed, claims
 from .groups import Group, groups, region_of, regions_of
-from .kinds import ADDRESS, CLAIM, EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS
-from .read import Later, count, line, text, walk
+from .kinds import ADDRESS, CLAIM, EKS_CLUSTER, EKS_COMPONENT, KMS_KEY, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, UNPRICED
+from .read import Later, UndeterminableError, count, line, text, walk
 
 HOURS = 730
 """Hours of a month, as clouds count."""
 
-UNITS = ALWAYS | {EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, NAT_GATEWAY, ADDRESS, CLAIM, STORAGE_CLASS}
+_BY_TYPE = {NAT_GATEWAY: "nat-gateway", ADDRESS: "public-ipv4", KMS_KEY: "kms-key"}
+UNITS = ALWAYS | UNPRICED | {EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, *_BY_TYPE, CLAIM, STORAGE_CLASS}
 """Resource types billed by the hour that are not machines, and those of pods for which machines run."""
 
 _FLEXIBLE = {"VM.Standard.E5.Flex": ("oci-e5-ocpu", "oci-e5-gb")}
@@ -42,6 +43,7 @@ _WORDS = {
     _OKE: "OKE control planes",
     "nat-gateway": "NAT gateways",
     "public-ipv4": "public IPv4 addresses",
+    "kms-key": "KMS keys",
 }
 SUPPORT_ENDED = _WORDS[EXTENDED]
 """The name of the item of control planes in extended support."""
@@ -94,7 +96,8 @@ def _machines(found: Sequence[Group], resources: Sequence[PolicyResource], later
         elif owner is not None:
             yield Item(each, owner, _fault(owner))
         else:
-            yield Item(each, None, f"{each.item}: no price of {each.what} is known; {_ADD}")
+            region = next(of.region for of in paid if of.line.cluster == each.cluster)
+            yield Item(each, None, f"{each.item}: no price of {line(each.what)} in {line(region)} is known; {_ADD}")
 
 
 def _paid(group: Group, priced: Line, *, pulls: bool) -> Paid:
@@ -182,12 +185,15 @@ def _units(resources: Sequence[PolicyResource], day: date, later: Later) -> Iter
         if resource.urn in doubled:
             continue
         with later:
+            if resource.resource_type in UNPRICED:
+                raise UndeterminableError(f"{line(resource.name)}: the table of prices has none of {resource.resource_type}")
             if unit := _unit_of(resource, day):
                 counted[unit, _most_expensive_region(unit, _regions(resource, resources))] += 1
             if resource.resource_type in _LOGS and count(walk(resource.props, "enabledClusterLogTypes")):
                 logged[_most_expensive_region("log-gb", _regions(resource, resources))] += 1
     for (unit, region), number in counted.items():
-        yield _unit(_WORDS[unit], unit, region, number, number)
+        # Each of the first two rotations of a key costs as much as the key.
+        yield _unit(_WORDS[unit], unit, region, number, number * (3 if unit == "kms-key" else 1))
     for region, number in logged.items():
         yield _unit("control-plane logs", "log-gb", region, *(number * assumption(name) for name in ("log-gb", "log-gb-worst")))
 
@@ -210,8 +216,8 @@ def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]
 def _unit_of(resource: PolicyResource, day: date) -> str:
     """The unit that prices the resource; "" if it is free or another resource includes its price."""
     token = resource.resource_type
-    if token in (NAT_GATEWAY, ADDRESS):
-        return "nat-gateway" if token == NAT_GATEWAY else "public-ipv4"
+    if token in _BY_TYPE:
+        return _BY_TYPE[token]
     if token == OKE_CLUSTER:
         return _OKE if text(walk(resource.props, "type")) == "ENHANCED_CLUSTER" else ""
     if token not in (EKS_CLUSTER, EKS_COMPONENT):

@@ -34,13 +34,13 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     for item in items:
         if item.fault:
             yield item.fault, item.group.urn if item.group is not None else None
-    idle, worst = sums(items)
+    mean, worst = sums(items)
     if Money(worst.usd).exceeds(limit := _limit(stack, "worstUsdPerHour", WORST_USD)):
         yield f"worst hour {worst.usd:.2f} USD is above {limit:.2f}: {_spenders(items, 1, 'worstUsdPerHour')}", None
-    if Money(idle.usd).exceeds(limit := _limit(stack, "idleUsdPerHour", IDLE_USD)):
-        month = f"{idle.usd * HOURS:.0f} a month"
+    if Money(mean.usd).exceeds(limit := _limit(stack, "idleUsdPerHour", IDLE_USD)):
+        month = f"{mean.usd * HOURS:.0f} a month"
         yield (
-            f"hour without jobs {idle.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}",
+            f"hour without jobs {mean.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}",
             None,
         )
 
@@ -89,7 +89,7 @@ RULE = StackRule(
         ),
         "idleUsdPerHour": schema.number(
             IDLE_USD,
-            "USD per hour that the stack may cost without jobs, as the average of a week with all schedules. A month has 730 hours.",
+            "USD per hour that the stack may cost without jobs, as the mean of a week with all schedules. A month has 730 hours.",
         ),
     },
     rationale="Without this sum, you find a maximum with one zero too many only on next month's bill.",
