@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fleet.facts.lifecycle import Life, Use
 from fleet.facts.lifecycle import day_of as day_of_text
-from fleet.facts.pricing import Line, Money, total
+from fleet.facts.pricing import Line, Money, average, total
 from fleet.jobs import stack as stack_jobs
 from fleet.loading import placeholders, stackfile
 from fleet.loading.config import fleet_of
@@ -122,6 +122,11 @@ class Plan:
     def cost(self) -> tuple[Money, Money]:
         """(idle, worst) USD an hour."""
         return total(self.bill)
+
+    @property
+    def average(self) -> Money:
+        """USD an hour without jobs, on the average of a week with all schedules."""
+        return average(self.bill)
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from fleet.facts.errors import Fault
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
-from fleet.facts.pricing import Line, Money
+from fleet.facts.pricing import Line, Money, average
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import runner_hour
 from fleet.prove.placement import Fit, Host, Placement
@@ -74,7 +74,6 @@ def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:
 
 def count(line: Line) -> str:
     """How many units of a line are paid for: "2-4"."""
-    # Nodes of waiting runners are among those of their pool at worst.
     return span(line.least, max(line.least, line.most))
 
 
@@ -95,7 +94,7 @@ def week(found: Week) -> tuple[str, ...]:
     return found.name, found.opens, found.keeps, f"{found.hours:g}", f"+{span(*found.nodes)}", usd
 
 
-WEEK_NOTE = "USD are for nodes without disks. The idle hour has the average of a week without holidays."
+WEEK_NOTE = "USD are for nodes without disks. The average hour has them for a week without holidays."
 
 
 def week_title(plan: Plan) -> str:
@@ -112,8 +111,11 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
     """Notes below the bill."""
     lines = list(bill)
     yield (
-        "idle: every pool at its minimum; worst: at its maximum, on its most expensive type. Traffic and taxes are not included."
+        "idle: no job runs, every pool has its minimum and what waits; worst: its maximum, on its most expensive type. Traffic to "
+        "other zones and the internet and taxes are not included."
     )
+    if any(line.average not in (None, line.least) for line in lines):
+        yield f"schedules: without jobs, an hour costs {average(lines)} USD on the average of a week; stack-cost-ceiling judges that."
     if always := [f"{line.cluster}/{line.item}" for line in lines if _stands(line)]:
         yield f"billed whether used or not: {', '.join(always)}."
     bounded = [line for line in lines if line.dear.at_most]
