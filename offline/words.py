@@ -111,11 +111,11 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
     """Notes below the bill."""
     lines = list(bill)
     yield (
-        "idle: no job runs, every pool has its minimum and what waits; worst: its maximum, on its most expensive type. Traffic to "
-        "other zones and the internet and taxes are not included."
+        "idle: no job runs; worst: every pool at its maximum, on its most expensive type. Traffic to other zones and to the internet "
+        "and taxes are not included."
     )
-    if any(line.average not in (None, line.least) for line in lines):
-        yield f"schedules: without jobs, an hour costs {average(lines)} USD on the average of a week; stack-cost-ceiling judges that."
+    if any(line.usual != line.least for line in lines):
+        yield f"schedules: on average of a week without jobs, an hour costs {average(lines)} USD; stack-cost-ceiling judges that."
     if always := [f"{line.cluster}/{line.item}" for line in lines if _stands(line)]:
         yield f"billed whether used or not: {', '.join(always)}."
     bounded = [line for line in lines if line.dear.at_most]

@@ -39,10 +39,15 @@ def _windows(draw: st.DrawFn, key: str, least: int, most: int) -> dict[str, Any]
         # A window that ends on the next day would meet one of that day.
         if name == "work" or (draw(st.booleans()) and end > start):
             count = draw(st.integers(least + 1, most))
-            windows[name] = {"days": sorted(on, key=DAYS.index), "start": f"{start:02}:00", "end": f"{end:02}:00", key: count}
+            windows[name] = {
+                "days": [day for day in DAYS if day in on],
+                "start": f"{start:02}:00",
+                "end": f"{end:02}:00",
+                key: count,
+            }
     if len(windows) == 2:
         work = windows["work"]
-        work["start"], work["end"] = sorted((work["start"], work["end"]))
+        work["start"], work["end"] = min(work["start"], work["end"]), max(work["start"], work["end"])
     return {"timeZone": draw(st.sampled_from(sorted(OFFSETS))), "windows": windows}
 
 
@@ -208,8 +213,8 @@ class Cluster:
         return dict(zip(names, best, strict=True))
 
     def cost(self, nodes: Mapping[str, int]) -> float:
-        """USD of an hour with these nodes, with what waits beside them."""
-        total = sum(count * (self.node[name] + self.disk) for name, count in nodes.items())
+        """USD of an hour with these nodes, with the machines of warm pools beside them."""
+        total: float = sum(count * (self.node[name] + self.disk) for name, count in nodes.items())
         for name, each in self.pools.items():
             if (warm := each.get("warm")) is not None:
                 zones = range(min(self.zones, each["nodes"]["max"]))
@@ -228,7 +233,7 @@ class Cluster:
         if not self.aws:
             gb = _usd("oci-volume-gb", SAN_JOSE)
             system = 2 * (2 * _usd("oci-e5-ocpu", SAN_JOSE) + 16 * _usd("oci-e5-gb", SAN_JOSE) + 100 * gb)
-            waits = sum(each["scale"].get("min", 0) for each in self.machines)
+            waits: int = sum(each["scale"].get("min", 0) for each in self.machines)
             machine = _usd("VM.GPU.A10.1", SAN_JOSE, "on-demand") + 400 * gb
             return system + _usd("oke-enhanced-cluster", SAN_JOSE) + waits * machine
         gateways = self.zones if self.settings["network"]["natGateways"] == "per-zone" else 1

@@ -1,4 +1,4 @@
-"""The bill of an hour, from a description of what is paid. The plan describes its settings, the policies describe resources.
+"""The bill of an hour, from a description of machines and pods. The plan describes its settings, the policies describe resources.
 
 *Idle*: no job runs. A pool has the nodes of its minimum, or more for runners that wait and for placeholders. *Average*: the mean
 of a week without jobs, with the windows of schedules. *Worst*: each pool and set of machines at its maximum, on its most

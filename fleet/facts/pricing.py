@@ -69,9 +69,14 @@ class Line:
         return self.dear.times(self.least)
 
     @property
+    def usual(self) -> float:
+        """The average count of a week without jobs."""
+        return self.least if self.average is None else self.average
+
+    @property
     def mean(self) -> Money:
-        """The price of the average count, as a mean of a week without jobs."""
-        return self.dear.times(self.least if self.average is None else self.average)
+        """The price of that count on the most expensive type."""
+        return self.dear.times(self.usual)
 
     @property
     def worst(self) -> Money:

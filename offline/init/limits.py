@@ -24,8 +24,8 @@ _AT_LEAST = ("minTypes", "minZones")
 
 def tables(answers: Answers, fleet: Fleet, day: date) -> str:
     """The stack's tables as TOML, with the values that its kind of stack would refuse and with the ceilings of its money."""
-    lines = bill.bill(fleet, day)
-    idle, worst = average(lines), total(lines)[1]
+    counted = bill.bill(fleet, day)
+    idle, worst = average(counted), total(counted)[1]
     parts = [f'\n[{answers.stack}]\nkind = "{answers.kind}"\n']
     for policy, values, why in _wanted(answers, fleet, idle, worst):
         rule = next(rule for rule in RULES if rule.id == policy)

@@ -185,7 +185,7 @@ def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
 
 
 def windows_of(tagged: str, where: str) -> tuple[Window, ...]:
-    """The windows of a tag. Raises UndeterminableError if nobody can read it."""
+    """The windows of a tag. Raises UndeterminableError for any other text."""
     try:
         return windows_in(tagged)
     except (ValueError, KeyError):

@@ -1,8 +1,8 @@
 """stack-cost-ceiling: the worst hour of the whole stack, and an hour without jobs, cost no more than the agreed limits.
 
-Counted (`cost.py`): groups of machines at their maximum and minimum with their disks, the machines that run for waiting runners,
-placeholders, warm pools and other pods that always run, the nodes that a cloud adds while it replaces some, control planes with
-their logs, NAT gateways with addresses and the images that new nodes pull, volumes of claims whose storage class is in the stack.
+Counted (`cost.py`): groups of machines at their maximum and minimum with their disks. The machines that run for waiting runners,
+placeholders, warm pools and other pods that always run. The nodes that a cloud adds while it replaces some, control planes with
+their logs, NAT gateways with addresses, and the images that new nodes pull. Volumes of claims whose storage class is in the stack.
 Machines that a launcher boots for one job are not resources: the annotations of the launcher's pod name the machine, and
 `maxRunners` is their number. A reservation always counts with all its machines. Spot without a price counts as on-demand, which
 is the most that it can cost. Machines that the user owns do not count. An hour without jobs is the average of a week with the
@@ -52,7 +52,7 @@ def _limit(stack: Stack, name: str, default: float) -> float:
 
 def _side(line: Line, way: int) -> tuple[float, Money]:
     """Count and cost of a line: on average without jobs (0), or at worst (1)."""
-    return ((line.least if line.average is None else line.average, line.mean), (line.most, line.worst))[way]
+    return ((line.usual, line.mean), (line.most, line.worst))[way]
 
 
 def _spenders(items: Iterable[Item], way: int, limit: str) -> str:

@@ -176,8 +176,8 @@ def test_the_average_hour_has_the_windows_of_a_week_for_nodes_and_disks() -> Non
     plain, scheduled = (bill(scheduled_fleet(**at, **more), USUAL) for more in ({}, {"schedules": schedules(work=SEED)}))
     before, after = ({line.item: line for line in lines} for lines in (plain, scheduled))
     average = 4 * 45 / 168
-    assert after["pool t4"].average - before["pool t4"].average == pytest.approx(average)
-    assert after["disks"].average - before["disks"].average == pytest.approx(average * 200)
+    assert after["pool t4"].usual - before["pool t4"].usual == pytest.approx(average)
+    assert after["disks"].usual - before["disks"].usual == pytest.approx(average * 200)
     assert [after[item].least - before[item].least for item in after] == [0] * len(after), "no window is open in an idle hour"
     assert after["pool t4"].most == before["pool t4"].most, "the worst hour has the pool's maximum anyhow"
 
@@ -189,8 +189,8 @@ def test_waiting_runners_cost_the_nodes_that_they_need_with_disks() -> None:
     fleet = load(config(clusters={"usw2": cluster(pools={"t4": pool(nodes={"max": 6})}, runners={"gpu-t4": waiting})}))
     lines = {line.item: line for line in bill(fleet, USUAL)}
     nodes = 1 + 2 * 45 / 168
-    assert (lines["pool t4"].least, lines["pool t4"].average) == (1, pytest.approx(nodes)), "one waits always"
-    assert (lines["disks"].least, lines["disks"].average) == (2 * 50 + 200, pytest.approx(2 * 50 + nodes * 200))
+    assert [lines["pool t4"].least, lines["pool t4"].usual] == pytest.approx([1, nodes]), "one waits always"
+    assert [lines["disks"].least, lines["disks"].usual] == pytest.approx([2 * 50 + 200, 2 * 50 + nodes * 200])
     (week,) = weeks(fleet, USUAL)
     assert (week.keeps, week.nodes) == ("3 runners", (2, 2))
     assert week.usd[0].usd == pytest.approx(2 * 45 * 0.752)
@@ -222,10 +222,11 @@ def test_runners_wait_on_no_more_nodes_than_the_worst_hour_has() -> None:
     pools = {"t4": pool(nodes={"min": 1, "max": 2}), "l4": pool(instanceTypes=["g6.2xlarge"], nodes={"max": 2})}
     lines = bill(load(config(clusters={"usw2": cluster(pools=pools, runners={"gpu-t4": waiting})})), USUAL)
     share = 1 - 14 / 60 / 168
-    assert {line.item: (line.least, line.average) for line in lines if line.item.startswith("pool")} == {
-        "pool l4": (0, pytest.approx(2 * share)),
-        "pool t4": (1, pytest.approx(1)),
-    }, "the most expensive pool is full, and the third waits on the node of the other that always runs"
+    of_pools = [line for line in lines if line.item.startswith("pool")]
+    assert [line.item for line in of_pools] == ["pool t4", "pool l4"]
+    assert [line.least for line in of_pools] == [1, 0]
+    # The most expensive pool is full, and the third waits on the node of the other that always runs.
+    assert [line.usual for line in of_pools] == pytest.approx([1, 2 * share])
     idle, worst = total(lines)
     assert idle.usd <= average(lines).usd <= worst.usd
 
@@ -240,7 +241,7 @@ def test_runners_that_wait_on_a_reservation_cost_nothing_more() -> None:
     runners = {"gpu-t4": runner(scale={"min": 0, "max": 1}, schedules=schedules(work=window))}
     fleet = load(config(clusters={"usw2": cluster(pools={"t4": reserved}, runners=runners)}))
     (line,) = (line for line in bill(fleet, USUAL) if line.item == "pool t4")
-    assert (line.least, line.average, line.most) == (1, 1, 1)
+    assert (line.least, line.usual, line.most) == (1, 1, 1)
     (week,) = weeks(fleet, USUAL)
     assert (week.nodes, week.usd[1].usd) == ((0, 0), 0)
 
