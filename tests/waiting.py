@@ -32,7 +32,7 @@ TYPES = {"g4dn.2xlarge": 1, "g4dn.12xlarge": 4, "g5.2xlarge": 1, "g6.12xlarge": 
 def _windows(draw: st.DrawFn, key: str, least: int, most: int) -> dict[str, Any]:
     """Schedules of one or two windows of whole hours, on different days."""
     days = draw(st.permutations(DAYS))
-    windows = {}
+    windows: dict[str, dict[str, Any]] = {}
     for name, on in zip(("work", "night"), (days[:2], days[3:5]), strict=True):
         start = draw(st.integers(0, 23))
         end = (start + draw(st.integers(1, 20))) % 24

@@ -45,7 +45,7 @@ def remarks(fleet: Fleet, day: date) -> Iterator[str]:
         ]
         if (month := average(watched).usd * MONTH) > cluster.budget.monthly_usd:
             yield (
-                f"{name}: budget: without jobs {cluster.watched} cost {month:.0f} USD a month, and monthlyUsd is "
+                f"{name}: budget: without jobs, {month:.0f} USD a month are spent on {cluster.watched}, and monthlyUsd is "
                 f"{cluster.budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month"
             )
 

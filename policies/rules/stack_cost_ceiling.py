@@ -2,7 +2,7 @@
 
 Counted (`cost.py`): groups of machines at their maximum and minimum with their disks. The machines that run for waiting runners,
 placeholders, warm pools and other pods that always run. The nodes that a cloud adds while it replaces some, control planes with
-their logs, NAT gateways with addresses, and the images that new nodes pull. Volumes of claims whose storage class is in the stack.
+their logs, NAT gateways with addresses, and the images that new nodes pull. Volumes of claims whose class is in the stack.
 Machines that a launcher boots for one job are not resources: the annotations of the launcher's pod name the machine, and
 `maxRunners` is their number. A reservation always counts with all its machines. Spot without a price counts as on-demand, which
 is the most that it can cost. Machines that the user owns do not count. An hour without jobs is the average of a week with the
