@@ -71,7 +71,12 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "placement": [_placement(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements],
         "refused": [fields_of(each, "cluster", "workload", "kind", "error") for each in plan.refused if each.kind != RUNNER_SET],
         "failures": [fields_of(refusal(plan.config, each), "file", "line", "path", "message") for each in plan.refused],
-        "price": {"lines": [_line(line) for line in plan.bill], "idle": _money(idle), "worst": _money(worst)},
+        "price": {
+            "lines": [_line(line) for line in plan.bill],
+            "idle": _money(idle),
+            "average": _money(plan.average),
+            "worst": _money(worst),
+        },
         "schedules": [_week(found) for found in plan.weeks],
         "ends": list(map(end_json, plan.ends)),
         "policyConfig": plan.policy_config,
@@ -167,7 +172,7 @@ def _money(money: Money) -> dict[str, Any]:
 
 def _line(line: Line) -> dict[str, Any]:
     amounts = {"count": (line.least, line.most), "each": (_money(line.cheap), _money(line.dear))}
-    costs = {"idle": _money(line.idle), "worst": _money(line.worst)}
+    costs = {"idle": _money(line.idle), "average": _money(line.mean), "worst": _money(line.worst)}
     return fields_of(line, "cluster", "item", "what") | amounts | costs | fields_of(line, "sources")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fleet.facts.lifecycle import Life, Use
 from fleet.facts.lifecycle import day_of as day_of_text
-from fleet.facts.pricing import Line, Money, total
+from fleet.facts.pricing import Line, Money, average, total
 from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs
 from fleet.loading import placeholders, stackfile
@@ -140,6 +140,11 @@ class Plan:
     def cost(self) -> tuple[Money, Money]:
         """(idle, worst) USD an hour."""
         return total(self.bill)
+
+    @property
+    def average(self) -> Money:
+        """USD an hour without jobs, on the average of a week with all schedules."""
+        return average(self.bill)
 
     @cached_property
     def remarks(self) -> tuple[Remark, ...]:

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from fleet.facts.errors import Fault
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
-from fleet.facts.pricing import Line, Money
+from fleet.facts.pricing import Line, Money, average
 from fleet.facts.pricing import span as money_span
 from fleet.facts.remark import CANNOT_WORK, COST, Remark
 from fleet.loading.stackfile import StackConfig
@@ -82,7 +82,6 @@ def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:
 
 def count(line: Line) -> str:
     """How many units of a line are paid for: "2-4"."""
-    # Nodes of waiting runners are among those of their pool at worst.
     return span(line.least, max(line.least, line.most))
 
 
@@ -101,7 +100,7 @@ def week(found: Week) -> tuple[str, ...]:
     return found.name, found.opens, found.keeps, f"{found.hours:g}", f"+{span(*found.nodes)}", between(*found.usd)
 
 
-WEEK_NOTE = "USD are for nodes without disks. The idle hour has the average of a week without holidays."
+WEEK_NOTE = "USD are for nodes without disks. The average hour has them for a week without holidays."
 
 
 def week_title(plan: Plan) -> str:
@@ -118,8 +117,11 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
     """Notes below the bill."""
     lines = list(bill)
     yield (
-        "idle: every pool at its minimum; worst: at its maximum, on its most expensive type. Traffic and taxes are not included."
+        "idle: no job runs; worst: every pool at its maximum, on its most expensive type. Taxes, and traffic to other zones and to "
+        "the internet are not included."
     )
+    if any(line.usual != line.least for line in lines):
+        yield f"schedules: on average of a week without jobs, an hour costs {average(lines)} USD; stack-cost-ceiling judges that."
     if always := [f"{line.cluster}/{line.item}" for line in lines if _stands(line)]:
         yield f"billed whether used or not: {', '.join(always)}."
     bounded = [line for line in lines if line.dear.at_most]

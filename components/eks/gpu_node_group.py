@@ -13,6 +13,7 @@ from components.eks.launch import launch_template
 from components.eks.managed_nodes import CUSTOM, ManagedNodes, managed_nodes
 from components.eks.node_options import NodeOptions, placement_group
 from components.kubernetes.args import SharingArgs
+from fleet.facts.bill import written
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.offer import allocatable, least
 from fleet.facts.scheduling import (
@@ -368,5 +369,5 @@ def _tags(pool: EksPool) -> dict[str, str]:
     }
     reserved = {RESERVED_NODES_TAG: str(pool.reservation.count)} if pool.reservation else {}
     block = {BLOCK_TYPE_TAG: pool.instance_types[0]} if pool.capacity == CAPACITY_BLOCK else {}
-    scheduled = {SCHEDULED_NODES_TAG: f"{pool.scheduled_nodes:.3f}"} if pool.schedules is not None else {}
+    scheduled = {SCHEDULED_NODES_TAG: written(pool.schedules.kept)} if pool.schedules is not None else {}
     return resource_tags(resources) | reserved | block | scheduled

@@ -12,6 +12,7 @@ from components.arguments import given, plain
 from components.kubernetes.arc_runner_set import ArcRunnerSetArgs
 from components.kubernetes.enablement import gitops_args, tolerance
 from fleet.charts.arc import CONTROLLER, NAMESPACE, Place, place_in
+from fleet.prove.waiting import waiting_per_node
 from fleet.providers.installed import runner_price
 from fleet.providers.target import pool_target
 from fleet.render.gitops.secrets import github_app
@@ -81,6 +82,7 @@ def runner_set_args(cluster: Cluster, name: str, runner: PodRunner, arc: Arc) ->
         tolerations=[tolerance(each) for each in target.tolerations],
         runtime_class=target.runtime_class,
         usd_per_hour=runner_price(cluster, runner),
+        per_node=waiting_per_node(cluster, runner),
         open_networks=list(cluster.private_egress),
         **plain(runner, "kind", "scale", "group", *(type(runner).model_fields.keys() - RunnerPod.model_fields.keys())),
     )

@@ -78,6 +78,8 @@ class ArcRunnerSetArgs(TypedDict):
     """RuntimeClass that a pod must name to get GPUs. Default: none."""
     usd_per_hour: NotRequired[str]
     """USD per hour of a runner's part of its node, "0.376" or "0.188-0.376". Jobs read GPU_CI_USD_PER_HOUR. Default: unknown."""
+    per_node: NotRequired[int]
+    """How many runners that wait a node holds, for the policies that price them. Default: 1."""
     listener_node_selector: NotRequired[dict[str, str]]
     """Labels of the nodes for the listener. Default: any node."""
     priority_class: NotRequired[str]
@@ -118,6 +120,7 @@ class _Settings(RunnerPod, SetSettings):
     tolerations: tuple[Toleration, ...] = (GPU_TOLERATION,)
     runtime_class: str = ""
     usd_per_hour: _Price | None = None
+    per_node: Annotated[int, Field(ge=1)] = 1
     open_networks: tuple[Cidr, ...] = ()
     declare_min_runners: bool = True
 
@@ -168,6 +171,7 @@ class ArcRunnerSet(PackagedComponent[Read]):
             selectors=found.node_selectors or [found.node_selector],
             place=replace(found.place, declares_minimum=found.declare_min_runners),
             usd_per_hour=found.usd_per_hour or "",
+            per_node=found.per_node,
         )
         made = parts(name, found, args.app, chart, self._after, opened=found.open_networks)
         self.runs_on = scale_set(name, made, parent=self)

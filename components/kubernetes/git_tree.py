@@ -13,6 +13,7 @@ from components.kubernetes.deliver import Delivery
 from components.kubernetes.inside import Inside, declare_sweeps, furnish, runner_sets
 from components.kubernetes.mirror import from_registry
 from fleet.charts.chart import Chart
+from fleet.prove.waiting import waiting_per_node
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
 from fleet.providers.registry import PROVIDERS
@@ -53,7 +54,9 @@ class GitTree(Component[GitTreeArgs]):
             for each in github_app(namespace, github, args.git, inside.settings.secrets_by):
                 custom(f"{name}.{namespace}.github-app", each, parent=self, depends_on=())
             if isinstance(runner, PodRunner):
-                self._deliver(name, inside, pod_set(inside.settings, set_name, runner, github))
+                self._deliver(
+                    name, inside, pod_set(inside.settings, set_name, runner, github, waiting_per_node(inside.settings, runner))
+                )
 
     def _deliver(self, name: str, inside: Inside, chart: Chart) -> None:
         """Dots precede names from the settings, because a runner set may have the name of a chart."""

@@ -28,6 +28,7 @@ from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.ocid import CompartmentId, ImageId, SubnetId, TenancyId, VcnId, located
 from fleet.providers.oke.runners import AnyRunner
+from fleet.providers.oke.system_pool import SURGE
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.model import TagValue
 from fleet.settings.runner import SetName
@@ -342,7 +343,7 @@ class OkeGpuCluster(PackagedComponent[_Checked]):
                 size=pool.nodes,
                 tags=self._tags,
                 ready=self.before_nodes,
-                surge=1,
+                surge=SURGE,
             ),
             parent=self,
         )

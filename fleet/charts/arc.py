@@ -18,6 +18,7 @@ from fleet.facts.scheduling import (
     SYSTEM_SELECTOR,
     Toleration,
     node_choice,
+    per_node_annotation,
     pool_selector,
 )
 from fleet.facts.versions import RUNNER_IMAGE
@@ -155,20 +156,23 @@ def runner_set(
     selectors: Sequence[Mapping[str, str]] | None = None,
     place: Place = Place(),
     usd_per_hour: str = "",
+    per_node: int = 1,
 ) -> Chart:
     """One runner scale set: ephemeral runners as pods on the nodes of one of `selectors`, the first choice first.
 
     The default is the labels of the runner's pools. `tolerations` are those that the nodes need. `runtime_class` is the
     RuntimeClass that the pod must name to get GPUs, or empty. `resource` is the extended resource that the nodes advertise.
     `mounts_shm` says whether the pod may mount its own /dev/shm. `usd_per_hour` is the price of the runner's part of a node,
-    empty if it is unknown.
+    empty if it is unknown. `per_node` is how many runners that wait a node holds.
     """
     pod = _runner_pod(runner, tolerations, resource, mounts_shm, usd_per_hour) | (
         {"runtimeClassName": runtime_class} if runtime_class else {}
     )
     if selectors is None:
         selectors = list(map(pool_selector, runner.ordered)) if isinstance(runner, PodRunner) else ()
-    return scale_set(name, runner, github_url, group, node_choice(selectors) | pod, place=place)
+    return scale_set(
+        name, runner, github_url, group, node_choice(selectors) | pod, annotations=per_node_annotation(per_node), place=place
+    )
 
 
 def scale_set(

@@ -1,8 +1,7 @@
-"""The bill of a fleet for an hour, before anything is bought: its lines, the idle total and the worst total.
+"""Money, and the lines of a bill: what each costs in an idle, an average and the worst hour (`fleet.facts.bill` counts them).
 
-Standard library only, besides `hardware`, because the policy pack contains this module. *Idle* means every pool at its
-minimum and what its schedules add on average over a week, *worst* every pool at its maximum, on its most expensive type. Neither
-includes data transfer, load balancers and taxes.
+Standard library only, besides `hardware`, because the policy pack contains this module. No hour includes data transfer between
+zones and to the internet, load balancers and taxes.
 """
 
 from __future__ import annotations
@@ -49,7 +48,10 @@ def quoted(price: hardware.Price | None) -> Money:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One item of a cluster's bill: its least and greatest count, and the lowest and highest price of one."""
+    """One item of a cluster's bill: its counts when idle, on average and at worst, and the lowest and highest price of one.
+
+    `average` is None if it is always the least.
+    """
 
     cluster: str
     item: str
@@ -59,11 +61,22 @@ class Line:
     cheap: Money
     dear: Money
     sources: tuple[str, ...]
+    average: float | None = None
 
     @property
     def idle(self) -> Money:
         """The price of the least count on the most expensive type, because the autoscaler chooses the type."""
         return self.dear.times(self.least)
+
+    @property
+    def usual(self) -> float:
+        """The average count of a week without jobs."""
+        return self.least if self.average is None else self.average
+
+    @property
+    def mean(self) -> Money:
+        """The price of that count on the most expensive type."""
+        return self.dear.times(self.usual)
 
     @property
     def worst(self) -> Money:
@@ -140,3 +153,8 @@ def total(lines: Iterable[Line]) -> tuple[Money, Money]:
     """(idle, worst) of a bill."""
     bill = list(lines)
     return sum((line.idle for line in bill), Money()), sum((line.worst for line in bill), Money())
+
+
+def average(lines: Iterable[Line]) -> Money:
+    """USD of an average hour of a week without jobs, with the windows of schedules."""
+    return sum((line.mean for line in lines), Money())

@@ -40,6 +40,9 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 TASK = "gpu-ci/task-id"
 """Annotation of a GPU job and its pods: the owner's name of the task. A label too, if the name is a valid label value."""
 
+PER_NODE = "gpu-ci/per-node"
+"""Annotation of pods that wait or always run on GPU nodes: how many of them a node holds. Without it policies count one."""
+
 MACHINE_SHAPES = "gpu-ci/machine-shapes"
 MACHINE_CAPACITY = "gpu-ci/machine-capacity"
 MACHINE_DISK = "gpu-ci/machine-disk-gb"
@@ -314,6 +317,7 @@ VOCABULARY: tuple[Term, ...] = (
     Term("annotation", f"{MACHINE_CAPACITY}=<capacity type>", Standing.OURS, "", "gpu-ci"),
     Term("annotation", f"{MACHINE_DISK}=<GB>", Standing.OURS, "", "gpu-ci"),
     Term("annotation", f"{MACHINE_REGIONS}=<region,…>", Standing.OURS, "", "gpu-ci"),
+    Term("annotation", f"{PER_NODE}=<pods>", Standing.OURS, "", "gpu-ci"),
     Term("annotation", f"{REGION}=<region>", Standing.OURS, "", "gpu-ci"),
 )
 """Every label and taint that the seeds and the charts use, and every annotation of our pods."""
@@ -428,6 +432,11 @@ def _expressions(values: Mapping[str, list[str]]) -> dict[str, Any]:
     return {"matchExpressions": [{"key": key, "operator": "In", "values": listed} for key, listed in values.items()]}
 
 
+def per_node_annotation(pods: int) -> dict[str, str]:
+    """The annotation of pods that always run on GPU nodes, of which a node holds so many; empty for one."""
+    return {PER_NODE: str(pods)} if pods > 1 else {}
+
+
 def machine_annotations(*, shapes: Iterable[str], capacity: str, disk_gb: int, regions: Iterable[str]) -> dict[str, str]:
     """Annotations of a launcher's pod that describe the machine which it boots.
 
@@ -515,8 +524,8 @@ RESERVED_NODES_TAG = "gpu-ci/reserved-nodes"
 """Tag of a pool in a capacity reservation: the number of machines that the cloud reserves and bills, used or not. Of the
 reservation, the pool itself has only the id."""
 SCHEDULED_NODES_TAG = "gpu-ci/scheduled-nodes"
-"""Tag of the node groups of an EKS pool: the nodes that its schedules add to the minimum of the pool, averaged over a week.
-Scheduled actions do not show that, and a preview does not know their group."""
+"""Tag of the node groups of an EKS pool: the windows of its schedules, with the nodes that the whole pool keeps
+(`fleet.facts.bill.written`). Scheduled actions are those of one zone, and a preview does not know their group."""
 
 BLOCK_TYPE_TAG = "gpu-ci/instance-type"
 """Tag of an EKS node group in a capacity block: its instance type. EKS demands the type in the launch template, where rules that

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
+from fleet.facts import bill as counting
 from fleet.facts import hardware
-from fleet.facts.pricing import Line, Money, quoted, span, total
+from fleet.facts.pricing import Line, Money, average, quoted, span, units
 from fleet.facts.remark import costs
 from fleet.prove.placement import Placement
-from fleet.prove.schedules import waiting_lines
+from fleet.prove.waiting import waiting
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.budget import MONTH
@@ -18,17 +19,22 @@ from fleet.settings.cluster import Cluster
 
 def bill(fleet: Fleet, day: date) -> tuple[Line, ...]:
     """The lines of all clusters, at the prices of a day. Of each cluster, GPU pools and machines come before other charges."""
-    return tuple(line for name, cluster in fleet.clusters_by_name() for line in _lines(name, cluster, day))
+    return tuple(line for name, cluster in fleet.clusters_by_name() for line in lines(name, cluster, day))
 
 
-def _lines(name: str, cluster: Cluster, day: date) -> Iterator[Line]:
-    lines = tuple(PROVIDERS[cluster.provider].bill(name, cluster, day))
-    yield from lines
-    yield from waiting_lines(cluster, lines)
+def lines(name: str, cluster: Cluster, day: date) -> Iterator[Line]:
+    """The lines of one cluster."""
+    parts = tuple(PROVIDERS[cluster.provider].bill(name, cluster, day))
+    paid = [part for part in parts if isinstance(part, counting.Paid)]
+    yield from counting.bill(paid, list(waiting(name, cluster)))
+    yield from (part for part in parts if isinstance(part, Line))
+    if minutes := 60 * sum(runner.span.max for runner in cluster.runners.values()):
+        what = "minutes of self-hosted runners, which GitHub does not charge yet"
+        yield units(name, "GitHub", what, "github-runner-minute", cluster.region, 0, minutes)
 
 
 def remarks(fleet: Fleet, day: date) -> Iterator[str]:
-    """Warnings about budgets that are lower than the idle cost of their clusters. An unknown price counts as 0 here."""
+    """Warnings about budgets that are lower than what their clusters cost without jobs. An unknown price counts as 0 here."""
     for name, cluster in fleet.clusters_by_name():
         if cluster.budget is None:
             continue
@@ -36,12 +42,11 @@ def remarks(fleet: Fleet, day: date) -> Iterator[str]:
             line
             for other, found in fleet.clusters_by_name()
             if (found.provider, found.watched) == (cluster.provider, cluster.watched)
-            for line in _lines(other, found, day)
+            for line in lines(other, found, day)
         ]
-        idle, _ = total(watched)
-        if (month := idle.usd * MONTH) > cluster.budget.monthly_usd:
+        if (month := average(watched).usd * MONTH) > cluster.budget.monthly_usd:
             yield costs(
-                f"{name}: budget: the idle cost of {cluster.watched} is {month:.0f} USD a month, and monthlyUsd is "
+                f"{name}: budget: without jobs, {month:.0f} USD a month are spent on {cluster.watched}, and monthlyUsd is "
                 f"{cluster.budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month",
                 act=True,
             )

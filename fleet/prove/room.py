@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fleet.facts.remark import costs, todo
+from fleet.facts.remark import todo
 from fleet.prove.image_fit import node_driver, pinned_image, unrunnable
 from fleet.prove.placement import PlacementError, doubts, fit, pool_host, unfit
 from fleet.providers.fleet import Fleet
@@ -47,6 +47,12 @@ def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
     return unfit(asked, host, [fit(asked, machine, host) for machine in host.machines])
 
 
+def fits(cluster: Cluster, workload: PoolWorkload) -> int:
+    """How many such workloads each node of the pool holds at least."""
+    host = pool_host(cluster, workload.pool)
+    return max(1, min(fit(_asked(workload), machine, host).count for machine in host.machines))
+
+
 def _asked(workload: PoolWorkload) -> Asked:
     return Asked(workload.units, workload.cpu, workload.memory, workload.scratch)
 
@@ -66,7 +72,7 @@ def require(fleet: Fleet) -> None:
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
-    """Warnings: NUMA nodes that are not known, nodes that never scale down, and pools that running workloads fill."""
+    """Warnings: NUMA nodes that are not known, and pools that running workloads fill."""
     for cluster, settings in fleet.clusters_by_name():
         for name, each in settings.workloads.items():
             if isinstance(each, PoolWorkload) and not refusal(settings, each):
@@ -90,14 +96,8 @@ def filled(settings: Cluster, pool: str) -> bool:
 
 
 def _standing_remarks(settings: Cluster, cluster: str, pool: str, workloads: list[tuple[str, PoolWorkload]]) -> Iterator[str]:
-    host, nodes = pool_host(settings, pool), settings.pools[pool].nodes
+    host = pool_host(settings, pool)
     names = " and ".join(name for name, _ in workloads)
-    if nodes.min == 0:
-        yield costs(
-            f"{cluster}/{pool}: {names} always {'keeps' if len(workloads) == 1 else 'keep'} a node of this pool running, but the "
-            "idle price counts nodes.min, which is 0; raise nodes.min to include that node in the idle price",
-            act=True,
-        )
     if filled(settings, pool):
         taken, offered = sum(workload.units for _, workload in workloads), units(settings.pools[pool])
         yield todo(

@@ -1,23 +1,20 @@
-"""What schedules keep and cost: exactly in one week, and on average in the bill."""
+"""What each window of a schedule keeps and costs in one week."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
 
-from fleet.facts.pricing import Line, Money, span
+from fleet.facts.pricing import Money, span
 from fleet.prove.placement import Host, fit, pool_hosts
 from fleet.providers.fleet import Fleet
-from fleet.providers.worst import node_hour, rank
 from fleet.settings.cluster import Cluster
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner
-from fleet.settings.schedules import WEEK_HOURS, Schedules, Window
-
-_ROUNDING = 1e-9
+from fleet.settings.schedules import Schedules, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,43 +51,6 @@ def weeks(fleet: Fleet, first: date) -> Iterator[Week]:
                 keeps = f"{window.count} {window.KEY if window.count > 1 else window.KEY.removesuffix('s')}"
                 opens = f"{window} {schedules.time_zone}"
                 yield Week(f"{name}/{owner}/{key}", opens, keeps, hours, (min(added), max(added)), span(prices))
-
-
-def waiting_lines(cluster: Cluster, lines: Iterable[Line]) -> Iterator[Line]:
-    """Lines of the nodes for runners that wait in windows, with their disks. `lines` are the cluster's other lines.
-
-    They are averages over a week without holidays, on the most expensive type. They are in addition to all nodes that a pool
-    keeps, although runners may wait on those. But a pool never has more nodes than in the worst hour: further runners count in
-    the class's next pool by price. `most` is 0, because the lines of the pools have all nodes of the worst hour.
-    """
-    pools = {line.item: line for line in lines}
-    room = {item: line.most - line.least for item, line in pools.items()}
-    for set_name, runner, schedules, hosts in _runners(cluster):
-        part = 1.0
-        for way, wanted in sorted(_averages(cluster, hosts, runner, schedules), key=partial(_cost, cluster), reverse=True):
-            item, price = f"pool {way.name}", node_hour(cluster, way.pool, way.machine)
-            least = min(wanted * part, room[item])
-            if least > _ROUNDING:
-                room[item] -= least
-                part -= least / wanted
-                called = f"waiting runners {set_name}" + (f" in {way.name}" if len(runner.ordered) > 1 else "")
-                what = f"{way.machine} {way.pool.capacity}"
-                yield replace(pools[item], item=called, what=what, least=least, most=0, cheap=price, dear=price)
-
-
-def _averages(
-    cluster: Cluster, hosts: Mapping[str, Host], runner: PodRunner, schedules: Schedules
-) -> Iterator[tuple[Way, float]]:
-    """Each way to hold all runners that wait in windows, and its nodes as an average over a week."""
-    windows = list(schedules.windows.values())
-    for ways in zip(*(_runner_ways(cluster, hosts, runner, window) for window in windows), strict=True):
-        average = sum(way.added * window.week_hours for way, window in zip(ways, windows, strict=True)) / WEEK_HOURS
-        yield ways[0], average
-
-
-def _cost(cluster: Cluster, found: tuple[Way, float]) -> tuple[int, float]:
-    way, average = found
-    return rank(node_hour(cluster, way.pool, way.machine).times(average))
 
 
 def _scheduled(cluster: Cluster) -> Iterator[tuple[str, Schedules, Callable[[Window], list[Way]]]]:

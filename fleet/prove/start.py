@@ -18,6 +18,7 @@ from fleet.facts.disks import write_seconds
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pricing import Line, Money
 from fleet.facts.starts import Phase, done, phase, seconds
+from fleet.prove.bill import lines
 from fleet.prove.room import standing
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.eks.nodes import EksPool
@@ -129,7 +130,7 @@ def _price(way: Way) -> tuple[int, float]:
 def starts(fleet: Fleet, day: date) -> Iterator[Starts]:
     """The starts of every runner class, at the prices of a day, in the order of the config."""
     for name, cluster in fleet.clusters_by_name():
-        bill = tuple(PROVIDERS[cluster.provider].bill(name, cluster, day))
+        bill = tuple(lines(name, cluster, day))
         for set_name, runner in cluster.runners.items():
             yield _starts(name, cluster, set_name, runner, bill, day)
 
@@ -142,7 +143,7 @@ def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, bill: tu
     where = f"pool {runner.ordered[0]}" if isinstance(runner, PodRunner) else f"machines {set_name}"
 
     def price(changed: Cluster) -> Money:
-        return _more(bill, PROVIDERS[cluster.provider].bill(name, changed, day))
+        return _more(bill, lines(name, changed, day))
 
     return Starts(
         name,

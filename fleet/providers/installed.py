@@ -166,8 +166,8 @@ def plain_charts(cluster: Cluster) -> Iterator[Chart]:
     yield from (chart for make in PLAIN if (chart := make(cluster)).name not in cluster.provided)
 
 
-def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> Chart:
-    """The scale set of a runner class whose runners are pods of pools."""
+def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, per_node: int = 1) -> Chart:
+    """The scale set of a runner class whose runners are pods of pools. A node holds `per_node` that wait."""
     target = pool_target(cluster, *runner.ordered)
     return runner_set(
         name,
@@ -181,6 +181,7 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
         selectors=target.selectors,
         place=place_in(cluster, runner),
         usd_per_hour=runner_price(cluster, runner),
+        per_node=per_node,
     )
 
 

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from fleet.charts.chart import Chart
+from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import EKS_PROFILE, KUBERNETES_PROFILE, OKE_PROFILE, TALOS_PROFILE, SchedulingProfile
 from fleet.providers.eks.bill import eks_bill
@@ -38,9 +39,10 @@ from fleet.settings.pool import SystemMachines
 class Provider:
     """The functions and facts of one provider.
 
-    `bill` returns the prices of one cluster on a day. `needs` returns the quotas that a cluster declares, from all clusters of
-    its provider. `tags` are the tag rules of the cloud. `deployable`: whether `pulumi up` creates the cluster. `charts` returns
-    the charts of this provider only, from the settings, the cluster's physical name and the GitHub scope.
+    `bill` returns what one cluster pays for, at the prices of a day; `fleet.prove.bill` counts it. `needs` returns the quotas
+    that a cluster declares, from all clusters of its provider. `tags` are the tag rules of the cloud. `deployable`: whether
+    `pulumi up` creates the cluster. `charts` returns the charts of this provider only, from the settings, the cluster's physical
+    name and the GitHub scope.
     `system_machines` returns the machines of the system pool of a cluster that the program creates; None if the settings do not
     describe them.
     `quota_remarks` returns the quotas that all clusters of the provider may lack. `existing` are the settings of a cluster that
@@ -54,7 +56,7 @@ class Provider:
 
     settings: type[Cluster]
     profile: SchedulingProfile
-    bill: Callable[[str, Any, date], Iterator[Line]]
+    bill: Callable[[str, Any, date], Iterator[Paid | Line]]
     needs: Callable[[Any, Iterable[Any]], tuple[Need, ...]]
     tags: TagRules
     deployable: bool

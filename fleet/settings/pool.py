@@ -278,11 +278,6 @@ class Pool(Model):
         return max(self.nodes.min, self.placeholders)
 
     @property
-    def scheduled_nodes(self) -> float:
-        """The nodes that its schedules add to `idle_nodes`, averaged over a week (`Schedules.more`)."""
-        return self.schedules.more(self.idle_nodes) if self.schedules is not None else 0
-
-    @property
     def paid_nodes(self) -> tuple[int, int]:
         """The minimum and maximum number of machines that are paid for. A reservation is always paid in full."""
         if self.reservation is not None:

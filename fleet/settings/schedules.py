@@ -13,13 +13,13 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AfterValidator, Field, model_validator
 
+from fleet.facts import bill
 from fleet.facts.remark import todo
 from fleet.settings.model import Day, DnsLabel, Model, QuotedText, Scale, matching, problem, require_once
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[str, ...] = get_args(Weekday)
 """In the order of `date.weekday`."""
-WEEK_HOURS = 168
 _DAY = 24 * 60
 _SHORTEST = 5
 """Minutes of the shortest window. EC2 Auto Scaling may act up to two minutes late (user guide, scheduled scaling)."""
@@ -97,11 +97,6 @@ class Window(Model):
         return (_minute(self.end) - _minute(self.start)) % _DAY
 
     @property
-    def week_hours(self) -> float:
-        """Its hours in a week without holidays in which clocks do not change."""
-        return len(self.days) * self.minutes / 60
-
-    @property
     def overnight(self) -> bool:
         """Whether it ends on the day after it starts."""
         return self.end < self.start
@@ -174,9 +169,10 @@ class Schedules(Model):
                     last = day + timedelta(days=window.overnight)
                     yield Opening(name, day, self._utc(day, window.start), self._utc(last, window.end))
 
-    def more(self, least: int) -> float:
-        """What the windows add to a minimum, averaged over a week without holidays in which clocks do not change."""
-        return sum(max(each.count - least, 0) * each.week_hours for each in self.windows.values()) / WEEK_HOURS
+    @property
+    def kept(self) -> tuple[bill.Window, ...]:
+        """The windows as the bill reads them."""
+        return tuple(bill.window(each.count, each.days, each.start, each.end, self.time_zone) for each in self.windows.values())
 
     def _utc(self, day: date, text: str) -> datetime:
         return datetime.combine(day, time.fromisoformat(text), self.zone).astimezone(UTC)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from fleet.facts.pricing import Money, total
+from fleet.facts.pricing import Money, average, total
 from fleet.prove import bill
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
@@ -24,7 +24,8 @@ _AT_LEAST = ("minTypes", "minZones")
 
 def tables(answers: Answers, fleet: Fleet, day: date) -> str:
     """The stack's tables as TOML, with the values that its kind of stack would refuse and with the ceilings of its money."""
-    idle, worst = total(bill.bill(fleet, day))
+    counted = bill.bill(fleet, day)
+    idle, worst = average(counted), total(counted)[1]
     parts = [f'\n[{answers.stack}]\nkind = "{answers.kind}"\n']
     for policy, values, why in _wanted(answers, fleet, idle, worst):
         rule = next(rule for rule in RULES if rule.id == policy)

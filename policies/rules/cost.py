@@ -1,8 +1,8 @@
-"""The bill of a stack, from its resources: the cost of an idle hour and of the worst hour, item by item.
+"""The bill of a stack, from its resources, item by item.
 
-It uses the same arithmetic as the plan's bill (`fleet.facts.pricing`) on the resources that a policy sees: groups of machines
-and their disks, control planes, NAT gateways, volumes of claims whose storage class is in the stack. An item without a price
-has a fault; it never counts as free. Neither bill has traffic, taxes, load balancers or OCI's NAT gateways.
+`fleet.facts.bill` counts it, as it counts the plan's bill. A policy describes the resources that it sees: groups of machines and
+their disks, pods that always run, control planes and their logs, NAT gateways, addresses, volumes of claims whose storage class
+is in the stack. An item without a price has a fault; it never counts as free.
 """
 
 from __future__ import annotations
@@ -14,29 +14,36 @@ from datetime import date
 
 from pulumi_policy import PolicyResource
 
+from fleet.facts import bill as counting
+from fleet.facts.bill import Paid, assumption
 from fleet.facts.hardware import price, unit_price
-from fleet.facts.pricing import Line, Money, bundle, nodes, quoted, total, units
+from fleet.facts.pricing import Line, Money, average, bundle, nodes, quoted, total, units
 from fleet.facts.support import EXTENDED, STANDARD, control_plane
 
+from .always import ALWAYS, always
 from .claims import claimed, claims
 from .groups import Group, groups, region_of, regions_of
-from .kinds import CLAIM, EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS
-from .read import Later, line, text, walk
+from .kinds import ADDRESS, CLAIM, EKS_CLUSTER, EKS_COMPONENT, KMS_KEY, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, UNPRICED
+from .read import Later, UndeterminableError, count, line, text, walk
 
 HOURS = 730
 """Hours of a month, as clouds count."""
 
-UNITS = frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, NAT_GATEWAY, CLAIM, STORAGE_CLASS))
-"""Resource types billed by the hour that are not machines."""
+_BY_TYPE = {NAT_GATEWAY: "nat-gateway", ADDRESS: "public-ipv4", KMS_KEY: "kms-key"}
+UNITS = ALWAYS | UNPRICED | {EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, *_BY_TYPE, CLAIM, STORAGE_CLASS}
+"""Resource types billed by the hour that are not machines, and those of pods for which machines run."""
 
 _FLEXIBLE = {"VM.Standard.E5.Flex": ("oci-e5-ocpu", "oci-e5-gb")}
 """Flexible shapes with a price: the units of an OCPU and of a GB."""
+_LOGS = (EKS_CLUSTER, EKS_COMPONENT)
 _OKE = "oke-enhanced-cluster"
 _WORDS = {
     STANDARD: "EKS control planes",
     EXTENDED: "EKS control planes in extended support",
     _OKE: "OKE control planes",
     "nat-gateway": "NAT gateways",
+    "public-ipv4": "public IPv4 addresses",
+    "kms-key": "KMS keys",
 }
 SUPPORT_ENDED = _WORDS[EXTENDED]
 """The name of the item of control planes in extended support."""
@@ -58,37 +65,74 @@ def bill(resources: Sequence[PolicyResource], day: date, later: Later) -> tuple[
     A value that is unknown in a preview is left out and goes to `later`, so the sum is a lower bound.
     """
     found = groups(resources, later)
-    return (*map(_machines, found), *_disks(found), *_units(resources, day, later), *_claims(resources, later))
+    return (*_machines(found, resources, later), *_units(resources, day, later), *_claims(resources, later))
 
 
 def sums(items: Iterable[Item]) -> tuple[Money, Money]:
-    """(idle, worst) of a bill."""
-    return total(item.line for item in items)
+    """(average, worst) of a bill: of an hour of a week without jobs, and of the worst hour."""
+    lines = [item.line for item in items]
+    return average(lines), total(lines)[1]
 
 
 # -- machines ----------------------------------------------------------------------------------------------------------
 
 
-def _machines(group: Group) -> Item:
-    made = _counted(group) if group.most is not None else _limited(group)
-    if made is None:
-        made = Line("", group.name, "", 1, 1, Money(unknown=1), Money(unknown=1), ())
-    return Item(made, group, _fault(group) if made.worst.unknown else "")
+def _machines(found: Sequence[Group], resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]:
+    """The lines of groups of machines, of their disks, and of what else depends on how many run."""
+    gateways = {each.provider.urn for each in resources if each.resource_type == NAT_GATEWAY and each.provider is not None}
+    paid: list[Paid] = []
+    owners: dict[tuple[str, str], Group] = {}
+    for group in found:
+        if group.most is None or (line_ := _counted(group)) is None:
+            unbounded = (_limited(group) if group.most is None else None) or _unknown(group)
+            yield Item(unbounded, group, _fault(group) if unbounded.worst.unknown else "")
+            continue
+        paid.append(_paid(group, line_, pulls=group.cluster in gateways and group.gpus != 0))
+        owners |= {(line_.cluster, f"{warm}{line_.item}"): group for warm in ("", "warm ")}
+    for each in counting.bill(paid, list(always(found, resources, later))):
+        owner = owners.get((each.cluster, each.item))
+        if not each.worst.unknown or each.item == "update":
+            yield Item(each, owner)
+        elif owner is not None:
+            yield Item(each, owner, _fault(owner))
+        else:
+            region = next(of.region for of in paid if of.line.cluster == each.cluster)
+            yield Item(each, None, f"{each.item}: no price of {line(each.what)} in {line(region)} is known; {_ADD}")
+
+
+def _paid(group: Group, priced: Line, *, pulls: bool) -> Paid:
+    disk = group.volume.parts if group.volume is not None and group.regions else {}
+    return Paid(
+        name=group.urn,
+        line=priced,
+        region=group.regions[0] if group.regions else "",
+        disk=disk,
+        windows=group.windows,
+        warm=group.warm,
+        groups=group.zones,
+        prepaid=group.reserved,
+        spare=0 if group.reserved is not None else group.spare,
+        pulls=pulls,
+    )
+
+
+def _unknown(group: Group) -> Line:
+    return Line("", group.name, "", 1, 1, Money(unknown=1), Money(unknown=1), ())
 
 
 def _counted(group: Group) -> Line | None:
     """The line of a counted group, in its most expensive region."""
-    most = group.most or 0
-    least, most = (group.least, most) if group.reserved is None else (group.reserved, group.reserved)
-    lines = [_line(group, region, least, most) for region in group.regions]
-    return max(lines, key=_price_rank, default=None)
+    lines = [_line(group, region) for region in group.regions]
+    return max(lines, key=lambda each: (each.dear.unknown, each.dear.usd), default=None)
 
 
-def _line(group: Group, region: str, least: float, most: int) -> Line:
+def _line(group: Group, region: str) -> Line:
+    least, most = group.least, group.most or 0
     by_size = _FLEXIBLE.get(group.types[0]) if len(group.types) == 1 else None
     if by_size is None or group.flex is None:
-        return nodes("", group.name, group.types, region, group.capacity, least, most)
-    return bundle("", group.name, group.types[0], dict(zip(by_size, group.flex, strict=True)), region, least, most)
+        return nodes(group.cluster, group.name, group.types, region, group.capacity, least, most)
+    parts = dict(zip(by_size, group.flex, strict=True))
+    return bundle(group.cluster, group.name, group.types[0], parts, region, least, most)
 
 
 def _limited(group: Group) -> Line | None:
@@ -102,10 +146,6 @@ def _limited(group: Group) -> Line | None:
     ]
     highest = max(each, key=lambda money: (money.unknown, money.usd), default=Money(unknown=1))
     return Line("", group.name, "GPU", 0, group.gpu_limit, highest, highest, ())
-
-
-def _price_rank(made: Line) -> tuple[int, float]:
-    return made.dear.unknown, made.dear.usd
 
 
 def _fault(group: Group) -> str:
@@ -137,28 +177,25 @@ class _Spans(dict[tuple[str, str], tuple[float, float]]):
         self[unit, region] = before[0] + least, before[1] + most
 
 
-def _disks(found: Iterable[Group]) -> Iterator[Item]:
-    spans = _Spans()
-    for group in found:
-        if group.volume is not None and group.most and group.regions:
-            for unit, count in group.volume.parts.items():
-                spans.add(unit, group.regions[0], group.least * count, group.most * count)
-    for (unit, region), (least, most) in spans.items():
-        yield _unit("GB of disks" if unit.endswith("-gb") else f"{line(unit)} of disks", unit, region, least, most)
-
-
 def _units(resources: Sequence[PolicyResource], day: date, later: Later) -> Iterator[Item]:
-    counted = Counter[tuple[str, str]]()
+    counted, logged = Counter[tuple[str, str]](), Counter[str]()
     # On an engine, the component of a control plane has no version, but its child has one. Offline, it has no child.
     doubled = {each.parent.urn for each in resources if each.resource_type == EKS_CLUSTER and each.parent is not None}
     for resource in resources:
         if resource.urn in doubled:
             continue
         with later:
+            if resource.resource_type in UNPRICED:
+                raise UndeterminableError(f"{line(resource.name)}: the table of prices has none of {resource.resource_type}")
             if unit := _unit_of(resource, day):
                 counted[unit, _most_expensive_region(unit, _regions(resource, resources))] += 1
-    for (unit, region), count in counted.items():
-        yield _unit(_WORDS[unit], unit, region, count, count)
+            if resource.resource_type in _LOGS and count(walk(resource.props, "enabledClusterLogTypes")):
+                logged[_most_expensive_region("log-gb", _regions(resource, resources))] += 1
+    for (unit, region), number in counted.items():
+        # Each of the first two rotations of a key costs as much as the key.
+        yield _unit(_WORDS[unit], unit, region, number, number * (3 if unit == "kms-key" else 1))
+    for region, number in logged.items():
+        yield _unit("control-plane logs", "log-gb", region, *(number * assumption(name) for name in ("log-gb", "log-gb-worst")))
 
 
 def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]:
@@ -179,8 +216,8 @@ def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]
 def _unit_of(resource: PolicyResource, day: date) -> str:
     """The unit that prices the resource; "" if it is free or another resource includes its price."""
     token = resource.resource_type
-    if token == NAT_GATEWAY:
-        return "nat-gateway"
+    if token in _BY_TYPE:
+        return _BY_TYPE[token]
     if token == OKE_CLUSTER:
         return _OKE if text(walk(resource.props, "type")) == "ENHANCED_CLUSTER" else ""
     if token not in (EKS_CLUSTER, EKS_COMPONENT):

@@ -18,8 +18,9 @@ from typing import Any
 
 from pulumi_policy import PolicyResource
 
+from fleet.facts.bill import Warm, Window, assumption
+from fleet.facts.bill import read as windows_in
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, PREPAID, RESERVED, SPOT
-from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import (
     CLUSTER_LABEL,
     GPU_RESOURCE,
@@ -34,9 +35,9 @@ from fleet.facts.scheduling import (
 from . import kinds, sizes
 from .capacity import bought
 from .machine_types import ANNOTATIONS, TAGGED, Choice, booted, choices, gpus_each
-from .node_groups import pooled
+from .node_groups import Pool, pooled
 from .pools import gpu_sign, template_labels
-from .read import Later, count, items, keys, label, line, text, walk, whole
+from .read import Later, UndeterminableError, count, items, keys, label, line, text, true, walk, whole
 from .releases import Release, releases
 from .volumes import Volume, of_ec2, of_oci, of_template
 
@@ -55,9 +56,11 @@ class Group:
     """`least` to `most` machines, each any of `choices`, bought as `capacity` (the most expensive way that is possible).
 
     `most` is None if nothing bounds their count; `gpu_limit` bounds their GPUs instead (Karpenter). `reserved` is how many of
-    them a capacity reservation or capacity block holds. `least` includes what schedules add on average. `regions` are the regions
-    that a machine may be in, empty if nothing names one. `flex` is the OCPUs and GB of a flexible shape. `accelerated` is False
-    if the group certainly has no GPU. `settings` name the stack file's keys that lower `least` and `most`.
+    them a capacity reservation or capacity block holds. `windows` are those of schedules, `warm` is a warm pool, `zones` the
+    number of node groups, and `spare` how many more machines may run while some are replaced. `regions` are the regions that a
+    machine may be in, empty if nothing names one. `flex` is the OCPUs and GB of a flexible shape. `accelerated` is False if the
+    group certainly has no GPU. `settings` name the stack file's keys that lower `least` and `most`. `cluster` is the URN of the
+    provider.
     """
 
     name: str
@@ -66,8 +69,13 @@ class Group:
     regions: tuple[str, ...]
     choices: tuple[Choice, ...]
     capacity: str
-    least: float
+    least: int
     most: int | None
+    cluster: str = ""
+    windows: tuple[Window, ...] = ()
+    warm: Warm | None = None
+    zones: int = 1
+    spare: float = 0
     settings: tuple[str, str] = ("", "")
     volume: Volume | None = None
     flex: tuple[float, float] | None = None
@@ -148,6 +156,7 @@ def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
     return {
         "name": _pool_name(token, props, resource.name),
         "urn": resource.urn,
+        "cluster": resource.provider.urn if resource.provider is not None else "",
         "choices": tuple(choices(token, props, later)),
         "capacity": _most_expensive(bought(token, props)),
         "least": max(sizes.least(token, props), 0),
@@ -160,25 +169,45 @@ def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
     """An EKS node group or an Auto Scaling group. Only an EKS node group has a disk size and a warm pool, and can be reserved."""
     found = _pool(resource, later)
     found["choices"], template = _templated(resource, found["choices"], later)
-    found["least"] += _waiting(walk(resource.props, "warmPoolConfig"), found["least"])
-    if scheduled := quantity(walk(resource.props, "tags", SCHEDULED_NODES_TAG)):
-        found["least"] += max(float(scheduled), 0)
+    found["warm"] = _warm(walk(resource.props, "warmPoolConfig"))
+    found["zones"] = resource.groups if isinstance(resource, Pool) else 1
+    if tagged := text(walk(resource.props, "tags", SCHEDULED_NODES_TAG)):
+        found["windows"] = windows_of(tagged, f"{found['name']}: tag {SCHEDULED_NODES_TAG}")
         found["settings"] = ("schedules", "nodes.max")
+    if (
+        resource.resource_type == kinds.EKS_NODE_GROUP
+        and text(walk(resource.props, "updateConfig", "updateStrategy")) != "MINIMAL"
+    ):
+        found["spare"] = assumption("update-nodes") * max(count(walk(resource.props, "subnetIds")) // found["zones"], 1)
     volume = of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props)
     reserved = _reserved(found, resource, "tags")
     return Group(**found, cloud=AWS, regions=_region(resource), volume=volume, reserved=reserved)
 
 
-def _waiting(warm: Any, least: int) -> int:
-    """The machines of an EKS warm pool that run while the group has `least` nodes. Stopped ones cost only their disks."""
-    if text(walk(warm, "poolState")) != "RUNNING":
-        return 0
-    return max(_natural(walk(warm, "minSize")) or 0, (_natural(walk(warm, "maxGroupPreparedCapacity")) or 0) - least)
+def windows_of(tagged: str, where: str) -> tuple[Window, ...]:
+    """The windows of a tag. Raises UndeterminableError for any other text."""
+    try:
+        return windows_in(tagged)
+    except (ValueError, KeyError):
+        raise UndeterminableError(f"{where} has no windows that can be read: {line(tagged)}") from None
+
+
+def _warm(config: Any) -> Warm | None:
+    """The warm pool of a group; None without one."""
+    if not keys(config):
+        return None
+    least, most = (_natural(walk(config, key)) or 0 for key in ("minSize", "maxGroupPreparedCapacity"))
+    return Warm(least, most, text(walk(config, "poolState")) == "RUNNING")
 
 
 def _oke(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
     props = resource.props
     found = _pool(resource, later)
+    cycling = walk(props, "nodePoolCyclingDetails")
+    if true(walk(cycling, "isNodeCyclingEnabled")):
+        # OKE's default is 1. A percentage counts as all nodes.
+        surge = walk(cycling, "maximumSurge")
+        found["spare"] = 1 if surge is None else whole(surge) if whole(surge) is not None else found["most"] or 0
     return Group(
         **found,
         cloud=OCI,

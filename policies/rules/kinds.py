@@ -114,6 +114,33 @@ OCI_SECURITY_LISTS = frozenset(("oci:Core/securityList:SecurityList", "oci:Core/
 AWS_SUBNET = "aws:ec2/subnet:Subnet"
 OCI_SUBNET = "oci:Core/subnet:Subnet"
 NAT_GATEWAY = "aws:ec2/natGateway:NatGateway"
+ADDRESS = "aws:ec2/eip:Eip"
+KMS_KEY = "aws:kms/key:Key"
+UNPRICED = cloud_tokens(
+    "aws",
+    alb=("LoadBalancer",),
+    dynamodb=("Table",),
+    ec2=("Fleet", "VpnConnection", "DedicatedHost"),
+    ec2transitgateway=("TransitGateway",),
+    elasticache=("Cluster", "ReplicationGroup"),
+    elb=("LoadBalancer",),
+    fsx=("LustreFileSystem", "OntapFileSystem", "OpenZfsFileSystem", "WindowsFileSystem"),
+    lb=("LoadBalancer",),
+    msk=("Cluster",),
+    mq=("Broker",),
+    networkfirewall=("Firewall",),
+    opensearch=("Domain",),
+    rds=("Cluster", "ClusterInstance", "Instance"),
+    redshift=("Cluster",),
+    sagemaker=("Endpoint", "NotebookInstance"),
+) | cloud_tokens(
+    "oci",
+    Database=("AutonomousDatabase", "DbSystem"),
+    LoadBalancer=("LoadBalancer",),
+    Mysql=("MysqlDbSystem",),
+    NetworkLoadBalancer=("NetworkLoadBalancer",),
+)
+"""Resource types that cost money by the hour or by what they store, and of which the table of prices has none."""
 IAM_ROLE = "aws:iam/role:Role"
 
 QUEUES = api_tokens("kueue.x-k8s.io", ("v1beta1", "v1beta2"), ("ClusterQueue", "Cohort"), ("", "Patch"))

@@ -1,10 +1,12 @@
-"""stack-cost-ceiling: an hour of the whole stack, in the worst case and idle, costs no more than the agreed limits.
+"""stack-cost-ceiling: the worst hour of the whole stack, and an hour without jobs, cost no more than the agreed limits.
 
-Counted (`cost.py`): groups of machines at their maximum and minimum with their disks, control planes, NAT gateways, volumes of
-claims whose storage class is in the stack. Machines that a launcher boots for one job are not resources: the annotations of the
-launcher's pod name the machine, and `maxRunners` is their number. A reservation always counts with all its machines. Spot without
-a price counts as on-demand, which is the most that it can cost. Machines that the user owns do not count. The idle hour has the
-nodes of schedules as their average over a week, as a bill has; an hour inside a window costs more.
+Counted (`cost.py`): groups of machines at their maximum and minimum with their disks. The machines that run for waiting runners,
+placeholders, warm pools and other pods that always run. The nodes that a cloud adds while it replaces some, control planes with
+their logs, NAT gateways with addresses, and the images that new nodes pull. Volumes of claims whose class is in the stack.
+Machines that a launcher boots for one job are not resources: the annotations of the launcher's pod name the machine, and
+`maxRunners` is their number. A reservation always counts with all its machines. Spot without a price counts as on-demand, which
+is the most that it can cost. Machines that the user owns do not count. An hour without jobs is the average of a week with the
+windows of all schedules; an hour inside a window costs more.
 
 In a preview on the engine the minimum of an OKE pool is its size as last read, because OKE has no minimum.
 """
@@ -32,12 +34,15 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     for item in items:
         if item.fault:
             yield item.fault, item.group.urn if item.group is not None else None
-    idle, worst = sums(items)
+    mean, worst = sums(items)
     if Money(worst.usd).exceeds(limit := _limit(stack, "worstUsdPerHour", WORST_USD)):
         yield f"worst hour {worst.usd:.2f} USD is above {limit:.2f}: {_spenders(items, 1, 'worstUsdPerHour')}", None
-    if Money(idle.usd).exceeds(limit := _limit(stack, "idleUsdPerHour", IDLE_USD)):
-        month = f"{idle.usd * HOURS:.0f} a month"
-        yield f"idle hour {idle.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}", None
+    if Money(mean.usd).exceeds(limit := _limit(stack, "idleUsdPerHour", IDLE_USD)):
+        month = f"{mean.usd * HOURS:.0f} a month"
+        yield (
+            f"hour without jobs {mean.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}",
+            None,
+        )
 
 
 def _limit(stack: Stack, name: str, default: float) -> float:
@@ -46,8 +51,8 @@ def _limit(stack: Stack, name: str, default: float) -> float:
 
 
 def _side(line: Line, way: int) -> tuple[float, Money]:
-    """Count and cost of a line: idle (0) or at worst (1)."""
-    return ((line.least, line.idle), (line.most, line.worst))[way]
+    """Count and cost of a line: on average without jobs (0), or at worst (1)."""
+    return ((line.usual, line.mean), (line.most, line.worst))[way]
 
 
 def _spenders(items: Iterable[Item], way: int, limit: str) -> str:
@@ -56,7 +61,7 @@ def _spenders(items: Iterable[Item], way: int, limit: str) -> str:
     parts = []
     for item in paying:
         count, money = _side(item.line, way)
-        parts.append(f"{item.line.item} {count:g} {TIMES} {_usd(item.line.dear.usd)} = {money.usd:.2f}")
+        parts.append(f"{item.line.item} {round(count, 3):g} {TIMES} {_usd(item.line.dear.usd)} = {money.usd:.2f}")
     settings = either(_lowered(item.group, way) for item in paying[:SHOWN] if item.group is not None)
     upgrade = ", or upgrade kubernetesVersion" if any(item.line.item == SUPPORT_ENDED for item in paying) else ""
     return f"{several(parts)}; lower {settings or 'the number'} of one of these{upgrade}, or raise {setting(limit)}"
@@ -73,7 +78,7 @@ def _usd(price: float) -> str:
 RULE = StackRule(
     id="stack-cost-ceiling",
     order=(Section.COST, 80),
-    title="The worst hour and the idle hour stay below their limits",
+    title="The worst hour and an hour without jobs stay below their limits",
     severity=Severity.HIGH,
     types=MACHINES | UNITS,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
@@ -82,7 +87,10 @@ RULE = StackRule(
         "worstUsdPerHour": schema.number(
             WORST_USD, "USD per hour that the stack may cost with every pool and runner set at its maximum."
         ),
-        "idleUsdPerHour": schema.number(IDLE_USD, "USD per hour that the stack may cost without jobs. A month has 730 hours."),
+        "idleUsdPerHour": schema.number(
+            IDLE_USD,
+            "USD per hour that the stack may cost without jobs, as the mean of a week with all schedules. A month has 730 hours.",
+        ),
     },
     rationale="Without this sum, you find a maximum with one zero too many only on next month's bill.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cost-opt.html",

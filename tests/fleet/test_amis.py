@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 from fleet.facts import eks_images, versions
 from fleet.facts.yaml_text import kubernetes_documents
 from fleet.loading.config import load
+from fleet.prove.bill import lines as lines_of
 from fleet.providers.eks.ami import GpuAmi
-from fleet.providers.eks.bill import eks_bill
 from fleet.providers.eks.cluster import EksCluster
 from fleet.render.ami.recipe import MOST_CHARACTERS, document, recipe
 from tests.builders import cluster, config, pool, runner
@@ -147,7 +147,7 @@ def test_an_unknown_release_without_a_branch_is_a_remark() -> None:
 
 def test_the_bill_has_the_snapshots_of_built_images_alone() -> None:
     def lines(**changes: Any) -> list[tuple[str, float, float]]:
-        found = eks_bill("usw2", held(**changes), date(2026, 11, 23))
+        found = lines_of("usw2", held(**changes), date(2026, 11, 23))
         return [(line.what, line.least, line.most) for line in found if line.item == "AMI gpu"]
 
     assert lines() == []

@@ -34,7 +34,7 @@ def test_a_budget_that_idle_clusters_spend_is_told_with_both_sums() -> None:
     month = idle(usw2=cluster())
     assert month > 100, "control plane, system pool and NAT gateway are always paid"
     assert remarks(usw2=cluster(budget=budget(100))) == [
-        f"usw2: budget: the idle cost of the stack's EKS clusters is {month:.0f} USD a month, and monthlyUsd is 100; "
+        f"usw2: budget: without jobs, {month:.0f} USD a month are spent on the stack's EKS clusters, and monthlyUsd is 100; "
         "raise monthlyUsd, or the alarm is sent every month"
     ]
     assert remarks(usw2=cluster(budget=budget(round(month) + 1))) == []
@@ -46,14 +46,16 @@ def test_a_budget_on_aws_watches_all_eks_clusters_of_the_stack_and_none_of_anoth
     between = round((one + both) / 2)
     assert remarks(usw2=cluster(budget=budget(between)), sjc=oke_cluster()) == []
     (told,) = remarks(usw2=cluster(budget=budget(between)), use1=cluster(**EAST))
-    assert told.startswith(f"usw2: budget: the idle cost of the stack's EKS clusters is {both:.0f} USD a month")
+    assert told.startswith(f"usw2: budget: without jobs, {both:.0f} USD a month are spent on the stack's EKS clusters")
 
 
 def test_a_budget_on_oci_watches_one_compartment() -> None:
     apart = oke_cluster(compartment="ocid1.compartment.oc1..apart", runners={"more": oke_runner()})
     month = idle(sjc=oke_cluster())
     (told,) = remarks(sjc=oke_cluster(**TENANCY, budget=budget(1)), more=apart)
-    assert told.startswith(f"sjc: budget: the idle cost of compartment ocid1.compartment.oc1..example is {month:.0f} USD a month")
+    assert told.startswith(
+        f"sjc: budget: without jobs, {month:.0f} USD a month are spent on compartment ocid1.compartment.oc1..example"
+    )
 
 
 def test_clusters_of_two_compartments_have_two_budgets_and_those_of_one_a_single_one() -> None:

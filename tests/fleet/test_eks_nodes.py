@@ -216,11 +216,10 @@ def test_the_bill_counts_faster_disks_on_each_node() -> None:
     found = load(
         config(clusters={"use1": cluster(region="us-east-1", zones=["us-east-1a", "us-east-1b"], pools={"t4": held}, runners={})})
     )
-    (line,) = [line for line in bill(found, date(2026, 11, 23)) if line.item == "disks of pool t4"]
+    lines = {line.item: line for line in bill(found, date(2026, 11, 23))}
     # 875 MiB/s and 1,000 IOPS beyond the included ones, in USD a month.
-    each = (875 * 0.04 + 1000 * 0.005) / 730
-    assert [line.idle.usd, line.worst.usd] == pytest.approx([each, 3 * each])
-    assert line.what == "gp3, 1000 MiB/s, 4000 IOPS"
+    for item, each in (("disks, gp3-mibps", 875 * 0.04 / 730), ("disks, gp3-iops", 1000 * 0.005 / 730)):
+        assert [lines[item].idle.usd, lines[item].worst.usd] == pytest.approx([each, 3 * each])
 
 
 # -- nodeadm -----------------------------------------------------------------------------------------------------------

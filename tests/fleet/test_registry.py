@@ -12,7 +12,7 @@ from fleet.charts.images import chart_values, mirrored
 from fleet.facts import versions
 from fleet.facts.pricing import total
 from fleet.loading.config import load
-from fleet.providers.eks.bill import eks_bill
+from fleet.prove.bill import lines as lines_of
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.ecr import KEPT_IMAGES, UPSTREAMS
 from fleet.render.placeholders import placeholders
@@ -195,11 +195,11 @@ def test_an_existing_network_needs_its_own_endpoint() -> None:
 
 
 def test_the_bill_has_the_key_and_the_images() -> None:
-    bill = list(eks_bill("usw2", described(runnerImage={"version": A, "sizeGb": 10}), AS_OF))
+    bill = list(lines_of("usw2", described(runnerImage={"version": A, "sizeGb": 10}), AS_OF))
     assert len({line.item for line in bill}) == len(bill), "a start's price compares lines by their item"
     lines = [line for line in bill if line.item.startswith("registry")]
     idle, worst = total(lines)
     month, key, image = 730, 1.0, 10 * 0.10
     assert idle.usd * month == pytest.approx(key + image, rel=1e-4)
     assert worst.usd * month == pytest.approx(3 * key + KEPT_IMAGES * image, rel=1e-4)
-    assert not [line for line in eks_bill("usw2", load(config()).clusters["usw2"], AS_OF) if line.item.startswith("registry")]
+    assert not [line for line in lines_of("usw2", load(config()).clusters["usw2"], AS_OF) if line.item.startswith("registry")]

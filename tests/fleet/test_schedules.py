@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet.facts.pricing import total
+from fleet.facts.pricing import average, total
 from fleet.loading.config import load
 from fleet.prove.bill import bill
 from fleet.prove.schedules import weeks
@@ -20,7 +20,7 @@ from fleet.render.sweeps.catalogue import scheduler
 from fleet.render.sweeps.scheduler import once, wanted
 from fleet.settings.model import Nodes
 from fleet.settings.namespaces import runner_namespace
-from fleet.settings.schedules import WEEK_HOURS, PoolSchedules, RunnerSchedules
+from fleet.settings.schedules import PoolSchedules, RunnerSchedules
 from tests.builders import cluster, config, pool, runner
 
 WORKDAYS = ["mon", "tue", "wed", "thu", "fri"]
@@ -171,13 +171,14 @@ def test_a_week_in_which_clocks_change_has_another_price() -> None:
     assert prices == pytest.approx([7 * 3.06, 9 * 3.06, 8 * 3.06])
 
 
-def test_the_idle_hour_has_the_average_of_a_week_for_nodes_and_disks() -> None:
+def test_the_average_hour_has_the_windows_of_a_week_for_nodes_and_disks() -> None:
     at = {"nodes": {"min": 1, "max": 6}}
     plain, scheduled = (bill(scheduled_fleet(**at, **more), USUAL) for more in ({}, {"schedules": schedules(work=SEED)}))
     before, after = ({line.item: line for line in lines} for lines in (plain, scheduled))
-    average = 4 * 45 / WEEK_HOURS
-    assert after["pool t4"].least - before["pool t4"].least == pytest.approx(average)
-    assert after["disks"].least - before["disks"].least == pytest.approx(average * 200)
+    average = 4 * 45 / 168
+    assert after["pool t4"].usual - before["pool t4"].usual == pytest.approx(average)
+    assert after["disks"].usual - before["disks"].usual == pytest.approx(average * 200)
+    assert [after[item].least - before[item].least for item in after] == [0] * len(after), "no window is open in an idle hour"
     assert after["pool t4"].most == before["pool t4"].most, "the worst hour has the pool's maximum anyhow"
 
 
@@ -186,10 +187,10 @@ def test_waiting_runners_cost_the_nodes_that_they_need_with_disks() -> None:
     waiting = runner(scale={"min": 1, "max": 8}, schedules=schedules(work=window))
     four = pool(instanceTypes=["g4dn.12xlarge"])
     fleet = load(config(clusters={"usw2": cluster(pools={"t4": pool(nodes={"max": 6})}, runners={"gpu-t4": waiting})}))
-    (line,) = (line for line in bill(fleet, USUAL) if line.item == "waiting runners gpu-t4")
-    assert line.least == pytest.approx(2 * 45 / WEEK_HOURS), "one waits always"
-    assert line.most == 0, "the pool's maximum has them"
-    assert line.dear.usd == pytest.approx(0.752 + 200 * 0.08 / 730, rel=1e-2)
+    lines = {line.item: line for line in bill(fleet, USUAL)}
+    nodes = 1 + 2 * 45 / 168
+    assert [lines["pool t4"].least, lines["pool t4"].usual] == pytest.approx([1, nodes]), "one waits always"
+    assert [lines["disks"].least, lines["disks"].usual] == pytest.approx([2 * 50 + 200, 2 * 50 + nodes * 200])
     (week,) = weeks(fleet, USUAL)
     assert (week.keeps, week.nodes) == ("3 runners", (2, 2))
     assert week.usd[0].usd == pytest.approx(2 * 45 * 0.752)
@@ -220,13 +221,14 @@ def test_runners_wait_on_no_more_nodes_than_the_worst_hour_has() -> None:
     waiting = runner(pool=None, pools=["t4", "l4"], scale={"min": 0, "max": 4}, schedules=schedules(work=window))
     pools = {"t4": pool(nodes={"min": 1, "max": 2}), "l4": pool(instanceTypes=["g6.2xlarge"], nodes={"max": 2})}
     lines = bill(load(config(clusters={"usw2": cluster(pools=pools, runners={"gpu-t4": waiting})})), USUAL)
-    average = 3 * 7 * (24 - 2 / 60) / WEEK_HOURS
-    assert {line.item: line.least for line in lines if line.item.startswith("waiting")} == {
-        "waiting runners gpu-t4 in l4": 2,
-        "waiting runners gpu-t4 in t4": pytest.approx(average - 2),
-    }
+    share = 1 - 14 / 60 / 168
+    of_pools = [line for line in lines if line.item.startswith("pool")]
+    assert [line.item for line in of_pools] == ["pool t4", "pool l4"]
+    assert [line.least for line in of_pools] == [1, 0]
+    # The most expensive pool is full, and the third waits on the node of the other that always runs.
+    assert [line.usual for line in of_pools] == pytest.approx([1, 2 * share])
     idle, worst = total(lines)
-    assert idle.usd <= worst.usd
+    assert idle.usd <= average(lines).usd <= worst.usd
 
 
 def test_runners_that_wait_on_a_reservation_cost_nothing_more() -> None:
@@ -238,7 +240,8 @@ def test_runners_that_wait_on_a_reservation_cost_nothing_more() -> None:
     )
     runners = {"gpu-t4": runner(scale={"min": 0, "max": 1}, schedules=schedules(work=window))}
     fleet = load(config(clusters={"usw2": cluster(pools={"t4": reserved}, runners=runners)}))
-    assert not [line for line in bill(fleet, USUAL) if line.item.startswith("waiting")]
+    (line,) = (line for line in bill(fleet, USUAL) if line.item == "pool t4")
+    assert (line.least, line.usual, line.most) == (1, 1, 1)
     (week,) = weeks(fleet, USUAL)
     assert (week.nodes, week.usd[1].usd) == ((0, 0), 0)
 

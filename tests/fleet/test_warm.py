@@ -64,7 +64,10 @@ def test_stopped_machines_cost_their_disks_and_running_ones_also_their_price() -
 
 
 def test_nodes_in_the_cluster_count_as_prepared() -> None:
-    assert lines(nodes={"min": 1, "max": 2}, warm={"maxPrepared": 2, "state": "running"})["warm pool t4"].least == 1
+    warm = {"maxPrepared": 2, "state": "running"}
+    assert lines(nodes={"min": 1, "max": 2}, warm=warm)["warm pool t4"].least == 1
+    held = lines(placeholders=1, warm=warm)
+    assert (held["pool t4"].least, held["warm pool t4"].least) == (1, 1), "EC2 counts the node of a placeholder, too"
 
 
 def test_a_zone_without_a_machine_and_local_disks_are_told() -> None:

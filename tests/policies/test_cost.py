@@ -10,14 +10,13 @@ from pulumi_policy import Severity
 from components.build import build
 from components.context import Context
 from components.git import declare
-from fleet.facts.pricing import Line, Money, total
+from fleet.facts.pricing import Line, Money, average, total
 from fleet.loading.config import fleet_of, load
 from fleet.prove import bill as billing
 from fleet.prove import placement
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.registry import PROVIDERS
-from fleet.settings.runner import PodRunner
 from offline.judge import configure, judge
 from offline.record import Recording, joined
 from policies.rules import cost
@@ -31,7 +30,7 @@ from tests.day import AS_OF
 
 
 def sums(recording: Recording) -> tuple[Money, Money]:
-    """(idle, worst) as a policy of the pack reckons it, from what the judge hands it."""
+    """(average without jobs, worst) as a policy of the pack reckons it, from what the judge hands it."""
     found: list[tuple[Money, Money]] = []
 
     def check(stack: Stack, later: Later) -> tuple[()]:
@@ -66,7 +65,8 @@ def rented(fleet: Fleet) -> tuple[Line, ...]:
 
 
 def assert_the_same(fleet: Fleet, recording: Recording) -> None:
-    for reckoned, own in zip(sums(recording), total(rented(fleet)), strict=True):
+    lines = rented(fleet)
+    for reckoned, own in zip(sums(recording), (average(lines), total(lines)[1]), strict=True):
         assert reckoned.usd == pytest.approx(own.usd, abs=1e-6), "a cent is ten thousand times that"
         assert bool(reckoned.unknown) == bool(own.unknown)
         assert reckoned.at_most == own.at_most
@@ -77,32 +77,7 @@ def test_of_each_stack_the_bills_are_equal(stack: str) -> None:
     described = stack_config(stack)
     fleet = fleet_of(described)
     assert not total(billing.bill(fleet, AS_OF))[1].unknown, "an unknown price would make the sums incomparable"
-    assert_the_same(with_many_runners(fleet), whole(described))
-
-
-def with_many_runners(fleet: Fleet) -> Fleet:
-    """The fleet with so many runners that all pools are full. A policy always counts a pool at its maximum."""
-    clusters = {
-        name: settings.model_copy(
-            update={
-                "runners": {
-                    each: runner.model_copy(update={"scale": runner.scale.model_copy(update={"max": 10_000})})
-                    if isinstance(runner, PodRunner)
-                    else runner
-                    for each, runner in settings.runners.items()
-                }
-            }
-        )
-        for name, settings in fleet.clusters_by_name()
-    }
-    return fleet.model_copy(update={"clusters": clusters})
-
-
-def test_a_policy_counts_full_pools_and_the_plan_no_runner_twice() -> None:
-    described = stack_config("ordered-pools")
-    fleet = fleet_of(described)
-    (_, plan), (_, policy) = total(billing.bill(fleet, AS_OF)), sums(whole(described))
-    assert policy.usd - plan.usd == pytest.approx(0.752 + 200 * 0.08 / 730), "one node on demand, with its disk"
+    assert_the_same(fleet, whole(described))
 
 
 def built(fleet: Fleet) -> Recording:

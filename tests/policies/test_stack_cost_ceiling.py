@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
 import pytest
 
+from fleet.facts.bill import assumption
 from fleet.facts.hardware import Price, price, unit_price
+from fleet.facts.scheduling import PER_NODE, POOL_LABEL, SCHEDULED_NODES_TAG
 from fleet.facts.scheduling import REGION as REGION_ANNOTATION
-from fleet.facts.scheduling import SCHEDULED_NODES_TAG
 from fleet.facts.support import EKS_SUPPORT
-from policies.rules.kinds import CLAIM, EKS_CLUSTER, STORAGE_CLASS
+from policies.rules.kinds import CLAIM, EKS_CLUSTER, RELEASE, STORAGE_CLASS
 from policies.rules.stack_cost_ceiling import IDLE_USD, RULE, WORST_USD
 from tests.policies.cases import Member
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, config_of, judge_stack, urn
@@ -47,6 +49,9 @@ from tests.policies.machine_fixtures import (
 from tests.policies.pool_fixtures import GPU, REQUIREMENTS
 from tests.policies.suite import Suite
 
+UPDATED = T4
+"""A group to which EKS adds nodes while it replaces some. The others of these tests get none."""
+T4 = but(T4, "updateConfig", {"updateStrategy": "MINIMAL"})
 Part = tuple[str, float, float]
 """Item, how many of it, USD an hour of one."""
 HIGH = 10_000.0
@@ -66,11 +71,11 @@ def unit(name: str, region: str = REGION) -> float:
 
 
 def disks(gigabytes: float) -> Part:
-    return "GB of disks", gigabytes, unit("gp3-gb")
+    return "disks", gigabytes, unit("gp3-gb")
 
 
 def volumes(gigabytes: float) -> Part:
-    return "GB of disks", gigabytes, unit("oci-volume-gb", OCI_REGION)
+    return "disks", gigabytes, unit("oci-volume-gb", OCI_REGION)
 
 
 def _shown(usd: float) -> str:
@@ -92,7 +97,7 @@ def worst(*parts: Part, limit: float = 0.01, lower: str = "nodes.max") -> str:
 def idle(*parts: Part, limit: float = 0.01, lower: str = "nodes.min") -> str:
     total = sum(count * each for _, count, each in parts)
     month = f"{total * 730:.0f} a month"
-    return f"idle hour {total:.2f} USD ({month}) is above {limit:.2f}: {_spent(parts, lower, 'idleUsdPerHour')}"
+    return f"hour without jobs {total:.2f} USD ({month}) is above {limit:.2f}: {_spent(parts, lower, 'idleUsdPerHour')}"
 
 
 def said(*members: Member, worst: float = HIGH, idle: float = HIGH) -> tuple[str, ...]:
@@ -104,6 +109,7 @@ E5 = 2 * unit("oci-e5-ocpu", OCI_REGION) + 16 * unit("oci-e5-gb", OCI_REGION)
 EKS_HOUR, OKE_HOUR = unit("eks-control-plane"), unit("oke-enhanced-cluster", OCI_REGION)
 T4_SPOT = of("g4dn.4xlarge", "spot")
 
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 OBJECTS = {"kubeconfig": "{}"}
 """Properties of the provider of a cluster's objects, which names no region."""
 
@@ -143,7 +149,7 @@ WORST: dict[str, tuple[tuple[Member, ...], tuple[Part, ...], str]] = {
         (FAST_TEMPLATE, T4_EAST),
         (
             ("usw2/t4", 5, of("g4dn.4xlarge", "spot", "us-east-1")),
-            ("GB of disks", 500, unit("gp3-gb", "us-east-1")),
+            ("disks", 500, unit("gp3-gb", "us-east-1")),
             ("gp3-iops of disks", 5000, unit("gp3-iops", "us-east-1")),
             ("gp3-mibps of disks", 1375, unit("gp3-mibps", "us-east-1")),
         ),
@@ -213,10 +219,11 @@ WORST: dict[str, tuple[tuple[Member, ...], tuple[Part, ...], str]] = {
 def test_a_message_tells_the_sum_the_limit_what_makes_it_and_what_to_do() -> None:
     release = replace(but(T4, "capacityType", "ON_DEMAND"), name="release")
     (message,) = said(TEMPLATE, T4, release, LAUNCHERS, NAT, worst=20)
-    whole = 10 * of("g4dn.4xlarge") + 4 * A10_2 + unit("nat-gateway") + disks(1000)[2] * 1000 + volumes(1200)[2] * 1200
+    pulled = 10 * assumption("pull-gb") * unit("nat-gateway-gb")
+    whole = 10 * of("g4dn.4xlarge") + 4 * A10_2 + pulled + unit("nat-gateway") + disks(1000)[2] * 1000 + volumes(1200)[2] * 1200
     assert message.startswith(f"worst hour {whole:.2f} USD is above 20.00: oracle 4 × {A10_2:.2f} = ")  # noqa: RUF001
     raised = config_of(RULE.id, "worstUsdPerHour")
-    assert message.endswith(f", and 2 more; lower scale.max or nodes.max of one of these, or raise {raised}")
+    assert message.endswith(f", and 3 more; lower scale.max or nodes.max of one of these, or raise {raised}")
 
 
 def test_an_idle_hour_is_told_by_the_month() -> None:
@@ -240,7 +247,7 @@ def test_the_defaults_are_modest() -> None:
     large = (TEMPLATE, but(T4, "scalingConfig", {"minSize": 0, "maxSize": 9}))
     (message,) = judge_stack(RULE, large).messages
     assert f"is above {WORST_USD:.2f}: " in message
-    (message,) = judge_stack(RULE, (but(SYSTEM, "scalingConfig", "minSize", 6),)).messages
+    (message,) = judge_stack(RULE, (but(SYSTEM, "scalingConfig", {"minSize": 6, "maxSize": 6}),)).messages
     assert f"is above {IDLE_USD:.2f}: " in message
 
 
@@ -255,22 +262,78 @@ def test_a_reservation_counts_what_its_tag_says_idle_too_and_without_one_what_it
     assert said(but(RESERVED, "labels", None), idle=1) == (), "the tag alone reserves nothing"
 
 
-def test_running_machines_of_a_warm_pool_are_paid_idle_and_stopped_ones_are_not() -> None:
+def test_running_machines_of_a_warm_pool_are_paid_idle_and_of_stopped_ones_the_disks() -> None:
     warm = {"minSize": 0.0, "maxGroupPreparedCapacity": 2.0, "poolState": "RUNNING"}
     two = (idle(("usw2/t4", 2, T4_SPOT), disks(200)),)
     closed = but(T4, "scalingConfig", "minSize", 0)
-    assert said(TEMPLATE, but(closed, "warmPoolConfig", warm), idle=0.01) == two
-    assert said(TEMPLATE, but(T4, "warmPoolConfig", warm), idle=0.01) == two, "the node in the cluster is one of the two"
-    assert said(TEMPLATE, but(closed, "warmPoolConfig", warm | {"poolState": "STOPPED"}), idle=0.01) == ()
+    of_warm = (idle(("warm usw2/t4", 2, T4_SPOT), disks(200)),)
+    assert said(TEMPLATE, but(closed, "warmPoolConfig", warm), idle=0.01) == of_warm
+    (message,) = said(TEMPLATE, but(T4, "warmPoolConfig", warm), idle=0.01)
+    assert message.startswith(two[0].partition(":")[0]), "the node in the cluster is one of the two"
+    stopped = but(closed, "warmPoolConfig", warm | {"poolState": "STOPPED"})
+    assert said(TEMPLATE, stopped, idle=0.01) == (idle(disks(200), lower="the number"),)
 
 
 def test_the_idle_hour_has_what_schedules_add_on_average_and_names_them() -> None:
-    scheduled = but(T4, "tags", {SCHEDULED_NODES_TAG: "1.5"})
-    lower = "schedules"
-    assert said(TEMPLATE, scheduled, idle=0.01) == (idle(("usw2/t4", 2.5, T4_SPOT), disks(250), lower=lower),)
-    junk = but(T4, "tags", {SCHEDULED_NODES_TAG: "-3"})
-    assert said(TEMPLATE, junk, idle=0.01) == (idle(("usw2/t4", 1, T4_SPOT), disks(100), lower=lower),), "nothing is taken off"
+    scheduled = but(T4, "tags", {SCHEDULED_NODES_TAG: "Europe/Berlin 4 mon+tue 09:00-17:00"})
+    nodes = 1 + 3 * 16 / 168
+    (message,) = said(TEMPLATE, scheduled, idle=0.01)
+    assert message.startswith(f"hour without jobs {nodes * T4_SPOT + nodes * disks(100)[1] * disks(100)[2]:.2f} USD")
+    assert "; lower schedules of one of these" in message
     assert said(TEMPLATE, scheduled, worst=1) == said(TEMPLATE, T4, worst=1)
+
+
+@pytest.mark.parametrize("tagged", ["1.5", "Europe/Berlin 4 mon", "Mars/Olympus 4 mon 09:00-17:00", "Europe/Berlin x mon 9-17"])
+def test_schedules_that_nobody_can_read_are_undeterminable(tagged: str) -> None:
+    verdict = judge_stack(RULE, (TEMPLATE, but(T4, "tags", {SCHEDULED_NODES_TAG: tagged})), {"idleUsdPerHour": HIGH})
+    assert not verdict.messages
+    assert verdict.undeterminable
+
+
+def test_what_costs_money_and_has_no_price_is_undeterminable_and_never_within_the_limit() -> None:
+    database = Member("aws:rds/instance:Instance", "db", {"instanceClass": "db.m5.large"}, provider=AWS)
+    assert judge_stack(RULE, (database,)).undeterminable
+
+
+def test_eks_adds_nodes_while_it_replaces_some() -> None:
+    node = T4_SPOT + disks(100)[1] * disks(100)[2]
+    assert said(TEMPLATE, UPDATED, worst=1) == (worst(("usw2/t4", 5, T4_SPOT), ("update", 2, node), disks(500), limit=1),)
+
+
+def _release(name: str, pool: str, **values: Any) -> Member:
+    container = {"name": "runner", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    spec = {"nodeSelector": {POOL_LABEL: pool}, "containers": [container]}
+    template = {"metadata": {"annotations": values.pop("annotations", {})}, "spec": spec}
+    props = {"chart": "gha-runner-scale-set", "namespace": f"runners-{name}", "values": {"template": template, **values}}
+    return Member(RELEASE, name, props, provider=OBJECTS)
+
+
+def _schedules(content: str) -> Member:
+    return Member(CONFIG_MAP, "sweep", {"data": {"settings.json": content}}, provider=OBJECTS)
+
+
+def test_runners_that_wait_keep_nodes_of_their_pool_and_share_them() -> None:
+    closed = but(T4, "scalingConfig", "minSize", 0)
+    three = {"minRunners": 3}
+    assert said(TEMPLATE, closed, _release("a", "t4", **three), idle=1) == (idle(("usw2/t4", 3, T4_SPOT), disks(300), limit=1),)
+    pairs = (
+        _release("a", "t4", annotations={PER_NODE: "2"}, minRunners=3),
+        _release("b", "t4", annotations={PER_NODE: "2"}, minRunners=1),
+    )
+    assert said(TEMPLATE, closed, *pairs, idle=1) == (idle(("usw2/t4", 2, T4_SPOT), disks(200), limit=1),)
+    assert said(TEMPLATE, T4, _release("a", "t4", minRunners=1), idle=1) == said(TEMPLATE, T4, idle=1), "they wait on that node"
+    assert said(TEMPLATE, closed, _release("a", "other", **three), idle=0) == (), "the stack pays no such pool"
+
+
+def test_the_windows_of_runners_are_read_from_the_sweep_that_opens_them() -> None:
+    closed, runners = but(T4, "scalingConfig", "minSize", 0), _release("a", "t4")
+    window = {"days": ["mon", "tue"], "start": "22:00", "end": "06:00", "runners": 4}
+    found = {"usual": 0, "time_zone": "Europe/Berlin", "windows": {"night": window}}
+    (message,) = said(TEMPLATE, closed, runners, _schedules(json.dumps({"sets": {"runners-a": found}})), idle=0.01)
+    nodes = 4 * 16 / 168
+    assert message.startswith(f"hour without jobs {nodes * T4_SPOT + nodes * disks(100)[1] * disks(100)[2]:.2f} USD")
+    broken = _schedules(json.dumps({"sets": {"runners-a": found | {"windows": {"night": {}}}}}))
+    assert judge_stack(RULE, (TEMPLATE, closed, runners, broken), {"idleUsdPerHour": HIGH}).undeterminable
 
 
 def test_a_disk_is_the_template_s_all_of_it_and_else_eks_s_own() -> None:
@@ -551,7 +614,7 @@ PRICELESS: dict[str, tuple[tuple[Member, ...], str, str]] = {
     ),
     "a disk of another kind": (
         (but(BOX, "rootBlockDevice", "volumeType", "io2"),),
-        f"GB of disks: no price of io2-gb in us-west-2 {NOT_NOTHING}",
+        f"disks: no price of io2-gb in us-west-2 {NOT_NOTHING}",
         "",
     ),
 }

@@ -5,61 +5,62 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
-from fleet.facts.pricing import Line, bundle, nodes, units
+from fleet.facts.bill import Paid, assumption
+from fleet.facts.pricing import Line, nodes, units
 from fleet.providers.cache_bill import cache_lines
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.ecr import KEPT_IMAGES
 from fleet.providers.eks.support import billed
-from fleet.providers.worst import most_nodes, pool_line
 from fleet.settings.model import memory_text
 
 SNAPSHOT = "ebs-snapshot-gb"
 """Item of `data/prices.csv`: a GiB of an EBS snapshot. EC2 bills only blocks that have data, so a whole volume is the most."""
 
 
-def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
-    """One line each for GPU pools, system pool, control plane, NAT gateways, registry, disks, caches, AMIs and buckets.
+def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Paid | Line]:
+    """GPU pools, system pool, control plane with its logs, NAT gateways with addresses, registry, caches, AMIs and buckets.
 
-    Prices are those of a day. A pool's schedules add their average of a week. Of a cluster that exists already the stack pays
-    only the pools, their disks and build caches. A faster disk costs extra on each node.
+    Prices are those of a day. Of a cluster that exists already the stack pays only the pools, their disks and build caches.
     """
     region = cluster.region
-    most = most_nodes(cluster)
-    disks: list[tuple[float, int, int]] = []
+    gateways = cluster.network.nat_count(len(cluster.network_zones)) if isinstance(cluster, EksCluster) else 0
     for pool_name, pool in cluster.pools.items():
-        yield pool_line(name, pool_name, pool, region, most[pool_name])
-        waiting, most_waiting = cluster.warm_machines(pool)
-        if pool.warm is not None and pool.warm.state == "running":
-            yield nodes(name, f"warm pool {pool_name}", pool.instance_types, region, pool.capacity, waiting, most_waiting)
-        least = pool.idle_nodes + pool.scheduled_nodes + waiting
-        disks.append((least, min(pool.nodes.max, most[pool_name]) + most_waiting, pool.disk))
+        least, most = pool.nodes.min, pool.nodes.max
+        held = pool.reservation.count if pool.reservation is not None else None
+        yield Paid(
+            name=pool_name,
+            line=nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, least, most),
+            region=region,
+            disk=cluster.node_disk(pool),
+            windows=pool.schedules.kept if pool.schedules is not None else (),
+            warm=pool.warm.paid if pool.warm is not None else None,
+            groups=len(cluster.groups_of(pool)),
+            prepaid=held,
+            # A full reservation has no room for more: its groups have the strategy MINIMAL.
+            spare=assumption("update-nodes") if held is None else 0,
+            pulls=gateways > 0,
+        )
     if isinstance(cluster, EksCluster):
         system = cluster.system
-        yield nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max)
+        yield Paid(
+            name="system pool",
+            line=nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max),
+            region=region,
+            disk=cluster.disk_parts(system.disk // 1024),
+            spare=assumption("update-nodes") * len(cluster.node_zones),
+        )
         item, support = billed(cluster.kubernetes_version, day)
         yield units(name, "control plane", support, item, region, 1, 1)
-        if gateways := cluster.network.nat_count(len(cluster.network_zones)):
+        if cluster.log_types:
+            what, (idle, busy) = "CloudWatch, GB", map(assumption, ("log-gb", "log-gb-worst"))
+            yield units(name, "control-plane logs", what, "log-gb", region, idle, busy)
+        if gateways:
             yield units(name, "NAT gateways", "without traffic", "nat-gateway", region, gateways, gateways)
-        disks.append((system.nodes.min, system.nodes.max, system.disk))
+            yield units(name, "addresses", "public IPv4 of the NAT gateways", "public-ipv4", region, gateways, gateways)
         if (registry := cluster.registry) is not None:
             yield units(name, "registry key", "KMS, with two rotations at worst", "kms-key", region, 1, 3)
             if registry.runner_image is not None and (size := registry.runner_image.size_gb) is not None:
                 yield units(name, "registry images", "of runners, GB", "ecr-gb", region, size, size * KEPT_IMAGES)
-    least_gib = sum(least * disk for least, _, disk in disks) / 1024
-    most_gib = sum(most * disk for _, most, disk in disks) / 1024
-    yield units(name, "disks", "gp3, GiB", "gp3-gb", region, least_gib, most_gib)
-    for pool_name, pool in cluster.pools.items():
-        if extra := pool.root_disk.extra:
-            waiting, most_waiting = cluster.warm_machines(pool)
-            yield bundle(
-                name,
-                f"disks of pool {pool_name}",
-                str(pool.root_disk),
-                extra,
-                region,
-                pool.idle_nodes + pool.scheduled_nodes + waiting,
-                min(pool.nodes.max, most[pool_name]) + most_waiting,
-            )
     yield from cache_lines(name, cluster)
     for ami_name, ami in cluster.amis.items():
         if ami.built is not None:

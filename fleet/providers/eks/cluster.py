@@ -216,10 +216,6 @@ class EksPools(Cluster):
         """The sizes of a pool's node groups by zone."""
         return zone_groups(self.zones_of(pool), pool.nodes)
 
-    def warm_machines(self, pool: EksPool) -> tuple[int, int]:
-        """The machines in the warm pool of a pool: while no job runs, and at most while all nodes are in the cluster."""
-        return (sum(pool.warm.machines(self.groups_of(pool)).values()), pool.warm.min) if pool.warm is not None else (0, 0)
-
     def zones_with_nodes(self, pool: EksPool) -> tuple[str, ...]:
         """As in the base class: the zones of its node groups."""
         return tuple(self.groups_of(pool))

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from fleet.facts.bill import Warm
 from fleet.providers.eks.groups import zone_groups
 from fleet.settings.model import Model, Nodes, Scale
 
@@ -35,3 +36,8 @@ class WarmPool(Model):
     def machines(self, zones: Mapping[str, Nodes]) -> dict[str, int]:
         """The machines that wait in each zone while every node group has its least nodes."""
         return {zone: max(share.min, share.max - zones[zone].min) for zone, share in self.shares(zones).items()}
+
+    @property
+    def paid(self) -> Warm:
+        """The warm pool as the bill reads it. EC2 hibernates no GPU type, so all others are stopped."""
+        return Warm(self.min, self.max_prepared, self.state == "running")

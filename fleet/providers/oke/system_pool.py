@@ -8,6 +8,9 @@ from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.settings.model import Nodes
 from fleet.settings.pool import SystemMachines
 
+SURGE = 1
+"""How many more nodes OKE starts while it replaces nodes of the system pool."""
+
 
 def oke_system_machines(cluster: OkeCluster) -> SystemMachines:
     """The machines of the system pool. The autoscaler leaves their number alone."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from fleet.facts.scheduling import per_node_annotation
 from fleet.prove.image_fit import with_pinned_image
+from fleet.prove.room import fits
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
 from fleet.render.manifest import Manifest
@@ -36,7 +38,12 @@ def workload_objects(cluster: Cluster, name: str) -> tuple[Manifest, ...]:
     meta = Meta(name, workload.namespace, workload.kind)
     make = MAKERS[workload.kind]
     if isinstance(workload, PoolWorkload):
-        return make(meta, with_pinned_image(cluster, workload), pool_target(cluster, workload.pool))
+        made = make(meta, with_pinned_image(cluster, workload), pool_target(cluster, workload.pool))
+        if workload.stands and (annotation := per_node_annotation(fits(cluster, workload))):
+            for each in made:
+                if each["kind"] == "Deployment":
+                    each["spec"]["template"]["metadata"]["annotations"] = annotation
+        return made
     if isinstance(workload, CoralWorkload) and workload.pool is not None:
         return make(meta, workload, PROVIDERS[cluster.provider].profile.pod_tolerations(cluster.pools[workload.pool].capacity))
     return make(meta, workload)

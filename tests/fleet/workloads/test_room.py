@@ -14,11 +14,13 @@ from fleet.facts import hardware
 from fleet.facts.offer import for_runners
 from fleet.loading.config import load
 from fleet.prove import room
+from fleet.prove.bill import bill
 from fleet.prove.image_fit import unrunnable
 from fleet.prove.placement import PlacementError, pool_host
 from fleet.providers.fleet import Fleet
 from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
+from tests.day import AS_OF
 from tests.fleet.workloads.world import CLUSTERS, OF_POOLS, SLICED, with_workloads, workload
 from tests.strategies import pools
 
@@ -160,12 +162,16 @@ def test_a_workload_is_placed_exactly_where_the_scheduler_would_put_it(held, kin
 # -- remarks -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_workload_that_stands_keeps_a_node_that_the_price_does_not_have():
-    idle = of("g4dn.2xlarge", nodes={"min": 0, "max": 2})
-    (remark,) = room.remarks(fleet(idle, one=workload("ollama")))
-    assert remark.startswith("usw2/t4: one always keeps a node of this pool running")
-    assert list(room.remarks(fleet(idle, one=workload("tf-mnist")))) == [], "a Job ends"
-    assert list(room.remarks(fleet(of("g4dn.2xlarge", nodes={"min": 1, "max": 2}), one=workload("ollama")))) == []
+def test_a_workload_that_always_runs_keeps_a_node_that_the_bill_has():
+    def nodes(least, **workloads):
+        found = fleet(of("g4dn.12xlarge", nodes={"min": least, "max": 2}), **workloads)
+        assert list(room.remarks(found)) == []
+        return next(line.least for line in bill(found, AS_OF) if line.item == "pool t4")
+
+    assert nodes(0, one=workload("ollama")) == 1
+    assert nodes(0, one=workload("ollama"), two=workload("comfyui")) == 1, "they share a node of four GPUs"
+    assert nodes(1, one=workload("ollama")) == 1, "it runs on that node"
+    assert nodes(0, one=workload("tf-mnist")) == 0, "a Job ends"
 
 
 def test_workloads_that_fill_a_pool_are_told():

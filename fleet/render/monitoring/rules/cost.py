@@ -11,14 +11,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from typing import Any
 
 from fleet.charts.kube_state_metrics import JOB_INFO, sanitized
+from fleet.facts import bill as counting
+from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line, Money, span, total
 from fleet.facts.scheduling import INSTANCE_TYPE_LABEL
 from fleet.facts.support import EKS_SUPPORT
+from fleet.prove.bill import lines
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.render.monitoring.rules.rule import Rule, node_matchers, one_of, record, renamed
@@ -149,40 +153,31 @@ def _teams(fleet: Fleet, cluster_name: str) -> Iterator[Rule]:
 def _shared(name: str, cluster: Cluster) -> str:
     """All lines of the bill but those of GPU pools, without GPU nodes, and what each running node adds to them: its disk."""
 
-    def of(day: date, **least: int) -> float:
-        return _lines(name, _with_least(cluster, least), day, pools=False)[0]
+    def of(day: date, one: str = "") -> float:
+        parts = tuple(PROVIDERS[cluster.provider].bill(name, cluster, day))
+        paid = [
+            _kept(part, int(part.name == one)) if part.name in cluster.pools else part for part in parts if isinstance(part, Paid)
+        ]
+        rest = (part for part in parts if isinstance(part, Line))
+        of_pools = {f"pool {each}" for each in cluster.pools}
+        return total(line for line in (*counting.bill(paid), *rest) if line.item not in of_pools)[0].usd
 
     terms = [_over_time(of)]
     for pool in cluster.pools:
-        if extra := round(of(date.min, **{pool: 1}) - of(date.min), 9):
+        if extra := round(of(date.min, pool) - of(date.min), 9):
             terms.append(f'{_number(extra)} * (count({_NODE}{{pool="{pool}",node!=""}}) or vector(0))')
     return "\n+ ".join(terms)
 
 
+def _kept(pool: Paid, nodes: int) -> Paid:
+    """A pool with so many nodes while no job runs."""
+    return replace(pool, line=replace(pool.line, least=nodes), windows=())
+
+
 def _planned(name: str, cluster: Cluster) -> Iterator[Rule]:
-    """The totals of the bill: every pool at its minimum, and at its maximum."""
-    yield record("gpu_ci:planned_idle_usd_per_hour", _over_time(lambda day: _lines(name, cluster, day)[0]))
-    yield record("gpu_ci:planned_worst_usd_per_hour", _over_time(lambda day: _lines(name, cluster, day)[1]))
-
-
-def _lines(name: str, cluster: Cluster, day: date, *, pools: bool = True) -> tuple[float, float]:
-    """(idle, worst) of the cluster's bill in USD per hour, with or without the lines of its GPU pools."""
-    of_pools = {f"pool {each}" for each in cluster.pools}
-    bill: Iterator[Line] = PROVIDERS[cluster.provider].bill(name, cluster, day)
-    idle, worst = total(line for line in bill if pools or line.item not in of_pools)
-    return idle.usd, worst.usd
-
-
-def _with_least(cluster: Cluster, least: dict[str, int]) -> Cluster:
-    """The cluster with these minimum sizes of its pools, 0 for the others."""
-    return cluster.model_copy(
-        update={
-            "pools": {
-                name: pool.model_copy(update={"nodes": pool.nodes.model_copy(update={"min": least.get(name, 0)})})
-                for name, pool in cluster.pools.items()
-            }
-        }
-    )
+    """The totals of the bill: without jobs, and at worst."""
+    yield record("gpu_ci:planned_idle_usd_per_hour", _over_time(lambda day: total(lines(name, cluster, day))[0].usd))
+    yield record("gpu_ci:planned_worst_usd_per_hour", _over_time(lambda day: total(lines(name, cluster, day))[1].usd))
 
 
 def _over_time(usd: Callable[[date], float]) -> str:

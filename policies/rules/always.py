@@ -1,0 +1,114 @@
+"""The pods of a stack that run while no job does, and the groups of machines that run for them.
+
+They are runners that wait, and Deployments and StatefulSets that take GPUs, such as placeholders. A set whose chart has no
+`minRunners` may have schedules: the ConfigMap of the sweep that carries them out has its windows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pulumi_policy import PolicyResource
+
+from fleet.facts.bill import Waiting, Window, window
+from fleet.facts.scheduling import MACHINE_SHAPES, PER_NODE
+
+from .groups import Group
+from .kinds import CONFIG_MAPS, HELM, POD_PATHS
+from .machine_types import ANNOTATIONS
+from .node_labels import wanted
+from .pods import PodSpec, pod_specs, pods_of, takes_gpus
+from .read import Later, UndeterminableError, line, text, walk, whole
+from .releases import Release, releases
+
+_STANDING = frozenset(token for token in POD_PATHS if token.rpartition(":")[2] in ("Deployment", "StatefulSet", "ReplicaSet"))
+ALWAYS = _STANDING | HELM | CONFIG_MAPS
+"""Resource types of pods that always run, and of the schedules of runners."""
+
+_SETTINGS = "settings.json"
+_Schedules = Mapping[tuple[str, str], tuple[int, tuple[Window, ...]]]
+"""Runners that always wait, and windows, by provider and namespace of a set."""
+
+
+def always(found: Sequence[Group], resources: Sequence[PolicyResource], later: Later) -> Iterator[Waiting]:
+    """The pods that always run in the groups of a stack. `later` collects what the resources do not show."""
+    schedules = dict(_schedules(resources, later))
+    for resource in resources:
+        with later:
+            if resource.resource_type in _STANDING:
+                for pod in pod_specs(resource.resource_type, resource.props, later):
+                    replicas = walk(resource.props, "spec", "replicas")
+                    count = 1 if replicas is None else whole(replicas) or 0
+                    annotations = walk(resource.props, "spec", "template", "metadata", "annotations")
+                    yield from _waiting(found, resource, pod, annotations, (count, ()), later)
+        for release in releases(resource.resource_type, resource.props, later) if resource.resource_type in HELM else ():
+            with later:
+                annotations = walk(release.values, *ANNOTATIONS) if release.is_scale_set else None
+                if release.is_scale_set and walk(annotations, MACHINE_SHAPES) is None:
+                    # The first one is the runner's pod, the second the listener's.
+                    for runner in list(pods_of(release, later))[:1]:
+                        yield from _waiting(found, resource, runner, annotations, _least(release, resource, schedules), later)
+
+
+def _least(release: Release, resource: PolicyResource, schedules: _Schedules) -> tuple[int, tuple[Window, ...]]:
+    least = walk(release.values, "minRunners")
+    if least is not None:
+        return whole(least) or 0, ()
+    return schedules.get((_provider(resource), release.namespace), (0, ()))
+
+
+def _waiting(
+    found: Sequence[Group],
+    resource: PolicyResource,
+    pod: PodSpec,
+    annotations: Any,
+    count: tuple[int, tuple[Window, ...]],
+    later: Later,
+) -> Iterator[Waiting]:
+    least, windows = count
+    if (least or windows) and takes_gpus(pod, later) and (groups := _groups(found, wanted(pod.spec).pools, resource)):
+        each = whole(walk(annotations, PER_NODE)) or 1
+        names = tuple(group.urn for group in groups)
+        yield Waiting(cluster=groups[0].cluster, pools=names, least=least, per_node=max(each, 1), windows=windows)
+
+
+def _groups(found: Sequence[Group], pools: Sequence[str], resource: PolicyResource) -> list[Group]:
+    """The groups whose nodes a pod may run on; none if the stack has none. Raises UndeterminableError if that is not certain."""
+    able = [each for each in found if each.gpus != 0 and each.most is not None]
+    groups = [each for each in able if each.name.rpartition("/")[2] in pools] if pools else able
+    if len({each.cluster for each in groups}) > 1 and resource.provider is not None:
+        # The program names a provider of Kubernetes by its cluster: usw2-kubernetes, usw2-git.
+        cluster = resource.provider.name.rpartition("-")[0]
+        groups = [each for each in groups if each.name.rpartition("/")[0] == cluster]
+        if not groups:
+            raise UndeterminableError(f"{line(resource.name)}: several clusters have its pools; nothing shows in which it runs")
+    return groups
+
+
+def _schedules(
+    resources: Sequence[PolicyResource], later: Later
+) -> Iterator[tuple[tuple[str, str], tuple[int, tuple[Window, ...]]]]:
+    for resource in resources:
+        if resource.resource_type in CONFIG_MAPS:
+            with later:
+                yield from _of_sweep(resource, text(walk(resource.props, "data", _SETTINGS)))
+
+
+def _of_sweep(resource: PolicyResource, content: str) -> Iterator[tuple[tuple[str, str], tuple[int, tuple[Window, ...]]]]:
+    if '"sets"' not in content:
+        return
+    try:
+        for namespace, found in json.loads(content)["sets"].items():
+            windows = (
+                window(each["runners"], each["days"], each["start"], each["end"], found["time_zone"])
+                for each in found["windows"].values()
+            )
+            yield (_provider(resource), namespace), (int(found["usual"]), tuple(windows))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise UndeterminableError(f"{line(resource.name)}: its {_SETTINGS} has no schedules that can be read") from None
+
+
+def _provider(resource: PolicyResource) -> str:
+    return resource.provider.urn if resource.provider is not None else ""
