@@ -19,7 +19,7 @@ TABLE = Path(__file__).with_suffix(".toml")
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """In `file` the text `new` stands instead of `old`, which harms as `why` says. One of `tests` must fail."""
+    """In `file` the text `new` replaces `old`, which harms as `why` says. One of `tests` must fail."""
 
     name: str
     why: str
