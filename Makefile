@@ -108,7 +108,7 @@ test-alerts: .venv/dev ## Run the rules' promtool cases, and change every rule: 
 	@$(BIN)/python -m tests.monitoring
 
 search: .venv/dev ## Run the property tests with examples that no run had before
-	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=search $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal -m hypothesis --hypothesis-profile=search $(ARGS)
 
 lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, links of the pages, workflows, images
 	$(BIN)/ruff format --check $(CODE)

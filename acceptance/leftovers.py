@@ -64,7 +64,8 @@ class Scan:
         self._search = search or _search
         clusters = dict(fleet.clusters_by_name())
         self._eks = {f"{project}-{stack}-{name}": each.region for name, each in clusters.items() if isinstance(each, EksCluster)}
-        aws = {each.region for each in clusters.values() if isinstance(each, EksPools)}
+        eks = [each for each in clusters.values() if isinstance(each, EksPools)]
+        aws = {each.region for each in eks} | {region for each in eks for ami in each.amis.values() for region in ami.regions}
         # Global services answer in us-east-1.
         self._aws_regions = sorted(aws | {"us-east-1"}) if aws else []
         oke = [each for each in clusters.values() if isinstance(each, OkePools)]

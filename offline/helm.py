@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,22 +26,37 @@ def find_helm() -> str:
     return found
 
 
-def chart_digest(helm: str, chart: ChartVersion) -> str:
+def chart_digest(helm: str, chart: ChartVersion, keep: Path | None = None) -> str:
     """The hex SHA-256 of the chart that its repository has now: of its archive, for an OCI chart of its manifest.
 
-    Raises InputError if helm cannot download the chart.
+    If it is the recorded one, the chart is unpacked to `<keep>/<name>/<version>`. Raises InputError if helm cannot download it.
     """
     oci = chart.repository.startswith("oci://")
     source = [f"{chart.repository}/{chart.name}"] if oci else [chart.name, "--repo", chart.repository]
     with TemporaryDirectory() as folder:
         printed = _pull(helm, [*source, "--version", chart.version], folder)
-        if not oci:
-            (archive,) = Path(folder).glob("*.tgz")
-            return hashlib.sha256(archive.read_bytes()).hexdigest()
-    digest = re.search(r"^Digest: sha256:([0-9a-f]{64})$", printed, re.MULTILINE)
-    if digest is None:
-        raise InputError(f"helm: `helm pull {' '.join(source)}` prints no digest; use Helm 3.8 or later")
-    return digest[1]
+        archives = list(Path(folder).glob("*.tgz"))
+        if oci:
+            printed_digest = re.search(r"^Digest: sha256:([0-9a-f]{64})$", printed, re.MULTILINE)
+            if printed_digest is None:
+                raise InputError(f"helm: `helm pull {' '.join(source)}` prints no digest; use Helm 3.8 or later")
+            digest = printed_digest[1]
+        else:
+            digest = hashlib.sha256(archives[0].read_bytes()).hexdigest()
+        if keep is not None and digest == chart.sha256:
+            _unpack(archives[0], chart.name, keep / chart.name / chart.version)
+    return digest
+
+
+def _unpack(archive: Path, name: str, target: Path) -> None:
+    """Write the folder `name` of a chart's archive to `target`, in place of what is there."""
+    if not hasattr(tarfile, "data_filter"):
+        raise InputError(f"Python: {sys.version.split()[0]} unpacks no archive safely; use 3.11.4 or later")
+    scratch = archive.parent / "unpacked"
+    with tarfile.open(archive) as packed:
+        packed.extractall(scratch, filter="data")
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(scratch / name, target)
 
 
 def _pull(helm: str, words: list[str], folder: str) -> str:

@@ -258,11 +258,16 @@ def _config_of(text: str) -> str:
 
 
 def reference(path: str) -> Path:
-    """A file of the published source data that some tests compare with; skips the test where there is no copy of it."""
-    folder = os.environ.get("GPU_CI_REFERENCE")
-    if not folder:
-        pytest.skip("GPU_CI_REFERENCE is not set: no copy of the source data to compare with")
-    return Path(folder) / path
+    """A file of the published source data that some tests compare with; skips the test where there is no copy of it.
+
+    Charts come from GPU_CI_CHARTS, which `python -m offline charts --keep` fills, and everything from GPU_CI_REFERENCE.
+    """
+    charts, everything = (os.environ.get(variable) for variable in ("GPU_CI_CHARTS", "GPU_CI_REFERENCE"))
+    if charts and (Path(charts) / path).exists():
+        return Path(charts) / path
+    if not everything:
+        pytest.skip(f"{path.partition('/')[0]} is not in GPU_CI_CHARTS, and GPU_CI_REFERENCE is not set: nothing to compare with")
+    return Path(everything) / path
 
 
 def staging() -> settings.Fleet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,9 @@ from offline.helm import chart_digest, find_helm
 @app.command(rich_help_panel=PROVE)
 def charts(
     stack: Annotated[str | None, typer.Argument(help="Only the charts of this stack; default: every chart.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Unpack each chart that has its recorded digest into this folder, as tests read them.")
+    ] = None,
 ) -> None:
     """Download charts with Helm, and compare their digests with the recorded ones.
 
@@ -26,7 +30,7 @@ def charts(
     with exit_status():
         names = CHARTS if stack is None else _of(stack)
         helm = find_helm()
-        same = [_compare(helm, name) for name in names]
+        same = [_compare(helm, name, keep) for name in names]
         raise typer.Exit(0 if all(same) else 1)
 
 
@@ -37,10 +41,10 @@ def _of(stack: str) -> list[str]:
     return sorted(found)
 
 
-def _compare(helm: str, name: str) -> bool:
+def _compare(helm: str, name: str, keep: Path | None) -> bool:
     """Print the line of a chart. Returns whether its repository has the recorded digest, or no digest is recorded."""
     chart = CHARTS[name]
-    now = chart_digest(helm, chart)
+    now = chart_digest(helm, chart, keep)
     if now == chart.sha256:
         state = f"ok: {name} {chart.version} sha256:{now}"
     elif chart.sha256:

@@ -14,6 +14,8 @@ import pytest
 from moto import mock_aws
 
 from acceptance.leftovers import DELETE, Left, Scan
+from fleet.providers.eks.ami import GpuAmi
+from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import shipped
@@ -65,7 +67,22 @@ def test_a_volume_of_a_claim_is_found_with_its_command(cloud: Any, scan: Scan) -
 def test_what_kubernetes_marks_is_found_once(cloud: Any, scan: Scan) -> None:
     called = volume(cloud("ec2"), *TAGS, {"Key": f"kubernetes.io/cluster/{CLUSTER}", "Value": "owned"})
     other = volume(cloud("ec2"), {"Key": f"kubernetes.io/cluster/{CLUSTER}", "Value": "owned"})
-    assert sorted(each.delete.split()[4] for each in scan()) == sorted([called, other])
+    of_cni = volume(cloud("ec2"), {"Key": "cluster.k8s.amazonaws.com/name", "Value": CLUSTER})
+    volume(cloud("ec2"), {"Key": "cluster.k8s.amazonaws.com/name", "Value": f"{CLUSTER}x"})
+    assert sorted(each.delete.split()[4] for each in scan()) == sorted([called, other, of_cni])
+
+
+def test_the_regions_of_node_images_are_scanned_too(cloud: Any) -> None:
+    fleet = shipped("staging")
+    cluster = fleet.clusters["usw2"]
+    assert isinstance(cluster, EksPools)
+    image = GpuAmi.model_validate({"buildType": "g4dn.xlarge", "regions": ("eu-west-1",)})
+    fleet = fleet.model_copy(update={"clusters": {"usw2": cluster.model_copy(update={"amis": {"own": image}})}})
+    copied = cloud("ec2", "eu-west-1").create_volume(
+        AvailabilityZone="eu-west-1a", Size=1, TagSpecifications=[{"ResourceType": "volume", "Tags": TAGS}]
+    )
+    (left,) = Scan("gpu-ci", "staging", fleet)()
+    assert left.delete == f"aws ec2 delete-volume --volume-id {copied['VolumeId']} --region eu-west-1"
 
 
 def test_a_terminated_instance_is_gone(cloud: Any, scan: Scan) -> None:

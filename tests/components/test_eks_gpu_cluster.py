@@ -17,7 +17,7 @@ from components.eks.autoscaler import autoscaler_rights
 from components.eks.eks_gpu_cluster import EksGpuCluster
 from fleet.facts.versions import KUBERNETES
 from fleet.loading.config import load
-from tests.components.recorded import build_alone, of_type, stack_config
+from tests.components.recorded import build_alone, named, of_type, stack_config
 
 
 def config():
@@ -105,11 +105,13 @@ def test_a_zone_more_moves_no_subnet():
 @pytest.mark.parametrize(("setting", "count"), [("one", 1), ("per-zone", 3)])
 def test_nat_gateways_are_as_the_settings_say(setting, count):
     recording = cluster(network={"natGateways": setting})
-    assert len(of_type(recording, "aws:ec2/natGateway:NatGateway")) == count
-    routes = [
-        table.inputs["routes"][0] for table in of_type(recording, "aws:ec2/routeTable:RouteTable") if "-private-" in table.name
-    ]
-    assert len(routes) == 3, "every zone has a way out"
+    gateways = {gateway.urn for gateway in of_type(recording, "aws:ec2/natGateway:NatGateway")}
+    assert len(gateways) == count
+    tables = [table for table in of_type(recording, "aws:ec2/routeTable:RouteTable") if "-private-" in table.name]
+    assert len(tables) == 3, "every zone has a way out"
+    used = [urn for table in tables for urn in table.property_dependencies["routes"] if urn in gateways]
+    assert len(used) == 3
+    assert set(used) == gateways, "a gateway that no zone uses is paid for nothing"
 
 
 def test_given_subnets_are_used_as_they_are():
@@ -193,10 +195,9 @@ def test_a_private_endpoint_has_a_door_for_those_who_deploy(changes, doors):
 
 def test_the_way_out_outlives_what_signs_off_through_it(staging):
     (gateway,) = of_type(staging, "aws:ec2/natGateway:NatGateway")
-    names = {urn.rpartition("::")[2] for urn in gateway.dependencies}
-    assert "usw2-network-public-us-west-2a" in names, (
-        "without its route the controller cannot remove runners at GitHub on destroy"
-    )
+    # A subnet has the same name, and the gateway needs it anyway.
+    route = named(staging, "usw2-network-public-us-west-2a", "aws:ec2/routeTableAssociation:RouteTableAssociation")
+    assert route.urn in gateway.dependencies, "without its route the controller cannot remove runners at GitHub on destroy"
 
 
 def test_addons_are_pinned_and_all_there(staging):

@@ -9,6 +9,7 @@ from fleet.facts.scheduling import GPU_RESOURCE
 from fleet.settings.namespaces import runner_namespace
 from offline.record import Recording, Resource
 from tests.components.recorded import named, of_type
+from tests.doctor.fleets import shipped
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 NAMESPACE = "kubernetes:core/v1:Namespace"
@@ -72,11 +73,16 @@ def test_every_set_has_a_namespace_of_its_own_apart_from_the_controllers(recordi
         assert release.inputs["namespace"] != CONTROLLER_NAMESPACE
 
 
-def test_the_app_secret_is_passed_by_name(staging):
+def test_the_app_secret_is_passed_by_name_and_has_each_id_under_its_key(staging):
     release = named(staging, "usw2-gpu-t4-chart", RELEASE).inputs
     secret = named(staging, "usw2-gpu-t4-github-app", "kubernetes:core/v1:Secret").inputs
     assert release["values"]["githubConfigSecret"] == secret["metadata"]["name"]
     assert release["namespace"] == secret["metadata"]["namespace"]
+    app = shipped("staging").github
+    assert app.app_id != app.installation_id
+    keys = ("github_app_id", "github_app_installation_id")
+    data = secret["stringData"].reveal()
+    assert [data[key] for key in keys] == [app.app_id, app.installation_id]
 
 
 def test_jobs_run_unprivileged_and_have_no_account_token(recording):

@@ -27,13 +27,16 @@ RECORDS = "docs/acceptance/"
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A row of docs/evidence.toml: `page` is a page of docs/, `missing` is what the evidence does not show."""
+    """A row of docs/evidence.toml: `page` is a page of docs/, `simulated` is what a stand-in answered for in the evidence, and
+    `missing` is what the evidence does not show.
+    """
 
     name: str
     what: str
     page: str
     level: str
     evidence: list[str]
+    simulated: list[str]
     missing: str
 
 
@@ -60,10 +63,11 @@ def level_of(evidence: str) -> str:
 def table() -> str:
     """Every feature with its evidence."""
     rows = [
-        f"| [{each.name}]({each.page}) | {each.what} | {LEVELS[each.level]} | {_code(each.evidence)} | {each.missing or '-'} |"
+        f"| [{each.name}]({each.page}) | {each.what} | {LEVELS[each.level]} | {_code(each.evidence)} "
+        f"| {'; '.join(each.simulated) or '-'} | {each.missing or '-'} |"
         for each in sorted(features(), key=lambda each: -list(LEVELS).index(each.level))
     ]
-    return "\n".join(["| feature | what | highest level | evidence | not shown |", "|---|---|---|---|---|", *rows]) + "\n"
+    return "\n".join(["| feature | what | highest level | evidence | simulated | not shown |", f"|{'---|' * 6}", *rows]) + "\n"
 
 
 def short_table() -> str:

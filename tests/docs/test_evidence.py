@@ -19,6 +19,9 @@ def test_a_row_has_the_highest_level_of_its_evidence(row: Feature):
     assert row.level == max(map(level_of, row.evidence), key=list(LEVELS).index)
     assert (ROOT / "docs" / row.page).is_file()
     assert row.what
+    on_a_cloud = row.level == "cloud"
+    assert bool(row.simulated) != on_a_cloud, "what no account answered, something else did"
+    assert bool(row.missing) != on_a_cloud
 
 
 def test_names_are_told_apart():

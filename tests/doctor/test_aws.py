@@ -140,6 +140,11 @@ def test_a_quota_that_is_too_small_names_the_command_that_requests_more(cloud: C
     ]
 
 
+def test_a_quota_of_exactly_the_need_is_enough(cloud: Cloud) -> None:
+    cloud.quotas |= {"L-3819A6DF": 80.0, "L-DB2E81BA": 32.0}
+    assert {each.state for each in aws.findings(shipped("staging"), cloud)} == {"ok"}
+
+
 def test_a_call_that_is_not_allowed_is_skipped_with_its_name_and_the_rest_is_checked(cloud: Cloud) -> None:
     cloud.quotas = {"L-3819A6DF": "AccessDeniedException"}
     found = lines(aws.findings(shipped("staging"), cloud))
@@ -163,6 +168,27 @@ def test_a_zone_without_the_type_is_wrong(cloud: Cloud, tmp_path: Any) -> None:
     wrong = [each for each in found if each.state == "wrong"]
     assert [each.said for each in wrong] == ["usw2: pool t4-spot: us-west-2d does not offer g4dn.2xlarge or g4dn.4xlarge"]
     assert wrong[0].fix.startswith("aws ec2 describe-instance-type-offerings --region us-west-2 ")
+
+
+def test_a_zone_that_offers_one_of_the_types_of_a_pool_is_enough(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An Auto Scaling group starts any of its types. Here us-west-2c lacks the second type of the pool."""
+    real = cloud.client
+
+    def client(name: str, **options: Any) -> Any:
+        made = real(name, **options)
+        if name == "ec2":
+            lack = {"InstanceType": "g4dn.4xlarge", "Location": "us-west-2c"}
+
+            def drop(parsed: dict[str, Any], **_: Any) -> None:
+                kept = [each for each in parsed["InstanceTypeOfferings"] if not lack.items() <= each.items()]
+                assert len(kept) < len(parsed["InstanceTypeOfferings"])
+                parsed["InstanceTypeOfferings"] = kept
+
+            made.meta.events.register("after-call.ec2.DescribeInstanceTypeOfferings", drop)
+        return made
+
+    monkeypatch.setattr(cloud, "client", client)
+    assert {each.state for each in aws.findings(shipped("staging"), cloud)} == {"ok"}
 
 
 def test_an_addon_version_that_is_not_on_offer_is_wrong(cloud: Cloud) -> None:

@@ -54,6 +54,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool
+from fleet.settings.queues import Queues
 from fleet.settings.runner import PodRunner
 from fleet.settings.sharing import Mig, Mps, Replicated
 from tests.builders import ROOT, read_stack
@@ -394,7 +395,7 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     if settings.queues is not None:
         yield pods_of("Kueue", system, made[KUEUE].values["controllerManager"])
         for flavor in queue_objects(cluster, settings, settings.queues).flavors:
-            yield _queued(flavor)
+            yield _queued(flavor, settings.queues)
 
 
 def _monitoring(made: Mapping[str, Chart], gpu_pools: frozenset[str], system: frozenset[str]) -> Iterator[Pods]:
@@ -411,10 +412,10 @@ def _monitoring(made: Mapping[str, Chart], gpu_pools: frozenset[str], system: fr
     yield pods_of("node-exporter", gpu_pools | system, values["prometheus-node-exporter"])
 
 
-def _queued(flavor: Mapping[str, Any]) -> Pods:
+def _queued(flavor: Mapping[str, Any], queues: Queues) -> Pods:
     """A Job of which nothing is known but its flavor: Kueue adds the flavor's labels to its selector, and the tolerations."""
-    spec, pool = flavor["spec"], flavor["metadata"]["name"]
-    return Pods(f"queued Jobs of {pool}", frozenset({pool}), _tolerations(spec["tolerations"]), spec["nodeLabels"])
+    spec, name = flavor["spec"], flavor["metadata"]["name"]
+    return Pods(f"queued Jobs of {name}", frozenset(queues.pools_of(name)), _tolerations(spec["tolerations"]), spec["nodeLabels"])
 
 
 def _addon_spec(settings: Any) -> dict[str, Any]:

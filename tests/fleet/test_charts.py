@@ -217,6 +217,11 @@ def test_the_validation_of_pods_finds_a_misspelt_key() -> None:
         kubernetes_validate.validate(broken, KUBERNETES, strict=True)
 
 
+def test_a_runner_ends_within_the_notice_of_a_spot_node() -> None:
+    """EC2 gives two minutes (EC2 user guide, Spot Instance interruption notices), and docs/runner-lifetimes.md says 90 s."""
+    assert {_pod(name)["spec"]["terminationGracePeriodSeconds"] for name in RUNNERS} == {90}
+
+
 @each_set
 def test_a_runner_asks_what_its_class_says(name: str, runner: PodRunner) -> None:
     resources = _container(name)["resources"]

@@ -10,7 +10,9 @@ import re
 import subprocess
 import sys
 from functools import cache
+from itertools import permutations
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import moto.ec2
@@ -331,6 +333,47 @@ def test_on_demand_is_exact() -> None:
     assert price is not None
     assert (price.usd_per_hour, price.at_most, price.date) == (0.752, False, "2026-07-20")
     assert "Karpenter" in price.source
+
+
+def ec2_prices() -> dict[str, dict[str, float]]:
+    """The on-demand price of each EC2 type by region."""
+    found: dict[str, dict[str, float]] = {}
+    for row in own_rows("prices.csv"):
+        if row["capacity"] == "on-demand" and row["region"] != "*":
+            found.setdefault(row["item"], {})[row["region"]] = float(row["usd_per_hour"])
+    return found
+
+
+def test_every_size_of_a_family_has_the_same_factor_in_a_region() -> None:
+    """In a region AWS sells all sizes of a family at one factor of their price in us-east-1, to a thousandth."""
+    factors: dict[tuple[str, str], dict[str, float]] = {}
+    for name, prices in ec2_prices().items():
+        for region, usd in prices.items():
+            factors.setdefault((name.partition(".")[0], region), {})[name] = usd / prices["us-east-1"]
+    assert len(factors) > 100
+    for (family, region), of_family in factors.items():
+        middle = median(of_family.values())
+        assert {name: usd for name, usd in of_family.items() if abs(usd / middle - 1) > 0.001} == {}, (family, region)
+        assert 0.8 < middle < 1.6, f"{family} in {region} costs {middle} times what it costs in us-east-1"
+
+
+def test_a_larger_machine_of_a_family_costs_more_in_every_region() -> None:
+    prices = ec2_prices()
+    for small, large in permutations(map(hardware.machine, prices), 2):
+        same = small.name.partition(".")[0] == large.name.partition(".")[0]
+        if same and small.vcpus < large.vcpus and small.gpus <= large.gpus:
+            for region in prices[small.name].keys() & prices[large.name].keys():
+                assert prices[small.name][region] < prices[large.name][region], (small.name, large.name, region)
+
+
+def test_what_a_cluster_needs_besides_machines_costs_about_the_same_everywhere() -> None:
+    units: dict[str, list[float]] = {}
+    for row in own_rows("prices.csv"):
+        if row["capacity"] == "unit":
+            units.setdefault(row["item"], []).append(float(row["usd_per_hour"]))
+    for item, prices in units.items():
+        assert max(prices) <= 1.6 * median(prices), item
+        assert min(prices) >= median(prices) / 1.6, item
 
 
 def test_spot_without_a_price_of_its_own_is_bounded_by_on_demand() -> None:

@@ -429,3 +429,14 @@ def test_what_gets_no_job_is_told_of_a_cluster_of_eks_too() -> None:
 def test_a_name_in_two_groups_is_told_of() -> None:
     clusters = {name: cluster(runners={"gpu-t4": runner(group=group)}) for name, group in (("usw2", "one"), ("use1", "two"))}
     assert load(config(clusters=clusters)).shared_names == ("gpu-t4",)
+
+
+@pytest.mark.parametrize(("lifetime", "loads"), [("9m", False), ("10m", True), ("144h", True), ("145h", False), ("1440h", False)])
+def test_a_maximum_lifetime_ends_a_day_after_github_does(lifetime: str, loads: bool) -> None:
+    """GitHub ends a job on a self-hosted runner after five days (docs.github.com, Actions limits)."""
+    document = config(clusters={"usw2": cluster(runners={"gpu-t4": runner(maxLifetime=lifetime)})})
+    if loads:
+        assert load(document).clusters["usw2"].pod_runners["gpu-t4"].max_lifetime >= 600
+        return
+    with pytest.raises(FleetError, match="a maximum lifetime is from 10m to 144h"):
+        load(document)

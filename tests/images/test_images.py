@@ -181,6 +181,8 @@ def test_the_test_of_an_image_knows_the_versions_to_expect(tool, tmp_path, monke
     version = RUNNER_IMAGE.partition("@")[0].rpartition(":")[2]
     assert f"bash -s -- devel {version} 12.1.1 8.9.0\n" in log
     assert "runner-gpu:cuda12.1-ubuntu22.04-devel" in log
+    if tool != "buildah":
+        assert "--network none" in log, "what the image lacks must not come from the internet"
     script = (tmp_path / "script").read_text()
     assert script == (FOLDER / "test.sh").read_text(), "the container reads the script from stdin"
     for checked in ("runner", "cuda", "cudnn"):

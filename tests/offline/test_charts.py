@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,31 @@ def test_every_chart_is_downloaded_at_its_version_and_compared(calls: Path) -> N
     kueue, argo_cd = CHARTS["kueue"], CHARTS["argo-cd"]
     assert f"pull {kueue.repository}/kueue --version {kueue.version}" in made
     assert f"pull argo-cd --repo {argo_cd.repository} --version {argo_cd.version}" in made
+
+
+def packed(path: Path, name: str) -> str:
+    """Write a chart's archive; gives its digest."""
+    folder = path.parent / "source" / name
+    (folder / "templates").mkdir(parents=True)
+    (folder / "Chart.yaml").write_text(f"name: {name}\n")
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(folder, name)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_chart_with_its_recorded_digest_is_kept_where_tests_read_charts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: bool
+) -> None:
+    digest = packed(tmp_path / "made.tgz", "argo-cd")
+    chart = replace(CHARTS["argo-cd"], sha256=digest if recorded else "0" * 64)
+    monkeypatch.setattr("offline.commands.charts.CHARTS", {"argo-cd": chart})
+    install(tmp_path, monkeypatch, f'#!/bin/sh\ncp {tmp_path}/made.tgz "$8/$2-$6.tgz"\n')
+    for _ in range(2):
+        assert charts("--keep", str(tmp_path / "kept")).exit_code == (0 if recorded else 1)
+    kept = tmp_path / "kept" / "argo-cd" / chart.version
+    assert (kept / "templates").is_dir() == recorded, "tests read no chart that differs"
+    assert (kept / "Chart.yaml").exists() == recorded
 
 
 def test_a_stack_has_its_own_charts_each_once(calls: Path) -> None:

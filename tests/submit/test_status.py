@@ -155,6 +155,13 @@ def test_attempts_are_the_runs_that_pods_tell(found):
     assert known.attempts == wanted
 
 
+def test_a_pod_of_several_containers_is_one_attempt_and_restarts_are_more():
+    known = JobStatus(JOB, PATIENT)
+    status = running() | {"containerStatuses": [*running(2)["containerStatuses"], *running()["containerStatuses"]]}
+    learn(known, changed(PODS, pod(JOB, "a", status)))
+    assert known.attempts == 3
+
+
 def test_a_cluster_without_kueue_is_told_as_soon_as_it_is_known():
     """It must not wait for another message: a suspended Job does not change."""
     queued = JOB | {"metadata": JOB["metadata"] | {"labels": {QUEUE_LABEL: "team-a"}}, "spec": JOB["spec"] | {"suspend": True}}

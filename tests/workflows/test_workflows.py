@@ -37,6 +37,8 @@ RERUN, WAKE = "rerun.yml", "wake.yml"
 """Rerun interrupted runs, and wake the runner set of a rerun: docs/rerun.md."""
 SCHEDULED = "freshen.yml"
 """Proposes newer versions: docs/renewal.md."""
+SEARCH = "search.yml"
+"""Searches for examples that break a property: docs/commands.md."""
 PUBLISHING = ("release.yml", "site.yml")
 TOKEN_WRITES = {
     "comment.yml": {"pull-requests"},
@@ -44,6 +46,7 @@ TOKEN_WRITES = {
     BY_HAND: {"contents", "id-token", "pull-requests"},
     RERUN: {"actions"},
     SCHEDULED: {"contents", "pull-requests"},
+    SEARCH: {"issues"},
     "release.yml": {"attestations", "contents", "id-token"},
     "site.yml": {"id-token", "pages"},
 }
@@ -75,6 +78,7 @@ def test_there_are_the_workflows_of_a_pull_request_and_of_gpus():
         RERUN,
         WAKE,
         SCHEDULED,
+        SEARCH,
         *ON_GPUS,
         *PUBLISHING,
     }
@@ -139,7 +143,7 @@ def test_no_run_is_started_with_rights_for_code_of_others(path):
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in FILES if path.name not in (BY_HAND, RERUN, WAKE, SCHEDULED, *ON_GPUS, *PUBLISHING)],
+    [path for path in FILES if path.name not in (BY_HAND, RERUN, WAKE, SCHEDULED, SEARCH, *ON_GPUS, *PUBLISHING)],
     ids=lambda path: path.name,
 )
 def test_two_runs_of_one_pull_request_do_not_meet(path):
@@ -188,9 +192,30 @@ def test_the_base_is_the_parent_of_the_merge_that_is_checked_out():
     assert ".ci/plans build/base build/comment" in runs
 
 
-def test_charts_are_compared_with_their_digests_after_the_tests_have_installed_the_program():
-    runs = [step["run"] for _, step in steps("pull-request.yml") if "run" in step]
-    assert runs.index(".venv/bin/python -m offline charts") > runs.index("make test")
+def test_the_tests_read_the_charts_whose_digests_were_compared_and_run_though_a_digest_differs():
+    held = {step.get("name"): step for _, step in steps("pull-request.yml")}
+    charts, tests = held["Charts have their recorded digests"], held["Lint and tests"]
+    assert list(held).index(charts["name"]) < list(held).index(tests["name"])
+    assert "-m offline charts --keep build/charts" in charts["run"]
+    assert tests["env"]["GPU_CI_CHARTS"] == "${{ github.workspace }}/build/charts"
+    assert tests["if"] == "${{ !cancelled() }}"
+
+
+def test_tests_on_the_engine_run_once_with_the_cli_of_the_sdks_version():
+    (check, engine) = (workflow("pull-request.yml")["jobs"][name]["steps"] for name in ("check", "engine"))
+    assert any("make test ARGS=\"-m 'not engine'\"" in step.get("run", "") for step in check)
+    assert any("pytest -q -m engine" in step.get("run", "") for step in engine)
+    installed = {used(name, "pulumi/actions")[0]["with"]["pulumi-version"] for name in ("pull-request.yml", "preview.yml")}
+    assert len(installed) == 1
+
+
+def test_what_a_search_finds_is_one_issue_and_the_job_that_opens_it_runs_no_code_of_the_repository():
+    jobs = workflow(SEARCH)["jobs"]
+    assert [step["run"] for step in jobs["search"]["steps"] if "run" in step] == ["make search"]
+    report = jobs["report"]
+    assert (report["needs"], report["if"], report["permissions"]) == ("search", "${{ failure() }}", {"issues": "write"})
+    (step,) = report["steps"]
+    assert step["run"].index("gh issue comment") < step["run"].index("gh issue create"), "the open one first"
 
 
 def test_the_artifact_is_what_the_comment_reads():
@@ -220,7 +245,7 @@ def test_nothing_is_ever_deployed_from_a_workflow():
         for _, step in steps(path.name):
             assert not re.search(r"\bpulumi\s+(up|update|destroy|import|state|refresh)\b", step.get("run", ""))
         for step in used(path.name, "pulumi/actions"):
-            assert step["with"]["command"] == "preview"
+            assert step["with"].get("command", "preview") == "preview", "without a command it only installs the CLI"
 
 
 def test_the_preview_runs_the_pack_with_the_stacks_config():

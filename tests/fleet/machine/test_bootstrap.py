@@ -438,6 +438,16 @@ def test_a_machine_that_is_not_as_expected_does_not_register(machine, behaviour,
     assert reason in status
 
 
+@pytest.mark.parametrize("code", [6, 22, 52])
+def test_only_a_refusal_or_silence_shows_a_closed_metadata_endpoint(machine, code):
+    """curl(1), EXIT CODES: no such host, an HTTP error, an empty reply. None says that the endpoint is closed."""
+    good = StubMachine(machine.folder / "good")
+    good.run()
+    first = next(call for call in good.calls if call.name == "curl" and call.arguments.endswith(f" {IMDS}"))
+    assert machine.run(fail="curl", from_=str(first.count), code=str(code)) == 1
+    assert f"the_metadata_endpoint_ended_with_{code}" in refused(machine)
+
+
 @pytest.mark.parametrize("name", ["KUBECTL_SHA256", "HELM_SHA256", "KIND_SHA256"])
 def test_a_file_with_another_checksum_is_not_installed(tmp_path, name):
     machine = StubMachine(tmp_path, settings={name: "0" * 64})

@@ -111,6 +111,13 @@ def test_three_rejected_pods_within_ten_minutes_are_enough() -> None:
     assert taints(node(), *events[:2], rejection("c", message=shares)) is None, "that pod is wrong, and not the node"
 
 
+def test_the_newest_of_several_events_of_a_pod_counts() -> None:
+    """Here the node booted between the two events of each pod, and only the later ones are of this boot."""
+    inside = node(boot="second", since=time_text(NOW - 290))
+    for ages in ((280, 300), (300, 280)):
+        assert taints(inside, *(rejection(pod, age) for age in ages for pod in "abc")) == [OTHER, tainted("rejects-pods")]
+
+
 def test_a_gpu_error_quarantines_at_once_unless_a_jobs_own_program_causes_it() -> None:
     assert taints(node(error="NvidiaXID79Error")) == [OTHER, tainted("gpu-error")]
     assert taints(node(error="NvidiaXID31Error")) is None
