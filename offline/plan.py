@@ -22,7 +22,6 @@ from fleet.prove import (
     capacity,
     fallback,
     fragments,
-    github_server,
     labels,
     monitoring,
     pytorch,
@@ -171,7 +170,6 @@ class Plan:
             yield from (below(f"{found.cluster}/{found.runner_set}", remark) for remark in found.remarks)
         yield from pytorch.remarks(self.fleet, self.as_of)
         yield from labels.remarks(self.fleet)
-        yield from github_server.remarks(self.fleet)
         yield from reruns.remarks(self.fleet)
         yield from fallback.remarks(self.fleet)
         yield from self.overbooked

@@ -6,6 +6,7 @@ zones and to the internet, load balancers and taxes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -37,7 +38,9 @@ class Money:
             return "unknown"
         # Tenths of a cent below ten dollars: a NAT gateway costs 0.045.
         digits = 3 if self.usd < 10 else 2
-        usd = f"{self.usd:.{digits}f}" if self.usd else "0"
+        # An upper bound is rounded up, or it would be none.
+        amount = math.ceil(round(self.usd * 10**digits, 4)) / 10**digits if self.at_most else self.usd
+        usd = f"{amount:.{digits}f}" if self.usd else "0"
         return f"{'≤' if self.at_most else ''}{usd}" + (" + unknown" if self.unknown else "")
 
 

@@ -7,6 +7,7 @@ from datetime import date
 
 from fleet.facts.day import VARIABLE
 from fleet.facts.remark import CANNOT_WORK, Remark, kind_of, of_cluster
+from fleet.prove import github_server
 from fleet.prove.placement import PlacementError
 from fleet.prove.room import filled
 from fleet.providers.eks.capacity import closed
@@ -19,9 +20,10 @@ REFUSED = "cannot work"
 
 
 def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
-    """The remarks of all clusters, then one for each runner class whose pools all have no capacity on the day."""
+    """The remarks of all clusters, of a GitHub server that jobs may not reach, and one for each runner class whose pools all have no capacity on the day."""
     for name, cluster in fleet.clusters_by_name():
         yield from (of_cluster(name, text) for text in (*cluster.remarks, *cluster.remarks_on(day)))
+    yield from github_server.remarks(fleet)
     for name, cluster in fleet.clusters_by_name():
         for runner_set, runner in cluster.pod_runners.items():
             if runner.span.max and all(why := [_shut(cluster, pool, day) for pool in runner.ordered]):
