@@ -20,7 +20,7 @@ REFUSED = "cannot work"
 
 
 def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
-    """The remarks of all clusters, of a GitHub server that jobs may not reach, and one for each runner class whose pools all have no capacity on the day."""
+    """Of all clusters, of a server that jobs may not reach, and of classes whose pools all have no capacity on the day."""
     for name, cluster in fleet.clusters_by_name():
         yield from (of_cluster(name, text) for text in (*cluster.remarks, *cluster.remarks_on(day)))
     yield from github_server.remarks(fleet)

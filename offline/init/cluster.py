@@ -93,7 +93,8 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
         if kind not in known:
             raise InputError(
                 f"--from-context: node {name(node)} has GPUs and instance type {quoted(kind)}, which "
-                "fleet/facts/data/instances.csv does not have; describe it below machines in a stack file (docs/talos.md#your-machines)"
+                "fleet/facts/data/instances.csv does not have; describe it below machines in a stack file "
+                "(docs/talos.md#your-machines)"
             )
         group = [(key, value) for key in _GROUPS if (value := text(_labels(node), key))]
         alike[*group[:1], (_TYPE, kind)].append(node)
