@@ -68,8 +68,8 @@ class Facts:
 def machine(outputs: Mapping[str, str], gpu: str = "", disk: str = "") -> dict[str, Any]:
     """One machine as the settings describe it, from texts by the place where they are.
 
-    Raises InputError if a fact is missing. `gpu` is a model of the table for a card whose output does not show its memory, `disk` the disk of containers, if there are
-    several.
+    Raises InputError if a fact is missing. `gpu` is a model of the table for a card whose output does not show its memory,
+    `disk` the disk of containers, if there are several.
     """
     facts = Facts()
     for place, text in outputs.items():
