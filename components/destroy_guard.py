@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pulumi
 
@@ -13,7 +14,12 @@ HOOK = "refuse-to-destroy-protected-clusters"
 """The hook's name, which is in the state. A renamed hook would stop every `pulumi up` of a protected stack."""
 
 
-class DestroyGuard(Component[None]):
+@dataclass(frozen=True, slots=True)
+class DestroyGuardArgs:
+    """Nothing: the options of the guard have its hook and what it depends on."""
+
+
+class DestroyGuard(Component[DestroyGuardArgs]):
     """Depends on everything in the stack, so that Pulumi deletes it first. A hook refuses that.
 
     Pulumi's own protection does not suffice: the engine asks for it when a resource's turn comes, and control planes come last.
@@ -21,7 +27,7 @@ class DestroyGuard(Component[None]):
     (pulumi/pulumi, `pkg/engine/destroy.go`). With `--run-program` the hook itself runs, and this resource is the first.
     """
 
-    def declare(self, name: str, args: None) -> None:
+    def declare(self, name: str, args: DestroyGuardArgs) -> None:
         """Declare nothing: the component has a hook and dependencies, no children."""
 
 
@@ -51,6 +57,6 @@ def guarded(fleet: Fleet, stack: str) -> Callable[[], None]:
     def declare() -> None:
         if protected:
             hooks = pulumi.ResourceHookBinding(before_delete=[hook])
-            DestroyGuard("destroy-guard", None, pulumi.ResourceOptions(depends_on=[*declared], hooks=hooks))
+            DestroyGuard("destroy-guard", DestroyGuardArgs(), pulumi.ResourceOptions(depends_on=[*declared], hooks=hooks))
 
     return declare

@@ -209,7 +209,7 @@ def is_ours(found: Mapping[str, Any]) -> bool:
 
 
 def written(text: str, run: Run, repository: str) -> str:
-    """The comment: a line that names the run and the fork whose code wrote the text. Then the text without mentions and links."""
+    """The comment: a line that names the run, and the fork that wrote the text; then the text without mentions and links."""
     tame = neutral(text)
     kept = cut(tame)
     more = "" if kept == tame else " It is cut here; the run's summary shows all of it."

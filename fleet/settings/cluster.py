@@ -74,7 +74,8 @@ class Cluster(Model):
     """Whether the program declares the largest number of GPUs of the fleet: on AWS as a request for quotas that `accountQuotas`
     shows to be too small, on OCI as an upper limit."""
     protect: bool = False
-    """Whether Pulumi refuses to delete the control plane. Set it to false before you destroy the stack."""
+    """Whether Pulumi refuses to delete the control plane, and to destroy any part of the stack by `pulumi destroy`
+    (docs/operate.md#protection). Set it to false before you destroy the stack."""
     DEFAULT_CLASS: ClassVar[bool] = False
     """Whether the provider's clusters have a default storage class."""
 

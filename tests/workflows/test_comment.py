@@ -105,7 +105,7 @@ def comment(body: str, user: Any = BOT, number: int = 1) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("head", "said"), [(FORK, f" **Code of the fork `{FORK}` wrote all text below.**"), (REPOSITORY, "")])
-def test_the_first_run_makes_a_comment_that_names_a_fork(run, github, head, said):
+def test_the_first_run_makes_a_comment(run, github, head, said):
     github.pulls[NUMBER] = GitHub.pull(head=head)
     done = run(event(head_repository={"full_name": head}))
     assert (done.status, done.said) == (0, f"created a comment at #{NUMBER}\n")

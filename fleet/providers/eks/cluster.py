@@ -105,7 +105,8 @@ class Network(Model):
 
     cidr: Annotated[Cidr, limited("aws:ec2/vpc:Vpc", "cidrBlock")] | None = None
     """Address range of a new VPC, from /16 to /22, with a public and a private subnet per zone. Default: 10.0.0.0/16. Not allowed
-    with `vpcId`. Example: `10.64.0.0/16`"""
+    with `vpcId`. A live cluster keeps it: another range is another VPC, and EKS moves no control plane there.
+    Example: `10.64.0.0/16`"""
     nat_gateways: Literal["one", "per-zone"] | None = None
     """NAT gateways of a new VPC. `one` is the default and cheaper. `per-zone` survives the loss of a zone and avoids traffic
     between zones."""
