@@ -175,7 +175,7 @@ def state(plan: Plan, strict: bool = False) -> tuple[str, str]:
     Only a failed plan has another exit status. The last two fail `pulumi up`.
     """
     if not plan.passes(strict):
-        placed = [unplaceable(plan)] if plan.refused else []
+        placed = [f"{unplaceable(plan)}, so no resource was created or judged"] if plan.refused else []
         broken = [failures(blocked)] if (blocked := plan.blocked(strict)) else []
         new = [f"the change writes {_parts(plan.written)} that cannot work"] if plan.written else []
         return "failed", " and ".join((*placed, *broken, *new))
@@ -245,10 +245,9 @@ def _job_hour(plan: Plan) -> str:
 
 def _unjudged(plan: Plan) -> Iterator[str]:
     """The policies that could not be judged, how many are disabled, and how many versions have ended."""
-    outcomes = plan.outcomes()
     if plan.recording is None:
-        yield f"not judged: all {len(outcomes)} policies"
         return
+    outcomes = plan.outcomes()
     on = [found for found in outcomes if found.level != "disabled"]
     if unsure := [found.rule for found in on if found.state == "undeterminable"]:
         yield f"not judged: {len(unsure)} of {len(on)} policies ({listed(unsure, _FEW)})"
