@@ -109,7 +109,7 @@ def _verdict(plan: Plan, comparison: Comparison | None, strict: bool) -> str:
 
 
 def _money(plan: Plan, comparison: Comparison | None) -> str:
-    """The money of a plan and what nobody judged; with a comparison the money before and after."""
+    """The money of a plan and the policies that were not judged; with a comparison the money before and after."""
     resources = [f"{len(plan.resources)} resources"] if plan.recording is not None else []
     if comparison is None:
         return " · ".join((*resources, *promises(plan)))
@@ -353,12 +353,11 @@ def _policies(plan: Plan) -> str:
 
 
 def _remarks(plan: Plan, comparison: Comparison | None) -> Iterator[str]:
-    """A block of ends and new remarks; what has no room in it and the remarks of the base are folded."""
+    """A block of ends and new remarks; the rest and the remarks of the base are folded."""
     new = comparison.new_remarks if comparison is not None else plan.remarks
     lines = notes(plan, new)
     if lines:
-        heading = "Ends and new remarks" if comparison is not None else "Ends and remarks"
-        yield f"### {heading}\n\n{_bullets(lines[:MOST_NOTES])}"
+        yield _bullets(lines[:MOST_NOTES])
     if more := lines[MOST_NOTES:]:
         yield fold(f"More ends and remarks: {len(more)}", _bullets(more))
     if known := grouped(_parted(plan.remarks, new)[1]):

@@ -173,7 +173,6 @@ class Plan:
         yield from reruns.remarks(self.fleet)
         yield from fallback.remarks(self.fleet)
         yield from self.overbooked
-        yield from placing.unfilled(self.fleet, self.placements)
         yield from fragments.fragmented(self.placements)
         yield from room.remarks(self.fleet)
         yield from monitoring.remarks(self.fleet)
@@ -305,7 +304,7 @@ def make_plan(
     judges = policy_values(stack, judging)
     placements = placing.place(fleet)
     lines = billing.bill(fleet, day)
-    overbooked = tuple(placing.overbooked(placements))
+    overbooked = (*placing.overbooked(placements), *placing.unfilled(fleet, placements))
     refused = tuple(refusals(fleet, placements))
     if refused:
         return Plan(config, fleet, placements, overbooked, lines, None, (), policies, judges, day, reach=reach, refused=refused)

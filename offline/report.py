@@ -295,9 +295,14 @@ def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None
         for change in done.changes:
             show_line(console, f"remediated by {done.rule}: {words.name_of(done.urn)}: {change}", indent="  ")
     failing = set(plan.blocked(strict))
-    # The block of ends names what has ended.
-    left_out = ("not-applicable",) if verbose else ("not-applicable", ENDED)
-    rest = (verdict for verdict in plan.verdicts if verdict.kind not in left_out and verdict not in failing)
+    # The block of ends names the versions that have ended.
+    rest = (
+        verdict
+        for verdict in plan.verdicts
+        if verdict.kind != "not-applicable"
+        and verdict not in failing
+        and (verbose or (verdict.kind, verdict.level) != (ENDED, "advisory"))
+    )
     for line in _verdicts(rest, verbose):
         show_line(console, line, indent="  ")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -177,7 +177,7 @@ def state(plan: Plan, strict: bool = False) -> tuple[str, str]:
     Only a failed plan has another exit status. The last two fail `pulumi up`.
     """
     if not plan.passes(strict):
-        placed = [unplaceable(plan)] if plan.refused else []
+        placed = [f"{unplaceable(plan)}, so no resource was created or judged"] if plan.refused else []
         broken = [failures(blocked)] if (blocked := plan.blocked(strict)) else []
         new = [f"the change writes {_parts(plan.written)} that cannot work"] if plan.written else []
         return "failed", " and ".join((*placed, *broken, *new))
@@ -199,22 +199,18 @@ def promises(plan: Plan, *, money: bool = True) -> Iterator[str]:
     """
     idle, worst = plan.cost
     if money:
-        yield f"idle {_at_least(idle)}{_usd(replace(idle, usd=idle.usd * MONTH))} USD a month"
-    if hours := _job_hour(plan):
-        yield hours
+        bound = "at least " if idle.unknown else "at most " if idle.at_most else ""
+        yield f"idle {bound}{idle.usd * MONTH:.0f} USD a month"
+    placed = [found for found in plan.placements if not found.error]
+    if placed:
+        classes = {found.runner_set for found in placed}
+        job = f" of {placed[0].runner_set}" if len(classes) == 1 else ""
+        many = "" if job else f" ({len(classes)} classes)"
+        hours = [hour for found in placed for hour in runner_hour(found, plan.fleet.clusters[found.cluster].region)]
+        yield f"a job-hour{job} {_range(hours)}{many}"
     if money:
-        yield f"never above {_up(worst)} USD an hour" if not worst.unknown else f"worst hour at least {_up(worst)} USD"
+        yield f"worst hour at least {_up(worst)} USD" if worst.unknown else f"never above {_up(worst)} USD an hour"
     yield from _unjudged(plan)
-
-
-def _at_least(money: Money) -> str:
-    """What an amount without its unknown parts, or an upper bound, is."""
-    return "at least " if money.unknown else "at most " if money.at_most else ""
-
-
-def _usd(money: Money) -> str:
-    """Whole dollars from ten dollars on, else cents."""
-    return f"{money.usd:.0f}" if money.usd >= 10 else f"{money.usd:.2f}"
 
 
 def _up(money: Money) -> str:
@@ -222,35 +218,20 @@ def _up(money: Money) -> str:
     return f"{math.ceil(round(money.usd * 100, 4)) / 100:.2f}"
 
 
-def _job_hour(plan: Plan) -> str:
-    """The price of an hour of a job: of the class, or of the cheapest and the most expensive class."""
-    classes = {found.runner_set for found in plan.placements if not found.error}
-    prices = [
-        price
-        for found in plan.placements
-        if not found.error
-        for price in runner_hour(found, plan.fleet.clusters[found.cluster].region)
-    ]
-    if not prices:
-        return ""
+def _range(prices: Sequence[Money]) -> str:
+    """Several prices of which one is paid, in dollars with cents."""
     low, high = money_span(prices)
-    name = f" of {next(iter(classes))}" if len(classes) == 1 else ""
-    many = f" ({len(classes)} classes)" if len(classes) > 1 else ""
-    if low.unknown:
-        return f"the price of a job-hour{name} is not known{many}"
     if high.unknown:
-        return f"a job-hour{name} from {low.usd:.2f} USD, some prices are not known{many}"
+        return "at an unknown price" if low.unknown else f"from {low.usd:.2f} USD, with unknown prices"
     bound = "at most " if any(price.at_most for price in prices) else ""
-    amount = f"{low.usd:.2f}" if low.usd == high.usd else f"{low.usd:.2f} to {_up(high)}"
-    return f"a job-hour{name} {bound}{amount} USD{many}"
+    return f"{bound}{low.usd:.2f}{'' if low.usd == high.usd else f' to {_up(high)}'} USD"
 
 
 def _unjudged(plan: Plan) -> Iterator[str]:
     """The policies that could not be judged, how many are disabled, and how many versions have ended."""
-    outcomes = plan.outcomes()
     if plan.recording is None:
-        yield f"not judged: all {len(outcomes)} policies"
         return
+    outcomes = plan.outcomes()
     on = [found for found in outcomes if found.level != "disabled"]
     if unsure := [found.rule for found in on if found.state == "undeterminable"]:
         yield f"not judged: {len(unsure)} of {len(on)} policies ({listed(unsure, _FEW)})"

@@ -30,7 +30,8 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
                 pools = "; ".join(f"pool {pool}: {each}" for pool, each in zip(runner.ordered, why, strict=True))
                 parts = tuple(f"{name}/{each}" for each in (runner_set, *runner.ordered))
                 yield Remark(
-                    f"{name}/{runner_set}: no pool of the class has capacity on {day}: {pools}; jobs wait, give it another",
+                    f"{name}/{runner_set}: no pool of the class has capacity on {day}, so its jobs wait: {pools}; give the class "
+                    "another pool, or change this one",
                     CANNOT_WORK,
                     parts=parts,
                 )

@@ -1,4 +1,4 @@
-"""What cannot work on a day: the kind of each remark, the entries that it is about, and that an update is refused."""
+"""Parts that cannot work on a day: the entries that each remark is about, and that an update is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot work stands first and fails no plan, but an update, and a change of that part."""
+"""A part that cannot work is at the top. It fails no plan, but an update, and a change of that part."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_a_broken_mandatory_policy_is_status_1_with_file_and_line(tmp_path):
     result = run(written(tmp_path, {"deep/er/web.yaml": f"# a comment\n---\n{HOST}"}))
     assert result.exit_code == 1
     assert f"{tmp_path}/deep/er/web.yaml:11: mandatory runner-no-privileged: Deployment apps/web: {ON_HOST}" in result.stdout
-    assert "FAILED: 1 mandatory policy violation; 1 object in 1 file; " in result.stdout
+    assert "FAILED: 1 mandatory violation; 1 object in 1 file; " in result.stdout
 
 
 def test_a_broken_advisory_policy_is_told_and_does_not_fail(tmp_path):
@@ -542,9 +542,9 @@ def test_an_exception_means_a_file_or_an_object(monkeypatch, tmp_path):
         "b.yaml:1: mandatory runner-no-privileged (excepted): Deployment apps/web: exceptions[0], until 2026-12-31"
         in before.stdout
     )
-    assert "FAILED: 1 mandatory policy violation; " in before.stdout
+    assert "FAILED: 1 mandatory violation; " in before.stdout
     assert "expired on 2026-12-31" in after.stdout
-    assert "FAILED: 3 mandatory policy violations; " in after.stdout
+    assert "FAILED: 3 mandatory violations; " in after.stdout
 
 
 def test_the_levels_are_those_of_the_stack_and_staging_is_the_default(tmp_path):

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from offline.app import console as stdout_console
 from offline.cli import ROOT
 from offline.console import MaskingConsole
+from offline.ended import ENDED
 from offline.layout import show_line, show_table
 from offline.plan import Plan, make_plan
 from offline.report import report
@@ -53,7 +54,8 @@ def ids(plan: Plan) -> Iterator[str]:
     for found in plan.placements:
         yield from (fit.machine.name for fit in found.fits)
         yield from found.runner.labels
-    yield from (verdict.rule for verdict in plan.verdicts if verdict.kind != "not-applicable")
+    hidden = ("not-applicable", ENDED)
+    yield from (verdict.rule for verdict in plan.verdicts if verdict.kind not in hidden)
 
 
 def ids_of_details(plan: Plan) -> Iterator[str]:
@@ -97,9 +99,10 @@ def test_resources_and_policies_are_one_line_each_unless_they_are_asked_for() ->
     assert f"Resources: {count}" in whole
     assert [line for line in whole if line.startswith("gpu-limits-required")]
     assert len(brief) < len(whole) / 2
-    result = next(line for line in brief if line.startswith("OK: "))
-    assert result == brief[-1] == whole[-1]
-    assert brief.index(result) < brief.index("Placement"), "after what ends, and before everything else"
+    assert brief[1].startswith("OK · ")
+    for shown in (brief, whole):
+        last = len(shown) - shown[::-1].index(brief[1]) - 1
+        assert shown[last:] == shown[1 : 1 + len(shown) - last], "the result is first and last"
 
 
 def test_a_narrow_terminal_gets_a_list_and_a_wide_one_a_table() -> None:
@@ -178,5 +181,5 @@ def test_without_color_a_terminal_gets_no_escape_sequence(command: tuple[str, ..
 
 def test_a_terminal_with_color_gets_color_and_its_own_width() -> None:
     shown = on_a_terminal({"TERM": "xterm-256color", "NO_COLOR": ""}, "plan", "homelab", columns=90)
-    assert "\x1b[1;32mOK: " in shown, "an empty NO_COLOR is none"
+    assert "\x1b[1;32mOK · " in shown, "an empty NO_COLOR is none"
     assert max(len(line) for line in shown.splitlines()) > 80

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from offline.judge import Verdict
 from offline.markdown import markdown, wrong_input
 from offline.plan import Plan
 from offline.remedies import Remediation
+from offline.words import promises
 from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, base, plan_of, staging, write
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
@@ -57,9 +59,8 @@ def before_the_first_fold(text: str) -> str:
 
 def test_a_clean_plan_says_so_first():
     head, money = markdown(staging()).splitlines()[:3:2]
-    idle, worst = staging().cost
     assert head == "## ✅ `staging`: every proof holds"
-    assert money == f"{len(staging().resources)} resources · **{idle}** USD an hour idle · **{worst}** at worst"
+    assert money == " · ".join((f"{len(staging().resources)} resources", *promises(staging())))
 
 
 def test_a_plan_by_itself_has_placement_price_and_remarks_and_folds_the_policies():
@@ -81,7 +82,7 @@ def test_a_plan_by_itself_has_placement_price_and_remarks_and_folds_the_policies
 
 def test_what_breaks_and_what_it_costs_stand_before_everything_else(shown, wider):
     lines = shown.splitlines()
-    assert lines[0] == "## ❌ `staging`: 3 mandatory policy violations"
+    assert lines[0] == "## ❌ `staging`: 1 mandatory violation"
     before, after = staging().cost[1], wider.cost[1]
     assert f"{before} → **{after}** (+{after.usd - before.usd:.3f}) at worst" in lines[2]
     _, (policy, where, why) = tables(shown)[0]
@@ -183,7 +184,7 @@ def test_strictness_makes_an_unknown_of_a_critical_policy_the_headline():
     plan = replace(staging(), verdicts=(verdict,))
     assert markdown(plan).startswith("## ✅")
     text = markdown(plan, strict=True)
-    assert text.startswith("## ❌ `staging`: 1 critical undeterminable\n")
+    assert text.startswith("## ❌ `staging`: 1 undeterminable verdict of a critical policy\n")
     assert tables(text)[0][1][0] == "`imds-v2-hop-one` undeterminable"
 
 
@@ -223,7 +224,7 @@ def great(plan: Plan) -> Plan:
 def test_a_great_stack_makes_no_great_text(against):
     plan = great(staging())
     text = markdown(plan, {"the stack as it is": base(), "itself": Base("", plan)}.get(str(against)))
-    assert text.count("And 60 more.") + text.count("And 160 more.") >= 3, "placement, price and what fails"
+    assert len(re.findall(r"And 1?6\d more\.", text)) >= 3, "placement, price and what fails"
     assert [rows for rows in tables(text) if len(rows) > 1 + 40 + 2 and rows[0][0] != "policy"] == []
     assert "| **total** |" in text, "the sum is of all rows"
     assert len(text) < 60_000
