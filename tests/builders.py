@@ -87,7 +87,7 @@ def existing_eks(**changes: Any) -> dict[str, Any]:
     """
     existing = {
         "name": "platform",
-        "nodeRoleArn": "arn:aws:iam::123456789012:role/platform-nodes",
+        "nodeRoleArn": "arn:aws:iam::111122223333:role/platform-nodes",
         "subnets": {"us-west-2a": "subnet-0aaaaaaaaaaaaaaa1", "us-west-2b": "subnet-0bbbbbbbbbbbbbbb2"},
         "installed": [],
     }
