@@ -111,7 +111,7 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
     """Notes below the bill."""
     lines = list(bill)
     yield (
-        "idle: no job runs; worst: every pool at its maximum, on its most expensive type. Taxes are not included, nor is traffic to "
+        "idle: no job runs; worst: every pool at its maximum, on its most expensive type. Taxes are not included, nor traffic to "
         "other zones and the internet."
     )
     if any(line.usual != line.least for line in lines):

@@ -63,7 +63,7 @@ def test_staging_is_clean(staging):
         "10 gpu-t4 runners, and the pools hold at most 7 at the same time: jobs beyond that wait",
         "spot-required-nonprod",
         f"OK: 140 resources; policies: {len(RULES) - 3} hold, 1 ended, 1 undeterminable, 1 disabled; "
-        "0.348 USD an hour idle, ≤9.776 at worst.",
+        "0.363 USD an hour idle, ≤16.33 at worst.",
         "disabled for this stack: protect-stateful",
     ],
 )
