@@ -117,8 +117,8 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
     """Notes below the bill."""
     lines = list(bill)
     yield (
-        "idle: no job runs; worst: every pool at its maximum, on its most expensive type. Taxes, and traffic to other zones and "
-        "to the internet are not included."
+        "idle: no job runs; worst: every pool at its maximum, on its most expensive type. Taxes are not included, nor traffic to "
+        "other zones and the internet."
     )
     if any(line.usual != line.least for line in lines):
         yield f"schedules: on average of a week without jobs, an hour costs {average(lines)} USD; stack-cost-ceiling judges that."

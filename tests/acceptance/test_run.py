@@ -71,7 +71,7 @@ def made(shell: Fake, scan: Scan, tmp_path: Path) -> Any:
         private = tmp_path / "private"
         private.mkdir()
         steps = Steps("staging", config.path, fleet_of(config), shell, private, scan, repository)  # type: ignore[arg-type]
-        return Run(shell, steps.script(), 9.776, budget, keep)
+        return Run(shell, steps.script(), 16.333, budget, keep)
 
     return make
 
@@ -344,10 +344,10 @@ def test_the_command_runs_all_and_writes_the_record(
     monkeypatch.setattr(command, "Shell", lambda _: shell)
     monkeypatch.setattr(command, "Scan", lambda *_: scan)
     file = tmp_path / "new" / "record.json"
-    done = invoke("staging", "--budget-usd", "50", "--yes", "--record", str(file))
+    done = invoke("staging", "--budget-usd", "90", "--yes", "--record", str(file))
     assert done.exit_code == status
     assert json.loads(file.read_text())["ok"] is (status == 0)
-    assert shell.told("This costs at most ≤9.776 USD in the worst hour x 5.00 hours")
+    assert shell.told("This costs at most ≤16.33 USD in the worst hour x 5.00 hours")
     assert shell.lines[-1] == f"{'FAILED' if status else 'ACCEPTED'}: the record is {file}"
     assert "destroy" in kinds(shell)
 
@@ -375,7 +375,7 @@ def test_the_record_has_every_step_and_no_account_or_secret(made: Any, shell: Fa
     assert held["versions"]["pulumi CLI"] == "3.259.0"
     assert {each["name"]: each["status"] for each in held["steps"]} == statuses(run)
     assert [each["name"] for each in held["steps"] if "why" in each] == ["up"]
-    assert held["cost"]["bound USD"] == pytest.approx(9.776 * held["cost"]["longest hours"], abs=0.01)
+    assert held["cost"]["bound USD"] == pytest.approx(16.333 * held["cost"]["longest hours"], abs=0.01)
 
 
 def test_a_rehearsal_says_that_it_is_none_of_a_cloud(made: Any) -> None:

@@ -215,6 +215,7 @@ def test_the_vocabulary_has_the_annotations_of_a_machine() -> None:
     assert ours == {
         *said,
         "gpu-ci/health",
+        "gpu-ci/per-node",
         "gpu-ci/job-hash",
         "gpu-ci/region",
         "gpu-ci/task-id",

@@ -62,7 +62,7 @@ def test_staging_is_clean(staging):
         "opaque: children judged at preview",
         "10 gpu-t4 runners, and the pools hold at most 7 at the same time: jobs beyond that wait",
         "spot-required-nonprod",
-        "\nOK · idle 254 USD a month · a job-hour at most 0.75 to 1.21 USD (2 classes) · never above 9.78 USD an hour",
+        "\nOK · idle 265 USD a month · a job-hour at most 0.75 to 1.21 USD (2 classes) · never above 16.34 USD an hour",
         f"not judged: 1 of {len(RULES) - 1} policies (quota-declared)\n  1 policy disabled · 1 version has ended\n",
         f"Policies: {len(RULES) - 3} hold, 1 ended, 1 undeterminable, 1 disabled",
         "disabled for this stack: protect-stateful",

@@ -23,7 +23,7 @@ from policies.rules import cost
 from policies.rules.groups import MACHINES
 from policies.rules.read import Later
 from policies.rules.rule import STACK_KINDS, Section, Stack, StackRule
-from tests import strategies
+from tests import strategies, waiting
 from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, place, pool, runner, vm, vm_per_job
 from tests.components.recorded import STACKS, build_alone, stack_config, whole
 from tests.day import AS_OF
@@ -179,17 +179,26 @@ def test_of_two_clusters_each_has_the_price_of_its_own_region() -> None:
     assert_the_same(fleet, built(fleet))
 
 
-@settings(
-    max_examples=8,
+few = settings(
     deadline=None,
     # Building a fleet takes half a second, so a failing one is shown as it was found.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
+
+
+@settings(few, max_examples=8)
 @given(strategies.configs())
 def test_of_any_fleet(described: dict[str, object]) -> None:
     fleet = load(described)
     assume(not any(found.error for found in placement.place(fleet)))
+    assert_the_same(fleet, built(fleet))
+
+
+@settings(few, max_examples=8 if settings.default is not None and settings.default.derandomize else 200)
+@given(waiting.fleets())
+def test_of_any_fleet_with_waiting_capacity(described: dict[str, object]) -> None:
+    fleet = load(described)
     assert_the_same(fleet, built(fleet))
 
 
