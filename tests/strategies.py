@@ -25,6 +25,7 @@ from tests.builders import (
     oke_cluster,
     oke_pool,
     oke_runner,
+    own_machine,
     pool,
     runner,
     talos_cluster,
@@ -400,7 +401,12 @@ def _own_machines(gpus: int) -> st.SearchStrategy[dict[str, Any]]:
     """A machine of one's own whose GPU every driver and kind of kernel module supports, with or without a price."""
     models = st.sampled_from(["RTX 3090", "RTX 4090", "RTX 3060 8GB", "T4", "RTX A2000"])
     size = {"gpus": st.just(gpus), "cpus": st.just(48), "memory": st.just("128Gi"), "disk": st.just("2100Gi")}
-    return st.fixed_dictionaries({"gpu": models, **size}, optional={"usdPerHour": st.sampled_from([0, 0.24, 2.5])})
+    optional = {
+        "usdPerHour": st.sampled_from([0, 0.24, 2.5]),
+        "gpuMemory": st.sampled_from(["8Gi", "24564Mi"]),
+        "arch": st.sampled_from(["x86_64", "arm64"]),
+    }
+    return st.fixed_dictionaries({"gpu": models, **size}, optional=optional)
 
 
 @st.composite
@@ -952,6 +958,7 @@ _TALOS = (
     ),
     talos_cluster(
         talosVersion="1.12",
+        machines={"rig": own_machine(gpus=2, gpuMemory="24Gi", arch="x86_64")},
         controlPlane={"hosts": {f"control-{n}": {"address": f"2001:db8::{n}"} for n in range(3)}},
         cni="none",
         enablement="device-plugin",

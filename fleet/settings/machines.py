@@ -36,11 +36,11 @@ class OwnMachine(Model):
     gpu: GpuModel
     """GPU model, as fleet/facts/data/gpus.csv names it. All GPUs of a machine are of one model."""
     gpus: Annotated[int, Field(ge=1, le=16)] = 1
-    """Number of GPUs."""
+    """Number of GPUs. Unit: GPUs."""
     gpu_memory: Memory | None = None
     """Memory of one GPU. Default: that of the model, if all its cards have the same. Example: `24564Mi`"""
     cpus: Annotated[int, Field(ge=1, le=1024)]
-    """CPUs as Linux counts them: threads, not cores."""
+    """CPUs as Linux counts them: threads, not cores. Unit: threads."""
     memory: Memory
     """Main memory of the machine."""
     disk: Memory

@@ -167,7 +167,7 @@ class TalosPool(Pool):
     model_config = ConfigDict(json_schema_extra=without("idleDelay", "reservation", "schedules"))
 
     instance_types: Annotated[tuple[MachineName, ...], Field(min_length=1)]
-    """The machine of the hosts, by its name below `machines` of the cluster. Example: `[tower]`"""
+    """The machine of the hosts, by its name below `machines` of the cluster."""
     capacity: Literal["on-demand"] = "on-demand"
     """Always `on-demand`: the machines are your own. Example: `on-demand`"""
     nodes: Hosts
