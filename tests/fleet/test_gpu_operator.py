@@ -17,7 +17,7 @@ from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, system_labels
 from fleet.facts.versions import CHARTS
 from fleet.settings.operator import OperatorSettings
-from tests.builders import pool_of, reference
+from tests.builders import pool_of
 from tests.fleet.values import asks, folder, leaves, read_yaml, toleration, unknown_keys
 
 PLAIN = OperatorSettings()
@@ -261,9 +261,9 @@ def test_a_node_runs_five_to_eight_pods_of_the_operator_and_side_cars_count() ->
 
 @pytest.mark.reference
 def test_the_operators_own_pods_request_what_their_charts_say() -> None:
-    operator = read_yaml(folder(chart("ubuntu")) / "values.yaml")["operator"]
-    (features,) = reference("node-feature-discovery").iterdir()
-    discovery = read_yaml(features / "values.yaml")
+    published = folder(chart("ubuntu"))
+    operator = read_yaml(published / "values.yaml")["operator"]
+    discovery = read_yaml(published / "charts" / "node-feature-discovery" / "values.yaml")
     held = [asks(part["resources"]) for part in (operator, discovery["master"], discovery["gc"])]
     assert [(pod.cpu, pod.memory) for pod in chart("ubuntu").pods if pod.on == "system pool"] == held
 

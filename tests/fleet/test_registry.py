@@ -19,6 +19,7 @@ from fleet.render.placeholders import placeholders
 from fleet.settings.registry import Mirror, parts
 from tests.builders import cluster, config, reference
 from tests.day import AS_OF
+from tests.policies.published import skip_or_fail
 
 ADDRESS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/gpu-ci"
 A, B = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
@@ -133,7 +134,7 @@ def test_the_chart_reads_the_value_and_runs_this_image(chart: str, path: str, im
         subchart, _, below = path.partition(".")
         inside = reference(folder) / "charts" / subchart / "values.yaml"
         if not inside.exists():
-            pytest.skip(f"{folder} lacks the subchart {subchart}")
+            skip_or_fail(reference(folder), f"lacks the subchart {subchart}")
         values = yaml.safe_load(inside.read_text())
     found, wanted = at(values, below), image.values
     for key in wanted.keys() & {"registry", "repository", "image"}:
