@@ -255,11 +255,11 @@ def test_json_has_the_values_and_the_diff(project: Path, agreed: Agreement) -> N
 def test_markdown_folds_it_directly_below_what_fails(plan: Plan, agreed: Agreement) -> None:
     page = markdown(plan, agreed=agreed)
     failures, fold, placement = (
-        page.index(part) for part in ("| what fails |", "<details><summary>The smallest", "### Placement")
+        page.index(part) for part in ("| what fails |", "<details><summary>The change of policy values", "### Placement")
     )
     assert failures < fold < placement
     assert f"```diff\n{agreed.diff}```" in page
-    assert "<summary>The smallest" not in markdown(plan)
+    assert "<summary>The change of policy values" not in markdown(plan)
 
 
 def test_a_diff_cannot_leave_its_fence(plan: Plan) -> None:
