@@ -30,7 +30,9 @@ class Config(Fleet):
     """Private key of the GitHub App, encrypted. Set it with `pulumi config set --secret gpu-ci:githubPrivateKey < key.pem`.
     `pulumi up` needs it unless the secret of every cluster comes another way (`gitops.secrets`). Offline commands never decrypt
     it. Example: `{secure: "v1:6a1b2c3d4e5f6071:pXk0c2VjcmV0"}`"""
-    disable_default_providers: tuple[Literal["*"]] = Field(alias="pulumi:disable-default-providers")
+    disable_default_providers: tuple[Literal["*"], ...] = Field(
+        min_length=1, max_length=1, alias="pulumi:disable-default-providers"
+    )
     """Packages without a default provider: always `["*"]`, all of them. Each resource must then name its provider, so that none
     lands in the wrong account or region. Source: pulumi.com/docs/iac/concepts/resources/options/provider. Example: `["*"]`"""
 

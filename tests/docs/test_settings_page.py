@@ -137,11 +137,19 @@ def test_keys_of_pulumis_providers_are_accepted() -> None:
     assert validator().is_valid(document)
 
 
+def guarded(document: Any) -> Any:
+    """A document with the key that the schema requires of every stack file. The broken files vary our own keys alone."""
+    config = document.get("config") if isinstance(document, dict) else None
+    if isinstance(config, dict):
+        document = {**document, "config": {"pulumi:disable-default-providers": ["*"], **config}}
+    return document
+
+
 def test_schema_and_models_agree_on_the_broken_files() -> None:
     structural = 0
     for path in sorted(BROKEN.glob("*.yaml")):
         try:
-            document = read_yaml(path).value
+            document: Any = guarded(read_yaml(path).value)
         except InputError:
             continue
         # A list loses its items that a rule of our own refuses, so it may be too short as well.
@@ -157,7 +165,7 @@ def test_schema_and_models_agree_on_the_broken_files() -> None:
 def test_the_schema_refuses_nothing_that_the_models_accept() -> None:
     for path in sorted(BROKEN.glob("*.yaml")):
         try:
-            document: Any = read_yaml(path).value
+            document: Any = guarded(read_yaml(path).value)
         except InputError:
             continue
         known = all(
