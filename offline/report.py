@@ -63,7 +63,8 @@ def _heading(text: str, console: Console) -> None:
 
 def _result(plan: Plan, console: Console, strict: bool) -> None:
     idle, worst = plan.cost
-    cost = f"{idle} USD an hour idle, {worst} at worst"
+    scheduled = f", {plan.average} with schedules" if str(plan.average) != str(idle) else ""
+    cost = f"{idle} USD an hour idle{scheduled}, {worst} at worst"
     if plan.recording is None:
         show_line(console, f"FAILED: {words.unplaceable(plan)}, so no resource was created or judged; {cost}.", "bold red")
         return
