@@ -81,8 +81,9 @@ def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:
 
 
 def count(line: Line) -> str:
-    """How many units of a line are paid for: "2-4"."""
-    return span(line.least, max(line.least, line.most))
+    """How many units of a line are paid for: "2-4", with the average of schedules."""
+    counted = span(line.least, max(line.least, line.most))
+    return counted if line.usual == line.least else f"{counted} (average {round(line.usual, 2):g})"
 
 
 def each(line: Line) -> str:

@@ -201,7 +201,7 @@ def test_a_destroy_that_fails_is_said_with_its_price(made: Any, shell: Fake, tmp
     assert not run.run()
     assert statuses(run)["leftovers"] == OK, "it is asked although destroy failed"
     command.summary(run, tmp_path / "record.json", "staging")
-    assert shell.told("The stack may still exist, at up to 9.78 USD an hour. Delete it: pulumi destroy --stack staging")
+    assert shell.told("The stack may still exist, at up to 16.33 USD an hour. Delete it: pulumi destroy --stack staging")
 
 
 def test_keep_destroys_nothing(made: Any, shell: Fake) -> None:

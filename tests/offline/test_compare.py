@@ -58,7 +58,9 @@ def test_runner_sets_that_land_elsewhere_are_told_from_those_that_do_not(compari
 
 
 def test_the_bill_is_paired_line_by_line_and_the_lines_add_up(comparison, changed):
-    assert {key for key, pair in comparison.lines.items() if pair.changed} == {("usw2", "pool t4-spot"), ("usw2", "disks")}
+    assert {key for key, pair in comparison.lines.items() if pair.changed} == {
+        ("usw2", item) for item in ("pool t4-spot", "disks", "update", "NAT traffic")
+    }
     for side, plan in (("before", staging()), ("after", changed)):
         lines = [getattr(pair, side) for pair in comparison.lines.values() if getattr(pair, side)]
         assert sum(line.worst.usd for line in lines) == pytest.approx(plan.cost[1].usd)
