@@ -201,7 +201,9 @@ def promises(plan: Plan, *, money: bool = True) -> Iterator[str]:
     idle, worst = plan.cost
     if money:
         bound = "at least " if idle.unknown else "at most " if idle.at_most else ""
-        yield f"idle {bound}{idle.usd * MONTH:.0f} USD a month"
+        usual = plan.average.usd * MONTH
+        scheduled = f", {usual:.0f} with schedules" if round(usual) != round(idle.usd * MONTH) else ""
+        yield f"idle {bound}{idle.usd * MONTH:.0f} USD a month{scheduled}"
     placed = [found for found in plan.placements if not found.error]
     if placed:
         classes = {found.runner_set for found in placed}
