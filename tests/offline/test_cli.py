@@ -370,4 +370,4 @@ def test_the_command_works_as_a_process_with_a_bare_environment(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "OK · idle 254 USD a month" in done.stdout
+    assert "OK · idle 265 USD a month" in done.stdout

@@ -72,7 +72,7 @@ def test_without_a_terminal_a_missing_flag_is_one_error_line(flag: str, project:
             "--budget: provider talos buys no machines; remove it",
         ),
         (TALOS, "--machines: required without a terminal; add --machines"),
-        (TALOS | {"gpu": "RTX 3090"}, "--gpu: provider talos has its own GPUs; remove it"),
+        (TALOS | {"gpu": "RTX 3090"}, "--gpu: with provider talos init reads the GPUs of your machines or nodes; remove --gpu"),
         ({"machines": "more.yaml"}, "--machines: only provider talos has machines of your own; remove it"),
         (TALOS | {"machines": "no.yaml"}, "--machines: no.yaml cannot be read (No such file or directory); name a file of probe"),
         (TALOS | {"machines": "Makefile"}, "Makefile:"),
@@ -178,19 +178,19 @@ def test_it_ends_with_placement_price_and_the_next_step(project: Project):
     assert lines[0] == "Wrote Pulumi.acme.yaml, policies/stacks.toml, policies/config/acme.json."
     assert "  gpu-t4: 5 jobs at the same time in t4-spot, t4-ondemand" in lines
     assert any(
-        re.fullmatch(r"  price: 0\.348 USD an hour without jobs \(254 a month\), ≤6\.\d+ at worst", line) for line in lines
+        re.fullmatch(r"  price: 0\.363 USD an hour without jobs \(265 a month\), ≤10\.\d+ at worst", line) for line in lines
     )
     assert any("make plan STACK=acme" in line for line in lines)
     assert "docs/getting-started.md" in lines[-1]
 
 
 def test_a_budget_without_a_gpu_chooses_the_cheapest(project: Project):
-    assert run(gpu=None, budget="8/hour", jobs="tests,release").exit_code == 0
+    assert run(gpu=None, budget="12/hour", jobs="tests,release").exit_code == 0
     (new,) = project.made
     assert new.answers.gpu == "T4"
     sizes = {name: pool.nodes.max for _, cluster in new.plan.fleet.clusters_by_name() for name, pool in cluster.pools.items()}
-    assert sizes == {"t4-spot": 4, "t4-ondemand": 1, "t4-release": 1}
-    assert tomllib.loads(new.files["policies/stacks.toml"])["acme"]["stack-cost-ceiling"]["worstUsdPerHour"] == 8
+    assert sizes == {"t4-spot": 3, "t4-ondemand": 1, "t4-release": 1}
+    assert tomllib.loads(new.files["policies/stacks.toml"])["acme"]["stack-cost-ceiling"]["worstUsdPerHour"] == 12
 
 
 def test_a_budget_chooses_no_gpu_that_new_drivers_leave_out(project: Project):
@@ -199,7 +199,7 @@ def test_a_budget_chooses_no_gpu_that_new_drivers_leave_out(project: Project):
 
 
 def test_a_larger_budget_has_more_nodes(project: Project):
-    for stack, usd in (("small", "5/hour"), ("large", "15/hour")):
+    for stack, usd in (("small", "9/hour"), ("large", "15/hour")):
         assert run(stack, budget=usd).exit_code == 0
     small, large = (new.plan.fleet.clusters["usw2"].pools["t4-spot"].nodes.max for new in project.made)
     assert small < large

@@ -28,7 +28,7 @@ FLEETS = {
     "eight-each": "--provider eks --region ap-southeast-2 --gpu A100 --organization acme --jobs tests",
     "rtx": "--provider eks --region us-east-1 --gpu rtx-pro-6000 --organization acme --jobs tests --kind dev",
     "by-the-hour": "--provider eks --region us-west-2 --budget 6/hour --organization acme --jobs tests,release",
-    "for-little": "--provider eks --region eu-west-1 --gpu T4 --budget 3/hour --organization acme --jobs tests",
+    "for-little": "--provider eks --region eu-west-1 --gpu T4 --budget 4/hour --organization acme --jobs tests",
     "by-the-month": "--provider eks --region eu-west-2 --gpu L4 --budget 9000/month --organization acme --jobs tests --kind prod",
     "a-name-of-thirty-characters-ok": "--provider eks --region us-east-1 --gpu T4 --organization acme --jobs tests,training",
     "server": "--provider eks --region us-east-1 --gpu T4 --organization https://ghe.example.net/my.team-1 --jobs release",
