@@ -181,10 +181,10 @@ def unit_price(item: str, region: str) -> Price | None:
     """The price for an hour of an item that is not a machine. None if it is not known, never 0.
 
     Items on AWS: "eks-control-plane" and "eks-control-plane-extended" (`fleet.facts.support` selects one by the day),
-    "nat-gateway" (without traffic), "nat-gateway-gb" (a GB through it, for no time), "public-ipv4", "log-gb" (a GB that
-    CloudWatch Logs takes in, for no time), "kms-key", "ecr-gb" (a GB in ECR), "gp3-gb" (a GiB of volume: the monthly price /
-    730), "gp3-iops" and "gp3-mibps" (one beyond those that every volume includes), "ebs-snapshot-gb" (a GiB of snapshot),
-    "efs-gb" and "s3-gb" (a GB in EFS Standard and in S3 Standard). On OCI: "oke-enhanced-cluster", "oci-e5-ocpu" and
+    "nat-gateway" (without traffic), "nat-gateway-gb" (a GB through it, for no time), "public-ipv4", "kms-key". Of storage:
+    "log-gb" (a GB that CloudWatch Logs takes in, for no time), "ecr-gb" (a GB in ECR), "efs-gb" and "s3-gb" (a GB in EFS
+    Standard and in S3 Standard). Of volumes: "gp3-gb" (a GiB: the monthly price / 730), "gp3-iops" and "gp3-mibps" (one beyond
+    those that every volume includes), "ebs-snapshot-gb" (a GiB of snapshot). On OCI: "oke-enhanced-cluster", "oci-e5-ocpu" and
     "oci-e5-gb" (VM.Standard.E5.Flex, an OCPU and a GB), "oci-volume-gb" (a GB of balanced block volume), "oci-vpu-gb" (one more
     VPU for a GB of it), "oci-fss-gb" (a GB in File Storage). Everywhere: "github-runner-minute" (a minute of a runner of your
     own).
