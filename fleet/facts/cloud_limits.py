@@ -206,7 +206,7 @@ def cron_fault(line: str, most: int) -> str | None:
     bounds += [("year", 1970, 2199)] * six
     for text, (called, first, last) in zip(fields, bounds, strict=True):
         if not _field(text, first, last, _MONTHS if called == "month" else _DAYS if "week" in called else ()):
-            return f"{text} is no {called} of a cron line ({first} to {last}); correct it"
+            return f"{text} is not a {called} of a cron line ({first} to {last}); correct it"
     if six and (fields[2] == "?") == (fields[4] == "?"):
         return "one of day and day of the week must be ?, and the other one not; correct it"
     return None if _happens(fields[2], fields[3]) else f"no month {fields[3]} has a day {fields[2]}; correct it"

@@ -2,7 +2,7 @@
 
 `fleet/facts/data/cloud_limits.csv` has the bounds: lengths, patterns, words and numbers of the AWS APIs, whole numbers of
 Kubernetes and of kubelet, names with the eight characters that Pulumi adds, networks, zones, tags, bucket names and cron lines.
-The rule judges what a program registers, so settings, components and the component package are judged alike. It opens documents
+The rule checks what a program registers, so settings, components and the component package are checked alike. It opens documents
 inside a value: the NodeConfig in user data, and containerd's TOML in it.
 
 A plan of a stack file finds the key that has the value, and ends with status 2 and its line.

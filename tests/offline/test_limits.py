@@ -85,7 +85,7 @@ EDITS: dict[str, tuple[tuple[str, str], str]] = {
     "class E": (network("240.0.0.0/16"), ANY.format("240.0.0.0/4")),
     "broadcast": (network("255.255.0.0/16"), ANY.format("240.0.0.0/4")),
     "no zone": ((ZONES, "zones: [us-west-2a, us-west-2g]"), "did you mean us-west-2d? (Subnet usw2-network-public-us-west-2g, "),
-    "endpoint of nobody": ((ENDPOINT, "publicCidrs: [127.0.0.1/32]"), ANY.format("127.0.0.0/8")),
+    "endpoint of loopback": ((ENDPOINT, "publicCidrs: [127.0.0.1/32]"), ANY.format("127.0.0.0/8")),
     "endpoint of metadata": ((ENDPOINT, "publicCidrs: [169.254.169.254/32]"), ANY.format("169.254.0.0/16")),
     "endpoint twice": ((ENDPOINT, "publicCidrs: [9.9.9.9/32, 9.9.9.9/32]"), "it has 9.9.9.9/32 twice; remove one"),
     "endpoint of many": (
@@ -102,7 +102,7 @@ EDITS: dict[str, tuple[tuple[str, str], str]] = {
         "its owner is not example; add evil to",
     ),
     # j to m.
-    "cron 99": (ami("gpu", "schedule: cron(99 99 99 99 99 99)"), "99 is no minute of a cron line (0 to 59); correct it"),
+    "cron 99": (ami("gpu", "schedule: cron(99 99 99 99 99 99)"), "99 is not a minute of a cron line (0 to 59); correct it"),
     "31 February": (ami("gpu", "schedule: cron(0 4 31 2 ? *)"), "no month 2 has a day 31; correct it"),
     "two days": (ami("gpu", "schedule: cron(0 4 1 * 2 *)"), "one of day and day of the week must be ?"),
     "label of GitHub": ((LABELS, "labels: [ubuntu-latest]"), HOSTED),
@@ -175,7 +175,7 @@ FIXED = (
         ("[127.0.0.1/32, ", "[", "endpoint.publicCidrs.0: addresses of 127.0.0.0/8 are reserved"),
         ("224.0.0.0/16", "10.0.0.0/16", "network.cidr: addresses of 224.0.0.0/4 are reserved"),
         ("xn--foo", "foo", "buildCaches.buckets.xn--foo: S3 refuses it"),
-        ("99 99 99 99 99 99", "0 4 1 * ? *", "amis.gpu-cuda-12-builder.schedule: 99 is no minute"),
+        ("99 99 99 99 99 99", "0 4 1 * ? *", "amis.gpu-cuda-12-builder.schedule: 99 is not a minute"),
         ("mountPath: /etc", "mountPath: /mnt/x", "localStorage.mountPath: the disks hide"),
         ("version = 99", "version = 3", "containerd.config: version: containerd of the node image starts with no other"),
         ("RLIMIT_FOO", "RLIMIT_CPU", "rlimits.0.type: it must be one of"),
