@@ -19,6 +19,8 @@ from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner
 
 ROOT = Path(settings.__file__).parents[2]
+GUARD = {"pulumi:disable-default-providers": ["*"]}
+"""What every stack file has besides the project's own keys."""
 
 
 def pool(**changes: Any) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def test_one_pod_that_waits_is_enough_for_exit_status_1(tmp_path: Path) -> None:
 def test_another_stack_file_is_read(tmp_path: Path) -> None:
     config = read_stack(ROOT / "Pulumi.staging.yaml")
     config["clusters"]["usw2"]["pools"]["t4-spot"]["labels"] = {"example.com/team": "vision"}
-    text = json.dumps({"config": {f"gpu-ci:{key}": value for key, value in config.items()}})
+    text = json.dumps({"config": GUARD | {f"gpu-ci:{key}": value for key, value in config.items()}})
     stack = tmp_path / "Pulumi.other.yaml"
     stack.write_text(text)
     asked = write(tmp_path / "pod.yaml", pod("a", tolerations=[TOLERATION], nodeSelector={"example.com/team": "vision"}))

@@ -87,7 +87,7 @@ def test_json_has_what_changes(changed):
     (moved,) = changes["placement"]
     assert (moved["name"], moved["before"]["poolHolds"], moved["after"]["poolHolds"]) == ("usw2/gpu-t4", "5", "6")
     assert changes["price"]["worst"]["after"]["usd"] > changes["price"]["worst"]["before"]["usd"]
-    assert {line["after"]["item"] for line in changes["price"]["lines"]} == {"pool t4-spot", "disks"}
+    assert {line["after"]["item"] for line in changes["price"]["lines"]} == {"pool t4-spot", "disks", "update", "NAT traffic"}
     assert [found["policy"] for found in changes["newlyBroken"]] == ["spot-required-nonprod"] * 3
     assert changes["mended"] == []
     nodes = next(kind for kind in changes["resources"] if kind["type"] == "aws:eks/nodeGroup:NodeGroup")

@@ -22,7 +22,7 @@ def stack(tmp_path: Path, **changes: Any) -> Path:
     config = read_stack(ROOT / "Pulumi.staging.yaml")
     config["clusters"]["usw2"]["pools"]["t4-release"] |= changes
     path = tmp_path / "Pulumi.other.yaml"
-    path.write_text(json.dumps({"config": {f"gpu-ci:{key}": value for key, value in config.items()}}))
+    path.write_text(json.dumps({"config": GUARD | {f"gpu-ci:{key}": value for key, value in config.items()}}))
     return path
 
 

@@ -55,10 +55,10 @@ def test_every_form_of_the_plan_says_which_and_why(run, tmp_path):
     assert f",line={line},title=big cannot be placed::asks for 2 GPUs" in run("--file", str(path), "--annotations").stderr
 
 
-def test_a_workload_that_stands_is_told_with_what_it_keeps(tmp_path):
+def test_the_node_of_a_workload_that_stands_is_paid_without_jobs(tmp_path):
     plan = plan_of(stack(tmp_path, FITS))
     assert plan.recording is not None
-    assert any(remark.startswith("usw2/t4-spot: ollama always keeps a node of this pool running") for remark in plan.remarks)
+    assert [line.least for line in plan.bill if line.item == "pool t4-spot"] == [1]
     assert {each.name for each in plan.resources if each.type == "gpu-ci:index:GpuWorkload"} == {"usw2-ollama"}
 
 
