@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from offline.cli import app
-from tests.builders import ROOT, read_stack
+from tests.builders import GUARD, ROOT, read_stack
 
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
 

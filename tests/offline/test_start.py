@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from fleet.facts.starts import PHASES
 from offline.cli import app
-from tests.builders import ROOT, read_stack
+from tests.builders import GUARD, ROOT, read_stack
 
 
 def start(*words: str) -> Any:
