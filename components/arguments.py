@@ -106,9 +106,12 @@ def typed(path: str, value: pulumi.Input[str], kind: Any) -> pulumi.Input[str]:
 
 
 def known(value: Any, instead: str) -> Any:
-    """The value with a valid text in place of each output, so that a settings model can check everything else."""
+    """The value with a valid text in place of each output, so that a settings model can check everything else.
+
+    `instead` ends in digits. The outputs of a mapping get different ones, because a model may refuse two equal values.
+    """
     if isinstance(value, Mapping):
-        return {key: known(held, instead) for key, held in value.items()}
+        return {key: known(held, f"{instead[:-2]}{number:02d}") for number, (key, held) in enumerate(value.items())}
     return instead if isinstance(value, pulumi.Output) else value
 
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
 from fleet.facts.errors import FleetError
-from fleet.facts.pricing import total
+from fleet.facts.pricing import average, total
 from fleet.jobs.stack import require
 from fleet.loading.config import load
 from fleet.prove.bill import bill
@@ -132,6 +132,10 @@ def broken(fleet: Fleet) -> Iterator[str]:
             if not worst.unknown and idle.usd > worst.usd + 1e-9:
                 yield f"{name}: an idle hour of pool {pool} costs {idle.usd:.4f}, the worst {worst.usd:.4f}"
         yield from (f"{name}: {fault}" for fault in faults(contract(fleet, name)))
+    idle, worst = total(lines)
+    if not worst.unknown and not idle.usd - 1e-9 <= average(lines).usd <= worst.usd + 1e-9:
+        yield f"an hour costs {idle} idle, {average(lines)} on average, {worst} at worst"
+    for name, cluster in fleet.clusters_by_name():
         if isinstance(cluster, TalosCluster):
             texts = talos_files(name, cluster)
             yield from (f"{name}: {path} is empty" for path, text in texts.items() if not text.strip())
@@ -141,7 +145,8 @@ def broken(fleet: Fleet) -> Iterator[str]:
 @some(60, 5000)
 @given(grafts())
 def test_what_loads_has_a_bill_a_place_and_nodes_that_take_their_pods_and_no_others(fleet: Fleet) -> None:
-    assert len(place(fleet)) == sum(len(cluster.runners) for cluster in fleet.clusters.values())
+    classes = {(name, runner_set) for name, cluster in fleet.clusters.items() for runner_set in cluster.runners}
+    assert {(found.cluster, found.runner_set) for found in place(fleet)} == classes
     assert list(broken(fleet)) == []
 
 

@@ -190,7 +190,7 @@ def test_the_autoscaler_of_the_program_finds_groups_by_the_clusters_own_name():
 
 def test_the_bill_has_the_pools_and_their_disks_and_nothing_of_the_cluster():
     fleet = load(config(clusters={"usw2": existing_eks()}))
-    assert [line.item for line in bill(fleet, AS_OF)] == ["pool t4", "disks"]
+    assert [line.item for line in bill(fleet, AS_OF)] == ["pool t4", "disks", "update", "GitHub"]
 
 
 def test_the_plan_of_the_example_passes_and_says_what_nobody_can_know_offline():
@@ -262,8 +262,8 @@ def test_the_device_plugin_tolerates_the_taints_of_described_nodes():
 @pytest.mark.parametrize(("stated", "worst"), [({}, "unknown"), ({"usdPerHour": 0.5}, "1.000")])
 def test_the_price_of_described_nodes_is_what_the_settings_state_or_unknown(stated, worst):
     fleet = load(config(clusters={"lab": existing_context(**stated)}))
-    (line,) = bill(fleet, AS_OF)
-    assert str(line.worst) == worst
+    nodes, github = bill(fleet, AS_OF)
+    assert (str(nodes.worst), str(github.worst)) == (worst, "0")
 
 
 def test_a_runner_that_fits_no_described_node_is_refused():
@@ -344,4 +344,4 @@ def test_the_plan_of_an_oke_cluster_passes_and_its_cluster_is_undeterminable():
         "runner-namespace-isolated",
         "system-pool-exists",
     }
-    assert [line.item for line in found.bill] == ["pool a10", "disks"], "nothing of the cluster is on the bill"
+    assert [line.item for line in found.bill] == ["pool a10", "disks", "GitHub"], "nothing of the cluster is on the bill"

@@ -3778,7 +3778,7 @@ def test_no_two_files_show_the_same() -> None:
 
 # Every message ends in what to do; these are the words by which a reader finds it.
 _MEND = re.compile(
-    r"(; |, )(add|name|write|use|move|rename|remove|raise|lower|correct|give|split|shorten|fill|put|list|set|keep|take|seal)"
+    r"(; |, |: )(add|name|write|use|move|rename|remove|raise|lower|correct|give|split|shorten|fill|put|list|set|keep|take|seal)"
     r"|; did you mean|; known keys|: 16Gi$|: 10m$|\(500m\)$|for example|give either|private endpoint needs"
 )
 

@@ -319,9 +319,9 @@ def test_the_bill_has_a_line_a_pool_which_is_the_same_idle_and_busy() -> None:
         "small": talos_pool(instanceTypes=["single"], nodes=hosts(30)),
     }
     found = bill(fleet_of(pools=pools, system=hosts(14, 2)), AS_OF)
-    assert [line.item for line in found] == ["pool gpu", "pool small"]
+    assert [line.item for line in found] == ["pool gpu", "pool small", "GitHub"]
     for kind in ("idle", "worst"):
-        assert [getattr(line, kind).usd for line in found] == pytest.approx([2 * 0.33, 0.24])
+        assert [getattr(line, kind).usd for line in found] == pytest.approx([2 * 0.33, 0.24, 0])
     idle, worst = total(found)
     assert idle == worst
     assert idle.unknown == 0, "each machine has a price"

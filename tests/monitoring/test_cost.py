@@ -161,7 +161,7 @@ T4, XLARGE, LARGER, KEPT = 3.912, 0.526, 0.752, 1.006
 def price_of_the_plan(folder: Path) -> dict[str, Any]:
     """The price in the JSON of the plan of this fleet, without its resources."""
     file = folder / "Pulumi.yaml"
-    file.write_text(json.dumps({"config": {f"gpu-ci:{key}": value for key, value in settings().items()}}))
+    file.write_text(json.dumps({"config": builders.GUARD | {f"gpu-ci:{key}": value for key, value in settings().items()}}))
     config = stackfile.load("staging", builders.ROOT, stack_file=file)
     fleet = fleet_of(config)
     found = Plan(config, fleet, (), (), bill(fleet, DAY), None, (), configure(RULES, {}, DAY), "", DAY)

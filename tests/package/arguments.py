@@ -77,6 +77,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "labels": ["l4"],
             "runnerGroup": "GPUs",
             "minRunners": 1.0,
+            "perNode": 2.0,
             "declareMinRunners": False,
             "gpus": 2.0,
             "gpuResource": "nvidia.com/gpu.shared",

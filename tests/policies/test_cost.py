@@ -57,10 +57,10 @@ def sums(recording: Recording) -> tuple[Money, Money]:
 def rented(fleet: Fleet) -> tuple[Line, ...]:
     """The lines of the plan's bill for machines that the stack creates.
 
-    No policy can count the others: a bucket has no size, and an AWS key has its price by its age.
+    No policy can count the others: a bucket and a repository of images have no size.
     """
     creators = {name for name, provider in PROVIDERS.items() if provider.deployable} - {"kubernetes"}
-    lines = [line for line in billing.bill(fleet, AS_OF) if not line.item.startswith(("build cache ", "registry"))]
+    lines = [line for line in billing.bill(fleet, AS_OF) if not line.item.startswith(("build cache ", "registry images"))]
     return tuple(line for line in lines if fleet.clusters[line.cluster].provider in creators)
 
 

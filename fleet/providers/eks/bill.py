@@ -47,7 +47,7 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Paid | Line]:
             line=nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max),
             region=region,
             disk=cluster.disk_parts(system.disk // 1024),
-            spare=assumption("update-nodes") * len(cluster.node_zones),
+            spare=assumption("update-nodes") * len(cluster.fixed_zones),
         )
         item, support = billed(cluster.kubernetes_version, day)
         yield units(name, "control plane", support, item, region, 1, 1)
