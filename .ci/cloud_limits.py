@@ -11,6 +11,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import date
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -32,249 +33,196 @@ TABLE = ROOT / "fleet" / "facts" / "data" / "cloud_limits.csv"
 COLUMNS = ("type", "path", "kind", "least", "most", "values", "says", "source", "date")
 GENERATED = ("botocore ", "kubernetes-validate ", "moto ", "zones.csv")
 """How the source of a row begins that this script writes."""
-KUBERNETES = "v1.36.0-local"
+KUBERNETES = "v1.36.0"
 _PODS = {"containers", "initContainers", "securityContext"}
 """Steps of paths inside pods, whose numbers no setting has."""
 
 # The service of a module of pulumi-aws, and the shape that creates a resource, where they have other names.
-_SERVICES = {"cloudwatch": "logs", "vpc": "ec2", "efs": "efs", "servicequotas": "service-quotas"}
+_SERVICES = {"cloudwatch": "logs", "vpc": "ec2", "servicequotas": "service-quotas"}
 _SHAPES = {
     "aws:autoscaling/schedule:Schedule": "PutScheduledUpdateGroupActionType",
-    "aws:autoscaling/tag:Tag": "Tag",
     "aws:budgets/budget:Budget": "Budget",
     "aws:ec2/launchTemplate:LaunchTemplate": "RequestLaunchTemplateData",
-    "aws:eks/nodeGroup:NodeGroup": "CreateNodegroupRequest",
-    "aws:iam/rolePolicy:RolePolicy": "PutRolePolicyRequest",
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": "AttachRolePolicyRequest",
-    "aws:servicequotas/serviceQuota:ServiceQuota": "RequestServiceQuotaIncreaseRequest",
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": "IpPermission",
-    "eks:index:Cluster": "CreateClusterRequest",
 }
-# The members that have the name of a resource, where they are not called so. Pulumi makes a name that no program gives.
-_NAMES = {
-    "aws:budgets/budget:Budget": "BudgetName",
-    "aws:cloudwatch/logGroup:LogGroup": "logGroupName",
-    "aws:ecr/repository:Repository": "repositoryName",
-    "aws:iam/instanceProfile:InstanceProfile": "InstanceProfileName",
-    "aws:iam/role:Role": "RoleName",
-    "aws:iam/rolePolicy:RolePolicy": "PolicyName",
-}
-_INTEGERS = {"integer": 2**31 - 1, "long": 2**63 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1}
+_INTEGERS = {"integer": 31, "int32": 31, "long": 63, "int64": 63}
+"""Bits of the numbers of a type, without the sign."""
+
+Steps = tuple[str, ...]
+Inputs = Mapping[str, Mapping[Steps, object]]
+Row = Mapping[str, object]
 
 
-def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Path and value of each scalar; a list is "[]" in a path."""
+def leaves(value: object, path: Steps = ()) -> Iterator[tuple[Steps, object]]:
+    """Path and value of each scalar and list; an item of a list is "[]" in a path."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from leaves(inner, (*path, key))
-    elif isinstance(value, list | tuple):
-        yield path, value
-        for inner in value:
-            yield from leaves(inner, (*path, "[]"))
-    else:
-        yield path, value
-
-
-Inputs = Mapping[str, Mapping[tuple[str, ...], object]]
+        return
+    yield path, value
+    for inner in value if isinstance(value, list) else ():
+        yield from leaves(inner, (*path, "[]"))
 
 
 def inputs() -> Inputs:
     """The inputs that stacks and examples set, by type and path, with a value: UNKNOWN if the cloud decides it in any."""
-    found: dict[str, dict[tuple[str, ...], object]] = {}
+    found: dict[str, dict[Steps, object]] = {}
     for stack in STACKS:
         for resource in recorded(stack).resources:
             known = found.setdefault(resource.type, {})
-            for path, value in leaves(wire.view(wire.raw(resource.wire))):
-                # What the cloud decides in one stack is unknown to the rule.
-                known[path] = known[path] if path in known and unknown(known[path]) else value
+            # What the cloud decides in one stack is unknown to the rule.
+            for path, value in leaves(resource.inputs):
+                if not unknown(known.get(path)):
+                    known[path] = value
     return dict(sorted(found.items()))
 
 
 def unknown(value: object) -> bool:
     """Whether only the cloud decides a value, or an item of it."""
-    return value is wire.UNKNOWN or (isinstance(value, list | tuple) and any(map(unknown, value)))
+    return value is wire.UNKNOWN or (isinstance(value, list) and any(map(unknown, value)))
+
+
+def whole(type_: str, least: int | None, most: int | None, value: object) -> Row | None:
+    """The bound of a whole number whose type has a size."""
+    if type_ not in _INTEGERS or not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    top = 2 ** _INTEGERS[type_]
+    return {"kind": "whole", "least": -top if least is None else least, "most": top - 1 if most is None else most}
 
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
-
-_SESSION = botocore.session.get_session()
-
-
-@cache
-def _model(service: str) -> Any:
-    return _SESSION.get_service_model(service)
+_model = cache(botocore.session.get_session().get_service_model)
 
 
 def shape_of(token: str) -> Any:
     """The shape that creates a resource, None if no model has one."""
-    module, kind = token.split(":")[1].partition("/")[0], token.rpartition(":")[2]
-    service = "eks" if token.startswith("eks:") else _SERVICES.get(module, module)
-    model = _model(service)
+    package, module, kind = token.split(":")
+    service = "eks" if package == "eks" else module.partition("/")[0]
+    model = _model(_SERVICES.get(service, service))
     names = {name.lower(): name for name in model.shape_names}
-    for name in (_SHAPES.get(token, ""), f"Create{kind}Request", f"Put{kind}Request", f"Create{kind}Type"):
-        if name.lower() in names:
-            return model.shape_for(names[name.lower()])
-    return None
+    wanted = (_SHAPES.get(token, ""), f"Create{kind}Request", f"Put{kind}Request", f"Create{kind}Type")
+    return next((model.shape_for(names[name.lower()]) for name in wanted if name.lower() in names), None)
 
 
 def member(shape: Any, name: str) -> Any:
     """The member of a structure that an input sets: the same name, in any case and with or without a plural s."""
-    wanted = name.lower().rstrip("s")
     found = {key.lower().rstrip("s"): inner for key, inner in getattr(shape, "members", {}).items()}
-    return found.get(wanted)
+    return found.get(name.lower().rstrip("s"))
 
 
-def at(shape: Any, path: tuple[str, ...]) -> Any:
+def at(shape: Any, path: Steps) -> Any:
     """The shape at the path of an input; None if the model has no such member."""
     for step in path:
-        if shape is None:
-            return None
-        if shape.type_name == "list" and step != "[]":
-            shape = shape.member
-        shape = member(shape, step) if step != "[]" else shape.member if shape.type_name == "list" else None
+        listed = shape.member if shape is not None and shape.type_name == "list" else None
+        shape = listed if step == "[]" else member(listed or shape, step)
     return shape
 
 
-def of_aws(inputs: Inputs) -> Iterator[dict[str, object]]:
+def of_aws(inputs: Inputs) -> Iterator[Row]:
     """Bounds of the AWS inputs."""
-    source = f"botocore {version('botocore')}"
     for token, set_here in inputs.items():
-        if not token.startswith(("aws:", "eks:")):
+        top = shape_of(token) if token.startswith(("aws:", "eks:")) else None
+        if top is None:
             continue
-        top = shape_of(token)
-        for path, value in sorted(set_here.items()):
-            shape = at(top, path)
+        about = {"type": token, "source": f"botocore {version('botocore')} {top.name}"}
+        for path, value in set_here.items():
             # A value of the cloud's own is right, and EC2 has new types of machines each month.
-            if shape is not None and not unknown(value) and path[-1:] != ("instanceType",):
-                for row in bounds(shape, value):
-                    yield {"type": token, "path": ".".join(path), **row, "source": f"{source} {top.name}"}
-        yield from ({**row, "source": f"{source} {top.name}"} for row in auto_name(token, top))
+            if path[-1] != "instanceType" and not unknown(value) and (row := bound(at(top, path), value)):
+                yield {**about, "path": ".".join(path), **row}
+        if (name := auto_name(token, top)) is not None:
+            yield {**about, "path": "name", "kind": "name", "least": name.get("min"), "most": name["max"]}
 
 
-def bounds(shape: Any, value: object) -> Iterator[dict[str, object]]:
-    """The bounds of a shape for an input with such a value."""
-    least, most = shape.metadata.get("min"), shape.metadata.get("max")
-    if shape.type_name in _INTEGERS and isinstance(value, int | float) and not isinstance(value, bool):
-        top = _INTEGERS[shape.type_name]
-        yield {"kind": "whole", "least": -top - 1 if least is None else least, "most": top if most is None else most}
-    elif shape.type_name == "string" and isinstance(value, str):
+def bound(shape: Any, value: object) -> Row | None:
+    """The bound of a shape for an input with such a value."""
+    if shape is None:
+        return None
+    about, type_ = shape.metadata, shape.type_name
+    least, most = about.get("min"), about.get("max")
+    if type_ == "string" and isinstance(value, str):
         if shape.enum:
-            yield {"kind": "words", "values": " ".join(sorted(shape.enum))}
-        elif "pattern" in shape.metadata or most is not None:
-            yield {"kind": "text", "least": least, "most": most, "values": shape.metadata.get("pattern")}
-    elif shape.type_name == "list" and isinstance(value, list | tuple) and most is not None:
-        yield {"kind": "count", "least": least, "most": most}
+            return {"kind": "words", "values": " ".join(sorted(shape.enum))}
+        if "pattern" in about or most is not None:
+            return {"kind": "text", "least": least, "most": most, "values": about.get("pattern")}
+    if type_ == "list" and isinstance(value, list) and most is not None:
+        return {"kind": "count", "least": least, "most": most}
+    return whole(type_, least, most, value)
 
 
-def auto_name(token: str, top: Any) -> Iterator[dict[str, object]]:
-    """The bound of a name that Pulumi makes: pulumi-aws has 255 for most of them, and the API fewer."""
+def auto_name(token: str, top: Any) -> Mapping[str, int] | None:
+    """The bounds of a name that Pulumi makes: pulumi-aws has 255 for most of them, and the API fewer."""
     module, kind = token.split(":")[1].partition("/")[0], token.rpartition(":")[2]
-    found = getattr(top, "members", {}).get(_NAMES.get(token, "")) or member(top, "name")
-    if (
-        found is not None
-        and found.metadata.get("max")
-        and hasattr(getattr(getattr(pulumi_aws, module, None), kind, None), "name")
-    ):
-        yield {"type": token, "path": "name", "kind": "name", "least": found.metadata.get("min"), "most": found.metadata["max"]}
+    if not hasattr(getattr(getattr(pulumi_aws, module, None), kind, None), "name"):
+        return None
+    # A member such as Name, RepositoryName, or PolicyName of a role's policy.
+    names = (inner.metadata for key, inner in top.members.items() if f"{kind}Name".lower().endswith(key.lower()))
+    return next((about for about in names if "max" in about), None)
 
 
 # -- Kubernetes --------------------------------------------------------------------------------------------------------
 
 
-@cache
-def schemas() -> Mapping[str, Any]:
-    """Kubernetes' definitions by name."""
-    folder = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema" / KUBERNETES
-    found: Mapping[str, Any] = json.loads((folder / "_definitions.json").read_text(encoding="utf-8"))
-    definitions: Mapping[str, Any] = found.get("definitions") or found["$defs"]
-    return definitions
-
-
-def of_kubernetes(inputs: Inputs) -> Iterator[dict[str, object]]:
+def of_kubernetes(inputs: Inputs) -> Iterator[Row]:
     """Whole numbers of Kubernetes' own kinds."""
+    folder = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema" / f"{KUBERNETES}-local"
+    schemas = json.loads((folder / "_definitions.json").read_text(encoding="utf-8"))["$defs"]
     kinds = {
-        (group["group"], group["version"], group["kind"]): schema
-        for schema in schemas().values()
+        f"kubernetes:{group['group'] or 'core'}/{group['version']}:{group['kind']}": schema
+        for schema in schemas.values()
         for group in schema.get("x-kubernetes-group-version-kind", ())
     }
-    source = f"kubernetes-validate {version('kubernetes-validate')} {KUBERNETES.removesuffix('-local')}"
-    for token, set_here in inputs.items():
-        provider, _, rest = token.partition(":")
-        group_version, _, kind = rest.partition(":")
-        group, _, minor = group_version.rpartition("/")
-        schema = kinds.get(("" if group == "core" else group, minor, kind)) if provider == "kubernetes" else None
-        for path, value in sorted(set_here.items() if schema else ()):
-            if _PODS & set(path):
-                continue
-            found = below(schema, path)
-            if found.get("format") in _INTEGERS and isinstance(value, int | float) and not isinstance(value, bool):
-                top = _INTEGERS[found["format"]]
-                bound = {"least": found.get("minimum", -top - 1), "most": found.get("maximum", top)}
-                yield {"type": token, "path": ".".join(path), "kind": "whole", **bound, "source": source}
-
-
-def below(schema: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[str, Any]:
-    """The schema at a path; empty if there is none."""
-    for step in path:
-        schema = resolved(schema or {})
-        schema = schema.get("items") if step == "[]" else schema.get("properties", {}).get(step)
-    return resolved(schema or {})
-
-
-def resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema instead of a reference to it."""
-    return schemas()[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    source = f"kubernetes-validate {version('kubernetes-validate')} {KUBERNETES}"
+    for token in inputs.keys() & kinds.keys():
+        for path, value in inputs[token].items():
+            found = kinds[token]
+            for step in path:
+                found = found.get("items", {}) if step == "[]" else found.get("properties", {}).get(step, {})
+                found = schemas[found["$ref"].rpartition("/")[2]] if "$ref" in found else found
+            row = whole(found.get("format", ""), found.get("minimum"), found.get("maximum"), value)
+            if row and not _PODS & set(path):
+                yield {"type": token, "path": ".".join(path), **row, "source": source}
 
 
 # -- zones and the table -----------------------------------------------------------------------------------------------
 
 
-def of_zones() -> Iterator[dict[str, object]]:
+def of_zones() -> Iterator[Row]:
     """The zones of EC2 and the availability domains of OCI.
 
     AWS gives accounts other letters of the same zones, so each region has those up to its last one, and at least a to c.
     """
-    zones = {region: max("c", *(zone.name[-1] for zone in listed)) for region, listed in RegionsAndZonesBackend.zones.items()}
-    letters = (f"{region}{chr(code)}" for region, last in sorted(zones.items()) for code in range(ord("a"), ord(last) + 1))
+    last = {region: max("c", *(zone.name[-1] for zone in zones)) for region, zones in RegionsAndZonesBackend.zones.items()}
     yield {
         "type": "aws:ec2/subnet:Subnet",
         "path": "availabilityZone",
         "kind": "zone",
-        "values": " ".join(letters),
+        "values": " ".join(f"{region}{letter}" for region in sorted(last) for letter in "abcdefgh" if letter <= last[region]),
         "source": f"moto {version('moto')}: EC2's zones in a record of AWS; at least a to c",
     }
-    domains = [zone for row in rows("zones.csv") if row["cloud"] == "oci" for zone in row["zones"].split()]
     yield {
         "type": "oci:ContainerEngine/nodePool:NodePool",
         "path": "nodeConfigDetails.placementConfigs.[].availabilityDomain",
         "kind": "zone",
-        "values": " ".join(domains),
+        "values": " ".join(row["zones"] for row in rows("zones.csv") if row["cloud"] == "oci"),
         "source": "zones.csv",
     }
 
 
 def table(kept: list[dict[str, str]], inputs: Inputs) -> str:
-    """The whole table: the rows that a person wrote as they are, and those of the models."""
-    mine = [row for row in kept if not row["source"].startswith(GENERATED)]
-    theirs = {(row["type"], row["path"], row["kind"]) for row in mine}
+    """The whole table: the rows of the models, dated anew if their source changed, and those that a person wrote as they are."""
     dates = {(row["type"], row["path"], row["kind"], row["source"]): row["date"] for row in kept}
-    found = []
-    for row in (*of_aws(inputs), *of_kubernetes(inputs), *of_zones()):
-        name = (row["type"], row["path"], row["kind"])
-        if name not in theirs:
-            date = dates.get((*name, row["source"]), "2026-11-26")  # type: ignore[arg-type]
-            found.append(
-                {
-                    **dict.fromkeys(COLUMNS, ""),
-                    **{key: "" if value is None else str(value) for key, value in row.items()},
-                    "date": date,
-                }
-            )
+    found = {}
+    for model in (*of_aws(inputs), *of_kubernetes(inputs), *of_zones()):
+        row = {name: "" if model.get(name) is None else str(model[name]) for name in COLUMNS}
+        name = row["type"], row["path"], row["kind"]
+        found[name] = {**row, "date": dates.get((*name, row["source"]), date.today().isoformat())}
+    found |= {(row["type"], row["path"], row["kind"]): row for row in kept if not row["source"].startswith(GENERATED)}
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(sorted((*mine, *found), key=lambda row: (row["type"], row["path"], row["kind"])))
+    writer.writerows(found[name] for name in sorted(found))
     return text.getvalue()
 
 

@@ -16,7 +16,7 @@ from fleet.facts.bill import Waiting, Window, window
 from fleet.facts.scheduling import MACHINE_SHAPES, PER_NODE
 
 from .groups import Group
-from .kinds import CONFIG_MAPS, HELM, POD_PATHS
+from .kinds import CONFIG_MAPS, HELM, POD_PATHS, each
 from .machine_types import ANNOTATIONS
 from .node_labels import wanted
 from .pods import PodSpec, pod_specs, pods_of, takes_gpus
@@ -68,15 +68,22 @@ def _waiting(
     later: Later,
 ) -> Iterator[Waiting]:
     least, windows = count
-    if (least or windows) and takes_gpus(pod, later) and (groups := _groups(found, wanted(pod.spec).pools, resource)):
-        each = whole(walk(annotations, PER_NODE)) or 1
+    if (least or windows) and takes_gpus(pod, later) and (groups := _groups(found, wanted(pod.spec).pools, resource, later)):
+        per_node = whole(walk(annotations, PER_NODE)) or 1
         names = tuple(group.urn for group in groups)
-        yield Waiting(cluster=groups[0].cluster, pools=names, least=least, per_node=max(each, 1), windows=windows)
+        yield Waiting(cluster=groups[0].cluster, pools=names, least=least, per_node=max(per_node, 1), windows=windows)
 
 
-def _groups(found: Sequence[Group], pools: Sequence[str], resource: PolicyResource) -> list[Group]:
-    """The groups whose nodes a pod may run on; none if the stack has none. Raises UndeterminableError if that is not certain."""
+def _groups(found: Sequence[Group], pools: Sequence[str], resource: PolicyResource, later: Later) -> list[Group]:
+    """The groups whose nodes a pod may run on; none if the stack has none. Raises UndeterminableError if that is not certain.
+
+    Where names decide it, a group with an unknown name is left out, and `later` collects the value.
+    """
     able = [each for each in found if each.gpus != 0 and each.most is not None]
+    if pools or len({each.cluster for each in able}) > 1:
+        for each in able:
+            later.join(each.unnamed)
+        able = [each for each in able if not each.unnamed]
     groups = [each for each in able if each.name.rpartition("/")[2] in pools] if pools else able
     if len({each.cluster for each in groups}) > 1 and resource.provider is not None:
         # The program names a provider of Kubernetes by its cluster: usw2-kubernetes, usw2-git.
@@ -92,8 +99,9 @@ def _schedules(
 ) -> Iterator[tuple[tuple[str, str], tuple[int, tuple[Window, ...]]]]:
     for resource in resources:
         if resource.resource_type in CONFIG_MAPS:
-            with later:
-                yield from _of_sweep(resource, text(walk(resource.props, "data", _SETTINGS)))
+            for _, props in each(resource.resource_type, resource.props, later):
+                with later:
+                    yield from _of_sweep(resource, text(walk(props, "data", _SETTINGS)))
 
 
 def _of_sweep(resource: PolicyResource, content: str) -> Iterator[tuple[tuple[str, str], tuple[int, tuple[Window, ...]]]]:

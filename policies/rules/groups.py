@@ -12,7 +12,7 @@ A group's dependencies show its launch template or configuration, because ids ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -60,7 +60,7 @@ class Group:
     number of node groups, and `spare` how many more machines may run while some are replaced. `regions` are the regions that a
     machine may be in, empty if nothing names one. `flex` is the OCPUs and GB of a flexible shape. `accelerated` is False if the
     group certainly has no GPU. `settings` name the stack file's keys that lower `least` and `most`. `cluster` is the URN of the
-    provider.
+    provider. `unnamed` has the unknown value if a label that names the pool is unknown.
     """
 
     name: str
@@ -82,6 +82,7 @@ class Group:
     reserved: int | None = None
     gpu_limit: int | None = None
     accelerated: bool = True
+    unnamed: Later = field(default_factory=Later, compare=False)
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -153,8 +154,10 @@ def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
     """The fields of `Group` that every kind of pool has."""
     token, props = resource.resource_type, resource.props
     _, most = sizes.most(token, props, resource.opts)
+    unnamed = Later()
     return {
-        "name": _pool_name(token, props, resource.name),
+        "name": _pool_name(token, props, resource.name, unnamed),
+        "unnamed": unnamed,
         "urn": resource.urn,
         "cluster": resource.provider.urn if resource.provider is not None else "",
         "choices": tuple(choices(token, props, later)),
@@ -367,9 +370,9 @@ def _said(props: Any, *path: str) -> str:
     return ""
 
 
-def _pool_name(token: str, props: Any, otherwise: str) -> str:
-    """The pool's name for messages: cluster/pool from its labels, or else the resource's name."""
-    with Later():
+def _pool_name(token: str, props: Any, otherwise: str, unnamed: Later) -> str:
+    """The pool's name: cluster/pool from its labels, or else the resource's name. `unnamed` collects unknown labels."""
+    with unnamed:
         labels = _LABELS[token](props)
         pool, cluster = (label(walk(labels, key)) for key in (POOL_LABEL, CLUSTER_LABEL))
         if pool:
@@ -379,7 +382,10 @@ def _pool_name(token: str, props: Any, otherwise: str) -> str:
 
 def _oke_labels(props: Any) -> dict[str, Any]:
     later = Later()
-    return {text(walk(entry, "key")): walk(entry, "value") for _, entry in items(walk(props, "initialNodeLabels"), later)}
+    found = {text(walk(entry, "key")): walk(entry, "value") for _, entry in items(walk(props, "initialNodeLabels"), later)}
+    if POOL_LABEL not in found:
+        later.settle()
+    return found
 
 
 _LABELS: dict[str, Callable[[Any], Any]] = {

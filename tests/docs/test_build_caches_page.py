@@ -38,7 +38,7 @@ def test_the_page_has_every_key_and_its_default() -> None:
     fields = {field.alias: field for model in (BuildCaches, BuildCache) for field in model.model_fields.values()}
     assert set(rows) == set(fields)
     defaults = {name: text.strip("`") for name, text in rows.items() if text}
-    assert defaults == {"writeRefs": "[refs/heads/main]", "days": "14"}
+    assert defaults == {"owners": "[]", "writeRefs": "[refs/heads/main]", "days": "14"}
     assert {name for name, field in fields.items() if not field.is_required()} == set(defaults)
 
 

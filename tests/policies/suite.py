@@ -27,12 +27,18 @@ SCALE_SET = "oci://ghcr.io/actions/actions-runner-controller-charts/gha-runner-s
 
 @dataclass(frozen=True)
 class Suite:
-    """The cases of one rule. `forbidden` are kinds that break it whatever they say, so that none of them passes."""
+    """The cases of one rule. `forbidden` are kinds that break it whatever they say, so that none of them passes.
+
+    `unshown` are kinds that it can never judge, so that none of them passes either. Each has a case in `undeterminable`, whose
+    messages are the one reason that the rule then gives.
+    """
 
     rule: AnyRule
     passing: tuple[Case | StackCase, ...]
     violating: tuple[Case | StackCase, ...]
     forbidden: frozenset[str] = frozenset()
+    undeterminable: tuple[StackCase, ...] = ()
+    unshown: frozenset[str] = frozenset()
 
 
 def in_pods(
@@ -91,25 +97,26 @@ def tokens_of(case: Case | StackCase) -> set[str]:
     return {case.token} if isinstance(case, Case) else {member.token for member in case.members}
 
 
-def counts(rule: AnyRule) -> dict[str, tuple[int, int]]:
-    """Kind to (passing, violating) cases of a rule that have it."""
+def counts(rule: AnyRule) -> dict[str, tuple[int, int, int]]:
+    """Kind to (passing, violating, undeterminable) cases of a rule that have it."""
     suite = suite_of(rule)
     return {
         token: (
             sum(token in tokens_of(case) for case in suite.passing),
             sum(token in tokens_of(case) for case in suite.violating),
+            sum(token in tokens_of(case) for case in suite.undeterminable),
         )
         for token in sorted(rule.types)
     }
 
 
 def table() -> Iterator[str]:
-    """A line for each rule, and one below it for each kind: cases that pass, cases that break it."""
+    """A line for each rule, and one below it for each kind: cases that pass, that break it, that leave it undeterminable."""
     for rule in RULES:
         suite = suite_of(rule)
         kind = "resource" if isinstance(rule, Rule) else "stack" if isinstance(rule, StackRule) else "?"
         yield f"{rule.id} ({kind}): {len(suite.passing)} pass, {len(suite.violating)} break it"
-        yield from (f"  {token}: {good} / {bad}" for token, (good, bad) in counts(rule).items())
+        yield from (f"  {token}: {' / '.join(map(str, found))}" for token, found in counts(rule).items())
 
 
 if __name__ == "__main__":

@@ -360,11 +360,22 @@ SUITE = Suite(
     passing=(
         *in_pods(GOOD),
         *in_pods(running("host:5000/x:1"), tokens=[POD], config={"registries": ["host:5000", "ghcr.io"]}),
+        *in_pods(running("host:5000/x:1"), tokens=[POD], config={"extraRegistries": ["host:5000"]}),
         *(Case(token, OPERAND) for token in sorted(CLUSTER_POLICY)),
         Case(RELEASE, named("nvidia-device-plugin", {})),
     ),
     violating=(
         *in_pods(running("ghcr.io/actions/runner"), f'{{pod}}.containers[0].image is "ghcr.io/actions/runner": {UNTAGGED}'),
+        *(
+            case
+            for config in ({}, {"extraRegistries": ["host:5001", "host:5000/xy"]})
+            for case in in_pods(
+                running("host:5000/x:1"),
+                f'{{pod}}.containers[0].image is "host:5000/x:1": {strange("host:5000/x")}',
+                tokens=[POD],
+                config=config,
+            )
+        ),
         Case(
             RELEASE,
             named("cluster-autoscaler", {"image": {"tag": "v1.34.5"}}),

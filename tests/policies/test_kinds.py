@@ -44,6 +44,10 @@ def test_every_token_is_one_of_the_providers(token: str) -> None:
     if provider == "gpu-ci":
         assert any(f'"{token}"' in file.read_text() for file in (ROOT / "components").rglob("*.py")), "no component has the token"
         return
+    if provider == "pulumi":
+        assert module == "providers"
+        assert f'type_token("{token}")' in (package(f"pulumi_{kind}") / "provider.py").read_text(), "no SDK has the provider"
+        return
     # The module index has no folder of its own.
     folder = package(f"pulumi_{provider}") / module.partition("/")[0].lower().replace("index", "")
     file = re.sub(r"(?<!^)(?=[A-Z])", "_", kind).lower()

@@ -8,6 +8,7 @@ import pytest
 from pulumi_policy import PolicyCustomTimeouts, PolicyResource, PolicyResourceOptions
 from pulumi_policy.proxy import UnknownValueError
 
+from fleet.facts.bill import Warm
 from policies.rules.groups import groups
 from policies.rules.node_groups import Pool, pooled
 from policies.rules.read import Later, count, items, walk
@@ -66,7 +67,9 @@ def test_warm_pools_of_the_groups_that_have_one_add_up() -> None:
     found = walk(pool.props, "warmPoolConfig")
     assert (found["minSize"], found["maxGroupPreparedCapacity"], found["poolState"]) == (2, 4, "RUNNING")
     (group,) = groups([pool], Later())
-    assert group.least == 4
+    assert (group.least, group.zones) == (0, 3), "a machine that waits is no node"
+    assert group.warm == Warm(least=2, prepared=4, running=True)
+    assert group.warm.machines(nodes=0, groups=group.zones) == 4
 
 
 def test_what_is_unknown_of_one_group_is_unknown_of_the_pool() -> None:

@@ -152,6 +152,10 @@ def _misspell(inputs: dict[str, Any]) -> None:
     inputs["taints"][0]["effect"] = "NoSchedule"
 
 
+def _taint_otherwise(inputs: dict[str, Any]) -> None:
+    inputs["taints"][0]["key"] = "nvidia.com/gqu"
+
+
 def _own_untainted(inputs: dict[str, Any]) -> None:
     inputs["nodeTaints"] = {}
 
@@ -212,7 +216,9 @@ MUTATIONS = {
         "gpu-limits-required", CHARTS, _boots_a_machine, _onto_gpu_nodes, frozenset({"gpu-node-labels"})
     ),
     "a pool without its taint": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _untaint),
-    "a taint misspelt": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _misspell),
+    # EKS has no such effect, so the limits of its API tell it, too.
+    "a taint misspelt": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _misspell, frozenset({"cloud-limits"})),
+    "a taint of another key": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _taint_otherwise),
     "a machine of one's own without its taint": Mutation("gpu-node-taint", OWN, _always, _own_untainted),
     # The message then also names the pods without a machine.
     "a machine of one's own mislabelled": Mutation(

@@ -59,6 +59,7 @@ def test_an_id_is_kebab_case_and_names_its_file(rule: AnyRule) -> None:
 def test_every_rule_file_is_in_the_pack() -> None:
     shared = {
         "__init__",
+        "always",
         "capacity",
         "charts",
         "claims",

@@ -14,9 +14,20 @@ from fleet.facts.hardware import Price, price, unit_price
 from fleet.facts.scheduling import PER_NODE, POOL_LABEL, SCHEDULED_NODES_TAG
 from fleet.facts.scheduling import REGION as REGION_ANNOTATION
 from fleet.facts.support import EKS_SUPPORT
-from policies.rules.kinds import CLAIM, EKS_CLUSTER, RELEASE, STORAGE_CLASS
+from policies.rules.always import ALWAYS
+from policies.rules.kinds import (
+    ADDRESS,
+    CLAIM,
+    CONFIG_MAPS,
+    EKS_CLUSTER,
+    HELM,
+    KMS_KEY,
+    RELEASE,
+    STORAGE_CLASS,
+    UNPRICED,
+)
 from policies.rules.stack_cost_ceiling import IDLE_USD, RULE, WORST_USD
-from tests.policies.cases import Member
+from tests.policies.cases import Member, StackCase
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, config_of, judge_stack, urn
 from tests.policies.machine_fixtures import (
     ALL,
@@ -150,8 +161,8 @@ WORST: dict[str, tuple[tuple[Member, ...], tuple[Part, ...], str]] = {
         (
             ("usw2/t4", 5, of("g4dn.4xlarge", "spot", "us-east-1")),
             ("disks", 500, unit("gp3-gb", "us-east-1")),
-            ("gp3-iops of disks", 5000, unit("gp3-iops", "us-east-1")),
-            ("gp3-mibps of disks", 1375, unit("gp3-mibps", "us-east-1")),
+            ("disks, gp3-iops", 5000, unit("gp3-iops", "us-east-1")),
+            ("disks, gp3-mibps", 1375, unit("gp3-mibps", "us-east-1")),
         ),
         "nodes.max",
     ),
@@ -178,6 +189,16 @@ WORST: dict[str, tuple[tuple[Member, ...], tuple[Part, ...], str]] = {
     "standing machines": ((MACHINE, STANDING), (("a10-standing", 2, A10), volumes(800)), "count"),
     "machines of launchers": ((LAUNCHERS,), (("oracle", 4, A10_2), volumes(1200)), "scale.max"),
     "NAT gateways": ((NAT, replace(NAT, name="nat-2")), (("NAT gateways", 2, unit("nat-gateway")),), "the number"),
+    "addresses": (
+        tuple(Member(ADDRESS, name, {"domain": "vpc"}, provider=AWS) for name in "abc"),
+        (("public IPv4 addresses", 3, unit("public-ipv4")),),
+        "the number",
+    ),
+    "keys, rotated twice": (
+        tuple(Member(KMS_KEY, name, {"enableKeyRotation": True}, provider=AWS) for name in "abc"),
+        (("KMS keys", 9, unit("kms-key")),),
+        "the number",
+    ),
     "a control plane of EKS": ((CONTROL_PLANE,), (("EKS control planes", 1, EKS_HOUR),), "the number"),
     "one of the component": (
         (COMPONENT, NAT),
@@ -293,6 +314,9 @@ def test_schedules_that_nobody_can_read_are_undeterminable(tagged: str) -> None:
 def test_what_costs_money_and_has_no_price_is_undeterminable_and_never_within_the_limit() -> None:
     database = Member("aws:rds/instance:Instance", "db", {"instanceClass": "db.m5.large"}, provider=AWS)
     assert judge_stack(RULE, (database,)).undeterminable
+    above = judge_stack(RULE, (TEMPLATE, T4, database), {"worstUsdPerHour": 1, "idleUsdPerHour": HIGH})
+    assert above.messages == said(TEMPLATE, T4, worst=1), "the rest is above the limit without it"
+    assert above.undeterminable
 
 
 def test_eks_adds_nodes_while_it_replaces_some() -> None:
@@ -323,6 +347,22 @@ def test_runners_that_wait_keep_nodes_of_their_pool_and_share_them() -> None:
     assert said(TEMPLATE, closed, *pairs, idle=1) == (idle(("usw2/t4", 2, T4_SPOT), disks(200), limit=1),)
     assert said(TEMPLATE, T4, _release("a", "t4", minRunners=1), idle=1) == said(TEMPLATE, T4, idle=1), "they wait on that node"
     assert said(TEMPLATE, closed, _release("a", "other", **three), idle=0) == (), "the stack pays no such pool"
+
+
+@pytest.mark.parametrize(
+    ("pool", "unknown"),
+    [
+        (but(T4, "labels", "gpu-ci/pool", UNKNOWN), "labels.gpu-ci/pool"),
+        (but(V100, "initialNodeLabels", 0, UNKNOWN), "initialNodeLabels.0"),
+        (but(V100, "initialNodeLabels", 0, "value", UNKNOWN), "initialNodeLabels.0.value"),
+    ],
+)
+def test_runners_that_wait_may_wait_in_a_pool_whose_name_is_unknown(pool: Member, unknown: str) -> None:
+    named = _release("a", pool.name, minRunners=3)
+    verdict = judge_stack(RULE, (TEMPLATE, pool, named), {"worstUsdPerHour": HIGH, "idleUsdPerHour": HIGH})
+    assert (verdict.messages, verdict.unknown) == ((), unknown), "the resource's own name is none of a pool"
+    config = {"worstUsdPerHour": HIGH, "idleUsdPerHour": 0.01}
+    assert judge_stack(RULE, (TEMPLATE, pool, named), config).messages == judge_stack(RULE, (TEMPLATE, pool), config).messages
 
 
 def test_the_windows_of_runners_are_read_from_the_sweep_that_opens_them() -> None:
@@ -659,12 +699,43 @@ def test_a_region_that_is_unknown_is_not_taken_for_none(member: Member) -> None:
 
 
 STAYING = (MACHINE, STANDING)
+CLOSED = but(T4, "scalingConfig", "minSize", 0)
+"""The pool without a node of its own: what always runs opens it."""
+
+
+def _standing(token: str, replicas: int) -> Member:
+    container = {"name": "pause", "resources": {"limits": {GPU: 1}}}
+    pod = {"nodeSelector": {POOL_LABEL: "t4"}, "containers": [container]}
+    name = f"placeholders-{token.partition(':')[2].replace('/', '-').replace(':', '-')}"
+    return Member(token, name, {"spec": {"replicas": replicas, "template": {"spec": pod}}}, provider=OBJECTS)
+
+
+def _sweep(token: str, runners: int, namespace: str) -> Member:
+    """A sweep's settings without windows: so many runners always wait in the namespace."""
+    found = {"usual": runners, "time_zone": "UTC", "windows": {}}
+    data = {"data": {"settings.json": json.dumps({"sets": {namespace: found}})}}
+    props = {"items": [{"data": {}}, data]} if token.endswith("List") else data
+    return Member(token, f"sweep-{namespace}", props, provider=OBJECTS)
+
+
+PODS = sorted(ALWAYS - HELM - CONFIG_MAPS)
+RUNNERS = _release("a", "t4")
+
+
+def _unpriced(token: str) -> StackCase:
+    member = Member(token, "priceless", {"tags": {"team": "ml"}}, provider=AWS)
+    reason = f"priceless: the table of prices has none of {token}"
+    return case(NAT, member, messages={reason: ""}, worstUsdPerHour=HIGH, idleUsdPerHour=HIGH)
+
 
 SUITE = Suite(
     RULE,
     passing=(
         case(*ALL, *CLAIMS, worstUsdPerHour=HIGH, idleUsdPerHour=HIGH),
-        case(TEMPLATE, but(T4, "scalingConfig", "minSize", 0), COMPONENT, NAT),
+        case(TEMPLATE, CLOSED, COMPONENT, NAT),
+        case(*(each for members in (WORST["addresses"], WORST["keys, rotated twice"]) for each in members[0])),
+        case(TEMPLATE, CLOSED, *(_standing(token, 0) for token in PODS)),
+        case(TEMPLATE, CLOSED, RUNNERS, *(_sweep(token, 0, f"runners-{at}") for at, token in enumerate(sorted(CONFIG_MAPS)))),
     ),
     violating=(
         *(
@@ -680,5 +751,14 @@ SUITE = Suite(
         ),
         case(elsewhere(SPOT_BOX, ""), messages={f"spot-box: {NO_REGION}": "spot-box"}),
         case(*STAYING, messages={idle(*WORST["standing machines"][1], limit=IDLE_USD, lower="count"): ""}),
+        *(
+            case(*always, messages={idle(("usw2/t4", 2, T4_SPOT), disks(200)): ""}, worstUsdPerHour=HIGH, idleUsdPerHour=0.01)
+            for always in (
+                *((TEMPLATE, CLOSED, _standing(token, 2)) for token in PODS),
+                *((TEMPLATE, CLOSED, RUNNERS, _sweep(token, 2, "runners-a")) for token in sorted(CONFIG_MAPS)),
+            )
+        ),
     ),
+    undeterminable=tuple(_unpriced(token) for token in sorted(UNPRICED)),
+    unshown=UNPRICED,
 )

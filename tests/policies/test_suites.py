@@ -91,9 +91,15 @@ def places(case: Case | StackCase) -> Iterator[tuple[Props, tuple[Any, ...], Cal
 
 @EACH_RULE
 def test_every_kind_that_a_rule_names_is_seen_to_pass_and_to_break_it(rule: AnyRule) -> None:
-    forbidden = suite_of(rule).forbidden
-    lacking = {token: found for token, found in counts(rule).items() if not (found[1] and bool(found[0]) != (token in forbidden))}
-    assert not lacking, "kinds with their passing and violating cases"
+    suite = suite_of(rule)
+    assert not suite.forbidden & suite.unshown, "what breaks a rule is judged"
+    lacking = {}
+    for token, found in counts(rule).items():
+        passing, violating, undeterminable = map(bool, found)
+        judged = not passing and undeterminable if token in suite.unshown else violating and passing != (token in suite.forbidden)
+        if not judged:
+            lacking[token] = found
+    assert not lacking, "kinds with their passing, violating and undeterminable cases"
 
 
 def test_the_cases_are_printed() -> None:
@@ -123,6 +129,19 @@ def test_what_breaks_it_is_told_word_for_word(rule: AnyRule) -> None:
             assert found.urns == named, case
         for message in found.messages:
             assert message.isprintable(), "a message is one line"
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if isinstance(rule, StackRule)], ids=lambda rule: rule.id)
+def test_what_leaves_it_undeterminable_is_told_word_for_word_and_whatever_a_resource_of_it_says(rule: StackRule) -> None:
+    suite = suite_of(rule)
+    for case in suite.undeterminable:
+        (reason,) = case.messages
+        assert verdict(rule, case) == Verdict(undeterminable=reason), case
+    for token in suite.unshown:
+        for props in ({}, {"size": 0.0}, {"name": UNKNOWN}):
+            found = judge_stack(rule, [Member(token, "any", props)])
+            assert found == Verdict(undeterminable=found.undeterminable), token
+            assert found.undeterminable, f"{token} passed in silence"
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if isinstance(rule, StackRule)], ids=lambda rule: rule.id)
