@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from fleet.facts.errors import FleetError, Problem, instead, shown
+from fleet.facts.errors import MOST_PROBLEMS, FleetError, Problem, instead, shown
 from fleet.jobs import stack as stack_jobs
 from fleet.loading.stackfile import StackConfig, wrong
 from fleet.prove import namespaces, rules
@@ -71,8 +71,8 @@ _PULUMI = (_GUARD, "pulumi:autonaming", "pulumi:tags", "pulumi:template")
 """The keys of Pulumi itself (pulumi/pulumi, sdk/go/common: the namespace pulumi)."""
 
 
-def require_guard(config: StackConfig) -> None:
-    """Raise InputError unless no package has a default provider, which could create a resource in another account or region."""
+def _unguarded(config: StackConfig) -> Iterator[Problem]:
+    """A problem if a package has a default provider, which could create a resource in another account or region."""
     held = config.objects.get(_GUARD)
     slips = (key for key in config.objects if key.startswith("pulumi:") and key not in _PULUMI)
     slip = next((key for key in slips if instead(key, _PULUMI, "")), "")
@@ -80,13 +80,18 @@ def require_guard(config: StackConfig) -> None:
         fix = instead(slip, _PULUMI, "") if slip else f'write {_GUARD}: ["*"]'
         message = f"no package may have a default provider, or a resource lands in the wrong account or region; {fix}"
         at = slip or _GUARD
-        raise wrong(config, FleetError((Problem((at,), message, "" if at not in config.objects else shown(config.objects[at])),)))
+        yield Problem((at,), message, "" if at not in config.objects else shown(config.objects[at]))
 
 
 def fleet_of(config: StackConfig) -> Fleet:
     """The fleet of a stack file. Raises InputError with a line for each problem and its place in the file."""
-    require_guard(config)
+    guard = tuple(_unguarded(config))
     try:
-        return load_fleet(*config.of(NAMESPACE), config.project, config.stack)
+        fleet = load_fleet(*config.of(NAMESPACE), config.project, config.stack)
     except FleetError as error:
-        raise wrong(config, error) from error
+        # The last line of a long error counts the others.
+        long = len(error.problems) > MOST_PROBLEMS
+        raise wrong(config, error if long else FleetError((*guard, *error.problems))) from error
+    if guard:
+        raise wrong(config, FleetError(guard))
+    return fleet

@@ -347,7 +347,7 @@ def test_the_command_runs_all_and_writes_the_record(
     done = invoke("staging", "--budget-usd", "90", "--yes", "--record", str(file))
     assert done.exit_code == status
     assert json.loads(file.read_text())["ok"] is (status == 0)
-    assert shell.told("This costs at most ≤16.33 USD in the worst hour x 5.00 hours")
+    assert shell.told("This costs at most ≤16.34 USD in the worst hour x 5.00 hours")
     assert shell.lines[-1] == f"{'FAILED' if status else 'ACCEPTED'}: the record is {file}"
     assert "destroy" in kinds(shell)
 

@@ -61,6 +61,8 @@ def test_a_wrong_stack_file_is_status_2_and_each_problem_is_a_line(tmp_path: Pat
     done = CliRunner().invoke(app, ["smoke", "staging", "--file", str(path)])
     assert (done.exit_code, done.stdout) == (2, "")
     assert [line.partition("; ")[0] for line in done.stderr.splitlines()] == [
+        f"error: {path}:1: pulumi:disable-default-providers: no package may have a default provider, or a resource lands in the "
+        "wrong account or region",
         f"error: {path}:2: gpu-ci:surprise: unknown key",
         f"error: {path}:5: gpu-ci:other: unknown key",
     ]

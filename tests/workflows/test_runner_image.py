@@ -42,7 +42,8 @@ def script() -> ModuleType:
 def stack(folder: Path, registry: str) -> StackConfig:
     text = (ROOT / "tests" / "fleet" / "broken" / "valid.yaml").read_text()
     path = folder / "Pulumi.one.yaml"
-    path.write_text(text.replace("      pools:\n", f"{registry}      pools:\n", 1))
+    guard = 'config:\n  pulumi:disable-default-providers: ["*"]\n'
+    path.write_text(text.replace("config:\n", guard, 1).replace("      pools:\n", f"{registry}      pools:\n", 1))
     return stackfile.load("one", ROOT, stack_file=path)
 
 
