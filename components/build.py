@@ -75,7 +75,7 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     """Declare the fleet's resources. Returns the stack outputs.
 
     Before the first resource, raises PlacementError if a runner set, workload or job fits no node, and in an update also if
-    something cannot work today: a preview warns. Raises RunError as `require_deployable` does, and if GPU_CI_AS_OF is no day.
+    something cannot work today: a preview warns. Raises RunError as `require_deployable` does, and if GPU_CI_AS_OF is not a day.
     """
     require_deployable(fleet, stack)
     placement.require(placement.place(fleet))

@@ -46,11 +46,11 @@ def read_base(
     """Plan the stack with stack file and policy config of the checkout in `folder`, and the rest of the project in `root`.
 
     If `root` reads `stack_file` instead of the stack's own file, the base reads the same path in `folder`, or else the stack's
-    own file there. Raises InputError if `folder` is no checkout of a project. A stack file that is missing there, or that the
+    own file there. Raises InputError if `folder` is not a checkout of a project. A stack file that is missing there, or that the
     current code cannot plan, is not an error: `Base.reason` says so.
     """
     if not any(folder.glob("Pulumi*.yaml")):
-        has = "which has no Pulumi.yaml" if folder.is_dir() else "which is no folder"
+        has = "which has no Pulumi.yaml" if folder.is_dir() else "which is not a folder"
         rule = f"--base: must be a folder with a checkout of the base branch; got {str(folder)!r}, {has}"
         raise InputError(f"{rule}; correct the path")
     path = _stack_file(stack, root, folder, stack_file)

@@ -49,7 +49,7 @@ def chart_digest(helm: str, chart: ChartVersion, keep: Path | None = None) -> st
 
 
 def _unpack(archive: Path, name: str, target: Path) -> None:
-    """Write the folder `name` of a chart's archive to `target`, in place of what is there."""
+    """Write the folder `name` of a chart's archive to `target`, in place of files there."""
     if not hasattr(tarfile, "data_filter"):
         raise InputError(f"Python: {sys.version.split()[0]} unpacks no archive safely; use 3.11.4 or later")
     scratch = archive.parent / "unpacked"

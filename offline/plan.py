@@ -116,7 +116,7 @@ class Plan:
     refused: tuple[room.Refusal, ...] = ()
     """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
     written: tuple[Remark, ...] = ()
-    """What cannot work and belongs to a part that the change writes: it fails the plan. See `offline.touched`."""
+    """Remarks on parts that cannot work and that the change writes: they fail the plan. See `offline.touched`."""
     git: Recording | None = None
     """The part of the recording that ArgoCD reads in Git; None if ArgoCD installs nothing in any cluster."""
 
@@ -153,7 +153,7 @@ class Plan:
 
     @cached_property
     def impossible(self) -> tuple[Remark, ...]:
-        """What cannot work on the plan's day: `pulumi up` is refused."""
+        """Remarks on parts that cannot work on the plan's day: `pulumi up` is refused."""
         return tuple(remark for remark in self.remarks if remark.kind == CANNOT_WORK)
 
     def _remarks(self) -> Iterator[str]:

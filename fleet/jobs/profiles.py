@@ -52,7 +52,7 @@ _LIMITS = {
 }
 """CPU cores and GiB where the limits are not derived from the machines."""
 _OWN_LIMITS = (8, 16)
-"""Seed 001's, for a model that only own machines have: nobody knows their share."""
+"""Seed 001's, for a model that only own machines have: no table has their share."""
 _MOST_CORES, _MOST_GIBIBYTES = 16, 64
 """The largest derived limits. A model for the 80 GiB of an H100 is loaded through host memory."""
 

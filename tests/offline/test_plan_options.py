@@ -110,7 +110,7 @@ def test_a_base_without_the_stack_is_told_in_every_form(tmp_path):
 
 
 def test_a_base_that_is_no_checkout_is_wrong_input(tmp_path):
-    for base, what in ((tmp_path / "nowhere", "which is no folder"), (tmp_path, "which has no Pulumi.yaml")):
+    for base, what in ((tmp_path / "nowhere", "which is not a folder"), (tmp_path, "which has no Pulumi.yaml")):
         result = run("plan", "staging", "--base", str(base))
         assert (result.exit_code, result.stdout) == (2, "")
         assert "error: --base: must be a folder with a checkout of the base branch" in result.stderr

@@ -67,7 +67,7 @@ def test_warm_pools_of_the_groups_that_have_one_add_up() -> None:
     found = walk(pool.props, "warmPoolConfig")
     assert (found["minSize"], found["maxGroupPreparedCapacity"], found["poolState"]) == (2, 4, "RUNNING")
     (group,) = groups([pool], Later())
-    assert (group.least, group.zones) == (0, 3), "a machine that waits is no node"
+    assert (group.least, group.zones) == (0, 3), "a machine that waits is not a node"
     assert group.warm == Warm(least=2, prepared=4, running=True)
     assert group.warm.machines(nodes=0, groups=group.zones) == 4
 

@@ -216,7 +216,7 @@ MUTATIONS = {
         "gpu-limits-required", CHARTS, _boots_a_machine, _onto_gpu_nodes, frozenset({"gpu-node-labels"})
     ),
     "a pool without its taint": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _untaint),
-    # EKS has no such effect, so the limits of its API tell it, too.
+    # EKS has no such effect, so the limits of its API report it, too.
     "a taint misspelt": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _misspell, frozenset({"cloud-limits"})),
     "a taint of another key": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _taint_otherwise),
     "a machine of one's own without its taint": Mutation("gpu-node-taint", OWN, _always, _own_untainted),
