@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,7 +10,7 @@ from datetime import timedelta
 
 from fleet.facts.errors import Fault
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
-from fleet.facts.pricing import Line, Money, average
+from fleet.facts.pricing import Line, Money, average, rounded_up
 from fleet.facts.pricing import span as money_span
 from fleet.facts.remark import CANNOT_WORK, COST, Remark
 from fleet.loading.stackfile import StackConfig
@@ -218,7 +217,7 @@ def promises(plan: Plan, *, money: bool = True) -> Iterator[str]:
 
 def _up(money: Money) -> str:
     """Dollars with cents, rounded up, so that no price is above."""
-    return f"{math.ceil(round(money.usd * 100, 4)) / 100:.2f}"
+    return f"{rounded_up(money.usd):.2f}"
 
 
 def _range(prices: Sequence[Money]) -> str:

@@ -14,6 +14,12 @@ from fleet.facts import hardware
 from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
 
 
+def rounded_up(usd: float, digits: int = 2) -> float:
+    """An amount that is a bound, with so many digits: never below it."""
+    unit: float = 10**digits
+    return math.ceil(round(usd * unit, 4)) / unit
+
+
 @dataclass(frozen=True, slots=True)
 class Money:
     """USD per hour. `unknown` counts the parts whose price is not known, which `usd` lacks. `at_most`: an upper bound."""
@@ -39,7 +45,7 @@ class Money:
         # Tenths of a cent below ten dollars: a NAT gateway costs 0.045.
         digits = 3 if self.usd < 10 else 2
         # An upper bound is rounded up, or it would be none.
-        amount = math.ceil(round(self.usd * 10**digits, 4)) / 10**digits if self.at_most else self.usd
+        amount = rounded_up(self.usd, digits) if self.at_most else self.usd
         usd = f"{amount:.{digits}f}" if self.usd else "0"
         return f"{'≤' if self.at_most else ''}{usd}" + (" + unknown" if self.unknown else "")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fleet.facts.pricing import Line, Money
+from fleet.facts.pricing import Line, Money, rounded_up
 from fleet.facts.quantities import quantity
 
 from . import schema
@@ -36,13 +36,10 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
             yield item.fault, item.group.urn if item.group is not None else None
     mean, worst = sums(items)
     if Money(worst.usd).exceeds(limit := _limit(stack, "worstUsdPerHour", WORST_USD)):
-        yield f"worst hour {worst.usd:.2f} USD is above {limit:.2f}: {_spenders(items, 1, 'worstUsdPerHour')}", None
+        yield f"worst hour {rounded_up(worst.usd):.2f} USD is above {limit:.2f}: {_spenders(items, 1, 'worstUsdPerHour')}", None
     if Money(mean.usd).exceeds(limit := _limit(stack, "idleUsdPerHour", IDLE_USD)):
-        month = f"{mean.usd * HOURS:.0f} a month"
-        yield (
-            f"hour without jobs {mean.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}",
-            None,
-        )
+        told = f"{rounded_up(mean.usd):.2f} USD ({mean.usd * HOURS:.0f} a month)"
+        yield f"hour without jobs {told} is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}", None
 
 
 def _limit(stack: Stack, name: str, default: float) -> float:

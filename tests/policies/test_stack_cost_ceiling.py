@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -89,6 +90,11 @@ def volumes(gigabytes: float) -> Part:
     return "disks", gigabytes, unit("oci-volume-gb", OCI_REGION)
 
 
+def cents(usd: float) -> float:
+    """Rounded up, so that no limit of that amount refuses it."""
+    return math.ceil(round(usd * 100, 4)) / 100
+
+
 def _shown(usd: float) -> str:
     return f"{usd:.2f}" if usd >= 1 else f"{usd:.2g}"
 
@@ -102,13 +108,13 @@ def _spent(parts: tuple[Part, ...], lower: str, limit: str) -> str:
 
 def worst(*parts: Part, limit: float = 0.01, lower: str = "nodes.max") -> str:
     total = sum(count * each for _, count, each in parts)
-    return f"worst hour {total:.2f} USD is above {limit:.2f}: {_spent(parts, lower, 'worstUsdPerHour')}"
+    return f"worst hour {cents(total):.2f} USD is above {limit:.2f}: {_spent(parts, lower, 'worstUsdPerHour')}"
 
 
 def idle(*parts: Part, limit: float = 0.01, lower: str = "nodes.min") -> str:
     total = sum(count * each for _, count, each in parts)
     month = f"{total * 730:.0f} a month"
-    return f"hour without jobs {total:.2f} USD ({month}) is above {limit:.2f}: {_spent(parts, lower, 'idleUsdPerHour')}"
+    return f"hour without jobs {cents(total):.2f} USD ({month}) is above {limit:.2f}: {_spent(parts, lower, 'idleUsdPerHour')}"
 
 
 def said(*members: Member, worst: float = HIGH, idle: float = HIGH) -> tuple[str, ...]:
@@ -242,7 +248,7 @@ def test_a_message_tells_the_sum_the_limit_what_makes_it_and_what_to_do() -> Non
     (message,) = said(TEMPLATE, T4, release, LAUNCHERS, NAT, worst=20)
     pulled = 10 * assumption("pull-gb") * unit("nat-gateway-gb")
     whole = 10 * of("g4dn.4xlarge") + 4 * A10_2 + pulled + unit("nat-gateway") + disks(1000)[2] * 1000 + volumes(1200)[2] * 1200
-    assert message.startswith(f"worst hour {whole:.2f} USD is above 20.00: oracle 4 × {A10_2:.2f} = ")  # noqa: RUF001
+    assert message.startswith(f"worst hour {cents(whole):.2f} USD is above 20.00: oracle 4 × {A10_2:.2f} = ")  # noqa: RUF001
     raised = config_of(RULE.id, "worstUsdPerHour")
     assert message.endswith(f", and 3 more; lower scale.max or nodes.max of one of these, or raise {raised}")
 
@@ -299,7 +305,7 @@ def test_the_idle_hour_has_what_schedules_add_on_average_and_names_them() -> Non
     scheduled = but(T4, "tags", {SCHEDULED_NODES_TAG: "Europe/Berlin 4 mon+tue 09:00-17:00"})
     nodes = 1 + 3 * 16 / 168
     (message,) = said(TEMPLATE, scheduled, idle=0.01)
-    assert message.startswith(f"hour without jobs {nodes * T4_SPOT + nodes * disks(100)[1] * disks(100)[2]:.2f} USD")
+    assert message.startswith(f"hour without jobs {cents(nodes * T4_SPOT + nodes * disks(100)[1] * disks(100)[2]):.2f} USD")
     assert "; lower schedules of one of these" in message
     assert said(TEMPLATE, scheduled, worst=1) == said(TEMPLATE, T4, worst=1)
 
@@ -371,7 +377,7 @@ def test_the_windows_of_runners_are_read_from_the_sweep_that_opens_them() -> Non
     found = {"usual": 0, "time_zone": "Europe/Berlin", "windows": {"night": window}}
     (message,) = said(TEMPLATE, closed, runners, _schedules(json.dumps({"sets": {"runners-a": found}})), idle=0.01)
     nodes = 4 * 16 / 168
-    assert message.startswith(f"hour without jobs {nodes * T4_SPOT + nodes * disks(100)[1] * disks(100)[2]:.2f} USD")
+    assert message.startswith(f"hour without jobs {cents(nodes * T4_SPOT + nodes * disks(100)[1] * disks(100)[2]):.2f} USD")
     broken = _schedules(json.dumps({"sets": {"runners-a": found | {"windows": {"night": {}}}}}))
     assert judge_stack(RULE, (TEMPLATE, closed, runners, broken), {"idleUsdPerHour": HIGH}).undeterminable
 
