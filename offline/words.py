@@ -202,7 +202,8 @@ def promises(plan: Plan, *, money: bool = True) -> Iterator[str]:
         bound = "at least " if idle.unknown else "at most " if idle.at_most else ""
         usual = plan.average.usd * MONTH
         scheduled = f", {usual:.0f} with schedules" if round(usual) != round(idle.usd * MONTH) else ""
-        yield f"idle {bound}{idle.usd * MONTH:.0f} USD a month{scheduled}"
+        priced = idle.usd or not idle.unknown
+        yield f"idle {bound}{idle.usd * MONTH:.0f} USD a month{scheduled}" if priced else "idle at an unknown price"
     placed = [found for found in plan.placements if not found.error]
     if placed:
         classes = {found.runner_set for found in placed}
@@ -211,7 +212,8 @@ def promises(plan: Plan, *, money: bool = True) -> Iterator[str]:
         hours = [hour for found in placed for hour in runner_hour(found, plan.fleet.clusters[found.cluster].region)]
         yield f"a job-hour{job} {_range(hours)}{many}"
     if money:
-        yield f"worst hour at least {_up(worst)} USD" if worst.unknown else f"never above {_up(worst)} USD an hour"
+        lacks = f"worst hour at least {_up(worst)} USD" if worst.usd else "worst hour at an unknown price"
+        yield lacks if worst.unknown else f"never above {_up(worst)} USD an hour"
     yield from _unjudged(plan)
 
 

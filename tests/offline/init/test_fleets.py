@@ -12,6 +12,7 @@ from yamllint.config import YamlLintConfig  # type: ignore[import-untyped]
 from offline.cli import app
 from offline.plan import make_plan
 from offline.policyconfig import require_current
+from offline.words import result
 from tests.builders import ROOT
 from tests.day import AS_OF
 from tests.offline.init.conftest import Project
@@ -93,6 +94,19 @@ def test_a_homelab_has_the_machines_of_its_owner_and_jobs_that_fit_them(project:
     assert sizes["gpu-closet"] == (4000, 15 * 1024)
     idle, worst = new.plan.cost
     assert (idle.usd, idle.unknown, worst) == (0.1, 2, idle), "the owner names one price of three"
+    assert result(new.plan)[:2] == ("OK", "idle at least 73 USD a month")
+    assert "worst hour at least 0.10 USD" in result(new.plan)
+
+
+def test_where_no_price_is_stated_the_line_for_a_person_has_none(project: Project):
+    assert CliRunner().invoke(app, ["init", "garage", *FLEETS["garage"].split()]).exit_code == 0
+    (new,) = project.made
+    assert result(new.plan)[:4] == (
+        "OK",
+        "idle at an unknown price",
+        "a job-hour of gpu-tower at an unknown price",
+        "worst hour at an unknown price",
+    )
 
 
 def test_what_was_written_is_what_was_planned(project: Project):
