@@ -220,16 +220,19 @@ def _nodes(pools: Sequence[Paid], waiting: Sequence[Waiting], minute: int | None
 
 def packed(shares: Iterable[Share]) -> int:
     """The nodes that hold pods of several sizes, the largest first."""
-    free: list[Fraction] = []
+    full, free = 0, list[Fraction]()
     for count, per_node in sorted(shares, key=lambda share: share[1]):
         part = Fraction(1, per_node)
         for _ in range(count):
             at = next((at for at, room in enumerate(free) if room >= part), None)
             if at is None:
-                free.append(1 - part)
-            else:
-                free[at] -= part
-    return len(free)
+                at = len(free)
+                free.append(Fraction(1))
+            free[at] -= part
+            if not free[at]:
+                del free[at]
+                full += 1
+    return full + len(free)
 
 
 def _moved(pools: Sequence[Paid], busy: Mapping[str, int], asks: Sequence[tuple[tuple[str, ...], int]]) -> dict[str, int]:
