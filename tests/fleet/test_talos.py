@@ -325,7 +325,7 @@ def test_the_bill_has_a_line_a_pool_which_is_the_same_idle_and_busy() -> None:
     idle, worst = total(found)
     assert idle == worst
     assert idle.unknown == 0, "each machine has a price"
-    (line,) = bill(fleet_of(machines={"rig": own_machine()}), AS_OF)
+    line, _ = bill(fleet_of(machines={"rig": own_machine()}), AS_OF)
     assert (line.what, line.idle.unknown) == ("rig, price not stated", 1), "an owner who names no price gets no made-up one"
 
 

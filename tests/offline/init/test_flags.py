@@ -236,7 +236,14 @@ def test_ctrl_c_at_a_question_leaves_nothing_and_no_color_is_plain():
     before = (ROOT / "policies" / "stacks.toml").read_text()
     command = [sys.executable, "-m", "offline", "init", "ctrl-c", "--provider", "eks"]
     env = os.environ | {"NO_COLOR": "1", "TERM": "xterm-256color"}
-    child = subprocess.Popen(command, cwd=ROOT, stdin=follower, stdout=follower, stderr=follower, start_new_session=True, env=env)
+    # A shell that runs the tests in its background ignores Ctrl-C, and its children would too.
+    before_it = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        child = subprocess.Popen(
+            command, cwd=ROOT, stdin=follower, stdout=follower, stderr=follower, start_new_session=True, env=env
+        )
+    finally:
+        signal.signal(signal.SIGINT, before_it)
     os.close(follower)
     shown, until = b"", time.monotonic() + 60
     while b"Which region" not in shown and time.monotonic() < until:
