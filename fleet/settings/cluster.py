@@ -23,7 +23,7 @@ from fleet.settings.existing import NODE_AGENT, Existing
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
-from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem
+from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem, require_once
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, PLACEHOLDER_NAMESPACE, levels, reserved
 from fleet.settings.operator import OperatorSettings
@@ -406,6 +406,7 @@ class Cluster(Model):
                     "no runner set uses the pool, and only runners end placeholders; remove it",
                     at=("pools", name, "placeholders"),
                 )
+        require_once("private_egress", "a network is given twice; remove one", self.private_egress, at=("privateEgress",))
         for index, cidr in enumerate(self.private_egress):
             if not may_open(cidr, self.closed_networks):
                 raise problem(

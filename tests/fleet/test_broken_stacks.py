@@ -1031,6 +1031,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         _NOT_PRIVATE,
         '"203.0.113.0/24"',
     ),
+    "private-egress-repeated": (
+        "gpu-ci:clusters.usw2.privateEgress",
+        "a network is given twice; remove one",
+        '["10.20.0.0/16", "10.20.0.0/16"]',
+    ),
     "private-egress-link-local": (
         "gpu-ci:clusters.usw2.privateEgress.1",
         _NOT_PRIVATE,

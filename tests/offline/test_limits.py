@@ -130,6 +130,7 @@ EDITS: dict[str, tuple[tuple[str, str], str]] = {
     "start": ((HEALTH, "health: {startWithin: 999999999h}"), LONG),
     "rejected pods": ((HEALTH, "health: {rejectedPods: 1000000000000}"), "must be at most 1000; lower it; got 1000000000000"),
     "retention": ((HEALTH, f"{HEALTH}\n      monitoring: {{prometheus: install, retention: 999999999h}}"), LONG),
+    "network twice": ((HEALTH, f"{HEALTH}\n      privateEgress: [10.1.0.0/16, 10.1.0.0/16]"), "a network is given twice"),
     "email": ((BUDGET, f"emails: [{'a' * 600_000}@example.com]"), "not an email address"),
     "image": ((SCALE, f"{SCALE}\n          image: ghcr.io/a/{'b' * 600_000}:1"), "at most 512"),
     "size": ((SCALE, f"{SCALE}\n          scratch: 999999999Gi"), "a quantity has at most 1048576Gi; correct it"),
