@@ -20,6 +20,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from fleet.facts import hardware
+from fleet.facts.flow import taken
 from fleet.facts.pricing import Line, Money, quoted, units
 from fleet.facts.tables import rows
 
@@ -87,7 +88,7 @@ class Warm:
 
     def machines(self, nodes: int, groups: int) -> int:
         """The machines that wait beside so many nodes. Nodes and machines are split over the groups as evenly as possible."""
-        parts = ([_part(total, groups, at) for total in (self.least, self.prepared, nodes)] for at in range(groups))
+        parts = ([part(total, groups, at) for total in (self.least, self.prepared, nodes)] for at in range(groups))
         return sum(max(least, prepared - held) for least, prepared, held in parts)
 
 
@@ -222,13 +223,13 @@ def packed(shares: Iterable[Share]) -> int:
     """The nodes that hold pods of several sizes, the largest first."""
     full, free = 0, list[Fraction]()
     for count, per_node in sorted(shares, key=lambda share: share[1]):
-        part = Fraction(1, per_node)
+        size = Fraction(1, per_node)
         for _ in range(count):
-            at = next((at for at, room in enumerate(free) if room >= part), None)
+            at = next((at for at, room in enumerate(free) if room >= size), None)
             if at is None:
                 at = len(free)
                 free.append(Fraction(1))
-            free[at] -= part
+            free[at] -= size
             if not free[at]:
                 del free[at]
                 full += 1
@@ -237,31 +238,13 @@ def packed(shares: Iterable[Share]) -> int:
 
 def _moved(pools: Sequence[Paid], busy: Mapping[str, int], asks: Sequence[tuple[tuple[str, ...], int]]) -> dict[str, int]:
     """The nodes that asks of several pools have in each, so that the first pools have the most."""
-    left = [count for _, count in asks]
-    took = [dict.fromkeys(names, 0) for names, _ in asks]
-
-    def more(pool: str, seen: set[int]) -> bool:
-        for at, (names, _) in enumerate(asks):
-            if pool in names and at not in seen:
-                seen.add(at)
-                if left[at]:
-                    left[at] -= 1
-                elif other := next((name for name in names if took[at][name] and name != pool and more(name, seen)), ""):
-                    took[at][other] -= 1
-                else:
-                    continue
-                took[at][pool] += 1
-                return True
-        return False
-
-    moved = dict.fromkeys((each.name for each in pools), 0)
-    for each in pools:
-        while busy[each.name] + moved[each.name] < each.line.most and more(each.name, set()):
-            moved[each.name] += 1
-    return moved
+    room = {str(at): Fraction(count) for at, (_, count) in enumerate(asks)}
+    able = {each.name: [str(at) for at, (names, _) in enumerate(asks) if each.name in names] for each in pools}
+    most = {each.name: Fraction(int(each.line.most) - busy[each.name]) for each in pools}
+    return {name: int(count) for name, count in taken(most, room, able).items()}
 
 
-def _part(total: int, groups: int, at: int) -> int:
+def part(total: int, groups: int, at: int) -> int:
     """The part of a total that one of several groups has: equal parts, and one more for the first ones."""
     each, more = divmod(total, groups)
     return each + (at < more)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -251,14 +251,3 @@ _FAULTS: Mapping[str, Callable[[Limit, object], str | None]] = {
     "zone": _zone,
     "cron": _cron,
 }
-
-
-def at(value: object, path: Sequence[str], here: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Path and value of everything at a path of plain data; "[]" means each item of a list."""
-    if not path:
-        yield here, value
-    elif path[0] == "[]":
-        for index, item in enumerate(_items(value)):
-            yield from at(item, path[1:], (*here, str(index)))
-    elif isinstance(value, Mapping) and path[0] in value:
-        yield from at(value[path[0]], path[1:], (*here, path[0]))

@@ -1,4 +1,4 @@
-"""Checks that ArgoCD reads the Git folder that `make render` writes for each cluster."""
+"""Checks of what is named after project, stack and cluster: the folder in Git that ArgoCD reads, and a cluster of EKS."""
 
 from __future__ import annotations
 

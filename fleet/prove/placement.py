@@ -16,6 +16,7 @@ from typing import Protocol
 from fleet.charts.chart import Pod
 from fleet.facts import hardware, pricing
 from fleet.facts.credentials import mask
+from fleet.facts.flow import most_runners
 from fleet.facts.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
 from fleet.facts.pods import Requests
 from fleet.facts.pricing import Money
@@ -23,7 +24,6 @@ from fleet.facts.remark import Remark, costs
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.versions import DaemonSet, daemonsets
 from fleet.prove import topology
-from fleet.prove.flow import most_runners
 from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
 from fleet.prove.launchers import launcher_room
 from fleet.providers.fleet import Fleet
@@ -209,6 +209,11 @@ def pool_hosts(settings: Cluster) -> dict[str, Host]:
 def pool_host(settings: Cluster, pool_name: str) -> Host:
     """One pool of a cluster as a host of jobs."""
     return _host(settings, pool_name, _node_pods(settings))
+
+
+def per_node(asked: Ask, hosts: Iterable[Host]) -> int:
+    """How many such pods each node of these hosts holds at least. A pod that does not fit is refused elsewhere."""
+    return max(1, min(fit(asked, machine, host).count for host in hosts for machine in host.machines))
 
 
 def node_price(settings: Cluster, host: Host) -> Money:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleet.facts.remark import todo
 from fleet.prove.image_fit import node_driver, pinned_image, unrunnable
-from fleet.prove.placement import PlacementError, doubts, fit, pool_host, unfit
+from fleet.prove.placement import PlacementError, doubts, fit, per_node, pool_host, unfit
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import CpuSpan, MemorySpan
@@ -49,8 +49,7 @@ def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
 
 def fits(cluster: Cluster, workload: PoolWorkload) -> int:
     """How many such workloads each node of the pool holds at least."""
-    host = pool_host(cluster, workload.pool)
-    return max(1, min(fit(_asked(workload), machine, host).count for machine in host.machines))
+    return per_node(_asked(workload), (pool_host(cluster, workload.pool),))
 
 
 def _asked(workload: PoolWorkload) -> Asked:

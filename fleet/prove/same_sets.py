@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from fleet.facts.flow import taken
 from fleet.facts.pricing import span
-from fleet.prove.flow import taken
 from fleet.prove.placement import Host, fit, pool_hosts
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import runner_prices

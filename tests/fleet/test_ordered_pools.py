@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fleet.charts.arc import place_in
+from fleet.facts.flow import most_runners
 from fleet.facts.scheduling import POOL_LABEL, PREEMPTING_PRIORITY, RUNNER_PRIORITY, node_choice
 from fleet.loading.config import load
 from fleet.prove.bill import runner_hour
-from fleet.prove.flow import most_runners
 from fleet.prove.placement import PlacementError, overbooked, place, require
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set, runner_price

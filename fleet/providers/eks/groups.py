@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fleet.facts.bill import part
 from fleet.settings.model import Nodes, Scale
 
 
@@ -17,13 +18,8 @@ def zone_groups(zones: Sequence[str], nodes: Scale) -> dict[str, Nodes]:
     Each zone gets an equal share of min and of max. The first zones get one more each until nothing remains. A zone whose share
     of max is 0 gets no group, because EKS requires a maximum of 1 or more.
     """
-
-    def share(total: int, index: int) -> int:
-        each, more = divmod(total, len(zones))
-        return each + (index < more)
-
     return {
-        zone: Nodes(min=share(nodes.min, index), max=most)
+        zone: Nodes(min=part(nodes.min, len(zones), index), max=most)
         for index, zone in enumerate(zones)
-        if (most := share(nodes.max, index))
+        if (most := part(nodes.max, len(zones), index))
     }
