@@ -41,8 +41,7 @@ class Unjudged:
 
 def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[Unjudged, ...]:
     """The objects that no rule reads, by type, in the order of the files."""
-    # It bounds single numbers of an object, and reads no more of it.
-    known = frozenset[str]().union(*(rule.types for rule in rules if rule.id != "cloud-limits"))
+    known = frozenset[str]().union(*(rule.types for rule in rules if not rule.partly))
     others = [each for each in manifests if each.resource.type not in known]
     working = {each.resource.type for each in others if each.kind != _DEFINITION and _runs(each.resource.inputs)}
     firsts = {each.resource.type: each for each in reversed(others)}

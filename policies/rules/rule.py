@@ -114,7 +114,7 @@ class _Common:
     `fix` are for people. `settings` is the key of the stack file that changes what the rule judges, for all resources or by type
     ("" for all other types); it is "" if no setting does. A strict plan fails where a `critical` rule is undeterminable.
     `of_existing` says, by provider, what the rule would have to see of a cluster that the stack did not create. Such a cluster
-    makes the rule undeterminable.
+    makes the rule undeterminable. With `partly` the rule bounds single values of an object, and reads no more of it.
     """
 
     id: str
@@ -130,6 +130,7 @@ class _Common:
     critical: bool = False
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_existing: Mapping[str, str] = field(default_factory=dict)
+    partly: bool = False
 
     @property
     def reads(self) -> frozenset[str]:
