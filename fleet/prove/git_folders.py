@@ -1,4 +1,4 @@
-"""Checks of what is named after project, stack and cluster: the folder in Git that ArgoCD reads, and a cluster of EKS."""
+"""Checks of names that have project, stack and cluster in them: the folder in Git that ArgoCD reads, and a cluster of EKS."""
 
 from __future__ import annotations
 
