@@ -1,5 +1,5 @@
 # Every target sets up what it needs: a virtual environment in .venv from the hashed locks. STACK names the stack.
-# Statuses: make fails or succeeds; `python -m offline plan` tells 1 (a proof or policy fails) from 2 (wrong input).
+# Statuses: make fails or succeeds; `python -m gpu_ci plan` tells 1 (a proof or policy fails) from 2 (wrong input).
 
 # Only the command line sets these: OUT or FILE of somebody else's environment would write or read where nobody asked, and
 # CONTEXT would choose a cluster.
@@ -38,7 +38,7 @@ export STACK OUT FILE BASE CLUSTER POOL CONTEXT REPOSITORY CHECK BUDGET_USD DIR 
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet doctor acceptance components package policies offline deployments bootstrap submit bench images examples tests .ci .github/scripts .github/actions __main__.py
+CODE := fleet gpu_ci components package policies deployments bootstrap images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
 TARGETS := help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-alerts search lint lint-images site format bench lock clean
@@ -54,42 +54,42 @@ help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 init: .venv/run ## Write a new stack from a few questions: STACK=acme [ARGS="--provider eks --region us-west-2 …"]
-	@$(BIN)/python -m offline init $(ARGS) -- "$$STACK"
+	@$(BIN)/python -m gpu_ci init $(ARGS) -- "$$STACK"
 
 plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [ARGS=--markdown]
-	@$(BIN)/python -m offline plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
+	@$(BIN)/python -m gpu_ci plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
 
 render: .venv/run ## Write a stack's manifests and chart values, or what ArgoCD reads: STACK=staging OUT=DIR [CHECK=1: compare]
-	@$(BIN)/python -m offline render --out "$$OUT" $${FILE:+--file "$$FILE"} $${CHECK:+--check} $(ARGS) -- "$$STACK"
+	@$(BIN)/python -m gpu_ci render --out "$$OUT" $${FILE:+--file "$$FILE"} $${CHECK:+--check} $(ARGS) -- "$$STACK"
 
 doctor: .venv/doctor ## Check tools, settings, credentials, quotas and offers before pulumi up: STACK=staging [FILE=path] [ARGS=--json]
-	@$(BIN)/python -m offline doctor $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
+	@$(BIN)/python -m gpu_ci doctor $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
 
 check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [STACK=staging] [ARGS=--strict]
-	@$(BIN)/python -m offline check --stack "$$STACK" $(ARGS) -- "$$DIR"
+	@$(BIN)/python -m gpu_ci check --stack "$$STACK" $(ARGS) -- "$$DIR"
 
 smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name] [REPOSITORY=owner/name]
-	@$(BIN)/python -m submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $${REPOSITORY:+--repository "$$REPOSITORY"} $(ARGS) -- "$$STACK"
+	@$(BIN)/python -m gpu_ci.submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $${REPOSITORY:+--repository "$$REPOSITORY"} $(ARGS) -- "$$STACK"
 
 acceptance: .venv/doctor ## Build a stack in your account, run a GPU job, edit, destroy, look for leftovers: STACK= BUDGET_USD= [ARGS=--yes]
-	@$(BIN)/python -m acceptance --budget-usd "$$BUDGET_USD" $(ARGS) -- "$$STACK"
+	@$(BIN)/python -m gpu_ci.acceptance --budget-usd "$$BUDGET_USD" $(ARGS) -- "$$STACK"
 
 docs: .venv/run ## Write policies/config/*.json, package/schema.json, schema/stack.schema.json and the generated pages of docs/
-	@$(BIN)/python -m offline policy-config > /dev/null
-	@$(BIN)/python -m offline policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
+	@$(BIN)/python -m gpu_ci policy-config > /dev/null
+	@$(BIN)/python -m gpu_ci policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
 	@$(BIN)/python -m package.reference
-	@$(BIN)/python -m offline schema > schema/.stack.json && mv schema/.stack.json schema/stack.schema.json
-	@$(BIN)/python -m offline settings > docs/.settings.md && mv docs/.settings.md docs/settings.md
+	@$(BIN)/python -m gpu_ci schema > schema/.stack.json && mv schema/.stack.json schema/stack.schema.json
+	@$(BIN)/python -m gpu_ci settings > docs/.settings.md && mv docs/.settings.md docs/settings.md
 	@for file in Pulumi.*.yaml; do \
 	  stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
-	  $(BIN)/python -m offline inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
+	  $(BIN)/python -m gpu_ci inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
 
 pictures: .venv/pictures ## Draw the pictures of docs/images: diagrams from their Mermaid text, and the plan
 	GPU_CI_RENEW=1 $(BIN)/python -m pytest -q tests/docs/test_pictures.py
 
 # Below a .gitignore the CLI may publish nothing of it: without OUT it goes to a new folder among the temporary ones.
 policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR]
-	@$(BIN)/python -m offline policy-pack --out "$${OUT:-$$(mktemp -d)/policy-pack}" $(ARGS)
+	@$(BIN)/python -m gpu_ci policy-pack --out "$${OUT:-$$(mktemp -d)/policy-pack}" $(ARGS)
 
 image: .venv/run ## Build the runner image by podman, docker or buildah: CUDA=12.1 UBUNTU=22.04 FLAVOUR=base|runtime|devel
 	@$(BIN)/python -m images build --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
@@ -114,8 +114,8 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, li
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/yamllint --strict *.yaml package/*.yaml policies deployments bootstrap examples .github
-	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs .github $(filter-out .github/%,$(CODE))
+	$(BIN)/yamllint --strict -c .ci/yamllint.yaml *.yaml package/*.yaml policies deployments bootstrap examples .github
+	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs .github $(filter-out .github/%,$(CODE))
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
 	$(BIN)/python .ci/pages.py
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
@@ -132,15 +132,15 @@ format: .venv/dev ## Format the code
 	$(BIN)/ruff check --fix $(CODE)
 
 bench: .venv/dev ## Time and memory of a plan, as ratios to bare mocks in the same run
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m bench $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.bench $(ARGS)
 
 lock: .venv/dev ## Renew the locks from their .in files
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements.txt requirements.in
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements.txt .ci/requirements/run.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o deployments/requirements.txt deployments/requirements.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o package/requirements.txt package/requirements.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements-doctor.txt requirements-doctor.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements-dev.txt requirements-dev.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements-pictures.txt requirements-pictures.in
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o .ci/requirements/doctor.txt .ci/requirements/doctor.in
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o .ci/requirements/dev.txt .ci/requirements/dev.in
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o .ci/requirements/pictures.txt .ci/requirements/pictures.in
 	@# What the runner image has: for Python 3.10 of Ubuntu 22.04 and 3.12 of 24.04.
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.10 --generate-hashes $(ARGS) \
 	  -o images/runner-gpu/requirements.txt images/runner-gpu/requirements.in
@@ -162,17 +162,17 @@ clean: ## Remove the virtual environment and everything generated
 	@$(BIN)/python .ci/install.py requirements.txt
 	@touch $@
 
-.venv/doctor: .venv/run requirements-doctor.txt
+.venv/doctor: .venv/run .ci/requirements/doctor.txt
 	@echo "Installing the cloud SDKs of doctor, once …" >&2
-	@$(BIN)/python .ci/install.py requirements-doctor.txt
+	@$(BIN)/python .ci/install.py .ci/requirements/doctor.txt
 	@touch $@
 
-.venv/dev: .venv/run requirements-dev.txt
+.venv/dev: .venv/run .ci/requirements/dev.txt
 	@echo "Installing what the tests need, once …" >&2
-	@$(BIN)/python .ci/install.py requirements-dev.txt
+	@$(BIN)/python .ci/install.py .ci/requirements/dev.txt
 	@touch $@
 
 # What draws diagrams has wheels for few machines, so no other target needs it.
-.venv/pictures: .venv/dev requirements-pictures.txt
-	@$(BIN)/python .ci/install.py requirements-pictures.txt
+.venv/pictures: .venv/dev .ci/requirements/pictures.txt
+	@$(BIN)/python .ci/install.py .ci/requirements/pictures.txt
 	@touch $@

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
 
 from fleet.facts.tables import rows  # noqa: E402 - after the path of the repository
-from offline import wire  # noqa: E402
+from gpu_ci.offline import wire  # noqa: E402
 from tests.components.recorded import STACKS, recorded  # noqa: E402
 
 TABLE = ROOT / "fleet" / "facts" / "data" / "cloud_limits.csv"

@@ -1,7 +1,7 @@
 """Installs a hashed lock into .venv: `.venv/bin/python .ci/install.py LOCK`, from the repository's root.
 
 uv installs the packages, because it is much faster than pip. The script uses the uv on PATH. Without one, pip first installs the
-uv that requirements-dev.txt locks. uv reads neither pip.conf nor PIP_* (docs.astral.sh/uv/pip/compatibility), so the script
+uv that .ci/requirements/dev.txt locks. uv reads neither pip.conf nor PIP_* (docs.astral.sh/uv/pip/compatibility), so the script
 passes pip's index, certificate and links to it. If uv cannot install the packages, pip does. The script uses only the standard
 library, because nothing is installed yet.
 """
@@ -57,7 +57,7 @@ def find_uv() -> str | None:
     own = VENV / "bin" / "uv"
     if (found := shutil.which("uv")) or own.exists():
         return found or str(own)
-    row = re.search(r"^uv==(?:.*\\\n)*.*", Path("requirements-dev.txt").read_text(), re.MULTILINE)
+    row = re.search(r"^uv==(?:.*\\\n)*.*", Path(".ci/requirements/dev.txt").read_text(), re.MULTILINE)
     if row is None:
         return None
     lock = VENV / "uv.txt"

@@ -29,7 +29,7 @@ from packageurl import PackageURL
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
 
-from offline.pack import write_pack  # noqa: E402 - after the path of the repository
+from gpu_ci.offline.pack import write_pack  # noqa: E402 - after the path of the repository
 
 PACKAGE = ("package", "components", "fleet", "LICENSE", "pyproject.toml")
 """What `pulumi package add` of the unpacked folder `package` reads."""

@@ -33,7 +33,7 @@ SUMMARY = "summary"
 
 def pytest_collection_finish() -> None:
     """Let plans share their recordings, where a test makes a plan."""
-    if "offline.plan" in sys.modules:
+    if "gpu_ci.offline.plan" in sys.modules:
         from tests import plans
 
         plans.share()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
-from offline import plan
-from offline.record import Recording, Remedy
-from offline.remedies import Remediation, Remedies
+from gpu_ci.offline import plan
+from gpu_ci.offline.record import Recording, Remedy
+from gpu_ci.offline.remedies import Remediation, Remedies
 from tests.builders import ROOT
 
 Declared = tuple[Recording | None, Recording | None]

@@ -19,24 +19,9 @@ import pytest
 
 from tests.builders import ROOT
 
-OURS = (
-    "fleet",
-    "doctor",
-    "acceptance",
-    "components",
-    "package",
-    "policies",
-    "offline",
-    "deployments",
-    "bootstrap",
-    "submit",
-    "bench",
-    "images",
-    "tests",
-    "rules",
-)
+OURS = ("fleet", "gpu_ci", "components", "package", "policies", "deployments", "bootstrap", "images", "tests", "rules")
 IMPORTERS = ("__import__", "import_module", "run_module")
-PROGRAMS = ("__main__", "offline.cli", "policies.__main__")
+PROGRAMS = ("__main__", "gpu_ci.offline.cli", "policies.__main__")
 
 
 def imports(tree: ast.Module, package: str, lazy: bool = True) -> Iterator[str]:
@@ -141,8 +126,8 @@ def test_deployments_import_fleet_alone():
 
 
 def test_doctor_imports_fleet_alone_and_nothing_of_pulumi():
-    assert astray("doctor", "fleet") == []
-    assert [f"{module} imports {name}" for module in below("doctor") for name in imported(module) if of_sdk(name)] == []
+    assert astray("gpu_ci.doctor", "fleet") == []
+    assert [f"{module} imports {name}" for module in below("gpu_ci.doctor") for name in imported(module) if of_sdk(name)] == []
 
 
 def test_bootstrap_imports_fleet_alone():
@@ -151,13 +136,15 @@ def test_bootstrap_imports_fleet_alone():
 
 def test_acceptance_imports_fleet_and_the_shared_options_of_offline():
     """It runs every other program as a command."""
-    assert astray("acceptance", "fleet", "offline.app", "offline.day") == []
-    assert [f"{module} imports {name}" for module in below("acceptance") for name in imported(module) if of_sdk(name)] == []
+    assert astray("gpu_ci.acceptance", "fleet", "gpu_ci.offline.app", "gpu_ci.offline.day") == []
+    assert [
+        f"{module} imports {name}" for module in below("gpu_ci.acceptance") for name in imported(module) if of_sdk(name)
+    ] == []
 
 
 def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
-    assert astray("submit", "fleet") == []
-    assert [f"{module} imports {name}" for module in below("submit") for name in imported(module) if of_sdk(name)] == []
+    assert astray("gpu_ci.submit", "fleet") == []
+    assert [f"{module} imports {name}" for module in below("gpu_ci.submit") for name in imported(module) if of_sdk(name)] == []
 
 
 def test_rules_import_the_facts_alone():
@@ -199,20 +186,7 @@ def test_a_cycle_is_found():
 
 
 def test_one_module_uses_a_yaml_library():
-    folders = (
-        "fleet",
-        "doctor",
-        "acceptance",
-        "components",
-        "package",
-        "policies",
-        "offline",
-        "submit",
-        "deployments",
-        "bootstrap",
-        "bench",
-        "images",
-    )
+    folders = ("fleet", "gpu_ci", "components", "package", "policies", "deployments", "bootstrap", "images")
     users = {
         module
         for folder in folders
@@ -223,34 +197,23 @@ def test_one_module_uses_a_yaml_library():
     assert users == {"fleet.facts.yaml_text"}
 
 
-CLIENT = ("submit.kubeconfig", "submit.cluster", "submit.objects", "submit.errors")
+CLIENT = ("gpu_ci.submit.kubeconfig", "gpu_ci.submit.cluster", "gpu_ci.submit.objects", "gpu_ci.submit.errors")
 """What reads a cluster. `init --from-context` uses it too."""
 
 
 def test_offline_runs_the_program_and_imports_no_component():
-    assert astray("offline", "fleet", "doctor", "policies.rules", *CLIENT) == []
+    assert astray("gpu_ci.offline", "fleet", "gpu_ci.doctor", "policies.rules", *CLIENT) == []
 
 
 def test_only_init_reads_a_cluster_from_offline():
-    users = {module for module in below("offline") if imported(module) & set(CLIENT)}
-    assert users == {"offline.init.cluster"}
+    users = {module for module in below("gpu_ci.offline") if imported(module) & set(CLIENT)}
+    assert users == {"gpu_ci.offline.init.cluster"}
 
 
-def test_nothing_that_ships_imports_tests_or_bench():
-    for folder in (
-        "fleet",
-        "acceptance",
-        "components",
-        "package",
-        "policies",
-        "offline",
-        "deployments",
-        "bootstrap",
-        "submit",
-        "images",
-    ):
+def test_nothing_that_ships_imports_tests():
+    for folder in ("fleet", "gpu_ci", "components", "package", "policies", "deployments", "bootstrap", "images"):
         found = {name.split(".")[0] for module in below(folder) for name in imported(module)}
-        assert not found & {"tests", "bench"}, folder
+        assert "tests" not in found, folder
 
 
 def loaded(*programs: str) -> set[str]:
@@ -268,7 +231,7 @@ def loaded(*programs: str) -> set[str]:
 
 def test_no_program_loads_the_sdk_of_a_cloud_that_it_may_not_use():
     names = loaded(*PROGRAMS)
-    assert {"components.build", "fleet.providers.fleet", "offline.record", "policies.rules.labels", "pulumi"} <= names, (
+    assert {"components.build", "fleet.providers.fleet", "gpu_ci.offline.record", "policies.rules.labels", "pulumi"} <= names, (
         "the walk must reach what it is to judge"
     )
     assert [name for name in names if name.split(".")[0] == "pulumi_oci"] == []
@@ -276,23 +239,23 @@ def test_no_program_loads_the_sdk_of_a_cloud_that_it_may_not_use():
 
 def test_no_program_loads_the_sdks_of_doctor_before_a_check_runs():
     names = loaded(*PROGRAMS)
-    assert "doctor.aws" in names, "the walk must reach what it is to judge"
+    assert "gpu_ci.doctor.aws" in names, "the walk must reach what it is to judge"
     assert [name for name in names if name.split(".")[0] in ("boto3", "botocore", "oci", "jwt")] == []
-    assert "boto3" in imported("doctor.aws")
+    assert "boto3" in imported("gpu_ci.doctor.aws")
 
 
 def test_no_program_but_submit_loads_its_client():
-    names = loaded(*PROGRAMS, "submit.__main__")
-    assert "submit.follower" in names, "the walk must reach what it is to judge"
+    names = loaded(*PROGRAMS, "gpu_ci.submit.__main__")
+    assert "gpu_ci.submit.follower" in names, "the walk must reach what it is to judge"
     assert [name for name in names if name.split(".")[0] == "kubernetes"] == [], "submit itself loads it when it connects"
-    assert "kubernetes.client.ApiClient" in imported("submit.kubeconfig")
+    assert "kubernetes.client.ApiClient" in imported("gpu_ci.submit.kubeconfig")
 
 
 def test_a_plan_of_an_eks_stack_loads_no_sdk_of_oracle():
     program = """
         import sys
         from pathlib import Path
-        from offline.plan import make_plan
+        from gpu_ci.offline.plan import make_plan
 
         plan = make_plan("staging", Path.cwd())
         assert any(resource.type == "aws:eks/nodeGroup:NodeGroup" for resource in plan.resources)
@@ -312,7 +275,7 @@ def test_a_plan_of_an_eks_stack_loads_no_sdk_of_oracle():
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("import offline.plan as p, os", {"offline.plan", "os"}),
+        ("import gpu_ci.offline.plan as p, os", {"gpu_ci.offline.plan", "os"}),
         ("from fleet.facts import versions, limits as m", {"fleet.facts.versions", "fleet.facts.limits"}),
         ("from . import read", {"a.b.read"}),
         ("from .read import x", {"a.b.read.x"}),
@@ -346,20 +309,22 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
 @pytest.mark.parametrize(
     ("folder", "allowed", "wrong"),
     [
-        ("fleet", (), ["components.build", "offline.plan", "policies.rules"]),
-        ("components", ("fleet",), ["offline.plan", "policies.rules"]),
-        ("package", ("components",), ["fleet.providers.fleet", "offline.plan", "policies.rules"]),
-        ("deployments", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
-        ("submit", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
-        ("policies.rules", ("fleet.facts",), ["components.build", "fleet.providers.fleet", "offline.plan"]),
-        ("acceptance", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
-        ("doctor", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
-        ("offline", ("fleet", "doctor", "policies.rules"), ["components.build"]),
+        ("fleet", (), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
+        ("components", ("fleet",), ["gpu_ci.offline.plan", "policies.rules"]),
+        ("package", ("components",), ["fleet.providers.fleet", "gpu_ci.offline.plan", "policies.rules"]),
+        ("deployments", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
+        ("gpu_ci.submit", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
+        ("policies.rules", ("fleet.facts",), ["components.build", "fleet.providers.fleet", "gpu_ci.offline.plan"]),
+        ("gpu_ci.acceptance", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
+        ("gpu_ci.doctor", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
+        ("gpu_ci.offline", ("fleet", "gpu_ci.doctor", "policies.rules"), ["components.build"]),
     ],
 )
 def test_an_import_against_the_arrows_is_found(monkeypatch, tmp_path, folder, allowed, wrong):
     path = tmp_path / "wrong.py"
-    path.write_text("from fleet.providers import fleet\nfrom offline.plan import Plan\nimport policies.rules, components.build\n")
+    path.write_text(
+        "from fleet.providers import fleet\nfrom gpu_ci.offline.plan import Plan\nimport policies.rules, components.build\n"
+    )
     monkeypatch.setitem(modules(), f"{folder}.wrong", path)
     found = [line for line in astray(folder, *allowed) if line.startswith(f"{folder}.wrong ")]
     assert found == [f"{folder}.wrong imports {name}" for name in wrong]

@@ -20,14 +20,14 @@ from fleet.facts.errors import FleetError, InputError
 from fleet.jobs import JobError, gpu_job
 from fleet.loading.stackfile import load
 from fleet.prove.placement import PlacementError
-from offline import cli, data
-from offline.judge import configure
-from offline.markdown import wrong_input
-from offline.policyfile import policy_settings
+from gpu_ci.offline import cli, data
+from gpu_ci.offline.judge import configure
+from gpu_ci.offline.markdown import wrong_input
+from gpu_ci.offline.policyfile import policy_settings
+from gpu_ci.submit.errors import SubmitError
+from gpu_ci.submit.manifest import read_job
+from gpu_ci.submit.stack import read_fleet
 from policies.rules import RULES
-from submit.errors import SubmitError
-from submit.manifest import read_job
-from submit.stack import read_fleet
 
 STAGING = (cli.ROOT / "Pulumi.staging.yaml").read_text()
 # Made of parts, so that no scanner of secrets takes them for real ones.

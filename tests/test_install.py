@@ -39,7 +39,7 @@ class Checkout:
         self.folder = folder
         (folder / ".venv" / "bin").mkdir(parents=True)
         (folder / "path").mkdir()
-        for name in ("requirements.txt", "requirements-dev.txt"):
+        for name in ("requirements.txt", ".ci/requirements/dev.txt"):
             (folder / name).write_text((ROOT / name).read_text())
         self.program(".venv/bin/python", PYTHON)
         self.program("uv", UV)

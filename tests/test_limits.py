@@ -21,15 +21,15 @@ from fleet.loading.config import load as load_fleet
 from fleet.loading.documents import documents
 from fleet.loading.stackfile import load
 from fleet.settings.runner import MAX_LABELS
-from offline import cli
-from offline.folders import walk
-from offline.manifests.tree import read_tree
-from offline.policyconfig import policy_configs
-from offline.policyfile import policy_settings
-from offline.sops import encrypted_secret
-from submit.errors import SubmitError
-from submit.manifest import read_job
-from submit.stack import read_fleet
+from gpu_ci.offline import cli
+from gpu_ci.offline.folders import walk
+from gpu_ci.offline.manifests.tree import read_tree
+from gpu_ci.offline.policyconfig import policy_configs
+from gpu_ci.offline.policyfile import policy_settings
+from gpu_ci.offline.sops import encrypted_secret
+from gpu_ci.submit.errors import SubmitError
+from gpu_ci.submit.manifest import read_job
+from gpu_ci.submit.stack import read_fleet
 from tests.builders import cluster, config, runner
 
 OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

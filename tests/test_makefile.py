@@ -52,7 +52,12 @@ MAKES_OWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", *OURS)
 def make(tmp_path):
     """Runs make on our Makefile, everything set up; gives the words that Python was called with."""
     shutil.copy(ROOT / "Makefile", tmp_path)
-    for name in ("requirements.txt", "requirements-dev.txt", "requirements-doctor.txt", *(f".venv/{each}" for each in MADE)):
+    for name in (
+        "requirements.txt",
+        ".ci/requirements/dev.txt",
+        ".ci/requirements/doctor.txt",
+        *(f".venv/{each}" for each in MADE),
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     python = tmp_path / ".venv" / "bin" / "python"
@@ -81,7 +86,7 @@ chmod +x .venv/bin/python
 
 def test_the_first_run_installs_and_the_second_does_not(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
-    locks = [tmp_path / name for name in ("requirements.txt", "requirements-dev.txt", "requirements-doctor.txt")]
+    locks = [tmp_path / name for name in ("requirements.txt", ".ci/requirements/dev.txt", ".ci/requirements/doctor.txt")]
     (tmp_path / "doctor").mkdir()
     for lock in locks:
         lock.touch()
@@ -100,11 +105,11 @@ def test_the_first_run_installs_and_the_second_does_not(tmp_path):
         log.write_text("")
         return lines
 
-    made, run, dev = "made by -m venv .venv", ".ci/install.py requirements.txt", ".ci/install.py requirements-dev.txt"
+    made, run, dev = "made by -m venv .venv", ".ci/install.py requirements.txt", ".ci/install.py .ci/requirements/dev.txt"
     plan = "-m offline plan -- staging"
     assert calls("plan") == [made, run, plan]
     assert calls("plan") == [plan]
-    assert calls("doctor") == [".ci/install.py requirements-doctor.txt", "-m offline doctor -- staging"]
+    assert calls("doctor") == [".ci/install.py .ci/requirements/doctor.txt", "-m offline doctor -- staging"]
     assert calls("doctor") == ["-m offline doctor -- staging"]
     assert calls(".venv/dev") == [dev]
     assert calls(".venv/dev") == []
@@ -125,15 +130,15 @@ def test_the_image_targets(make):
 
 
 def test_the_defaults(make):
-    assert make("plan") == ["-m", "offline", "plan", "--", "staging"]
-    assert make("render") == ["-m", "offline", "render", "--out", "build/staging", "--", "staging"]
-    assert make("render", "CHECK=1") == ["-m", "offline", "render", "--out", "build/staging", "--check", "--", "staging"]
-    assert make("check", "DIR=deploy") == ["-m", "offline", "check", "--stack", "staging", "--", "deploy"]
-    assert make("check") == ["-m", "offline", "check", "--stack", "staging", "--", ""], "it says what is missing"
-    assert make("smoke") == ["-m", "submit", "smoke", "--", "staging"]
-    assert make("doctor", "ARGS=--json") == ["-m", "offline", "doctor", "--json", "--", "staging"]
-    assert make("acceptance") == ["-m", "acceptance", "--budget-usd", "", "--", "staging"], "it says what is missing"
-    assert make("render", "STACK=prod") == ["-m", "offline", "render", "--out", "build/prod", "--", "prod"]
+    assert make("plan") == ["-m", "gpu_ci", "plan", "--", "staging"]
+    assert make("render") == ["-m", "gpu_ci", "render", "--out", "build/staging", "--", "staging"]
+    assert make("render", "CHECK=1") == ["-m", "gpu_ci", "render", "--out", "build/staging", "--check", "--", "staging"]
+    assert make("check", "DIR=deploy") == ["-m", "gpu_ci", "check", "--stack", "staging", "--", "deploy"]
+    assert make("check") == ["-m", "gpu_ci", "check", "--stack", "staging", "--", ""], "it says what is missing"
+    assert make("smoke") == ["-m", "gpu_ci.submit", "smoke", "--", "staging"]
+    assert make("doctor", "ARGS=--json") == ["-m", "gpu_ci", "doctor", "--json", "--", "staging"]
+    assert make("acceptance") == ["-m", "gpu_ci.acceptance", "--budget-usd", "", "--", "staging"], "it says what is missing"
+    assert make("render", "STACK=prod") == ["-m", "gpu_ci", "render", "--out", "build/prod", "--", "prod"]
 
 
 def test_a_stack_that_is_given_as_a_target_starts_nothing(tmp_path):
@@ -160,13 +165,13 @@ def test_the_environment_sets_none_of_them(make, target):
 @pytest.mark.parametrize("value", NASTY)
 def test_a_value_is_one_word_and_is_not_run(make, value):
     words = make("render", f"STACK={value}", f"OUT=out/{value}", f"FILE={value}.yaml")
-    assert words == ["-m", "offline", "render", "--out", f"out/{value}", "--file", f"{value}.yaml", "--", value]
-    assert make("plan", f"STACK={value}", f"FILE={value}") == ["-m", "offline", "plan", "--file", value, "--", value]
-    assert make("plan", f"STACK={value}", f"BASE={value}") == ["-m", "offline", "plan", "--base", value, "--", value]
+    assert words == ["-m", "gpu_ci", "render", "--out", f"out/{value}", "--file", f"{value}.yaml", "--", value]
+    assert make("plan", f"STACK={value}", f"FILE={value}") == ["-m", "gpu_ci", "plan", "--file", value, "--", value]
+    assert make("plan", f"STACK={value}", f"BASE={value}") == ["-m", "gpu_ci", "plan", "--base", value, "--", value]
     assert make("render", f"STACK={value}")[4] == f"build/{value}"
     words = make("acceptance", f"STACK={value}", f"BUDGET_USD={value}")
-    assert words == ["-m", "acceptance", "--budget-usd", value, "--", value]
-    assert make("check", f"STACK={value}", f"DIR={value}") == ["-m", "offline", "check", "--stack", value, "--", value]
+    assert words == ["-m", "gpu_ci.acceptance", "--budget-usd", value, "--", value]
+    assert make("check", f"STACK={value}", f"DIR={value}") == ["-m", "gpu_ci", "check", "--stack", value, "--", value]
 
 
 @pytest.mark.parametrize("value", NASTY)
@@ -192,12 +197,12 @@ def test_the_pages_of_all_stack_files_are_written(make, tmp_path):
     assert make("docs") == ["-m", "package.reference"]
     called = {path.name: path.read_text().split("\0")[:-1] for path in docs.iterdir()}
     assert called == {
-        "policies.md": ["-m", "offline", "policies"],
-        "settings.md": ["-m", "offline", "settings"],
-        "inventory-one.md": ["-m", "offline", "inventory", "--", "one"],
-        "inventory-on.e-2.md": ["-m", "offline", "inventory", "--", "on.e-2"],
+        "policies.md": ["-m", "gpu_ci", "policies"],
+        "settings.md": ["-m", "gpu_ci", "settings"],
+        "inventory-one.md": ["-m", "gpu_ci", "inventory", "--", "one"],
+        "inventory-on.e-2.md": ["-m", "gpu_ci", "inventory", "--", "on.e-2"],
     }
-    assert (tmp_path / "schema" / "stack.schema.json").read_text().split("\0")[:-1] == ["-m", "offline", "schema"]
+    assert (tmp_path / "schema" / "stack.schema.json").read_text().split("\0")[:-1] == ["-m", "gpu_ci", "schema"]
 
 
 def test_a_page_that_cannot_be_written_stays_as_it_was_and_fails_make(tmp_path, make):
@@ -214,7 +219,7 @@ def test_a_page_that_cannot_be_written_stays_as_it_was_and_fails_make(tmp_path, 
 
 def test_args_are_several_words(make):
     words = make("plan", "FILE=", "ARGS=--json --file 'a b.yaml'")
-    assert words == ["-m", "offline", "plan", "--json", "--file", "a b.yaml", "--", "staging"]
+    assert words == ["-m", "gpu_ci", "plan", "--json", "--file", "a b.yaml", "--", "staging"]
 
 
 UNCHECKED = {

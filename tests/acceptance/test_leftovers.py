@@ -13,10 +13,10 @@ import oci
 import pytest
 from moto import mock_aws
 
-from acceptance.leftovers import DELETE, Left, Scan
 from fleet.providers.eks.ami import GpuAmi
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
+from gpu_ci.acceptance.leftovers import DELETE, Left, Scan
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import shipped
 from tests.doctor.loopback import serve

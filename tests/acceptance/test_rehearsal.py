@@ -19,16 +19,16 @@ from pathlib import Path
 import pytest
 from moto import mock_aws
 
-from acceptance import __main__ as command
-from acceptance import record
-from acceptance.leftovers import Scan
-from acceptance.runner import NOT_RUN, OK, Run
-from acceptance.shell import Shell, StepError
-from acceptance.steps import Steps
 from fleet.facts.pricing import total
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.prove.bill import bill
+from gpu_ci.acceptance import __main__ as command
+from gpu_ci.acceptance import record
+from gpu_ci.acceptance.leftovers import Scan
+from gpu_ci.acceptance.runner import NOT_RUN, OK, Run
+from gpu_ci.acceptance.shell import Shell, StepError
+from gpu_ci.acceptance.steps import Steps
 from tests.day import AS_OF
 from tests.doctor.fleets import OWN
 from tests.doctor.test_github import KEY

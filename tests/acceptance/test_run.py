@@ -15,16 +15,16 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import acceptance.__main__ as command
-from acceptance import record
-from acceptance.leftovers import Left
-from acceptance.runner import NOT_RUN, OK, Run, Script
-from acceptance.shell import GRACE, Shell, Step, StepError
-from acceptance.steps import Steps
+import gpu_ci.acceptance.__main__ as command
 from fleet.facts.errors import InputError
 from fleet.facts.pricing import Money
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
+from gpu_ci.acceptance import record
+from gpu_ci.acceptance.leftovers import Left
+from gpu_ci.acceptance.runner import NOT_RUN, OK, Run, Script
+from gpu_ci.acceptance.shell import GRACE, Shell, Step, StepError
+from gpu_ci.acceptance.steps import Steps
 from tests.acceptance.fakes import Fake
 from tests.builders import ROOT
 from tests.doctor.fleets import edited

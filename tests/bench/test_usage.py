@@ -1,4 +1,4 @@
-"""`python -m bench` with options that it cannot take: status 2 and one sentence, before anything runs."""
+"""`python -m tests.bench` with options that it cannot take: status 2 and one sentence, before anything runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 import typer
 
-from bench import __main__ as bench
+from tests.bench import __main__ as bench
 from tests.builders import ROOT
 
 
@@ -26,7 +26,7 @@ def test_sizes_are_numbers():
 
 @pytest.mark.parametrize(("option", "value"), [("--sizes", "abc"), ("--rounds", "0")])
 def test_a_usage_error_is_status_2_without_a_traceback(option, value):
-    command = [sys.executable, "-m", "bench", option, value]
+    command = [sys.executable, "-m", "tests.bench", option, value]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2, done.stderr
     assert option in done.stderr

@@ -11,8 +11,8 @@ from typing import Any
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
-from offline.plan import declared
-from offline.record import Recording, Resource, joined, record
+from gpu_ci.offline.plan import declared
+from gpu_ci.offline.record import Recording, Resource, joined, record
 from tests import plans
 
 ROOT = Path(__file__).resolve().parents[2]

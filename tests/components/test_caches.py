@@ -18,8 +18,8 @@ from fleet.facts.versions import KUBERNETES
 from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
-from offline.judge import configure, judge
-from offline.record import Recording, Resource, record
+from gpu_ci.offline.judge import configure, judge
+from gpu_ci.offline.record import Recording, Resource, record
 from policies.rules import RULES
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
 from tests.components import oke

@@ -13,8 +13,8 @@ from fleet.charts.cloudwatch import CLOUDWATCH, cloudwatch_values
 from fleet.facts.scheduling import SYSTEM_SELECTOR
 from fleet.facts.versions import KUBERNETES
 from fleet.loading.config import load
-from offline.judge import configure, judge
-from offline.record import Recording
+from gpu_ci.offline.judge import configure, judge
+from gpu_ci.offline.record import Recording
 from policies.rules import RULES
 from tests.builders import cluster, config
 from tests.components.recorded import before, build_alone, named, of_type

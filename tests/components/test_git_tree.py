@@ -21,10 +21,10 @@ from fleet.providers.installed import installed
 from fleet.providers.registry import PROVIDERS
 from fleet.render.gitops.waves import wave
 from fleet.settings.cluster import physical_name
-from offline.gitops import waves_later
-from offline.plan import declared
-from offline.record import Recording, Resource, joined, record
-from offline.wire import Secret, Unknown
+from gpu_ci.offline.gitops import waves_later
+from gpu_ci.offline.plan import declared
+from gpu_ci.offline.record import Recording, Resource, joined, record
+from gpu_ci.offline.wire import Secret, Unknown
 from tests.components.recorded import ROOT, STACKS, before, named, recorded, recordings, stack_config, whole
 from tests.components.recorded import SECRET as SECRET_KEY
 

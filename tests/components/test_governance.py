@@ -12,7 +12,7 @@ from components.context import Context
 from components.eks.stack import build as build_eks
 from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
-from offline.record import record
+from gpu_ci.offline.record import record
 from tests.builders import cluster, config, oke_runner, pool, runner, vm
 from tests.components.oke import ADDON, CLUSTER, TAGS, made, planned, the
 from tests.components.recorded import ROOT, named, of_type

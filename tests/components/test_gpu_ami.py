@@ -21,9 +21,9 @@ from components.build import build
 from components.eks.gpu_node_group import GpuNodeGroup
 from fleet.facts.yaml_text import kubernetes_documents
 from fleet.loading.config import load
-from offline.judge import configure, judge
-from offline.record import Recording
-from offline.wire import UNKNOWN
+from gpu_ci.offline.judge import configure, judge
+from gpu_ci.offline.record import Recording
+from gpu_ci.offline.wire import UNKNOWN
 from policies.rules import RULES
 from tests.builders import NODE_CONFIG, cluster, config, existing_eks, pool, reference, runner
 from tests.components.recorded import build_alone, named, of_type

@@ -18,8 +18,8 @@ from fleet.jobs.stack import place_stack_job
 from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.placement import PlacementError
-from offline.judge import configure, judge
-from offline.record import Recording, Resource, record
+from gpu_ci.offline.judge import configure, judge
+from gpu_ci.offline.record import Recording, Resource, record
 from policies.rules import RULES
 from tests.builders import cluster, config, pool
 from tests.components.recorded import ROOT, before, build_alone, named, of_type

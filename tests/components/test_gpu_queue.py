@@ -20,7 +20,7 @@ from fleet.charts.kueue import kueue as kueue_chart
 from fleet.facts.scheduling import JOB_PRIORITIES, RUNNER_PRIORITY
 from fleet.loading.stackfile import StackConfig
 from fleet.render.queues import queue_objects
-from offline.record import Recording, Resource, record
+from gpu_ci.offline.record import Recording, Resource, record
 from tests.builders import oke_pool
 from tests.components.oke import made, planned
 from tests.components.recorded import ROOT, before, build_alone, named, of_type, recorded, stack_config

@@ -14,7 +14,7 @@ from fleet.facts.scheduling import RUNNER_PRIORITY
 from fleet.loading import stackfile
 from fleet.settings.egress import CLOSED
 from fleet.settings.namespaces import runner_namespace
-from offline.record import Recording, Resource, record
+from gpu_ci.offline.record import Recording, Resource, record
 from tests.builders import oke_runner, vm, vm_per_job
 from tests.components.oke import RULE, made, planned
 from tests.components.recorded import ROOT, RunnerSet, before, cluster_id, named, of_type, runner_sets, stack_config

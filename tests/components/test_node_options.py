@@ -15,8 +15,8 @@ from fleet.facts import hardware
 from fleet.facts.yaml_text import kubernetes_documents
 from fleet.loading.config import load
 from fleet.providers.eks.efa import interfaces
-from offline.record import Recording
-from offline.wire import UNKNOWN
+from gpu_ci.offline.record import Recording
+from gpu_ci.offline.wire import UNKNOWN
 from tests.builders import cluster, config, pool
 from tests.components.recorded import build_alone, named, of_type
 

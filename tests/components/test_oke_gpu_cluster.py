@@ -12,7 +12,7 @@ from components.oci.security import everything_but
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.addresses import node_subnet
 from fleet.settings.egress import CLOSED
-from offline.record import made_id
+from gpu_ci.offline.record import made_id
 from tests.builders import oke_pool, vm, vm_per_job
 from tests.components.oke import (
     ADDON,

@@ -14,8 +14,8 @@ from fleet.facts.versions import PROMETHEUS_IMAGE
 from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.eks.ecr import KEPT_IMAGES
-from offline.judge import configure, judge
-from offline.record import Recording, record
+from gpu_ci.offline.judge import configure, judge
+from gpu_ci.offline.record import Recording, record
 from policies.rules import RULES
 from tests.builders import cluster, config, gitops, oke_cluster, vm
 from tests.components import oke

@@ -13,8 +13,8 @@ from components.build import build
 from components.config import read_fleet
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
-from offline.record import Recording, Resource, made_id, record
-from offline.wire import Secret
+from gpu_ci.offline.record import Recording, Resource, made_id, record
+from gpu_ci.offline.wire import Secret
 from tests.components.oke import ANSWERS
 from tests.components.recorded import ROOT, SECRET, STACKS, before, cluster_id, of_type, recordings, runner_sets, stack_config
 from tests.day import AS_OF

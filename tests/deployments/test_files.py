@@ -105,9 +105,9 @@ def test_whatever_the_program_is_made_of_deploys_staging():
         "Pulumi.prod.yaml",
         "policies/rules/labels.py",
         "deployments/Pulumi.main.yaml",
-        "requirements-dev.txt",
+        ".ci/requirements/dev.txt",
         "fleet/facts/data/README.md",
-        "offline/plan.py",
+        "gpu_ci/offline/plan.py",
     ],
 )
 def test_what_changes_no_resource_of_staging_deploys_nothing(path):

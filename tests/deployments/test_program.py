@@ -11,7 +11,7 @@ import pytest
 
 from fleet.loading.deployments import NAMESPACE
 from fleet.loading.stackfile import StackConfig
-from offline.wire import SIGNATURE, UNKNOWN, raw
+from gpu_ci.offline.wire import SIGNATURE, UNKNOWN, raw
 from tests.builders import ROOT
 from tests.deployments.builders import ROLE, SECRET, as_config, declared, deployment, inputs, settings
 

@@ -11,8 +11,8 @@ from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.config import load as load_fleet
 from fleet.loading.deployments import CONFIG_KEYS, hosted_addresses, load
-from offline.deployments import reach
-from offline.plan import make_plan
+from gpu_ci.offline.deployments import reach
+from gpu_ci.offline.plan import make_plan
 from tests.builders import ROOT, cluster, config, oke_cluster
 from tests.deployments.builders import deployment, project, settings
 
@@ -49,7 +49,7 @@ def test_the_plan_ends_where_a_private_endpoint_meets_pulumis_own_runners(tmp_pa
 def test_the_command_line_says_so_with_status_2(tmp_path):
     from typer.testing import CliRunner
 
-    from offline.cli import app
+    from gpu_ci.offline.cli import app
 
     path, line = private_staging(tmp_path)
     done = CliRunner().invoke(app, ["plan", "staging", "--file", str(path)])

@@ -14,12 +14,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from acceptance.__main__ import main as accept
 from components.outputs import EksOutputs
+from gpu_ci.acceptance.__main__ import main as accept
+from gpu_ci.offline.cli import app as offline
+from gpu_ci.offline.wire import UNKNOWN, Secret
+from gpu_ci.submit.cli import app as submit
 from images.__main__ import app as images
-from offline.cli import app as offline
-from offline.wire import UNKNOWN, Secret
-from submit.cli import app as submit
 from tests.components.recorded import recorded
 from tests.docs.kubectl import Call
 from tests.docs.markdown import ROOT
@@ -88,7 +88,7 @@ class Answers:
             # A release has no git checkout.
             patch.setattr("images.__main__._commit", lambda: "0123456789ab")
             # No GitHub may be asked from here.
-            patch.setattr("submit.github.GH", "gh-of-no-machine")
+            patch.setattr("gpu_ci.submit.github.GH", "gh-of-no-machine")
             status, text, errors = _planned(arguments) if free else _invoke(module, arguments)
         wrong = status != 0 and not any(need in errors for need in NEEDS)
         return [f"exit status {status}: {errors or text}"] * wrong, text

@@ -1,6 +1,6 @@
 """Draws the pictures of docs/images: diagrams from their Mermaid text, and a plan as the terminal shows it.
 
-merman renders Mermaid without a browser. It has wheels for few machines, so requirements-dev.txt does not have it, and
+merman renders Mermaid without a browser. It has wheels for few machines, so .ci/requirements/dev.txt does not have it, and
 `make pictures` installs it. Each diagram has the hashes of its source and of itself: a test without merman finds an old one, too.
 """
 
@@ -13,9 +13,9 @@ import re
 
 from rich.terminal_theme import TerminalTheme
 
-from offline.console import MaskingConsole
-from offline.plan import make_plan
-from offline.report import report
+from gpu_ci.offline.console import MaskingConsole
+from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.report import report
 from tests.docs.markdown import ROOT
 
 IMAGES = ROOT / "docs" / "images"

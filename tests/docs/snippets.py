@@ -12,8 +12,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from offline.plan import Plan, make_plan
-from offline.policyconfig import STACKS, settings_of
+from gpu_ci.offline.plan import Plan, make_plan
+from gpu_ci.offline.policyconfig import STACKS, settings_of
 from tests.docs.markdown import ROOT, Fence, fences
 
 HEAD = re.compile(r"# (?P<file>(?:examples/)?Pulumi\.(?P<stack>[\w-]+)\.yaml), below (?P<path>[\w.-]+)\n")

@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, get_args, get_origin, get_type_hin
 import pytest
 
 from components import outputs
-from offline.wire import UNKNOWN, Secret
+from gpu_ci.offline.wire import UNKNOWN, Secret
 from tests.components.recorded import recorded
 from tests.docs.markdown import ROOT, assert_written
 

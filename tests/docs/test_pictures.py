@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import pytest
 
 from fleet.prove.placement import place
-from offline import words
+from gpu_ci.offline import words
 from tests.docs.inside import stack
 from tests.docs.markdown import assert_file, links, pages
 from tests.docs.pictures import DIAGRAMS, IMAGES, diagram, fault, plan_picture, sealed

@@ -9,9 +9,9 @@ from datetime import date
 
 import pytest
 
-from offline.judge import configure
-from offline.policyconfig import settings_of
-from offline.policydocs import document
+from gpu_ci.offline.judge import configure
+from gpu_ci.offline.policyconfig import settings_of
+from gpu_ci.offline.policydocs import document
 from policies.rules import RULES
 from tests.builders import ROOT
 
@@ -36,7 +36,9 @@ def test_each_config_on_the_page_is_one_that_the_pack_takes(block: str) -> None:
     assert configure(RULES, json.loads(block), date(2026, 11, 21))
 
 
-@pytest.mark.parametrize("block", re.findall(r"```toml\n(.*?)```", (ROOT / "offline" / "policies_head.md").read_text(), re.S))
+@pytest.mark.parametrize(
+    "block", re.findall(r"```toml\n(.*?)```", (ROOT / "gpu_ci" / "offline" / "policies_head.md").read_text(), re.S)
+)
 def test_each_table_on_the_page_gives_a_config_that_the_pack_takes(block: str) -> None:
     for table in tomllib.loads(block).values():
         assert configure(RULES, settings_of(table), date(2026, 11, 21))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleet.loading.stackfile import stacks
-from offline.plan import make_plan
+from gpu_ci.offline.plan import make_plan
 from tests.docs.markdown import ROOT, assert_written
 
 README = ROOT / "README.md"

@@ -10,7 +10,7 @@ from fleet.loading.config import load
 from fleet.prove.schedules import weeks
 from fleet.providers.eks.schedules import zone_actions
 from fleet.settings.model import Nodes
-from offline.words import week
+from gpu_ci.offline.words import week
 from tests.builders import cluster, config, runner
 from tests.docs.markdown import ROOT, fences
 

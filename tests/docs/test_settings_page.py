@@ -17,10 +17,10 @@ from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import read_yaml
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.settings.model import Model
-from offline.settings.examples import config_of, stack_files
-from offline.settings.page import page
-from offline.settings.schema import schema_text, stack_schema
-from offline.settings.texts import Text, text_of
+from gpu_ci.offline.settings.examples import config_of, stack_files
+from gpu_ci.offline.settings.page import page
+from gpu_ci.offline.settings.schema import schema_text, stack_schema
+from gpu_ci.offline.settings.texts import Text, text_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BROKEN = ROOT / "tests" / "fleet" / "broken"

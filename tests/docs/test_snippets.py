@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from offline.policyconfig import STACKS
+from gpu_ci.offline.policyconfig import STACKS
 from tests.docs.markdown import Fence, fences
 from tests.docs.snippets import HEAD, Snippet, planned, snippets
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from doctor.finding import Finding
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.providers.fleet import Fleet
+from gpu_ci.doctor.finding import Finding
 from tests.builders import ROOT
 
 

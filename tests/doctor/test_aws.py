@@ -15,9 +15,9 @@ from botocore.exceptions import ConnectTimeoutError
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from doctor import aws
 from fleet.facts import versions
 from fleet.facts.eks_images import parameter
+from gpu_ci.doctor import aws
 from tests.builders import ROOT
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import edited, fixes, lines, shipped

@@ -1,4 +1,4 @@
-"""`python -m offline doctor`: its report, its exit status, and a whole run against simulated clouds."""
+"""`python -m gpu_ci doctor`: its report, its exit status, and a whole run against simulated clouds."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from doctor import backend, github, network, settings
-from doctor.finding import Finding, ok, skipped, wrong
-from doctor.sources import web
 from fleet.facts.errors import InputError
 from fleet.facts.placeholders import meaning
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
-from offline.cli import app
-from offline.commands import doctor
+from gpu_ci.doctor import backend, github, network, settings
+from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
+from gpu_ci.doctor.sources import web
+from gpu_ci.offline.cli import app
+from gpu_ci.offline.commands import doctor
 from tests.builders import ROOT
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import OWN, copy
@@ -167,11 +167,11 @@ def test_a_stack_with_things_wrong_says_each_with_its_fix(tmp_path: Path, monkey
 
 
 def test_every_area_has_a_row_on_the_page_and_is_in_the_report() -> None:
-    names = [each.stem for each in (ROOT / "doctor").glob("*.py") if each.stem not in ("__init__", "finding")]
+    names = [each.stem for each in (ROOT / "gpu_ci" / "doctor").glob("*.py") if each.stem not in ("__init__", "finding")]
     areas = {import_module(f"doctor.{name}").AREA for name in names}
     rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "doctor.md").read_text(), re.MULTILINE)
     assert set(rows) == areas | {"policies"}
-    called = (ROOT / "offline" / "commands" / "doctor.py").read_text()
+    called = (ROOT / "gpu_ci" / "offline" / "commands" / "doctor.py").read_text()
     assert [name for name in names if f"{name}.findings(" not in called] == []
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from doctor import freshness
-from doctor.finding import Finding
-from doctor.sources import eks
-from doctor.sources.eks import Minor
-from doctor.sources.web import SourceError, Web
 from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.versions import CHARTS, RUNNER_IMAGE
+from gpu_ci.doctor import freshness
+from gpu_ci.doctor.finding import Finding
+from gpu_ci.doctor.sources import eks
+from gpu_ci.doctor.sources.eks import Minor
+from gpu_ci.doctor.sources.web import SourceError, Web
 from tests.doctor.fleets import edited, lines, shipped
 from tests.doctor.loopback import Answers, serve
 from tests.doctor.test_sources import TOKEN, release
@@ -57,7 +57,7 @@ def test_the_last_day_of_the_pinned_runner_is_githubs(days: int | None, line: st
     day = None if days is None else DAY + timedelta(days)
     first = ask(end(day))[0]
     assert lines([first]) == [line.format(v=VERSION, day=day)]
-    assert first.fix == ("python -m offline freshen --only runner, then pulumi up" if first.state == "wrong" else "")
+    assert first.fix == ("python -m gpu_ci freshen --only runner, then pulumi up" if first.state == "wrong" else "")
 
 
 @pytest.mark.parametrize(

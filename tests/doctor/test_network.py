@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from doctor import network
 from fleet.facts.errors import InputError
+from gpu_ci.doctor import network
 from tests.doctor.fleets import edited, lines, shipped
 from tests.doctor.loopback import serve, serve_raw
 

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from doctor import oci as doctor_oci
+from gpu_ci.doctor import oci as doctor_oci
 from tests.doctor.fleets import edited, fixes, lines, shipped
 from tests.doctor.loopback import Loopback, serve
 

@@ -11,8 +11,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from doctor.sources import charts, eks, github, prices, registry
-from doctor.sources.web import SourceError, Web
+from gpu_ci.doctor.sources import charts, eks, github, prices, registry
+from gpu_ci.doctor.sources.web import SourceError, Web
 from tests.doctor.loopback import Loopback, serve, serve_raw
 
 TOKEN = "a-token-of-a-person"  # noqa: S105 - of nobody

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from doctor import backend, tools
 from fleet.facts.tables import rows
 from fleet.loading.project import Project
+from gpu_ci.doctor import backend, tools
 from tests.builders import ROOT
 from tests.doctor.fleets import fixes, lines
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fleet.loading import stackfile
-from offline.record import Recording, record
+from gpu_ci.offline.record import Recording, record
 from tests.engine.provider import Provider, attach, providers
 
 ROOT = Path(__file__).resolve().parents[2]

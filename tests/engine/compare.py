@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from offline.record import Recording
-from offline.wire import UNKNOWN
+from gpu_ci.offline.record import Recording
+from gpu_ci.offline.wire import UNKNOWN
 
 _PROVIDER = "pulumi:providers:"
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from google.protobuf import struct_pb2
 
-from offline import wire
-from offline.record import STACK_TYPE, Recording, Resource
+from gpu_ci.offline import wire
+from gpu_ci.offline.record import STACK_TYPE, Recording, Resource
 
 Side = Literal["inputs", "outputs"]
 """What a policy is shown of a deployed resource: by itself its inputs, as part of the stack its outputs."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 
-from offline import wire
-from offline.record import STACK_TYPE, Recording, Resource
+from gpu_ci.offline import wire
+from gpu_ci.offline.record import STACK_TYPE, Recording, Resource
 from policies.rules import RULES, AnyRule, Rule
 from tests.policies.cases import Case, StackCase
 from tests.policies.suite import few, suite_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offline.wire import UNKNOWN, Secret
+from gpu_ci.offline.wire import UNKNOWN, Secret
 from tests.engine.compare import Node, deployed, graph_differences, input_differences, on_default_provider
 
 AWS = {"urn": "u::aws", "type": "pulumi:providers:aws", "custom": True}

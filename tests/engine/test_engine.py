@@ -9,8 +9,8 @@ import pulumi
 import pytest
 
 from fleet.facts.support import EKS_SUPPORT
-from offline.ended import ENDED
-from offline.plan import make_plan
+from gpu_ci.offline.ended import ENDED
+from gpu_ci.offline.plan import make_plan
 from tests.engine.cli import STACK_FILE
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
 from tests.engine.eks_cluster import ROLE

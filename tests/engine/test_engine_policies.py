@@ -15,10 +15,10 @@ import pytest
 from pulumi_policy import StackValidationPolicy
 
 from fleet.loading import stackfile
-from offline.judge import Configured, configure, judge
-from offline.pack import write_pack
-from offline.record import record
-from offline.remedies import Remedies
+from gpu_ci.offline.judge import Configured, configure, judge
+from gpu_ci.offline.pack import write_pack
+from gpu_ci.offline.record import record
+from gpu_ci.offline.remedies import Remedies
 from policies.rules import RULES, Rule, StackRule
 from tests.day import AS_OF
 from tests.engine import staging, state, suites

@@ -20,8 +20,8 @@ from pulumi.runtime.proto import (
 )
 
 from fleet.loading import stackfile
-from offline import wire
-from offline.record import record
+from gpu_ci.offline import wire
+from gpu_ci.offline.record import record
 from tests.engine.cli import ROOT
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
 from tests.engine.eks_cluster import CONTROL_PLANE, ROLE

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from offline.judge import Verdict
+from gpu_ci.offline.judge import Verdict
 from policies.rules import RULES
 from tests.engine.cli import Outcome
 

@@ -42,8 +42,8 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload
-from offline.plan import declared
-from offline.record import Recording, Resource, joined
+from gpu_ci.offline.plan import declared
+from gpu_ci.offline.record import Recording, Resource, joined
 from tests.builders import (
     ROOT,
     cluster,

@@ -18,7 +18,7 @@ from tests.builders import ROOT
 DATA = ROOT / "fleet" / "facts" / "data"
 RENEWAL = toml("renewal.toml")
 FRESHEN, BY_HAND = tuple(RENEWAL["freshen"]["rows"]), RENEWAL["by-hand"]
-RENOVATE: dict[str, Any] = json.loads((ROOT / "renovate.json").read_text())
+RENOVATE: dict[str, Any] = json.loads((ROOT / ".github" / "renovate.json").read_text())
 VERSIONS = text("versions.toml")
 KEYS = {"prices.csv": 3, "spot.csv": 2}
 """The number of columns that name a row; one in other tables."""

@@ -21,9 +21,9 @@ from fleet.prove.bill import bill
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
 from fleet.render.monitoring.rules.cost import cost_groups
-from offline.data import to_json
-from offline.judge import configure
-from offline.plan import Plan
+from gpu_ci.offline.data import to_json
+from gpu_ci.offline.judge import configure
+from gpu_ci.offline.plan import Plan
 from policies.rules import RULES
 from tests import builders
 

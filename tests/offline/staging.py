@@ -14,10 +14,10 @@ from tempfile import mkdtemp
 
 import pytest
 
-import offline.plan
-from offline.base import Base
-from offline.cli import ROOT
-from offline.plan import Plan, make_plan
+import gpu_ci.offline.plan
+from gpu_ci.offline.base import Base
+from gpu_ci.offline.cli import ROOT
+from gpu_ci.offline.plan import Plan, make_plan
 
 TEXT, _FALLBACKS = re.subn(
     r" +# Runs jobs of gpu-t4 while.*\n +t4-ondemand:\n(?: {10}.*\n)+|s: \[t4-spot, t4-ondemand\]",
@@ -59,7 +59,7 @@ def line_of(path: Path, text: str) -> int:
 def few_policies() -> Iterator[None]:
     """Uses those alone to judge."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(offline.plan, "policy_settings", lambda *_: POLICIES)
+        patch.setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: POLICIES)
         yield
 
 

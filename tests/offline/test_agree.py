@@ -12,12 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
-from offline.agree import Agreement, agree, lines
-from offline.cli import ROOT, app
-from offline.judge import Verdict
-from offline.markdown import markdown
-from offline.plan import Plan, make_plan
-from offline.policyconfig import write_policy_configs
+from gpu_ci.offline.agree import Agreement, agree, lines
+from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.markdown import markdown
+from gpu_ci.offline.plan import Plan, make_plan
+from gpu_ci.offline.policyconfig import write_policy_configs
 
 POOLS = """        l4-spot:
           instanceTypes: [g6.2xlarge, g6.4xlarge]

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from fleet.facts.errors import InputError
 from fleet.loading.stackfile import load
-from offline.annotations import Annotation, annotate, of_input
-from offline.base import Base
-from offline.cli import ROOT
-from offline.judge import Verdict
-from offline.plan import Plan, make_plan
+from gpu_ci.offline.annotations import Annotation, annotate, of_input
+from gpu_ci.offline.base import Base
+from gpu_ci.offline.cli import ROOT
+from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.plan import Plan, make_plan
 from tests.offline.staging import ON_DEMAND, TEXT, TOO_SMALL, WIDER, base, line_of, plan_of, shipped, staging, write
 
 

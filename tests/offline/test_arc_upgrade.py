@@ -1,4 +1,4 @@
-"""`python -m offline arc-upgrade`: the commands for another minor, nothing to do, wrong input."""
+"""`python -m gpu_ci arc-upgrade`: the commands for another minor, nothing to do, wrong input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleet.facts.versions import CHARTS
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.render.arc import SETS, upgrade
-from offline.cli import ROOT, app
+from gpu_ci.offline.cli import ROOT, app
 
 PINNED = CHARTS[SETS].version
 

@@ -8,18 +8,18 @@ from datetime import date
 
 import pytest
 
-import offline.base
-import offline.plan
+import gpu_ci.offline.base
+import gpu_ci.offline.plan
 from fleet.facts.errors import InputError
 from fleet.facts.versions import CHARTS
 from fleet.render.arc import SETS, upgrade
-from offline.base import read_base
-from offline.changes import changed_lines
-from offline.cli import ROOT
-from offline.data import to_json
-from offline.markdown import markdown
-from offline.plan import make_plan
-from offline.policyfile import policy_settings
+from gpu_ci.offline.base import read_base
+from gpu_ci.offline.changes import changed_lines
+from gpu_ci.offline.cli import ROOT
+from gpu_ci.offline.data import to_json
+from gpu_ci.offline.markdown import markdown
+from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.policyfile import policy_settings
 from tests.offline.staging import TEXT, WIDER, few_policies, staging, write
 
 
@@ -39,7 +39,7 @@ def test_the_stack_file_of_the_folder_is_planned(tmp_path):
 
 def test_the_base_is_judged_on_the_same_day_under_the_program_of_the_head(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(offline.base, "make_plan", lambda *given: asked.append(given))
+    monkeypatch.setattr(gpu_ci.offline.base, "make_plan", lambda *given: asked.append(given))
     path = write(tmp_path)
     day = date(2026, 1, 2)
     read_base("staging", ROOT, tmp_path, None, as_of=day)
@@ -55,7 +55,7 @@ def configured(folder, settings):
 
 
 def test_the_base_is_judged_by_its_own_policy_config(monkeypatch, tmp_path):
-    monkeypatch.setattr(offline.plan, "policy_settings", policy_settings)
+    monkeypatch.setattr(gpu_ci.offline.plan, "policy_settings", policy_settings)
     configured(tmp_path, {"all": "disabled", "scale-to-zero": "advisory"})
     found = read_base("staging", ROOT, tmp_path, None)
     assert found.plan is not None
@@ -64,7 +64,7 @@ def test_the_base_is_judged_by_its_own_policy_config(monkeypatch, tmp_path):
 
 
 def test_a_policy_config_of_the_base_that_fits_no_more_gives_way_and_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr(offline.plan, "policy_settings", policy_settings)
+    monkeypatch.setattr(gpu_ci.offline.plan, "policy_settings", policy_settings)
     configured(tmp_path, {"gone-policy": "advisory"})
     found = read_base("staging", ROOT, tmp_path, None)
     assert found.plan is not None
@@ -113,7 +113,7 @@ def test_a_fault_that_only_the_base_has_does_not_fail_the_head(monkeypatch, tmp_
     def broken(*_: object) -> None:
         raise KeyError("gone")
 
-    monkeypatch.setattr(offline.base, "make_plan", broken)
+    monkeypatch.setattr(gpu_ci.offline.base, "make_plan", broken)
     write(tmp_path)
     found = read_base("staging", ROOT, tmp_path, None)
     assert found.reason == "this code fails on the base's Pulumi.staging.yaml: KeyError: 'gone'"

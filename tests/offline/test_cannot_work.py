@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 
 from fleet.facts.remark import CANNOT_WORK
 from fleet.loading import stackfile
-from offline.annotations import annotate
-from offline.base import Base
-from offline.cli import ROOT, app
-from offline.data import to_json
-from offline.markdown import markdown
-from offline.record import record
-from offline.touched import touched
+from gpu_ci.offline.annotations import annotate
+from gpu_ci.offline.base import Base
+from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.offline.data import to_json
+from gpu_ci.offline.markdown import markdown
+from gpu_ci.offline.record import record
+from gpu_ci.offline.touched import touched
 from tests.offline.staging import WIDER, few_policies, plan_of, staging, write
 
 WITHOUT_OPERATOR = ("      health: {}\n", "      health: {}\n      monitoring: {prometheus: existing}\n")

@@ -1,4 +1,4 @@
-"""`python -m offline charts`: what it compares, with a stand-in for helm, and its exit status."""
+"""`python -m gpu_ci charts`: what it compares, with a stand-in for helm, and its exit status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.versions import CHARTS
-from offline.cli import app
+from gpu_ci.offline.cli import app
 
 HELM = """\
 #!/bin/sh
@@ -80,7 +80,7 @@ def test_a_chart_with_its_recorded_digest_is_kept_where_tests_read_charts(
 ) -> None:
     digest = packed(tmp_path / "made.tgz", "argo-cd")
     chart = replace(CHARTS["argo-cd"], sha256=digest if recorded else "0" * 64)
-    monkeypatch.setattr("offline.commands.charts.CHARTS", {"argo-cd": chart})
+    monkeypatch.setattr("gpu_ci.offline.commands.charts.CHARTS", {"argo-cd": chart})
     install(tmp_path, monkeypatch, f'#!/bin/sh\ncp {tmp_path}/made.tgz "$8/$2-$6.tgz"\n')
     for _ in range(2):
         assert charts("--keep", str(tmp_path / "kept")).exit_code == (0 if recorded else 1)

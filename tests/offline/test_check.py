@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from pulumi.runtime import rpc
 from typer.testing import CliRunner
 
-import offline.manifests.check
+import gpu_ci.offline.manifests.check
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import yaml_text
-from offline.cli import ROOT, app
-from offline.manifests.check import Check, make_check
-from offline.manifests.tree import read_tree
-from offline.plan import make_plan
-from offline.render import render
-from offline.wire import SIGNATURE
+from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.offline.manifests.check import Check, make_check
+from gpu_ci.offline.manifests.tree import read_tree
+from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.render import render
+from gpu_ci.offline.wire import SIGNATURE
 from policies.rules import RULES, StackRule
 from tests.offline.test_gitops import of
 
@@ -534,7 +534,7 @@ def test_each_object_has_a_urn_of_its_own_and_twice_the_same_one_is_remarked(tmp
 def test_an_exception_means_a_file_or_an_object(monkeypatch, tmp_path):
     exception = {"urn": "*::check::*::b.yaml#apps/*", "reason": "a test of exceptions", "expires": "2026-12-31"}
     config = {"all": "disabled", "runner-no-privileged": {"enforcementLevel": "mandatory", "exceptions": [exception]}}
-    monkeypatch.setattr(offline.manifests.check, "policy_settings", lambda *_: config)
+    monkeypatch.setattr(gpu_ci.offline.manifests.check, "policy_settings", lambda *_: config)
     folder = written(tmp_path, {"a.yaml": HOST.replace("web", "a", 1), "b.yaml": HOST})
     before, after = run(folder, "--as-of", "2026-12-31"), run(folder, "--as-of", "2027-01-01")
     assert "a.yaml:9: mandatory runner-no-privileged: " in before.stdout
@@ -559,7 +559,7 @@ def test_what_a_plan_would_mend_is_broken_here(monkeypatch, tmp_path):
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}}
     spec = {"template": {"spec": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}}
     monkeypatch.setattr(
-        offline.manifests.check, "policy_settings", lambda *_: {"all": "disabled", "gpu-job-deadline": "remediate"}
+        gpu_ci.offline.manifests.check, "policy_settings", lambda *_: {"all": "disabled", "gpu-job-deadline": "remediate"}
     )
     held = checked(tmp_path, {"a.json": json.dumps(job | {"spec": spec})})
     assert {found.verdict.level for found in held.findings} == {"mandatory"}
@@ -736,7 +736,7 @@ def test_a_fault_of_ours_is_no_failed_check(monkeypatch, tmp_path):
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(offline.manifests.check, "judge", broken)
+    monkeypatch.setattr(gpu_ci.offline.manifests.check, "judge", broken)
     assert run(written(tmp_path, {"web.yaml": CLEAN})).exit_code == 70
 
 
@@ -910,7 +910,7 @@ def test_a_runner_set_serves_the_owner_of_the_stacks_url(tmp_path):
 
 def test_owners_that_the_policy_config_lists_are_the_stacks(monkeypatch, tmp_path):
     config = {"all": "disabled", "runner-group-scoped": {"enforcementLevel": "mandatory", "owners": ["github.com/acme"]}}
-    monkeypatch.setattr(offline.manifests.check, "policy_settings", lambda *_: config)
+    monkeypatch.setattr(gpu_ci.offline.manifests.check, "policy_settings", lambda *_: config)
     assert checked(tmp_path, {"set.yaml": RUNNERS}).passes()
     example = {"set.yaml": RUNNERS.replace("acme", "example")}
     assert not checked(tmp_path / "example", example).passes()
@@ -918,6 +918,6 @@ def test_owners_that_the_policy_config_lists_are_the_stacks(monkeypatch, tmp_pat
 
 def test_a_level_alone_leaves_the_owner_to_the_stacks_url(monkeypatch, tmp_path):
     monkeypatch.setattr(
-        offline.manifests.check, "policy_settings", lambda *_: {"all": "disabled", "runner-group-scoped": "mandatory"}
+        gpu_ci.offline.manifests.check, "policy_settings", lambda *_: {"all": "disabled", "runner-group-scoped": "mandatory"}
     )
     assert not checked(tmp_path, {"set.yaml": RUNNERS}).passes()

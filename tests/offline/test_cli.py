@@ -12,8 +12,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import offline.plan
-from offline.cli import ROOT, app
+import gpu_ci.offline.plan
+from gpu_ci.offline.cli import ROOT, app
 from policies.rules import RULES
 from tests import plans
 from tests.day import AS_OF
@@ -79,9 +79,9 @@ def test_the_plan_prices_each_thing_on_its_own_line(staging):
 
 
 def test_every_file_of_a_command_is_a_command_of_a_group():
-    files = {path.stem for path in (ROOT / "offline" / "commands").glob("*.py")} - {"__init__"}
+    files = {path.stem for path in (ROOT / "gpu_ci" / "offline" / "commands").glob("*.py")} - {"__init__"}
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # several commands are a group
-    assert {name.replace("-", "_") for name in commands} == files, "offline/cli.py imports every file"
+    assert {name.replace("-", "_") for name in commands} == files, "gpu_ci/offline/cli.py imports every file"
     assert {command.rich_help_panel for command in commands.values()} == {"Prove", "Write", "Document"}
     assert "Prove" in run("--help").stdout
 
@@ -175,7 +175,7 @@ def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
     import pulumi
 
     from fleet.loading import stackfile
-    from offline.record import record
+    from gpu_ci.offline.record import record
 
     path = changed(tmp_path, TOO_SMALL)
     config = stackfile.with_placeholders(stackfile.load("staging", ROOT, stack_file=Path(path)), ["gpu-ci:githubPrivateKey"])
@@ -191,7 +191,7 @@ def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
     ],
 )
 def test_what_was_not_judged_is_not_said_to_hold(monkeypatch, config, said):
-    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
+    monkeypatch.setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: config)
     result = run("plan", "staging")
     assert result.exit_code == 0
     assert said in result.stdout
@@ -199,7 +199,7 @@ def test_what_was_not_judged_is_not_said_to_hold(monkeypatch, config, said):
 
 def test_a_broken_advisory_policy_is_told_and_does_not_fail(monkeypatch, tmp_path):
     config = {"all": "disabled", "spot-required-nonprod": "advisory"}
-    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
+    monkeypatch.setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: config)
     result = run("plan", "staging", "--file", str(write(tmp_path, ON_DEMAND)))
     assert result.exit_code == 0
     assert "Policies: 1 broken," in result.stdout
@@ -213,7 +213,7 @@ EXCEPTION = {"urn": "*::usw2-t4-spot-*-nodes", "reason": "a test of exceptions",
 
 def excepted(monkeypatch, *entries):
     config = {"all": "disabled", "spot-required-nonprod": {"enforcementLevel": "mandatory", "exceptions": list(entries)}}
-    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
+    monkeypatch.setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: config)
 
 
 def test_an_exception_hides_a_violation_until_its_day_and_then_an_update_is_refused(monkeypatch, tmp_path):
@@ -257,7 +257,7 @@ def test_the_exceptions_of_prod_run_out():
 def test_what_a_remediation_changes_is_shown_and_judged(monkeypatch, tmp_path):
     values = {"tags": ["owner", "team"], "values": {"team": "ml"}}
     config = {"all": "disabled", "required-tags": {"enforcementLevel": "remediate", **values}}
-    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
+    monkeypatch.setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: config)
     result = run("plan", "staging")
     assert 'remediated by required-tags: usw2-t4-spot-launch: tags: not set → {team: "ml"}' in result.stdout
     assert 'remediated by required-tags: usw2-t4-spot-us-west-2a-nodes: tags.team: not set → "ml"' in result.stdout
@@ -277,7 +277,7 @@ def test_a_strict_plan_fails_on_what_a_critical_policy_cannot_tell(monkeypatch, 
     assert no_long_lived_credentials.RULE.critical
     # Without its late keys the rule cannot know what is in the launchers' ConfigMaps, whose content OCI decides.
     config = {"all": "disabled", "no-long-lived-credentials": {"enforcementLevel": "mandatory", "lateKeys": []}}
-    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
+    monkeypatch.setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: config)
     result = run("plan", "prod", *arguments)
     assert result.exit_code == status
     assert "mandatory no-long-lived-credentials (undeterminable): " in result.stdout
@@ -300,7 +300,7 @@ def test_a_fault_of_ours_is_no_failed_proof(monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(offline.plan, "judge", broken)
+    monkeypatch.setattr(gpu_ci.offline.plan, "judge", broken)
     result = run("plan", "staging")
     assert result.exit_code == 70
     assert "RuntimeError: a bug" in result.stderr
@@ -355,13 +355,13 @@ def test_a_plan_opens_no_connection(monkeypatch):
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    monkeypatch.setattr(offline.plan, "declared", plans.alone)
+    monkeypatch.setattr(gpu_ci.offline.plan, "declared", plans.alone)
     assert run("plan", "staging").exit_code == 0
 
 
 def test_the_command_works_as_a_process_with_a_bare_environment(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "offline", "plan", "staging"],
+        [sys.executable, "-m", "gpu_ci", "plan", "staging"],
         cwd=ROOT,
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         capture_output=True,

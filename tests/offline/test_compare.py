@@ -8,11 +8,11 @@ import pytest
 
 from fleet.facts.pricing import Money
 from fleet.loading.stackfile import PLACEHOLDER
-from offline.cli import ROOT
-from offline.compare import Comparison, Pair, difference
-from offline.judge import Verdict, configure, judge
-from offline.plan import Plan, make_plan
-from offline.wire import Secret
+from gpu_ci.offline.cli import ROOT
+from gpu_ci.offline.compare import Comparison, Pair, difference
+from gpu_ci.offline.judge import Verdict, configure, judge
+from gpu_ci.offline.plan import Plan, make_plan
+from gpu_ci.offline.wire import Secret
 from policies.rules import RULES
 from tests.day import AS_OF
 from tests.offline.staging import ON_DEMAND, POLICIES, TOO_SMALL, WIDER, plan_of, staging, write

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offline.configschema import faults
+from gpu_ci.offline.configschema import faults
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.sampled_from([0.5, 2.0, -1.5]), st.text("ab1", max_size=4))
 VALUES = st.recursive(

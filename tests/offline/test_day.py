@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fleet.facts.errors import InputError
-from offline.day import day_of
+from gpu_ci.offline.day import day_of
 from tests.day import AS_OF
 
 ROOT = Path(__file__).resolve().parents[2]

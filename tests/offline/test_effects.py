@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from offline.changes import changed_lines
-from offline.cli import ROOT
-from offline.compare import Comparison
-from offline.data import to_json
-from offline.markdown import markdown
-from offline.plan import Plan, make_plan
+from gpu_ci.offline.changes import changed_lines
+from gpu_ci.offline.cli import ROOT
+from gpu_ci.offline.compare import Comparison
+from gpu_ci.offline.data import to_json
+from gpu_ci.offline.markdown import markdown
+from gpu_ci.offline.plan import Plan, make_plan
 from tests.offline.staging import WIDER, base, few_policies, plan_of, staging, write
 
 SPOT = "[g4dn.2xlarge, g4dn.4xlarge]"

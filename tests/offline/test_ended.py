@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-import offline.plan
-from offline.cli import ROOT, app
-from offline.compare import Comparison
-from offline.data import to_json
-from offline.ended import ENDED, by_time
-from offline.judge import Verdict
-from offline.markdown import markdown
-from offline.plan import Plan, make_plan
-from offline.touched import touched
-from offline.words import endings
+import gpu_ci.offline.plan
+from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.offline.compare import Comparison
+from gpu_ci.offline.data import to_json
+from gpu_ci.offline.ended import ENDED, by_time
+from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.markdown import markdown
+from gpu_ci.offline.plan import Plan, make_plan
+from gpu_ci.offline.touched import touched
+from gpu_ci.offline.words import endings
 
 BROKEN = Verdict("a", "mandatory", "violation", "urn:one", "a fault")
 LATE = Verdict("a", "mandatory", "violation", "urn:two", "it ended")
@@ -63,7 +63,7 @@ EXCUSED = {
 
 def planned(monkeypatch: pytest.MonkeyPatch, config: dict[str, Any], day: date = NEXT_YEAR) -> Plan:
     """Staging on a day under a policy config."""
-    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
+    monkeypatch.setattr(gpu_ci.offline.plan, "policy_settings", lambda *_: config)
     return make_plan("staging", ROOT, as_of=day)
 
 

@@ -1,4 +1,4 @@
-"""`python -m offline explain`: what it prints about manifests, and its exit status."""
+"""`python -m gpu_ci explain`: what it prints about manifests, and its exit status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from offline.cli import app
+from gpu_ci.offline.cli import app
 from tests.builders import GUARD, ROOT, read_stack
 
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from offline import gfm
+from gpu_ci.offline import gfm
 
 GAP = "\u200b"
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])

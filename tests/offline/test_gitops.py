@@ -29,9 +29,9 @@ from fleet.render.gitops.applicationset import TIERS
 from fleet.render.gitops.manifest import SYNC_OPTIONS
 from fleet.render.gitops.waves import WAVE, WAVE_OF_SECRETS
 from fleet.settings.cluster import physical_name
-from offline.cli import ROOT, app
-from offline.gitops import git_files
-from offline.plan import Plan, declared
+from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.offline.gitops import git_files
+from gpu_ci.offline.plan import Plan, declared
 from tests.builders import reference
 from tests.day import AS_OF
 

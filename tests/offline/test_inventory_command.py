@@ -1,4 +1,4 @@
-"""`python -m offline inventory`: the page, or one line that says what is wrong."""
+"""`python -m gpu_ci inventory`: the page, or one line that says what is wrong."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
-from offline.cli import ROOT, app
-from offline.inventory.page import document
+from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.offline.inventory.page import document
 from tests.offline.staging import TOO_SMALL, write
 
 

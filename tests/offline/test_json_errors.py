@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from offline.cli import ROOT, app
+from gpu_ci.offline.cli import ROOT, app
 from tests.offline.staging import line_of, write
 
 PARTS = {"file", "line", "path", "rule", "message", "value"}

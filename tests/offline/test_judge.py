@@ -17,8 +17,8 @@ from pulumi_policy.policy import _PolicyAnalyzerServicer
 
 from fleet.facts.errors import InputError
 from fleet.loading.stackfile import StackConfig
-from offline.judge import analyze_request, configure, judge, stack_request
-from offline.record import record
+from gpu_ci.offline.judge import analyze_request, configure, judge, stack_request
+from gpu_ci.offline.record import record
 from tests.day import AS_OF
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
@@ -489,7 +489,7 @@ def test_only_what_some_rule_wants_is_deserialized(monkeypatch):
         read.append(props)
         return deserialize_properties(props)
 
-    monkeypatch.setattr("offline.judge.deserialize_properties", count)
+    monkeypatch.setattr("gpu_ci.offline.judge.deserialize_properties", count)
     judged(preview(), [not_for_pools], {})
     assert len(read) == 2, "two pools, each read once"
     read.clear()

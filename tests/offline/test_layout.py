@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offline.app import console as stdout_console
-from offline.cli import ROOT
-from offline.console import MaskingConsole
-from offline.ended import ENDED
-from offline.layout import show_line, show_table
-from offline.plan import Plan, make_plan
-from offline.report import report
+from gpu_ci.offline.app import console as stdout_console
+from gpu_ci.offline.cli import ROOT
+from gpu_ci.offline.console import MaskingConsole
+from gpu_ci.offline.ended import ENDED
+from gpu_ci.offline.layout import show_line, show_table
+from gpu_ci.offline.plan import Plan, make_plan
+from gpu_ci.offline.report import report
 
 STACKS = {
     "staging": None,
@@ -144,7 +144,7 @@ def on_a_terminal(environment: dict[str, str], *arguments: str, columns: int = 8
     clean = {
         key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERM")
     }
-    command = [sys.executable, "-m", "offline", *arguments]
+    command = [sys.executable, "-m", "gpu_ci", *arguments]
     process = subprocess.Popen(
         command, cwd=ROOT, env=clean | environment, stdin=follower, stdout=follower, stderr=follower, close_fds=True
     )

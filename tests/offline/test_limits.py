@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fleet.facts.errors import InputError
-from offline.plan import make_plan
+from gpu_ci.offline.plan import make_plan
 from tests.builders import ROOT
 from tests.day import AS_OF
 

@@ -9,13 +9,13 @@ import pytest
 from markdown_it import MarkdownIt
 
 from fleet.facts.errors import InputError
-from offline.base import Base
-from offline.cli import ROOT
-from offline.judge import Verdict
-from offline.markdown import markdown, wrong_input
-from offline.plan import Plan
-from offline.remedies import Remediation
-from offline.words import promises
+from gpu_ci.offline.base import Base
+from gpu_ci.offline.cli import ROOT
+from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.markdown import markdown, wrong_input
+from gpu_ci.offline.plan import Plan
+from gpu_ci.offline.remedies import Remediation
+from gpu_ci.offline.words import promises
 from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, base, plan_of, staging, write
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from offline.cli import ROOT
-from offline.naming import key_of
-from offline.plan import make_plan
+from gpu_ci.offline.cli import ROOT
+from gpu_ci.offline.naming import key_of
+from gpu_ci.offline.plan import make_plan
 
 POOL = "clusters.<cluster>.pools.<pool>.nodes.max"
 RUNNER = "clusters.<cluster>.runners.<runner>.scale.max"

@@ -10,8 +10,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from fleet.loading.placeholders import placeholders
-from offline.cli import ROOT
-from offline.plan import Plan, make_plan
+from gpu_ci.offline.cli import ROOT
+from gpu_ci.offline.plan import Plan, make_plan
 
 URLS = ("https://github.com/acme-robotics", "https://github.com/octo-lab/gpu-tests", "https://ghe.example.net/acme")
 """An organization, a repository, an organization on a server of its own."""

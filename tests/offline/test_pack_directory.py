@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
-from offline.cli import app
-from offline.pack import write_pack
+from gpu_ci.offline.cli import app
+from gpu_ci.offline.pack import write_pack
 from policies.rules import RULES
 from tests.builders import ROOT
 from tests.policies import fixtures

@@ -9,10 +9,10 @@ from datetime import date
 import pytest
 from typer.testing import CliRunner
 
-import offline.base
-import offline.commands.plan
-import offline.commands.render
-from offline.cli import ROOT, app
+import gpu_ci.offline.base
+import gpu_ci.offline.commands.plan
+import gpu_ci.offline.commands.render
+from gpu_ci.offline.cli import ROOT, app
 from tests.day import AS_OF
 from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, few_policies, folder, line_of, staging, write
 
@@ -162,8 +162,8 @@ def test_the_day_reaches_both_plans(monkeypatch, given, day):
         asked.append(arguments[4])
         return staging()
 
-    monkeypatch.setattr(offline.commands.plan, "make_plan", plan)
-    monkeypatch.setattr(offline.base, "make_plan", plan)
+    monkeypatch.setattr(gpu_ci.offline.commands.plan, "make_plan", plan)
+    monkeypatch.setattr(gpu_ci.offline.base, "make_plan", plan)
     assert run("plan", "staging", "--base", str(ROOT), *given).exit_code == 0
     assert asked == [day, day]
 
@@ -172,11 +172,11 @@ def test_the_day_reaches_both_plans(monkeypatch, given, day):
 def test_strictness_is_the_plans_own(monkeypatch, tmp_path, command):
     from dataclasses import replace
 
-    from offline.judge import Verdict
+    from gpu_ci.offline.judge import Verdict
 
     unknown = Verdict("imds-v2-hop-one", "mandatory", "undeterminable", staging().resources[0].urn, "not known yet")
     unsure = replace(staging(), verdicts=(unknown,))
-    monkeypatch.setattr(getattr(offline.commands, command), "make_plan", lambda *_: unsure)
+    monkeypatch.setattr(getattr(gpu_ci.offline.commands, command), "make_plan", lambda *_: unsure)
     out = ("--out", str(tmp_path / "out")) if command == "render" else ()
     assert run(command, "staging", *out).exit_code == 0
     strict = run(command, "staging", "--strict", *out)
@@ -188,7 +188,7 @@ def test_a_fault_of_ours_while_writing_is_no_failed_proof(monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(offline.commands.plan, "markdown", broken)
+    monkeypatch.setattr(gpu_ci.offline.commands.plan, "markdown", broken)
     result = run("plan", "staging", "--markdown")
     assert result.exit_code == 70
     assert "RuntimeError: a bug" in result.stderr

@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
-from offline import cli
-from offline.commands import policy_config as command
-from offline.manifests.check import make_check
-from offline.plan import make_plan
-from offline.policyconfig import STACKS, policy_configs, require_current, settings_of, write_policy_configs
+from gpu_ci.offline import cli
+from gpu_ci.offline.commands import policy_config as command
+from gpu_ci.offline.manifests.check import make_check
+from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.policyconfig import STACKS, policy_configs, require_current, settings_of, write_policy_configs
 from policies.rules import RULES
 from policies.rules.rule import STACK_KINDS
 from tests.builders import ROOT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from offline.progress import Progress
+from gpu_ci.offline.progress import Progress
 
 
 def test_a_quick_command_says_nothing(capsys):

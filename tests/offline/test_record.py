@@ -25,9 +25,9 @@ from pulumi.runtime import settings
 
 from fleet.loading import stackfile
 from fleet.loading.stackfile import StackConfig
-from offline import wire
-from offline.record import ProgramError, _Loop, record
-from offline.wire import UNKNOWN, Secret
+from gpu_ci.offline import wire
+from gpu_ci.offline.record import ProgramError, _Loop, record
+from gpu_ci.offline.wire import UNKNOWN, Secret
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 ROOT = "urn:pulumi:dev::gpu-ci::"

@@ -14,9 +14,9 @@ from pulumi_policy import EnforcementLevel, ResourceValidationPolicy
 from pulumi_policy.policy import _PolicyAnalyzerServicer
 
 from fleet.loading.stackfile import StackConfig
-from offline.judge import Configured, analyze_request, judge
-from offline.record import record
-from offline.remedies import Remedies
+from gpu_ci.offline.judge import Configured, analyze_request, judge
+from gpu_ci.offline.record import record
+from gpu_ci.offline.remedies import Remedies
 from policies.rules.draft import Draft
 
 THING = "test:index:Thing"

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
 from fleet.providers.oke.vm_runner import MachineRunner
-from offline import outfolder
-from offline import render as rendering
-from offline.cli import ROOT, app
-from offline.plan import make_plan
-from offline.record import Resource
-from offline.wire import UNKNOWN, Secret
+from gpu_ci.offline import outfolder
+from gpu_ci.offline import render as rendering
+from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.record import Resource
+from gpu_ci.offline.wire import UNKNOWN, Secret
 
 
 def render(out: Path):

@@ -7,8 +7,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from offline.cli import ROOT, app
-from offline.report import detail
+from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.offline.report import detail
 
 MACHINES = ("oci-machines", "--file", str(ROOT / "examples" / "Pulumi.oci-machines.yaml"))
 RESERVED = ("reserved", "--file", str(ROOT / "examples" / "Pulumi.reserved.yaml"))

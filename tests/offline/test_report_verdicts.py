@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from offline.cli import ROOT, app
-from offline.judge import Verdict
-from offline.markdown import markdown
-from offline.plan import make_plan
-from offline.policyconfig import policy_values
-from offline.words import alike, listed
+from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.markdown import markdown
+from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.policyconfig import policy_values
+from gpu_ci.offline.words import alike, listed
 
 STACK = "acme"
 TAGS = "Missing required tags: owner, cost-center, stack, ttl. Set Pulumi.acme.yaml: gpu-ci:tags."
@@ -54,7 +54,7 @@ def test_markdown_has_one_row_for_them(untagged: Path) -> None:
 
 def test_the_plan_names_the_config_that_judged_it(untagged: Path) -> None:
     absent = (
-        "no entry for acme: the strictest levels and default limits; add [acme] to policies/stacks.toml (python -m offline init)"
+        "no entry for acme: the strictest levels and default limits; add [acme] to policies/stacks.toml (python -m gpu_ci init)"
     )
     assert f"policy values: {absent}\n" in run(untagged)
     found = make_plan(STACK, ROOT, untagged)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from offline.cli import ROOT, app
+from gpu_ci.offline.cli import ROOT, app
 
 POOL = "          nodes: {min: 0, max: 2}\n"
 SCHEDULES = (

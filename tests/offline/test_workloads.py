@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from offline.cli import ROOT, app
+from gpu_ci.offline.cli import ROOT, app
 from tests.offline.staging import TEXT, few_policies, line_of, plan_of, write
 
 HEAD = "      runners:\n"

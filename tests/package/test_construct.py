@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pulumi.runtime import rpc
 
-from offline import wire
+from gpu_ci.offline import wire
 from package.reference import SCHEMA
 from tests.package.arguments import ARGUMENTS, WRONG
 from tests.package.plugin import UNKNOWN, Constructed, output, secret, urn_of

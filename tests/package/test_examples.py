@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from fleet.loading.stackfile import StackConfig
-from offline.judge import configure, judge
-from offline.plan import blocked_of
-from offline.record import Recording, record
+from gpu_ci.offline.judge import configure, judge
+from gpu_ci.offline.plan import blocked_of
+from gpu_ci.offline.record import Recording, record
 from package.provider import NAME, NAMESPACE, VERSION, packaged
 from package.reference import SCHEMA
 from policies.rules import RULES
@@ -103,7 +103,7 @@ def test_a_program_is_a_project(program):
     project = yaml.safe_load((program.parent / "Pulumi.yaml").read_text())
     assert (project["name"], project["runtime"]["name"]) == (ids(program).replace("_", "-"), "python")
     needed = set(re.findall(r"^(?:import|from) (pulumi\w*)", program.read_text(), re.MULTILINE))
-    ours = dict(re.findall(r"^([a-z][a-z-]*)(\S+)", (ROOT / "requirements.in").read_text(), re.MULTILINE))
+    ours = dict(re.findall(r"^([a-z][a-z-]*)(\S+)", (ROOT / ".ci/requirements/run.in").read_text(), re.MULTILINE))
     listed = dict(re.findall(r"^([a-z][a-z-]*)(\S+)", (program.parent / "requirements.txt").read_text(), re.MULTILINE))
     assert listed == {name: ours[name] for name in sorted(each.replace("_", "-") for each in needed)}
     assert f"import {MODULE} as gpu_ci" in program.read_text()

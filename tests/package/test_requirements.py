@@ -41,7 +41,7 @@ def test_the_lock_has_what_the_plugin_imports():
 
 def test_nothing_is_required_that_the_plugin_does_not_import():
     """The CLI downloads the plugin of each provider in the environment."""
-    required = set(re.findall(r"^([a-z][a-z0-9-]*)", (PACKAGE / "requirements.in").read_text(), re.MULTILINE))
+    required = set(re.findall(r"^([a-z][a-z0-9-]*)", (PACKAGE / ".ci/requirements/run.in").read_text(), re.MULTILINE))
     assert required - used() == set()
 
 

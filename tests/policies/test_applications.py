@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from offline.wire import raw
+from gpu_ci.offline.wire import raw
 from policies.rules import RULES, Rule
 from policies.rules.kinds import APPLICATION, APPLICATION_SET, HELM, RELEASE
 from tests.components.recorded import recorded

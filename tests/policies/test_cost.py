@@ -17,8 +17,8 @@ from fleet.prove import placement
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.registry import PROVIDERS
-from offline.judge import configure, judge
-from offline.record import Recording, joined
+from gpu_ci.offline.judge import configure, judge
+from gpu_ci.offline.record import Recording, joined
 from policies.rules import cost
 from policies.rules.groups import MACHINES
 from policies.rules.read import Later

@@ -14,12 +14,12 @@ from google.protobuf import struct_pb2
 
 from fleet.facts.scheduling import is_gpu_resource
 from fleet.loading.config import fleet_of
-from offline.ended import ENDED, by_time
-from offline.judge import Configured, Verdict, analyze_request, configure, judge, stack_request
-from offline.plan import blocked_of
-from offline.policyfile import policy_settings
-from offline.record import Recording, Resource
-from offline.wire import raw
+from gpu_ci.offline.ended import ENDED, by_time
+from gpu_ci.offline.judge import Configured, Verdict, analyze_request, configure, judge, stack_request
+from gpu_ci.offline.plan import blocked_of
+from gpu_ci.offline.policyfile import policy_settings
+from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.wire import raw
 from policies.rules import RULES
 from policies.rules.kinds import APPLICATION, EXISTING_CLUSTER, RELEASE, TALOS_NODE
 from tests.components.recorded import ROOT, STACKS, recorded, stack_config

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from google.protobuf import struct_pb2
 
-from offline.judge import Verdict
-from offline.record import Recording, Resource, record
-from offline.wire import raw
+from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.record import Recording, Resource, record
+from gpu_ci.offline.wire import raw
 from tests.components.recorded import ROOT
 from tests.components.test_gpu_queue import CLUSTER_QUEUE, LOCAL_QUEUE, prod_with_queues
 from tests.policies.test_own_stacks import verdicts

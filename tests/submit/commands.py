@@ -1,4 +1,4 @@
-"""Runs `python -m submit` in forks of one process, because loading the program and its client takes more than a second."""
+"""Runs `python -m gpu_ci.submit` in forks of one process, because loading the program and its client takes more than a second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.submit.life import until
 
 _PARENT = """
 import json, os, pathlib, runpy, signal, sys
-import submit.cli, submit.kubeconfig
+import gpu_ci.submit.cli, submit.kubeconfig
 # A shell starts background processes with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("loaded", flush=True)
@@ -74,7 +74,7 @@ class Commands:
         assert self._parent.stdout.readline() == "loaded\n"
 
     def start(self, folder: Path, *words: str) -> Command:
-        """Start `python -m submit` with these words; its HOME and its output are in `folder`."""
+        """Start `python -m gpu_ci.submit` with these words; its HOME and its output are in `folder`."""
         assert self._parent.stdin is not None
         self._parent.stdin.write(f"{json.dumps([words, str(folder)])}\n")
         self._parent.stdin.flush()

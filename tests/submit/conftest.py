@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from submit import Output, RunOptions, connect
-from submit.cluster import Cluster, Timeouts
-from submit.options import Timing
+from gpu_ci.submit import Output, RunOptions, connect
+from gpu_ci.submit.cluster import Cluster, Timeouts
+from gpu_ci.submit.options import Timing
 from tests.submit.server import NAMESPACE, TOKEN, ApiServer
 
 TIMING = Timing(first_pause=0.01, longest_pause=0.05, patience=5, events=0.02, remind=60, drain=5, tick=0.05)

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from submit.cli import app
-from submit.objects import JOBS
+from gpu_ci.submit.cli import app
+from gpu_ci.submit.objects import JOBS
 from tests.builders import ROOT
 from tests.submit.life import complete, fail, ready, show, work
 from tests.submit.objects import ended, job, waiting
@@ -291,7 +291,7 @@ def test_a_job_is_followed_and_deleted_by_name(server, cluster, config, meanwhil
 
 
 def test_a_fault_of_ours_has_a_status_of_its_own(monkeypatch, config, file):
-    monkeypatch.setattr("submit.api.connect", lambda *_: 1 / 0)
+    monkeypatch.setattr("gpu_ci.submit.api.connect", lambda *_: 1 / 0)
     done = submit("run", "--file", file, "--kubeconfig", config)
     assert done.exit_code == 70
     assert "ZeroDivisionError" in done.stderr

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.scheduling import QUEUE_LABEL
-from submit.cli import app
+from gpu_ci.submit.cli import app
 from tests.submit.objects import disrupted, ended, event, job, pod, running, true, unscheduled, waiting, workload
 from tests.submit.server import NAMESPACE, ApiServer, Reply, made, status
 

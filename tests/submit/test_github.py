@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.loading.config import load
-from submit import github
-from submit.cli import app
-from submit.errors import InputError, SubmitError
-from submit.result import Outcome, Result
+from gpu_ci.submit import github
+from gpu_ci.submit.cli import app
+from gpu_ci.submit.errors import InputError, SubmitError
+from gpu_ci.submit.result import Outcome, Result
 from tests.builders import cluster, config, pool, runner, staging
 from tests.submit.conftest import Told
 

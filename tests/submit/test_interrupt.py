@@ -13,9 +13,9 @@ import time
 
 import pytest
 
-from submit import Outcome, follow, run, run_all
-from submit.follower import Follower
-from submit.objects import JOBS
+from gpu_ci.submit import Outcome, follow, run, run_all
+from gpu_ci.submit.follower import Follower
+from gpu_ci.submit.objects import JOBS
 from tests.builders import ROOT
 from tests.submit.commands import Commands
 from tests.submit.conftest import OPTIONS
@@ -40,8 +40,8 @@ def test_the_job_goes_on_and_the_reader_is_told_how_to_come_back(server, cluster
     assert (result.attempts, result.seconds > 0) == (1, True)
     assert not server.asked("delete", "jobs")
     assert told.lines[-1] == (
-        f"train: continues; follow it: python -m submit follow train -n ml {cluster.options}; "
-        f"delete it: python -m submit delete train -n ml {cluster.options}"
+        f"train: continues; follow it: python -m gpu_ci.submit follow train -n ml {cluster.options}; "
+        f"delete it: python -m gpu_ci.submit delete train -n ml {cluster.options}"
     )
     assert cluster.options.startswith("--kubeconfig /")
 
@@ -71,7 +71,7 @@ def test_a_deletion_that_fails_is_told_with_the_way_out(server, cluster, told, m
     result = run(job(), cluster, CANCEL, told)
     assert result.status == 130
     assert result.reason.startswith("not deleted: delete jobs.batch train in namespace ml: 403 Forbidden")
-    assert "; delete it: python -m submit delete train -n ml" in told.lines[-1]
+    assert "; delete it: python -m gpu_ci.submit delete train -n ml" in told.lines[-1]
     assert len(server.asked("delete", "jobs")) == 1
 
 
@@ -137,7 +137,7 @@ def test_while_it_is_being_sent(server, cluster, told, meanwhile):
     result = run(job(), cluster, CANCEL, told)
     hang.set()
     assert (result.status, result.reason) == (130, "while it was being sent")
-    assert told.has("check whether it was created: python -m submit follow train -n ml")
+    assert told.has("check whether it was created: python -m gpu_ci.submit follow train -n ml")
 
 
 def test_following_is_interrupted_like_running(server, cluster, told, meanwhile):
@@ -235,7 +235,7 @@ def commands():
 
 @pytest.fixture
 def start(commands, config, tmp_path):
-    """Start `python -m submit run` for a Job, with more options."""
+    """Start `python -m gpu_ci.submit run` for a Job, with more options."""
 
     def run_job(*options):
         (tmp_path / "job.yaml").write_text(json.dumps(job()))
@@ -290,7 +290,7 @@ def test_the_command_ends_quietly_when_nobody_reads_it(server, config, tmp_path)
     (tmp_path / "job.yaml").write_text(json.dumps(job()))
     words = ["run", "--file", str(tmp_path / "job.yaml"), "--cancel-on-interrupt", "--kubeconfig", str(config)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "submit", *words],
+        [sys.executable, "-m", "gpu_ci.submit", *words],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
         stdout=subprocess.PIPE,

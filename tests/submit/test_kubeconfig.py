@@ -8,9 +8,9 @@ import traceback
 
 import pytest
 
-from submit import InputError, connect, run
-from submit import kubeconfig as module
-from submit.objects import JOBS
+from gpu_ci.submit import InputError, connect, run
+from gpu_ci.submit import kubeconfig as module
+from gpu_ci.submit.objects import JOBS
 from tests.submit.conftest import OPTIONS
 from tests.submit.life import work
 from tests.submit.objects import job

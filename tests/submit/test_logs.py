@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from submit.cluster import split_lines
-from submit.errors import ApiError, UnreachableError
-from submit.logs import ContainerState, LogEvent, LogReader, LogSource, Shown, timestamped
-from submit.options import Timing
-from submit.reader import Backoff
+from gpu_ci.submit.cluster import split_lines
+from gpu_ci.submit.errors import ApiError, UnreachableError
+from gpu_ci.submit.logs import ContainerState, LogEvent, LogReader, LogSource, Shown, timestamped
+from gpu_ci.submit.options import Timing
+from gpu_ci.submit.reader import Backoff
 from tests.submit.server import stamp
 
 AT_ONCE = Timing(first_pause=0, longest_pause=0)

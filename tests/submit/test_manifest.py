@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from fleet.facts.scheduling import JOB_HASH
-from submit import InputError, read_job, yaml_text
-from submit.manifest import hash_of, hashed
+from gpu_ci.submit import InputError, read_job, yaml_text
+from gpu_ci.submit.manifest import hash_of, hashed
 from tests.submit.objects import job
 
 ODD = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 
-from submit import Output, Quiet
-from submit.result import span
+from gpu_ci.submit import Output, Quiet
+from gpu_ci.submit.result import span
 
 
 def test_progress_and_logs_go_to_different_streams(capsys):

@@ -11,12 +11,12 @@ import pytest
 from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
-import submit
+import gpu_ci.submit
 from fleet.facts.streams import READER_GONE
-from submit import Outcome, RunOptions, delete, run
-from submit.cli import app
-from submit.options import Timing
-from submit.result import STATUS
+from gpu_ci.submit import Outcome, RunOptions, delete, run
+from gpu_ci.submit.cli import app
+from gpu_ci.submit.options import Timing
+from gpu_ci.submit.result import STATUS
 from tests.builders import ROOT
 from tests.docs.kubectl import commands
 from tests.docs.markdown import fences
@@ -106,11 +106,11 @@ def test_the_python_runs_up_to_the_cluster(tmp_path):
         check=False,
         timeout=60,
     )
-    assert done.stderr.splitlines()[-1].startswith("submit.errors.InputError: there is no kubeconfig")
+    assert done.stderr.splitlines()[-1].startswith("gpu_ci.submit.errors.InputError: there is no kubeconfig")
     names = [
         alias.name for node in ast.walk(ast.parse(BLOCKS["python"])) if isinstance(node, ast.ImportFrom) for alias in node.names
     ]
-    assert set(names) - {"create_gpu_job"} <= set(submit.__all__)
+    assert set(names) - {"create_gpu_job"} <= set(gpu_ci.submit.__all__)
 
 
 def test_the_times_are_those_of_the_program():
@@ -127,4 +127,4 @@ def test_the_times_are_those_of_the_program():
 )
 def test_every_name_of_the_page_is_there(name):
     assert f"{name}`" in TEXT
-    assert hasattr(submit, name)
+    assert hasattr(gpu_ci.submit, name)

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from submit import Outcome, Result, run_all, status_of
+from gpu_ci.submit import Outcome, Result, run_all, status_of
 from tests.submit.conftest import OPTIONS
 from tests.submit.life import fail, ready, show, work
 from tests.submit.objects import ended, job

@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from fleet.facts.scheduling import JOB_HASH
-from submit import InputError, Outcome, connect, run, send
-from submit.errors import ApiError, SubmitError, UnreachableError
+from gpu_ci.submit import InputError, Outcome, connect, run, send
+from gpu_ci.submit.errors import ApiError, SubmitError, UnreachableError
 from tests.submit.conftest import OPTIONS, kubeconfig
 from tests.submit.life import complete, work
 from tests.submit.objects import job
@@ -138,7 +138,7 @@ def test_an_answer_nested_too_deeply_is_no_answer_of_an_api_server(server, clust
 
 
 def test_an_answer_without_end_is_read_up_to_a_limit(monkeypatch, server, cluster, told):
-    monkeypatch.setattr("submit.cluster.MOST_BYTES", 2_000_000)
+    monkeypatch.setattr("gpu_ci.submit.cluster.MOST_BYTES", 2_000_000)
     for verb in ("create", "get"):
         server.reply(verb, "jobs", Reply(200, b" " * 3_000_000), times=9)
     with pytest.raises(UnreachableError, match="the response has more than 2 MB"):

@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 from fleet.loading.config import load
 from fleet.render.workloads.smoke import TESTS, Smoke, smoke_tests
 from fleet.settings.namespaces import SMOKE_NAMESPACE
-from submit import RunOptions, connect, smoke
-from submit.cli import app
-from submit.cluster import Cluster, Timeouts
-from submit.errors import ApiError, InputError
-from submit.stack import ROOT
+from gpu_ci.submit import RunOptions, connect, smoke
+from gpu_ci.submit.cli import app
+from gpu_ci.submit.cluster import Cluster, Timeouts
+from gpu_ci.submit.errors import ApiError, InputError
+from gpu_ci.submit.stack import ROOT
 from tests.builders import cluster as cluster_settings
 from tests.builders import config as config_of
 from tests.builders import oke_cluster, oke_pool, pool, staging

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from submit.cli import app
-from submit.errors import InputError
-from submit.stack import ROOT, read_fleet
+from gpu_ci.submit.cli import app
+from gpu_ci.submit.errors import InputError
+from gpu_ci.submit.stack import ROOT, read_fleet
 
 STAGING = (ROOT / "Pulumi.staging.yaml").read_text()
 PROJECT = "name: gpu-ci\nruntime: python\n"

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.facts.scheduling import QUEUE_LABEL
-from submit import RunOptions
-from submit.errors import ApiError
-from submit.objects import JOBS, PODS, WORKLOADS, Kind
-from submit.result import STATUS, Outcome
-from submit.status import JobStatus, Note
-from submit.watch import Update, WatchStatus
+from gpu_ci.submit import RunOptions
+from gpu_ci.submit.errors import ApiError
+from gpu_ci.submit.objects import JOBS, PODS, WORKLOADS, Kind
+from gpu_ci.submit.result import STATUS, Outcome
+from gpu_ci.submit.status import JobStatus, Note
+from gpu_ci.submit.watch import Update, WatchStatus
 from tests.submit.objects import (
     disrupted,
     ended,

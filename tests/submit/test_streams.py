@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from submit import Outcome, run
-from submit.objects import condition
+from gpu_ci.submit import Outcome, run
+from gpu_ci.submit.objects import condition
 from tests.submit.conftest import OPTIONS, TIMING
 from tests.submit.life import complete, ready, show, until, work
 from tests.submit.objects import container, ended, job, running, terminated, true, unscheduled
@@ -306,7 +306,7 @@ def test_a_log_that_never_ends_does_not_hold_the_result(server, cluster, told, m
 
 
 def test_more_logs_than_are_followed_at_once_come_all_the_same(monkeypatch, server, cluster, told, meanwhile):
-    monkeypatch.setattr("submit.follower._READERS", 2)
+    monkeypatch.setattr("gpu_ci.submit.follower._READERS", 2)
     names = [f"train-{letter}" for letter in "abcdef"]
 
     def life():

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from offline.base import Base
-from offline.markdown import markdown
+from gpu_ci.offline.base import Base
+from gpu_ci.offline.markdown import markdown
 from tests.builders import ROOT
 from tests.offline.staging import TEXT, staging
 from tests.workflows.github import (

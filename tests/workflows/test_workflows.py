@@ -19,8 +19,8 @@ import pytest
 import typer
 from ruamel.yaml import YAML
 
-from offline.cli import app
-from offline.freshen.tasks import TASKS
+from gpu_ci.offline.cli import app
+from gpu_ci.offline.freshen.tasks import TASKS
 from tests.builders import ROOT
 from tests.docs.kubectl import commands
 from tests.workflows.load import program
@@ -466,7 +466,7 @@ def test_every_target_of_make_exists_and_takes_its_variables():
 
 
 def options() -> dict[str, set[str]]:
-    """Options of each command of `python -m offline`."""
+    """Options of each command of `python -m gpu_ci`."""
     group = typer.main.get_command(app)
     assert hasattr(group, "commands")
     return {name: {opt for each in held.params for opt in each.opts} for name, held in group.commands.items()}

@@ -1,4 +1,4 @@
-"""`python -m offline freshen` against sources on loopback: what it writes, what it leaves, and what it says."""
+"""`python -m gpu_ci freshen` against sources on loopback: what it writes, what it leaves, and what it says."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from doctor.sources import eks, web
-from doctor.sources.eks import Minor
-from doctor.sources.web import RENEWAL, SourceError
 from fleet.facts.versions import KUBERNETES, TALOS, TALOS_KUBERNETES
-from offline.app import app
-from offline.commands import freshen
-from offline.freshen import rows
-from offline.freshen.effect import effect, plan_of
-from offline.freshen.rows import Edit, Tables
+from gpu_ci.doctor.sources import eks, web
+from gpu_ci.doctor.sources.eks import Minor
+from gpu_ci.doctor.sources.web import RENEWAL, SourceError
+from gpu_ci.offline.app import app
+from gpu_ci.offline.commands import freshen
+from gpu_ci.offline.freshen import rows
+from gpu_ci.offline.freshen.effect import effect, plan_of
+from gpu_ci.offline.freshen.rows import Edit, Tables
 from tests.builders import ROOT
 from tests.doctor.loopback import Answers, Loopback, serve
 from tests.doctor.test_sources import TOKEN, notes, release
@@ -377,7 +377,7 @@ def test_the_plan_of_a_stack_is_that_of_the_command(monkeypatch: pytest.MonkeyPa
     from datetime import date
 
     assert plan_of("staging", ROOT, date(2026, 11, 26)) == PLAN
-    assert calls[0][1:] == ["-m", "offline", "plan", "--json", "--as-of", "2026-11-26", "--", "staging"]
+    assert calls[0][1:] == ["-m", "gpu_ci", "plan", "--json", "--as-of", "2026-11-26", "--", "staging"]
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet.facts.eks_images import BAD_BUILDS
 from fleet.facts.versions import CHARTS, KUBERNETES, TALOS, TALOS_KUBERNETES
-from offline.commands.freshen import DATA
+from gpu_ci.offline.commands.freshen import DATA
 from tests.doctor.loopback import Answers
 from tests.doctor.test_sources import notes, price_list, release, row
 

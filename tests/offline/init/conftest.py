@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from offline.commands import init
-from offline.init import files
-from offline.init.files import New
+from gpu_ci.offline.commands import init
+from gpu_ci.offline.init import files
+from gpu_ci.offline.init.files import New
 from tests.builders import ROOT
 
 

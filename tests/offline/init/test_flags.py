@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from offline.cli import app
-from offline.commands import init
-from offline.init import files
+from gpu_ci.offline.cli import app
+from gpu_ci.offline.commands import init
+from gpu_ci.offline.init import files
 from tests.builders import ROOT
 from tests.offline.init.conftest import Project
 
@@ -234,7 +234,7 @@ def test_ctrl_c_at_a_question_leaves_nothing_and_no_color_is_plain():
     """The command itself, on a terminal."""
     leader, follower = pty.openpty()
     before = (ROOT / "policies" / "stacks.toml").read_text()
-    command = [sys.executable, "-m", "offline", "init", "ctrl-c", "--provider", "eks"]
+    command = [sys.executable, "-m", "gpu_ci", "init", "ctrl-c", "--provider", "eks"]
     env = os.environ | {"NO_COLOR": "1", "TERM": "xterm-256color"}
     # A shell that runs the tests in its background ignores Ctrl-C, and its children would too.
     before_it = signal.signal(signal.SIGINT, signal.default_int_handler)

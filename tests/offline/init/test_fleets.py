@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from yamllint import linter  # type: ignore[import-untyped]
 from yamllint.config import YamlLintConfig  # type: ignore[import-untyped]
 
-from offline.cli import app
-from offline.plan import make_plan
-from offline.policyconfig import require_current
-from offline.words import result
+from gpu_ci.offline.cli import app
+from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.policyconfig import require_current
+from gpu_ci.offline.words import result
 from tests.builders import ROOT
 from tests.day import AS_OF
 from tests.offline.init.conftest import Project
@@ -70,7 +70,7 @@ def test_a_new_fleet_plans_clean(stack: str, project: Project):
     text = (project.root / f"Pulumi.{stack}.yaml").read_text()
     assert text.startswith("# yaml-language-server: $schema=schema/stack.schema.json\n")
     assert text.count("REPLACE") >= 2
-    assert [str(each) for each in linter.run(text, YamlLintConfig(file=str(ROOT / ".yamllint")))] == []
+    assert [str(each) for each in linter.run(text, YamlLintConfig(file=str(ROOT / ".ci" / "yamllint.yaml")))] == []
     if new.answers.budget is not None:
         _, worst = new.plan.cost
         assert worst.usd <= new.answers.budget

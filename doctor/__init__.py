@@ -1,4 +1,0 @@
-"""What a stack needs of this machine, its clouds and GitHub before `pulumi up`. Every call only reads.
-
-`python -m offline doctor STACK` runs all checks. Each module has one area and yields findings.
-"""

@@ -1,0 +1,133 @@
+"""`python -m gpu_ci.acceptance STACK --budget-usd N`: see docs/acceptance.md."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleet.facts.errors import InputError, quoted
+from fleet.facts.pricing import Money, total
+from fleet.facts.streams import safe_streams
+from fleet.loading.config import fleet_of
+from fleet.loading.stackfile import load
+from fleet.prove.bill import bill
+from fleet.providers.fleet import Fleet
+from gpu_ci.acceptance import record
+from gpu_ci.acceptance.leftovers import Scan
+from gpu_ci.acceptance.runner import Run, Script
+from gpu_ci.acceptance.shell import Shell
+from gpu_ci.acceptance.steps import Steps, tested
+from gpu_ci.offline.app import ROOT, Stack, exit_status
+from gpu_ci.offline.day import day_of
+
+
+def main(
+    stack: Stack,
+    budget_usd: Annotated[str, typer.Option("--budget-usd", help="The most USD that the run may cost.")],
+    repository: Annotated[
+        str, typer.Option("--repository", help="Also run test-gpu.yml of this repository, ORG/REPO, on the stack's runners.")
+    ] = "",
+    keep: Annotated[bool, typer.Option("--keep", help="Do not destroy. The budget then ends with the run.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the run.")] = False,
+    record_file: Annotated[
+        Path | None, typer.Option("--record", help="Write the record here; default: docs/acceptance/<day>-<providers>.json.")
+    ] = None,
+) -> None:
+    """Build a stack in your account, run a GPU job, edit it, destroy it and scan for leftovers. It costs money.
+
+    Exit status: 0 every step succeeded, 1 a step failed, 2 the input is wrong: nothing was started.
+    """
+    with exit_status():
+        config = load(stack, ROOT)
+        fleet, day = fleet_of(config), day_of()
+        require_possible(fleet, repository)
+        _, worst = total(bill(fleet, day))
+        shell, scan = Shell(ROOT), Scan(config.project, stack, fleet)
+        with tempfile.TemporaryDirectory() as folder:
+            script = Steps(stack, config.path, fleet, shell, Path(folder), scan, repository).script()
+            budget = amount(budget_usd)
+            shell.say(bounded(script, worst, budget))
+            if not yes:
+                _ask(stack)
+            run = Run(shell, script, worst.usd, budget, keep)
+            run.run()
+        path = record_file or ROOT / record.path_of(day, fleet, run.ok)
+        record.write(path, record.document(run, fleet, day, os.environ))
+        summary(run, path, stack)
+        raise typer.Exit(0 if run.ok else 1)
+
+
+def require_possible(fleet: Fleet, repository: str) -> None:
+    """Raise InputError if a whole run cannot succeed with this stack."""
+    if not fleet.deployable:
+        raise InputError("stack: pulumi up creates nothing of this stack; give one with EKS, OKE or existing clusters")
+    for name, cluster in fleet.clusters_by_name():
+        if cluster.protect:
+            raise InputError(
+                f"clusters.{name}.protect: is true, so the stack cannot be destroyed; remove it, or give another stack"
+            )
+    if not fleet.tags:
+        raise InputError("tags: must have an entry, which the edit changes; add gpu-ci:tags to the stack file")
+    if repository and (repository.count("/") != 1 or repository.startswith("-")):
+        raise InputError(f"--repository: must be ORG/REPO; got {quoted(repository)}")
+    if repository and not any(fleet.runner_sets()):
+        raise InputError("--repository: the stack has no runner set; leave the option out")
+    if not repository and not tested(fleet):
+        raise InputError(
+            "--repository: no GPU pool of the stack can run a smoke test, so a job of GitHub is needed; give ORG/REPO"
+        )
+
+
+def amount(text: str) -> float:
+    """USD. Raises InputError if it is not an amount above 0."""
+    with suppress(ValueError):
+        if 0 < (found := float(text)) < math.inf:
+            return found
+    raise InputError(f"--budget-usd: must be a number of USD above 0; got {quoted(text)}; give BUDGET_USD=25")
+
+
+def bounded(script: Script, worst: Money, budget: float) -> str:
+    """A line that says what the run costs at most. Raises InputError if that is unknown or more than the budget in USD."""
+    if worst.unknown:
+        raise InputError(f"--budget-usd: the plan does not know the price of {worst.unknown} items, so no budget is safe")
+    hours, most = script.seconds / 3600, script.bound(worst.usd)
+    said = f"{worst} USD in the worst hour x {hours:.2f} hours at the longest = {most:.2f} USD"
+    if most > budget:
+        enough = math.ceil(most)
+        raise InputError(
+            f"--budget-usd: must cover {said}; got {budget:.2f}; lower nodes.max of the pools, or give BUDGET_USD={enough}"
+        )
+    return f"This costs at most {said}, within {budget:.2f} USD. Traffic and taxes are not included."
+
+
+def _ask(stack: str) -> None:
+    if not sys.stdin.isatty():
+        raise InputError("--yes: must be given without a terminal")
+    if typer.prompt(f"It creates and destroys the stack {stack}. Type its name to start") != stack:
+        raise InputError("stack: the name differs; nothing was started")
+
+
+def summary(run: Run, path: Path, stack: str) -> None:
+    """Print each step with its time, what to do now, and where the record is."""
+    run.shell.say("")
+    for each in run.all_results:
+        run.shell.say(f"{each.status:<8}{each.step.name:<12}{each.seconds:>7.0f} s  {each.why}".rstrip())
+    unfinished = any(each.step.name in ("destroy", "leftovers") and each.status == "failed" for each in run.results)
+    if run.keep or unfinished:
+        run.shell.say(
+            f"The stack may still exist, at up to {run.worst:.2f} USD an hour. Delete it: pulumi destroy --stack {stack}; "
+            "then what the step leftovers lists"
+        )
+    run.shell.say(f"{'ACCEPTED' if run.ok else 'FAILED'}: the record is {path}")
+
+
+if __name__ == "__main__":
+    with safe_streams():
+        typer.run(main)

@@ -1,0 +1,83 @@
+"""The record of a run, for docs/acceptance/: what ran, on what, for how long. No account, no name of the stack, no secret."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import re
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from fleet.facts.credentials import HIDDEN, mask
+from fleet.providers.fleet import Fleet
+from gpu_ci.acceptance.runner import Run
+from gpu_ci.acceptance.shell import Shell, StepError
+
+FOLDER = Path("docs/acceptance")
+_IDENTIFIERS = re.compile(r"\b[0-9]{12}\b|\bocid1\.[\w.-]+")
+"""Ids of AWS accounts, which are also in ARNs, and OCIDs."""
+_PACKAGES = {"eks": ("pulumi-aws", "pulumi-eks"), "oke": ("pulumi-oci",)}
+
+
+def path_of(day: date, fleet: Fleet, accepted: bool) -> Path:
+    """The usual file: the day, the fleet's providers, and whether the run failed."""
+    return FOLDER / f"{'-'.join((day.isoformat(), *_providers(fleet)))}{'' if accepted else '-failed'}.json"
+
+
+def document(run: Run, fleet: Fleet, day: date, environment: Mapping[str, str]) -> dict[str, Any]:
+    """The record. `cloud` is false if the environment attaches simulated providers to the engine."""
+    providers = _providers(fleet)
+    packages = ("pulumi", "pulumi-kubernetes", *(each for name in providers for each in _PACKAGES.get(name, ())))
+    return {
+        "date": day.isoformat(),
+        "commit": _said(run.shell, "git", "rev-parse", "HEAD"),
+        "changed": bool(_said(run.shell, "git", "status", "--porcelain", "--untracked-files=no")),
+        "cloud": "PULUMI_DEBUG_PROVIDERS" not in environment,
+        "ok": run.ok,
+        "providers": providers,
+        "regions": sorted({getattr(each, "region", "") for _, each in fleet.clusters_by_name()}),
+        "versions": {
+            "python": platform.python_version(),
+            "pulumi CLI": _said(run.shell, "pulumi", "version").removeprefix("v"),
+            **{each: importlib.metadata.version(each) for each in packages},
+        },
+        "cost": {
+            "worst hour USD": round(run.worst, 3),
+            "longest hours": round(run.script.seconds / 3600, 2),
+            "bound USD": round(run.script.bound(run.worst), 2),
+            "budget USD": run.budget,
+            "kept": run.keep,
+        },
+        "steps": [
+            {
+                "name": each.step.name,
+                "proves": each.step.proves,
+                "status": each.status,
+                "seconds": round(each.seconds, 1),
+                **({"why": _IDENTIFIERS.sub(HIDDEN, mask(each.why))} if each.why else {}),
+            }
+            for each in run.all_results
+        ],
+    }
+
+
+def write(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a record; its folder is created."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def _providers(fleet: Fleet) -> list[str]:
+    return sorted({each.provider for _, each in fleet.clusters_by_name()})
+
+
+def _said(shell: Shell, *words: str) -> str:
+    """What a command says, empty if it cannot say it."""
+    shell.until = shell.now() + 30
+    try:
+        return shell.read(*words).strip()
+    except StepError:
+        return ""

@@ -1,0 +1,137 @@
+"""Runs the steps: stops at the first failure, and always runs the last ones once something may have been created."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import FrameType
+
+from fleet.facts.credentials import mask
+from gpu_ci.acceptance.shell import GRACE, Shell, Step, StepError
+
+OK, FAILED, NOT_RUN = "ok", "failed", "not run"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StoppedError(Exception):
+    """Somebody interrupted the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """All steps. `before` create nothing, `paid` may create, `end` removes what they created and scans for leftovers."""
+
+    before: Sequence[Step]
+    paid: Sequence[Step]
+    end: Sequence[Step]
+
+    @property
+    def seconds(self) -> int:
+        """The longest time in which something may be paid for."""
+        return sum(step.seconds for step in (*self.paid, *self.end)) + GRACE * (1 + len(self.end))
+
+    @property
+    def ending(self) -> int:
+        """The longest time from a stop to the end."""
+        return sum(step.seconds + GRACE for step in self.end) + GRACE
+
+    def bound(self, worst: float) -> float:
+        """The most USD that a run can cost if the worst hour of the plan costs `worst` USD."""
+        return worst * self.seconds / 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one step ended, after how many seconds, and why it failed."""
+
+    step: Step
+    status: str
+    seconds: float = 0.0
+    why: str = ""
+
+
+@dataclass
+class Run:
+    """One run. `results` has each step that ran, in order."""
+
+    shell: Shell
+    script: Script
+    worst: float
+    """USD in the worst hour of the plan."""
+    budget: float
+    """USD."""
+    keep: bool = False
+    results: list[Result] = field(default_factory=list)
+    _stoppable: bool = True
+
+    @property
+    def ok(self) -> bool:
+        """Whether every step ran and succeeded."""
+        return len(self.results) == len(self._steps) and all(result.status == OK for result in self.results)
+
+    @property
+    def all_results(self) -> list[Result]:
+        """One for each step, in order, also for those that did not run."""
+        ran = {result.step.name: result for result in self.results}
+        return [ran.get(step.name, Result(step, NOT_RUN)) for step in self._steps]
+
+    @property
+    def _steps(self) -> list[Step]:
+        return [*self.script.before, *self.script.paid, *(() if self.keep else self.script.end)]
+
+    def run(self) -> bool:
+        """Run the steps; whether all succeeded."""
+        with self._signals(), suppress(StoppedError):
+            if self._all(self.script.before, float("inf")):
+                # The budget may end before the steps' times, because this machine may be suspended between them.
+                allowed = self.budget / self.worst * 3600 if self.worst else float("inf")
+                deadline = self.shell.now() + allowed - self.script.ending
+                try:
+                    self._all(self.script.paid, deadline)
+                finally:
+                    self._stoppable = False
+                    for step in () if self.keep else self.script.end:
+                        self._one(step, float("inf"))
+        return self.ok
+
+    def _all(self, steps: Sequence[Step], deadline: float) -> bool:
+        return all(self._one(step, deadline) for step in steps)
+
+    def _one(self, step: Step, deadline: float) -> bool:
+        began, why = self.shell.now(), ""
+        self.shell.until = min(began + step.seconds, deadline)
+        self.shell.say(f"\n== {step.name}: {step.proves}")
+        try:
+            if began >= deadline:
+                raise StepError(f"the budget of {self.budget:.2f} USD allows no more time")
+            step.act()
+        except StepError as error:
+            why = mask(str(error))
+        except StoppedError as error:
+            why = f"interrupted by {error}"
+        except Exception as error:  # noqa: BLE001 - whatever happens, what was created is destroyed
+            why = mask(f"{type(error).__name__}: {error}")
+        seconds = self.shell.now() - began
+        self.results.append(Result(step, FAILED if why else OK, seconds, why))
+        self.shell.say(f"== {step.name}: {f'failed: {why}' if why else 'ok'} ({seconds:.0f} s)")
+        return not why
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """The first signal stops the steps. While the last steps run, and after the first, a signal changes nothing."""
+
+        def stop(number: int, _: FrameType | None) -> None:
+            if not self._stoppable:
+                self.shell.say("still destroying, which is not interrupted: what remains would be paid for")
+                return
+            self._stoppable = False
+            raise StoppedError(signal.Signals(number).name)
+
+        before = {each: signal.signal(each, stop) for each in _SIGNALS}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)

@@ -1,0 +1,156 @@
+"""GitHub: the App's key, its installation and permissions, and the runner groups.
+
+The App signs in with a JSON Web Token, which reads and creates nothing. An installation token would be able to read the groups,
+but to get one is a write. So the groups are read by the token of the person who runs the check.
+Sources: GitHub's REST reference (apps; self-hosted runner groups), and "Authenticating ARC to the GitHub API" (permissions).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+
+from fleet.facts.limits import MOST_BYTES
+from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
+from gpu_ci.doctor import backend
+from gpu_ci.doctor.finding import Finding, guarded, ok, skipped, wrong
+
+AREA = "github"
+
+
+def api_of(url: str) -> str:
+    """The address of the REST API for a scope's URL: github.com, a domain of ghe.com, or a GitHub Enterprise Server."""
+    host = urlsplit(url).netloc
+    if host == "github.com" or host.endswith(".ghe.com"):
+        return f"https://api.{host}"
+    return f"https://{host}/api/v3"
+
+
+def findings(stack: str, fleet: Fleet, key: str, no_key: str, token: str, api: str = "") -> Iterator[Finding]:
+    """The findings for the fleet's GitHub scope.
+
+    `key` is the App's private key in PEM form; if it is empty, `no_key` is the reason. `token` is a person's token for the runner
+    groups, empty if there is none. `api` replaces the address of the API.
+    """
+    address = api or api_of(fleet.github.url)
+    set_key = backend.set_secret(stack, f"{NAMESPACE}:{SECRETS[0]}")
+    unknown = iter((skipped(AREA, f"the App, its permissions and its installation: {no_key}"),))
+    app = _app(fleet, key, address, set_key) if key else unknown
+    yield from guarded(app, AREA, "the App", (OSError,), _reason)
+    yield from guarded(_groups(fleet, token, address), AREA, "runner groups", (OSError,), _reason)
+
+
+def _scope(fleet: Fleet) -> tuple[str, str]:
+    """(organization, repository) of the runners; the repository is empty for an organization."""
+    owner, _, repository = urlsplit(fleet.github.url).path.strip("/").partition("/")
+    return owner, repository
+
+
+def _app(fleet: Fleet, key: str, api: str, set_key: str) -> Iterator[Finding]:
+    github, (owner, repository) = fleet.github, _scope(fleet)
+    try:
+        import jwt  # noqa: PLC0415 - of the optional extra
+    except ImportError:
+        yield skipped(AREA, "the App: PyJWT is not installed; make doctor installs it")
+        return
+    now = int(time.time())
+    try:
+        token = jwt.encode({"iat": now - 60, "exp": now + 540, "iss": github.app_id}, key, algorithm="RS256")
+    except (ValueError, TypeError, jwt.PyJWTError) as error:
+        yield wrong(AREA, f"the App's key is not a private key in PEM form ({type(error).__name__})", set_key)
+        return
+    try:
+        app = _get(api, "/app", token)
+    except HTTPError as error:
+        if error.code not in (401, 404):
+            raise
+        said = f"GitHub refuses the key for App {github.app_id} ({error.code})"
+        yield wrong(AREA, said, f"set appId to the number on the App's page, or create a key there and run: {set_key}")
+        return
+    yield ok(AREA, f"the key belongs to App {github.app_id} ({app['name']})")
+    try:
+        installed = _get(api, f"/app/installations/{github.installation_id}", token)
+    except HTTPError as error:
+        if error.code != 404:
+            raise
+        installed = {}
+    # The account of an enterprise has a slug and no login, and the account may be null.
+    account = installed.get("account") or {}
+    login = account.get("login") or account.get("slug") or "no account"
+    if not installed or login.lower() != owner.lower():
+        found = f"belongs to {login}" if installed else "does not exist"
+        yield wrong(AREA, f"installation {github.installation_id} of the App {found}", _fix(api, owner, repository, token, app))
+        return
+    yield ok(AREA, f"installation {github.installation_id} belongs to {owner}")
+    yield _permissions(installed, "administration" if repository else "organization_self_hosted_runners")
+
+
+def _fix(api: str, owner: str, repository: str, token: str, app: dict[str, Any]) -> str:
+    """What to write as installationId, or where to install the App."""
+    try:
+        own = _get(api, f"/repos/{owner}/{repository}/installation" if repository else f"/orgs/{owner}/installation", token)
+    except HTTPError:
+        return f"install the App for {owner}: {app['html_url']}"
+    return f'set github.installationId to "{own["id"]}"'
+
+
+def _permissions(installed: dict[str, Any], wanted: str) -> Finding:
+    """Those of the installation count: an owner accepts what the App asks for later."""
+    given = installed["permissions"].get(wanted, "none")
+    if installed.get("suspended_at"):
+        return wrong(AREA, f"the installation has been suspended since {installed['suspended_at']}", installed["html_url"])
+    if given != "write":
+        fix = f"give the App {wanted}: Read and write, then accept it: {installed['html_url']}"
+        return wrong(AREA, f"the installation has {wanted}: {given}, and runners need write", fix)
+    return ok(AREA, f"the installation has {wanted}: write")
+
+
+def _groups(fleet: Fleet, token: str, api: str) -> Iterator[Finding]:
+    owner, repository = _scope(fleet)
+    if repository:
+        yield skipped(AREA, "runner groups: a repository has none")
+        return
+    if not token:
+        yield skipped(AREA, 'runner groups: set GH_TOKEN to a token with admin:org: export GH_TOKEN="$(gh auth token)"')
+        return
+    # An organization rarely has more; GitHub's largest page is 100.
+    names = {
+        each["name"].lower() for each in _get(api, f"/orgs/{owner}/actions/runner-groups?per_page=100", token)["runner_groups"]
+    }
+    for group in dict.fromkeys(fleet.group_of(runner) for _, _, runner in fleet.runner_sets()):
+        if group.lower() in names:
+            yield ok(AREA, f"{owner} has the runner group {group}")
+        else:
+            fix = f"gh api --method POST orgs/{owner}/actions/runner-groups -f name='{group}' -f visibility=selected"
+            yield wrong(AREA, f"{owner} has no runner group {group}", fix)
+
+
+def _get(api: str, path: str, token: str) -> dict[str, Any]:
+    """The answer to a GET. Raises HTTPError, or another OSError if GitHub cannot be reached or does not answer in JSON."""
+    headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+    request = urllib.request.Request(f"{api}{path}", headers=headers)  # noqa: S310 - https, or a test's loopback
+    # A redirect to another host must not carry the token there.
+    request.add_unredirected_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
+            body = answer.read(MOST_BYTES)
+            if answer.length:
+                raise ValueError("the body is cut off, or too long")
+            found = json.loads(body)
+    except (ValueError, RecursionError, HTTPException) as error:
+        raise OSError(f"the answer to {path} is not JSON: {type(error).__name__}") from error
+    if not isinstance(found, dict):
+        raise OSError(f"the answer to {path} is not a JSON object")
+    return found
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, HTTPError):
+        return f"GitHub answers {error.code} {error.reason} to GET {urlsplit(error.url).path}"
+    return f"GitHub cannot be reached ({error})"

@@ -1,0 +1,42 @@
+"""The example values that a stack file still has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet.loading.placeholders import Placeholder, placeholders
+from fleet.loading.stackfile import StackConfig
+from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
+from gpu_ci.doctor import backend
+from gpu_ci.doctor.finding import Finding, ok, wrong
+
+AREA = "settings"
+SHOWS = {
+    "an example id of GitHub": "gh api orgs/<organization>/installations --jq '.installations[] | [.app_slug, .app_id, .id]'",
+    "a reserved network, which clouds refuse": "curl https://checkip.amazonaws.com",
+    "an example OCID": "oci iam compartment list --compartment-id-in-subtree true --all",
+    "the prefix of an example tenancy": "oci iam availability-domain list",
+    "an example AWS account": "aws sts get-caller-identity --query Account",
+}
+"""The command that shows values of your own, by the meaning of the example."""
+
+
+def findings(config: StackConfig, fleet: Fleet) -> Iterator[Finding]:
+    """A finding for each kind of example value that is left, and one for the GitHub App's key."""
+    kinds: dict[str, list[Placeholder]] = {}
+    for each in placeholders(config):
+        kinds.setdefault(each.meaning, []).append(each)
+    for kind, found in kinds.items():
+        keys = ", ".join(f"{each.key} (line {each.line})" for each in found)
+        write = f"write your own values into {config.path.name}"
+        yield wrong(AREA, f"{kind}: {keys}", f"{SHOWS[kind]}, then {write}" if kind in SHOWS else write)
+    if not kinds:
+        yield ok(AREA, f"{config.path.name} has no example values")
+    if fleet.needs_key:
+        yield from (_secret(config, f"{NAMESPACE}:{key}") for key in SECRETS)
+
+
+def _secret(config: StackConfig, key: str) -> Finding:
+    if key in config.secret_keys:
+        return ok(AREA, f"{key} is set, as a secret")
+    return wrong(AREA, f"{key} is not set", backend.set_secret(config.stack, key))

@@ -1,0 +1,55 @@
+"""A version of a chart in the index.yaml of its repository."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+from gpu_ci.doctor.sources.web import SourceError, Web
+
+_MOST = 60_000_000
+"""Bytes. An index has every version that ever was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """The SHA-256 of a chart's archive and the day on which it was made."""
+
+    sha256: str
+    day: date
+
+
+def indexed(web: Web, repository: str, name: str, version: str) -> Indexed:
+    """The entry of a chart's version.
+
+    Helm writes the index with sorted keys and one way to indent, so this reads the lines of one entry instead of the whole file,
+    whose parsing would take minutes.
+    """
+    text = web.get(f"{repository}/index.yaml", _MOST).body.decode(errors="replace")
+    section = re.search(rf"^( +){re.escape(name)}:\n((?:\1[ -].*\n?)+)", text, re.MULTILINE)
+    if section is None:
+        raise SourceError(f"{repository}/index.yaml has no chart {name}")
+    item = re.match(r" *- ", section[2])
+    for entry in section[2].split(f"\n{item[0]}") if item else ():
+        fields = dict(re.findall(r"^[ -]*(version|digest|created): *[\"']?([^\"'\n]+?)[\"']? *$", _top(entry), re.MULTILINE))
+        if fields.get("version") == version:
+            return _entry(fields, f"{name} {version}")
+    raise SourceError(f"{repository}/index.yaml has no {name} {version}")
+
+
+def _top(entry: str) -> str:
+    """The lines of an entry's own keys: the first line, and those that are indented as the second key is."""
+    first, _, rest = entry.partition("\n")
+    depth = min((len(line) - len(line.lstrip(" ")) for line in rest.splitlines() if re.match(r" +\w+:", line)), default=0)
+    return "\n".join([first, *(line for line in rest.splitlines() if re.match(rf" {{{depth}}}\w", line))])
+
+
+def _entry(fields: dict[str, str], what: str) -> Indexed:
+    sha256 = fields.get("digest", "").removeprefix("sha256:")
+    if not re.fullmatch(r"[0-9a-f]{64}", sha256):
+        raise SourceError(f"the index has no SHA-256 of {what}")
+    try:
+        return Indexed(sha256, date.fromisoformat(fields.get("created", "")[:10]))
+    except ValueError:
+        raise SourceError(f"the index has no day of {what}") from None

@@ -1,0 +1,78 @@
+"""GitHub's lists of releases, and the last day of a runner's version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Annotated
+
+from pydantic import BaseModel, StringConstraints, TypeAdapter
+
+from gpu_ci.doctor.sources.web import ADDRESSES, PROJECTS, SourceError, Web
+
+_HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2026-03-10"}
+"""The version of the API that has the last days of runners (GitHub's changelog, 2026-09-03)."""
+
+
+class Release(BaseModel):
+    """A release as GitHub lists it; `body` are its notes."""
+
+    tag_name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+/-]{0,99}$")]
+    name: str | None = None
+    published_at: datetime | None = None
+    draft: bool
+    prerelease: bool
+    body: str | None = None
+
+
+class _End(BaseModel):
+    runner_version: str
+    runtime_deprecates_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A version that is neither a draft nor a pre-release, and the day of its publication."""
+
+    version: str
+    day: date
+    notes: str
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version, by which versions have their order: v1.22.4-eksbuild.3 → (1, 22, 4, 3)."""
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+_RELEASES = TypeAdapter(list[Release])
+_LAST_DAY = TypeAdapter(_End)
+
+
+def releases(web: Web, project: str, tag: str, pages: int = 1, size: int = 100) -> Iterator[Published]:
+    """The versions of a project of `PROJECTS` whose tags match the pattern `tag`, newest first. Group 1 is the version."""
+    for page in range(1, pages + 1):
+        address = f"{ADDRESSES['github']}/repos/{PROJECTS[project]}/releases?per_page={size}&page={page}"
+        entries = web.read(address, _RELEASES, headers=_HEADERS)
+        for entry in entries:
+            match = re.fullmatch(tag, entry.tag_name)
+            usable = not (entry.draft or entry.prerelease or "ABANDONED" in (entry.name or ""))
+            if match and usable and entry.published_at:
+                yield Published(match[1], entry.published_at.date(), entry.body or "")
+        if len(entries) < size:
+            return
+
+
+def last_day(web: Web, scope: str, version: str) -> date | None:
+    """The day from which on GitHub gives a runner of this version no jobs; None if GitHub has set none.
+
+    `scope` is orgs/NAME or repos/OWNER/NAME. The token needs to read its runners: "Self-hosted runners" of an organization, or
+    "Administration" of a repository.
+    """
+    if not web.token:
+        raise SourceError("GH_TOKEN is not set, and GitHub shows the last day of a runner only to a token")
+    answer = web.read(f"{ADDRESSES['github']}/{scope}/actions/runners/deprecations/{version}", _LAST_DAY, headers=_HEADERS)
+    if answer.runner_version != version:
+        raise SourceError("GitHub answers for another version than the one that was asked for")
+    return answer.runtime_deprecates_at.date() if answer.runtime_deprecates_at else None

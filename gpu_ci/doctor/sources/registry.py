@@ -1,0 +1,91 @@
+"""What an OCI registry has for a tag. Anonymous: the registry names the address of a token, and everybody gets one.
+
+Source: distribution/distribution docs/spec/auth/token.md and the OCI distribution specification.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from urllib.parse import urlencode, urlsplit
+
+from pydantic import BaseModel, TypeAdapter
+
+from gpu_ci.doctor.sources.web import RENEWAL, Answer, SourceError, Web, checked
+
+_KINDS = ", ".join(
+    (
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+    )
+)
+_NAME = re.compile(r"[a-z0-9.-]+(?::\d+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+")
+_TAG = re.compile(r"\w[\w.-]{0,127}")
+_MADE = "org.opencontainers.image.created"
+_MOST = 4_000_000
+"""The largest manifest that registries must take (OCI distribution specification)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """The digest of a tag, "sha256:" and 64 hex digits, and the day on which the content was made, or "unknown"."""
+
+    digest: str
+    day: str
+
+
+class _Part(BaseModel):
+    annotations: dict[str, str] | None = None
+
+
+class _Manifest(_Part):
+    manifests: list[_Part] = []
+
+
+class _Token(BaseModel):
+    token: str = ""
+    access_token: str = ""
+
+
+_TOKEN, _CONTENT = TypeAdapter(_Token), TypeAdapter(_Manifest)
+
+
+def tagged(web: Web, name: str, tag: str) -> Tagged:
+    """What a tag of an image or an OCI chart is. `name` is registry/repository."""
+    if not (_NAME.fullmatch(name) and _TAG.fullmatch(tag)):
+        raise SourceError(f"not the name of an image: {name}:{tag}")
+    host, _, path = name.partition("/")
+    address = f"https://{RENEWAL['registries'].get(host, host)}/v2/{path}/manifests/{tag}"
+    answer = _manifest(web, address, path)
+    computed = f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
+    if answer.headers.get("Docker-Content-Digest", computed) != computed:
+        raise SourceError(f"{host} names another digest than that of the manifest it sends for {path}:{tag}")
+    content = checked(answer.body, _CONTENT)
+    made = ((part.annotations or {}).get(_MADE, "")[:10] for part in (content, *content.manifests))
+    return Tagged(computed, next((day for day in made if re.fullmatch(r"20\d\d-\d\d-\d\d", day)), "unknown"))
+
+
+def _manifest(web: Web, address: str, path: str) -> Answer:
+    headers = {"Accept": _KINDS}
+    try:
+        return web.get(address, _MOST, headers)
+    except SourceError as error:
+        if error.status != 401:
+            raise
+        return web.get(address, _MOST, headers, _token(web, error.challenge, path))
+
+
+def _token(web: Web, challenge: str, path: str) -> str:
+    parts = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
+    realm = parts.get("realm", "")
+    if not challenge.lower().startswith("bearer ") or not urlsplit(realm).hostname:
+        raise SourceError("a registry asks for a login that is not anonymous")
+    query = {"scope": f"repository:{path}:pull"} | ({"service": parts["service"]} if "service" in parts else {})
+    answer = web.read(f"{realm}{'&' if urlsplit(realm).query else '?'}{urlencode(query)}", _TOKEN, 1_000_000)
+    token = answer.token or answer.access_token
+    if not re.fullmatch(r"[\x21-\x7e]+", token):
+        raise SourceError("a registry gives no usable token")
+    return token

@@ -1,0 +1,57 @@
+"""The programs that a stack needs on PATH, by `data/tools.csv`."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Collection, Iterator
+
+from fleet.facts.tables import rows
+from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
+
+AREA = "tools"
+_SECONDS = 30
+_TERM = re.compile(r"(>=|<)\s*v?([0-9][0-9.]*)")
+
+
+def findings(providers: Collection[str], pulumi: str) -> Iterator[Finding]:
+    """A finding for each tool that a stack with these providers needs. `pulumi` is the range of its CLI's versions."""
+    yield ok(AREA, f"python {platform.python_version()}")
+    for row in rows("tools.csv"):
+        if row["providers"] == "*" or not set(row["providers"].split()).isdisjoint(providers):
+            yield _tool(row, pulumi if row["tool"] == "pulumi" else row["versions"])
+
+
+def _tool(row: dict[str, str], wanted: str) -> Finding:
+    tool, install = row["tool"], f"install it: {row['install']}"
+    if (path := shutil.which(tool)) is None:
+        missing = f"{tool} is not on PATH ({row['use']})"
+        return wrong(AREA, missing, install) if row["required"] == "true" else skipped(AREA, f"{missing}; optional")
+    version = _version([path, *row["arguments"].split()])
+    if not version:
+        return wrong(AREA, f"{tool} {row['arguments']} prints no version", install)
+    if not within(version, wanted):
+        return wrong(AREA, f"{tool} {version} is not {wanted}", f"install another version: {row['install']}")
+    return ok(AREA, f"{tool} {version}")
+
+
+def within(version: str, wanted: str) -> bool:
+    """Whether a version is in a range such as ">=3.252.0 <4.0.0". An empty range has every version."""
+    return all((_parts(version) >= _parts(each)) == (sign == ">=") for sign, each in _TERM.findall(wanted))
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    numbers = [int(part) for part in version.split(".") if part]
+    return tuple((*numbers, 0, 0)[:3])
+
+
+def _version(command: list[str]) -> str:
+    try:
+        # The words are a row of tools.csv.
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = re.search(r"[0-9]+(?:\.[0-9]+)+", done.stdout)
+    return found[0] if found and done.returncode == 0 else ""

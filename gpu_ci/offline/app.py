@@ -1,0 +1,115 @@
+"""The typer application of `python -m gpu_ci`, with the options, exit statuses and output that its commands share."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tomllib
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import pulumi
+import typer
+
+from fleet.facts.credentials import mask
+from fleet.facts.errors import Fault, InputError
+from fleet.loading.stackfile import name_of_file
+from gpu_ci.offline.annotations import Annotation
+from gpu_ci.offline.console import MaskingConsole, is_plain
+from gpu_ci.offline.data import document, fields_of
+
+ROOT = Path(__file__).resolve().parents[2]
+_OUR_FAULT = 70
+"""EX_SOFTWARE of sysexits.h."""
+_PLAIN_WIDTH = 160
+"""Columns of output that is not a terminal, so that logs have no extra line breaks."""
+
+PROVE, WRITE, DOCUMENT = "Prove", "Write", "Document"
+"""The groups of commands in `--help`."""
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="""\
+Plan, check and render a stack without Pulumi's engine and without a cloud.
+
+Exit status: 0 success, 1 a proof or a mandatory policy fails, 2 the input is wrong, 70 an error in this program, 141 the
+reader of stdout has ended.""",
+)
+
+if is_plain():
+    # Its import takes 3 % of a plan, and typer needs it only for --help and for its own errors.
+    from typer import rich_utils
+
+    rich_utils.COLOR_SYSTEM = None
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"gpu-ci {tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['version']}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    pass
+
+
+Stack = Annotated[str, typer.Argument(callback=name_of_file, help="Name of the stack: staging reads Pulumi.staging.yaml.")]
+File = Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")]
+Folder = Annotated[Path, typer.Option("--out", help="Folder to write.")]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of", help="Use the prices, exceptions and support dates of this day, YYYY-MM-DD; default: GPU_CI_AS_OF, else today."
+    ),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Also fail if a critical policy cannot decide.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="List everything that is otherwise one line with a count.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, also for wrong input.")]
+Annotations = Annotated[bool, typer.Option("--annotations", help="Also print GitHub annotations, on stderr.")]
+
+
+@contextmanager
+def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as_json: bool = False) -> Iterator[None]:
+    """Exit with status 2 on an input error, after `on_input_error` and its lines on stderr; with 70 on any other exception.
+
+    With `as_json` the lines of an input error are also a JSON document on stdout.
+
+    Python exits with 1 for an exception. A pipeline would take that for a failed proof.
+    """
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except (InputError, pulumi.RunError) as error:
+        on_input_error(error)
+        if as_json:
+            sys.stdout.write(_errors_json(error) + "\n")
+        sys.stderr.writelines(f"error: {line}\n" for line in mask(str(error)).splitlines())
+        raise typer.Exit(2) from error
+    except Exception as error:
+        sys.stderr.write(mask(traceback.format_exc()))
+        raise typer.Exit(_OUR_FAULT) from error
+
+
+def _errors_json(error: Exception) -> str:
+    """The lines of an input error as one JSON document. An unknown value is an empty text, or null for the line."""
+    faults = error.faults if isinstance(error, InputError) else map(Fault.of, str(error).splitlines())
+    return document({"errors": [fields_of(fault, "file", "line", "path", "rule", "message", "value") for fault in faults]})
+
+
+def print_annotations(found: Iterable[Annotation]) -> None:
+    """Print GitHub annotations on stderr, one per line."""
+    sys.stderr.writelines(f"{annotation}\n" for annotation in found)
+
+
+def console() -> MaskingConsole:
+    """The console for stdout."""
+    return MaskingConsole(width=shutil.get_terminal_size().columns if sys.stdout.isatty() else _PLAIN_WIDTH)

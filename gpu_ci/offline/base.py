@@ -1,0 +1,98 @@
+"""The base of a pull request: the stack file of another branch, planned by the current code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import pulumi
+
+from fleet.facts.errors import InputError
+from fleet.facts.limits import read_bytes
+from fleet.loading.files import from_here
+from gpu_ci.offline.arc import pinned_in
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.judge import configure
+from gpu_ci.offline.plan import Plan, make_plan
+from gpu_ci.offline.policyfile import policy_settings
+from policies.rules import RULES
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The text of the base's stack file and its plan; if there is no plan, `reason` says why on one line.
+
+    `judged` says why the plan was not judged by the base's own policy config, "" if it was. `arc` is the version of Actions
+    Runner Controller that the base pins, "" if it is not known.
+    """
+
+    text: str
+    plan: Plan | None
+    reason: str = ""
+    judged: str = ""
+    arc: str = ""
+
+
+def read_base(
+    stack: str,
+    root: Path,
+    folder: Path,
+    stack_file: Path | None,
+    progress: Callable[[str], None] = lambda _: None,
+    as_of: date | None = None,
+) -> Base:
+    """Plan the stack with stack file and policy config of the checkout in `folder`, and the rest of the project in `root`.
+
+    If `root` reads `stack_file` instead of the stack's own file, the base reads the same path in `folder`, or else the stack's
+    own file there. Raises InputError if `folder` is not a checkout of a project. A stack file that is missing there, or that the
+    current code cannot plan, is not an error: `Base.reason` says so.
+    """
+    if not any(folder.glob("Pulumi*.yaml")):
+        has = "which has no Pulumi.yaml" if folder.is_dir() else "which is not a folder"
+        rule = f"--base: must be a folder with a checkout of the base branch; got {str(folder)!r}, {has}"
+        raise InputError(f"{rule}; correct the path")
+    path = _stack_file(stack, root, folder, stack_file)
+    if not path.is_file():
+        return Base("", None, f"the base has no {path.name}")
+    try:
+        text = read_bytes(path).decode(errors="replace")
+    except OSError as error:
+        return Base("", None, f"the base's {path.name} cannot be read ({error.strerror})")
+    policies_of, judged = _policies(stack, root, folder, as_of or day_of())
+    try:
+        plan = make_plan(stack, root, path, lambda stage: progress(f"base: {stage}"), as_of, policies_of)
+        return Base(text, plan, judged=judged, arc=pinned_in(folder))
+    except (InputError, pulumi.RunError) as error:
+        return Base(text, None, f"the base's {path.name} does not load under this code: {_named(error, path)}")
+    except Exception as error:  # noqa: BLE001 - the change may fix exactly this
+        return Base(text, None, f"this code fails on the base's {path.name}: {type(error).__name__}: {_first_line(error)}")
+
+
+def _policies(stack: str, root: Path, folder: Path, day: date) -> tuple[Path, str]:
+    """The checkout whose policy config judges the base, and the reason if it is not the base's own."""
+    if not (folder / "policies").is_dir():
+        return root, "the base has no policies"
+    try:
+        configure(RULES, policy_settings(stack, folder), day)
+    except InputError as error:
+        return root, f"the base's policy config does not fit this code: {_first_line(error)}"
+    return folder, ""
+
+
+def _stack_file(stack: str, root: Path, folder: Path, stack_file: Path | None) -> Path:
+    own = folder / f"Pulumi.{stack}.yaml"
+    if stack_file is None or not stack_file.resolve().is_relative_to(root):
+        return own
+    same = folder / stack_file.resolve().relative_to(root)
+    return same if same.is_file() else own
+
+
+def _named(error: Exception, path: Path) -> str:
+    """The first line of an error, with the name of the stack file and not the folder of the base, which differs in each run."""
+    return _first_line(error).replace(f"{from_here(path)}:", f"{path.name}:", 1)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]

@@ -1,0 +1,46 @@
+"""`python -m gpu_ci`: importing this module registers every command of `gpu_ci/offline/commands` with the application."""
+
+from gpu_ci.offline.app import ROOT, app
+from gpu_ci.offline.commands import (
+    arc_upgrade,
+    calendar,
+    charts,
+    check,
+    doctor,
+    explain,
+    freshen,
+    init,
+    inventory,
+    plan,
+    policies,
+    policy_config,
+    policy_pack,
+    probe,
+    render,
+    schema,
+    settings,
+    start,
+)
+
+__all__ = [
+    "ROOT",
+    "app",
+    "arc_upgrade",
+    "calendar",
+    "charts",
+    "check",
+    "doctor",
+    "explain",
+    "freshen",
+    "init",
+    "inventory",
+    "plan",
+    "policies",
+    "policy_config",
+    "policy_pack",
+    "probe",
+    "render",
+    "schema",
+    "settings",
+    "start",
+]

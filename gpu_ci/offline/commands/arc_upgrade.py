@@ -1,0 +1,46 @@
+"""`offline arc-upgrade`: how a deployed stack reaches another minor of Actions Runner Controller without ending a job."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Annotated
+
+import typer
+
+from fleet.facts.errors import InputError
+from fleet.facts.versions import CHARTS
+from fleet.loading.config import fleet_of
+from fleet.loading.stackfile import load
+from fleet.render.arc import SETS, upgrade
+from gpu_ci.offline.app import PROVE, ROOT, File, Stack, app, exit_status
+
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+
+
+@app.command(name="arc-upgrade", rich_help_panel=PROVE)
+def arc_upgrade(
+    stack: Stack,
+    before: Annotated[str | None, typer.Option("--from", help="The version that is deployed. Default: the pinned one.")] = None,
+    after: Annotated[str | None, typer.Option("--to", help="The version to reach. Default: the pinned one.")] = None,
+    file: File = None,
+) -> None:
+    """Print the commands that upgrade a deployed stack to another minor of Actions Runner Controller. No job ends.
+
+    Exit status: 0 the commands are printed, or none are needed; 2 the input is wrong.
+    """
+    with exit_status():
+        old, new = (_version(option, value) for option, value in (("--from", before), ("--to", after)))
+        found = upgrade(fleet_of(load(stack, ROOT, stack_file=file)), stack, old, new)
+        none = f"# ARC {old} -> {new}: the minor is the same, or the stack has no runner set. `pulumi up` alone is enough."
+        sys.stdout.write("".join(f"{line}\n" for line in found or (none,)))
+
+
+def _version(option: str, value: str | None) -> str:
+    if value is None:
+        return CHARTS[SETS].version
+    if not _VERSION.fullmatch(value):
+        raise InputError(
+            f"{option}: must be a version of three numbers such as {CHARTS[SETS].version}; got {value!r}; correct it"
+        )
+    return value

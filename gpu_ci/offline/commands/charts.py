@@ -1,0 +1,55 @@
+"""`offline charts`: whether the repositories of charts still have what `versions.toml` records."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleet.facts.versions import CHARTS
+from fleet.loading.config import fleet_of
+from fleet.loading.stackfile import load
+from fleet.providers.installed import installed
+from gpu_ci.offline.app import PROVE, ROOT, app, exit_status
+from gpu_ci.offline.helm import chart_digest, find_helm
+
+
+@app.command(rich_help_panel=PROVE)
+def charts(
+    stack: Annotated[str | None, typer.Argument(help="Only the charts of this stack; default: every chart.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Unpack each chart that has its recorded digest into this folder, as tests read them.")
+    ] = None,
+) -> None:
+    """Download charts with Helm, and compare their digests with the recorded ones.
+
+    Exit status: 0 success, 1 a digest differs, 2 the input is wrong, or helm is missing or cannot download a chart.
+    """
+    with exit_status():
+        names = CHARTS if stack is None else _of(stack)
+        helm = find_helm()
+        same = [_compare(helm, name, keep) for name in names]
+        raise typer.Exit(0 if all(same) else 1)
+
+
+def _of(stack: str) -> list[str]:
+    """The charts of a stack, each once."""
+    fleet = fleet_of(load(stack, ROOT))
+    found = {chart.chart for name, cluster in fleet.clusters.items() for chart in installed(cluster, name, fleet.github)}
+    return sorted(found)
+
+
+def _compare(helm: str, name: str, keep: Path | None) -> bool:
+    """Print the line of a chart. Returns whether its repository has the recorded digest, or no digest is recorded."""
+    chart = CHARTS[name]
+    now = chart_digest(helm, chart, keep)
+    if now == chart.sha256:
+        state = f"ok: {name} {chart.version} sha256:{now}"
+    elif chart.sha256:
+        state = f"differs: {name} {chart.version} is sha256:{now}, recorded is sha256:{chart.sha256}"
+    else:
+        state = f"no digest is recorded: {name} {chart.version} sha256:{now}; add it to fleet/facts/data/versions.toml"
+    sys.stdout.write(f"{state}\n")
+    return chart.sha256 in ("", now)

@@ -1,0 +1,111 @@
+"""`offline doctor`: what this machine, the clouds and GitHub lack for `pulumi up` of a stack."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from fleet.facts.errors import InputError
+from fleet.facts.limits import read_bytes
+from fleet.loading.config import fleet_of
+from fleet.loading.project import Project
+from fleet.loading.stackfile import StackConfig, load
+from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
+from gpu_ci.doctor import aws, backend, freshness, github, network, oci, settings, tools
+from gpu_ci.doctor.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
+from gpu_ci.doctor.sources.web import Web
+from gpu_ci.offline.app import PROVE, ROOT, File, Json, Stack, app, console, exit_status
+from gpu_ci.offline.data import document, fields_of
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.policyconfig import STACKS, require_current
+
+_STYLES = {OK: "green", WRONG: "bold red", SKIPPED: "dim"}
+
+
+@app.command(name="doctor", rich_help_panel=PROVE)
+def doctor(
+    stack: Stack,
+    file: File = None,
+    address: Annotated[str | None, typer.Option("--address", help="The public IPv4 address of this machine.")] = None,
+    key_file: Annotated[Path | None, typer.Option("--key-file", help="Private key of the GitHub App, in PEM form.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check tools, settings, credentials, quotas and offers before `pulumi up`. Changes nothing.
+
+    Each line is ok, wrong with the fix, or skipped with the reason.
+    Exit status: 0 nothing is wrong, 1 something is wrong, 2 the input is wrong.
+    """
+    with exit_status(as_json=as_json):
+        config = load(stack, ROOT, stack_file=file)
+        found = []
+        for each in _findings(config, fleet_of(config), address, key_file):
+            found.append(each)
+            if not as_json:
+                _print(each)
+        counts = Counter(each.state for each in found)
+        if as_json:
+            lines = [fields_of(each, "state", "area", "said", "fix") for each in found]
+            sys.stdout.write(document({"stack": stack, "ok": not counts[WRONG], "findings": lines}) + "\n")
+        else:
+            totals = ", ".join(f"{counts[state]} {state}" for state in (OK, WRONG, SKIPPED))
+            console().print(
+                Text(f"{'FAILED' if counts[WRONG] else 'OK'}: {totals}", style=_STYLES[WRONG if counts[WRONG] else OK])
+            )
+        raise typer.Exit(1 if counts[WRONG] else 0)
+
+
+def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: Path | None) -> Iterator[Finding]:
+    key, no_key = _key(config, fleet, key_file)
+    yield from tools.findings({each.provider for each in fleet.clusters.values()}, Project.read(ROOT / "Pulumi.yaml").needed)
+    yield from settings.findings(config, fleet)
+    yield from _policies(config.stack)
+    if fleet.deployable:
+        yield from backend.findings(config.stack, ROOT)
+    yield from network.findings(fleet, address)
+    yield from aws.findings(fleet)
+    yield from oci.findings(fleet)
+    token = os.environ.get("GH_TOKEN") or os.environ.get("GITHUB_TOKEN") or ""
+    yield from github.findings(config.stack, fleet, key, no_key, token)
+    yield from freshness.findings(fleet, Web(token), day_of())
+
+
+def _key(config: StackConfig, fleet: Fleet, file: Path | None) -> tuple[str, str]:
+    """(the App's key, "") from the file or from Pulumi's CLI; ("", reason) if neither gives it. Raises InputError."""
+    if file is not None:
+        try:
+            return read_bytes(file).decode(), ""
+        except (OSError, ValueError) as error:
+            raise InputError(f"--key-file: cannot read {file} ({type(error).__name__}); give a file in PEM form") from None
+    name = f"{NAMESPACE}:{SECRETS[0]}"
+    if not fleet.needs_key or name not in config.secret_keys:
+        return "", "the stack's config has no key of the App; give it: --key-file FILE"
+    printed, why = backend.read(ROOT, "config", "get", name, "--stack", config.stack)
+    return printed or "", f"{why}; give the key: --key-file FILE"
+
+
+def _policies(stack: str) -> Iterator[Finding]:
+    if not (ROOT / "policies" / "config" / f"{stack}.json").is_file():
+        yield skipped("policies", f"{STACKS} has no table [{stack}]: every policy has its own level")
+        return
+    try:
+        require_current(stack, ROOT)
+    except InputError as error:
+        yield wrong("policies", str(error), "make docs")
+    else:
+        yield ok("policies", f"policies/config/{stack}.json is current")
+
+
+def _print(found: Finding) -> None:
+    """One line, and one for the fix, neither folded nor cut: people copy the command."""
+    out = console()
+    head = Text(f"{found.state:<8}{found.area:<10}", style=_STYLES[found.state])
+    out.print(head, Text(found.said), sep="", soft_wrap=True)
+    if found.fix:
+        out.print(Text(f"{'':<18}fix: {found.fix}"), soft_wrap=True)

@@ -1,0 +1,62 @@
+"""`offline explain`: why a pod runs or would stay pending in each pool of a stack."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from fleet.facts.credentials import mask
+from fleet.facts.errors import InputError
+from fleet.loading.config import fleet_of
+from fleet.loading.stackfile import load, name_of_file
+from fleet.prove.pending import Explanation, explain
+from fleet.prove.pod import Pod, pod_of
+from gpu_ci.offline.app import PROVE, ROOT, File, Json, app, exit_status
+from gpu_ci.offline.data import document
+from gpu_ci.offline.manifests.tree import read_tree
+
+
+@app.command(name="explain", rich_help_panel=PROVE)
+def explain_pods(
+    manifest: Annotated[str, typer.Argument(metavar="POD.yaml", help="A Pod or an object that creates pods, or a folder.")],
+    stack: Annotated[str, typer.Option("--stack", callback=name_of_file, help="The stack whose pools are searched.")],
+    cluster: Annotated[str | None, typer.Option("--cluster", help="Search only this cluster of the stack.")] = None,
+    file: File = None,
+    as_json: Json = False,
+) -> None:
+    """Explain why a pod would stay pending, and the smallest change that lets it run.
+
+    Exit status: 0 every pod would run, 1 a pod would stay pending, 2 the input is wrong.
+    """
+    with exit_status(as_json=as_json):
+        fleet = fleet_of(load(stack, ROOT, stack_file=file))
+        found = [explain(fleet, pod, cluster) for pod in _pods(stack, manifest)]
+        if as_json:
+            sys.stdout.write(document({"stack": stack, "pods": list(map(_json, found))}) + "\n")
+        else:
+            sys.stdout.write(mask("\n".join(_paragraph(each) for each in found)))
+        raise typer.Exit(0 if all(each.runs for each in found) else 1)
+
+
+def _json(found: Explanation) -> dict[str, Any]:
+    pools = [
+        {"pool": each.nodes.name, "runs": not each.reasons, "reasons": each.reasons}
+        | {"changes": [[edit.text for edit in way] for way in each.ways]}
+        for each in found.answers
+    ]
+    return {"pod": found.pod.label, "runs": found.runs, "pools": pools, "unknown": found.unknown}
+
+
+def _paragraph(found: Explanation) -> str:
+    return "".join(f"{line}\n" for line in found.lines())
+
+
+def _pods(stack: str, target: str) -> Iterator[Pod]:
+    """The pods of every object below a path. Raises InputError if none of them has a pod."""
+    found = [pod for each in read_tree(stack, target).manifests if (pod := pod_of(each.place, each.resource.inputs)) is not None]
+    if not found:
+        raise InputError(f"POD.yaml: {target} has no object with a pod; name a Pod, a Job or another object that creates pods")
+    yield from found

@@ -1,0 +1,137 @@
+"""`offline freshen`: newer rows of the dated tables from their sources, and what they change."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from fleet.facts.credentials import mask
+from fleet.facts.errors import InputError, instead
+from fleet.loading.config import fleet_of
+from fleet.loading.stackfile import load
+from fleet.providers.eks.cluster import EksPools
+from fleet.providers.fleet import Fleet
+from gpu_ci.doctor.sources.web import SourceError, Web
+from gpu_ci.offline.app import ROOT, WRITE, AsOf, Json, app, exit_status
+from gpu_ci.offline.data import document
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.freshen.effect import effect, plan_of
+from gpu_ci.offline.freshen.rows import Edit, Tables
+from gpu_ci.offline.freshen.tasks import TASKS, Asking, incomplete, prices_of
+
+DATA = ROOT / "fleet" / "facts" / "data"
+"""The folder of the tables."""
+
+
+_QUIET = ("source", "date", "ends", "ends-source")
+"""Keys that a line about a newer row leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one source gave: edits, or the reason why it was not reached."""
+
+    source: str
+    edits: tuple[Edit, ...] = ()
+    notes: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@app.command(rich_help_panel=WRITE)
+def freshen(
+    stacks: Annotated[
+        list[str] | None, typer.Argument(help="Stacks whose plans are compared; default: all. Prices are those of their regions.")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a row is newer.")] = False,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Ask only the sources whose names begin so, such as runner. Repeatable.")
+    ] = None,
+    as_json: Json = False,
+    as_of: AsOf = None,
+) -> None:
+    """Write newer versions, digests and dates into the tables, and show what they change in each stack.
+
+    GH_TOKEN, if it is set, is sent to api.github.com alone. A source that cannot be reached is named, and the others are asked.
+    Exit status: 0 every source that can be reached was asked, 1 with --check a row is newer, 2 the input is wrong.
+    """
+    with exit_status(as_json=as_json):
+        day = day_of(as_of)
+        names = stacks or sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
+        fleets = {name: fleet_of(load(name, ROOT)) for name in names}
+        tables = Tables(DATA)
+        web = Web(os.environ.get("GH_TOKEN") or "")
+        asked = list(_ask(Asking(web, tables, day, _scope(fleets), _regions(fleets)), tuple(only or ())))
+        newer = bool(tables.changed)
+        writes = newer and not check
+        before = {name: plan_of(name, ROOT, day) for name in names if writes}
+        if writes:
+            tables.write()
+        effects = {name: list(effect(plan, plan_of(name, ROOT, day))) for name, plan in before.items()}
+        if as_json:
+            sys.stdout.write(_json(day.isoformat(), asked, writes, effects) + "\n")
+        else:
+            sys.stdout.writelines(f"{mask(line)}\n" for line in _lines(asked, check, effects))
+        raise typer.Exit(1 if check and newer else 0)
+
+
+def _scope(fleets: dict[str, Fleet]) -> str:
+    """Whose runners GitHub is asked about: the repository of a workflow, else the owner or repository of the first stack."""
+    if repository := os.environ.get("GITHUB_REPOSITORY"):
+        return f"repos/{repository}"
+    owner, _, repository = urlsplit(next(iter(fleets.values())).github.url).path.strip("/").partition("/")
+    return f"repos/{owner}/{repository}" if repository else f"orgs/{owner}"
+
+
+def _regions(fleets: dict[str, Fleet]) -> tuple[str, ...]:
+    clusters = (cluster for fleet in fleets.values() for _, cluster in fleet.clusters_by_name())
+    return tuple(sorted({cluster.region for cluster in clusters if isinstance(cluster, EksPools)}))
+
+
+def _ask(ask: Asking, only: tuple[str, ...]) -> Iterator[Asked]:
+    """Ask the sources in turn. The edits of a source are made together, or not at all if it fails. Raises InputError."""
+    tasks = TASKS | {f"prices {region}": prices_of(region) for region in ask.regions} | dict(incomplete(ask.tables))
+    for word in only:
+        if not any(name.startswith(word) for name in tasks):
+            otherwise = f"write one of {', '.join(tasks)}"
+            raise InputError(f"--only: no source begins with {word!r}; {instead(word, tasks, otherwise)}")
+    for name, task in tasks.items():
+        if not only or name.startswith(only):
+            yield _asked(ask, name, task)
+
+
+def _asked(ask: Asking, name: str, task: Callable[[Asking], Iterator[Edit]]) -> Asked:
+    ask.notes.clear()
+    try:
+        edits = tuple(task(ask))
+        ask.tables.apply(list(edits))
+    except SourceError as error:
+        return Asked(name, reason=str(error))
+    return Asked(name, edits, tuple(ask.notes))
+
+
+def _lines(asked: list[Asked], check: bool, effects: dict[str, list[str]]) -> Iterator[str]:
+    for one in asked:
+        for edit in one.edits:
+            values = ", ".join(f"{key} {text}" for key, text in edit.fields.items() if key not in _QUIET)
+            yield f"newer   {edit.name}: {values or edit.fields['source']}"
+        yield from (f"left    {note}" for note in one.notes)
+    yield from (f"skipped {one.source}: {one.reason}" for one in asked if one.reason)
+    reached = sum(not one.reason for one in asked)
+    rows = len({(edit.file, edit.row) for one in asked for edit in one.edits})
+    done = "would change" if check else "changed"
+    yield f"{reached} of {len(asked)} sources asked; {rows} {'row' if rows == 1 else 'rows'} {done}"
+    for stack, found in effects.items():
+        yield from ("", f"stack {stack}", *(f"  {line}" for line in found))
+
+
+def _json(day: str, asked: list[Asked], written: bool, effects: dict[str, list[str]]) -> str:
+    newer = [{"row": edit.name, "fields": dict(edit.fields)} for one in asked for edit in one.edits]
+    sources = [{"source": one.source, "asked": not one.reason, "reason": one.reason} for one in asked]
+    notes = [note for one in asked for note in one.notes]
+    return document({"asOf": day, "written": written, "newer": newer, "left": notes, "sources": sources, "stacks": effects})

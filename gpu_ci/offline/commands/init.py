@@ -1,0 +1,199 @@
+"""`offline init`: a new stack, from answers to a few questions."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.prompt import Prompt
+
+from fleet.facts.errors import InputError
+from fleet.settings.budget import MONTH
+from fleet.settings.machines import OwnMachine
+from gpu_ci.offline.app import ROOT, WRITE, app, console, exit_status
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.init import answers as ask
+from gpu_ci.offline.init.answers import PROVIDERS, READS, Answers
+from gpu_ci.offline.init.files import New, prepared, require_free, write
+from gpu_ci.offline.init.found import Found
+from gpu_ci.offline.progress import Progress
+from policies.rules.rule import STACK_KINDS
+
+_Text = str | None
+_Read = TypeVar("_Read")
+
+
+@app.command(rich_help_panel=WRITE)
+def init(
+    stack: Annotated[str, typer.Argument(help="Name of the new stack: acme writes Pulumi.acme.yaml.")],
+    provider: Annotated[_Text, typer.Option("--provider", help=f"One of: {', '.join(PROVIDERS)}.")] = None,
+    region: Annotated[_Text, typer.Option("--region", help="Region of the cloud, such as us-west-2 or us-ashburn-1.")] = None,
+    gpu: Annotated[
+        _Text, typer.Option("--gpu", help="GPU model, such as T4, A10G or L4. Default with --budget: the cheapest.")
+    ] = None,
+    budget: Annotated[
+        _Text, typer.Option("--budget", help="The most that the worst hour costs: 5/hour or 3000/month in USD.")
+    ] = None,
+    organization: Annotated[
+        _Text, typer.Option("--organization", help="GitHub organization or repository: a URL, or a name on github.com.")
+    ] = None,
+    jobs: Annotated[_Text, typer.Option("--jobs", help=f"With commas between: {', '.join(ask.JOBS)}.")] = None,
+    kind: Annotated[str, typer.Option("--kind", help="How strict policies are: dev, staging or prod.")] = "staging",
+    machines: Annotated[
+        list[str] | None,
+        typer.Option("--machines", help="Your machines for provider talos: a file that `probe` printed. Repeat it for more."),
+    ] = None,
+    from_context: Annotated[
+        _Text,
+        typer.Option(
+            "--from-context", help="Read this kubeconfig context's cluster, which exists already. Changes nothing in it."
+        ),
+    ] = None,
+) -> None:
+    """Write a new stack: Pulumi.STACK.yaml and its policy values.
+
+    Asks on a terminal for what no flag gives. It plans the fleet first, and writes nothing unless the plan passes.
+    """
+    with exit_status():
+        require_free(ask.stack_name(stack), ROOT)
+        found = None if from_context is None else _read(from_context)
+        given = _answers(
+            stack,
+            found,
+            {
+                "provider": provider,
+                "region": region,
+                "gpu": gpu,
+                "budget": budget,
+                "organization": organization,
+                "jobs": jobs,
+                "kind": kind,
+            },
+            machines or [],
+        )
+        with Progress() as progress:
+            progress("planning the fleet")
+            new = prepared(given, found, ROOT, day_of())
+        write(new, ROOT)
+        _report(new)
+
+
+def _read(context: str) -> Found:
+    from gpu_ci.offline.init.cluster import read  # noqa: PLC0415 - it loads the Kubernetes client, which no other command needs
+
+    return read(context)
+
+
+class _Questions:
+    """Takes each answer from its flag, or else from the terminal. Without a terminal it collects the flags that are missing."""
+
+    def __init__(self, given: dict[str, str | None]) -> None:
+        self.given = given
+        self.missing: list[str] = []
+
+    def answer(self, name: str, question: str, choices: Sequence[str], default: str, reader: Callable[[str], _Read]) -> _Read:
+        """The value that `reader` reads from the text. On a terminal it asks again until the text is valid. Raises InputError."""
+        if (flag := self.given.get(name)) is not None:
+            return reader(flag)
+        shown = f" ({', '.join(choices)})" if choices else ""
+        proposed: dict[str, Any] = {"default": default} if choices else {}
+        if not _terminal():
+            self.missing.append(f"--{name}{shown}")
+            return reader(default)
+        while True:
+            try:
+                return reader(Prompt.ask(f"{question}{shown}", console=console(), **proposed))
+            except EOFError:
+                raise InputError(f"--{name}: the input ended without an answer; give this option") from None
+            except InputError as error:
+                sys.stdout.write(f"{error}\n")
+
+    def require(self) -> None:
+        """Raise InputError if flags are missing."""
+        if self.missing:
+            raise InputError(f"{self.missing[0].split()[0]}: required without a terminal; add {' and '.join(self.missing)}")
+
+
+def _known(flag: str, values: Sequence[str]) -> Callable[[str], str]:
+    return lambda text: ask.one_of(flag, text, values)
+
+
+def _answers(stack: str, found: Found | None, given: dict[str, str | None], files: list[str]) -> Answers:
+    """The answers from flags, from the cluster that was read, and from the terminal. Raises InputError."""
+    given |= {"machines": " ".join(map(shlex.quote, files)) or None}
+    if found is not None:
+        own = READS if found.groups else f"existing-{found.provider}" if found.provider else None
+        if own is None:
+            raise InputError(
+                "--from-context: the cluster has no GPU nodes, and new ones are possible on EKS and OKE only; add some"
+            )
+        given |= {"provider": given["provider"] or own, "region": given["region"] or found.region or None}
+    asked = _Questions(given)
+    answer = asked.answer
+    provider = answer("provider", "Where do the jobs run?", PROVIDERS, "eks", _known("--provider", PROVIDERS))
+    # The choices for all other answers depend on it.
+    asked.require()
+    if provider == READS and not (found and found.groups):
+        raise InputError(
+            f"--provider {READS}: it reads the GPU nodes of a cluster; give --from-context with a context that has some"
+        )
+    if found is not None and not provider.startswith("existing"):
+        raise InputError(f"--from-context: provider {provider} is for new clusters; leave one of the two out")
+    regions = ask.regions(provider)
+    if given["region"] is not None and not regions and provider != READS:
+        raise InputError(f"--region: provider {provider} has no regions; remove it")
+    region = answer("region", "Which region?", regions, regions[0], _known("--region", regions)) if regions else ""
+    models, gpu = ask.gpus(provider, region), ""
+    usd = None if given["budget"] is None else ask.budget(given["budget"])
+    if usd is not None and not regions:
+        raise InputError(f"--budget: provider {provider} buys no machines; remove it")
+    if models and (usd is None or given["gpu"] is not None):
+
+        def gpu_or_budget(text: str) -> tuple[str, float | None]:
+            return ("", ask.budget(text)) if "/" in text and regions else (ask.one_of("--gpu", text, models), usd)
+
+        either = "Which GPU, or a budget such as 6/hour?" if regions else "Which GPU?"
+        gpu, usd = answer("gpu", either, models, models[0], gpu_or_budget)
+    if given["gpu"] is not None and not models:
+        raise InputError(f"--gpu: with provider {provider} init reads the GPUs of your machines or nodes; remove --gpu")
+    if given["machines"] is not None and provider != "talos":
+        raise InputError("--machines: only provider talos has machines of your own; remove it")
+    machines: Mapping[str, OwnMachine] = {}
+    if provider == "talos":
+        question = "Which files describe your machines? `python -m gpu_ci probe` prints one from saved output"
+        machines = answer("machines", question, (), "", lambda text: ask.machines(shlex.split(text)))
+    url = answer("organization", "Which GitHub organization or repository?", (), "example", ask.organization)
+    jobs = answer(
+        "jobs", "Which kinds of jobs, with commas?", ask.jobs_of(provider), "tests", lambda text: ask.jobs(text, provider)
+    )
+    kind = "homelab" if provider == "talos" else ask.one_of("--kind", given["kind"] or "", STACK_KINDS[:-1])
+    asked.require()
+    if provider == "talos" and not machines:
+        raise InputError("--machines: names no file; write there what python -m gpu_ci probe prints of each machine")
+    return Answers(stack, provider, region, gpu, url, jobs, kind, usd, machines)
+
+
+def _terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def _report(new: New) -> None:
+    """What was written, where the jobs run and what that costs, and what to do next."""
+    stack, (idle, worst), out = new.answers.stack, new.plan.cost, console()
+    pools: dict[str, list[str]] = {}
+    for found in new.plan.placements:
+        count = found.runner.span.max
+        jobs = f"{found.runner_set}: {count} {'job' if count == 1 else 'jobs'} at the same time"
+        pools.setdefault(jobs, []).append(found.host.name)
+    out.print(f"Wrote {', '.join(new.files)}.")
+    for jobs, names in pools.items():
+        out.print(f"  {jobs} in {', '.join(names)}")
+    month = "" if idle.unknown else f" ({idle.usd * MONTH:.0f} a month)"
+    out.print(f"  price: {idle} USD an hour without jobs{month}, {worst} at worst")
+    out.print(
+        f"Next: make plan STACK={stack} shows everything. `grep -n -A1 REPLACE Pulumi.{stack}.yaml` lists what only you know."
+    )
+    out.print("From there to the first job: docs/getting-started.md")

@@ -1,0 +1,88 @@
+"""`offline plan`: the resources, placement, price and policies of a stack."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleet.facts.credentials import mask
+from fleet.facts.errors import InputError
+from gpu_ci.offline.agree import agree, lines
+from gpu_ci.offline.annotations import annotate, of_input
+from gpu_ci.offline.app import (
+    PROVE,
+    ROOT,
+    Annotations,
+    AsOf,
+    File,
+    Json,
+    Stack,
+    Strict,
+    Verbose,
+    app,
+    console,
+    exit_status,
+    print_annotations,
+)
+from gpu_ci.offline.base import read_base
+from gpu_ci.offline.data import to_json
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.markdown import markdown, wrong_input
+from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.progress import Progress
+from gpu_ci.offline.report import report
+from gpu_ci.offline.touched import touched
+
+
+@app.command(rich_help_panel=PROVE)
+def plan(
+    stack: Stack,
+    file: File = None,
+    base: Annotated[Path | None, typer.Option("--base", help="Show what changes from the checkout in this folder.")] = None,
+    as_json: Json = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print GitHub Markdown, for a comment or a job summary.")
+    ] = False,
+    with_annotations: Annotations = False,
+    as_of: AsOf = None,
+    strict: Strict = False,
+    verbose: Verbose = False,
+    agreeing: Annotated[
+        bool, typer.Option("--agree", help="Print the smallest change of policy values that admits the plan, as a diff.")
+    ] = False,
+) -> None:
+    """Show placement, price, resources and policies of a stack."""
+
+    def tell(error: Exception) -> None:
+        if as_markdown and not as_json:
+            sys.stdout.write(wrong_input(stack, error, ROOT))
+        if with_annotations:
+            print_annotations(of_input(error, ROOT))
+
+    with exit_status(tell, as_json):
+        with Progress() as progress:
+            if as_json and as_markdown:
+                raise InputError("--json, --markdown: choose one output format; remove one of them")
+            day = day_of(as_of)
+            found = make_plan(stack, ROOT, file, progress, day)
+            before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
+            if before is not None and base is not None:
+                found = touched(found, before.plan, base)
+            if agreeing:
+                progress("looking for policy values that admit the plan")
+            agreed = agree(found, ROOT) if agreeing else None
+        if as_json:
+            sys.stdout.write(to_json(found, before, agreed) + "\n")
+        elif as_markdown:
+            sys.stdout.write(markdown(found, before, strict, agreed))
+        else:
+            report(found, console(), strict, verbose, before)
+            if agreed is not None:
+                # Without a console, because no line of a diff may be wrapped.
+                sys.stdout.write(mask("".join(f"{line}\n" for line in lines(agreed)) + agreed.diff))
+        if with_annotations:
+            print_annotations(annotate(found, ROOT, before, strict))
+        raise typer.Exit(0 if found.passes(strict) else 1)

@@ -1,0 +1,51 @@
+"""`offline probe`: describes a machine from saved output of its own tools."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from fleet.facts.errors import InputError, quoted
+from fleet.facts.limits import MOST_BYTES, read_bytes
+from fleet.settings.model import DnsLabel
+from gpu_ci.offline.app import WRITE, app, exit_status
+from gpu_ci.offline.probe import in_braces, machine
+
+_STDIN = "-"
+
+
+@app.command(rich_help_panel=WRITE)
+def probe(
+    outputs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files with output of lscpu, nvidia-smi -q, lsblk, free or talosctl get … -o yaml. Default: stdin."),
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="A name for the machine, such as tower.")] = "machine",
+    gpu: Annotated[str, typer.Option("--gpu", help="Model of fleet/facts/data/gpus.csv, if no output shows its memory.")] = "",
+    disk: Annotated[str, typer.Option("--disk", help="The disk of containers, if the machine has several: nvme0n1.")] = "",
+) -> None:
+    """Print the `machines` block of a stack file from saved output of a machine's tools. It runs nothing and asks no network."""
+    with exit_status():
+        try:
+            TypeAdapter(DnsLabel).validate_python(name)
+        except ValidationError as error:
+            raise InputError(f"--name: {error.errors()[0]['msg']}; got {quoted(name)}") from None
+        found = machine({place: _text(place) for place in outputs or (_STDIN,)}, gpu, disk)
+        sys.stdout.write(f"machines:\n  {name}: {in_braces(found)}\n")
+
+
+def _text(place: str) -> str:
+    """The text of a file or of stdin: UTF-8, or UTF-16 with a mark, as PowerShell writes it. Raises InputError."""
+    try:
+        content = sys.stdin.buffer.read(MOST_BYTES + 1) if place == _STDIN else read_bytes(Path(place))
+        if len(content) > MOST_BYTES:
+            raise InputError(f"stdin: it has more than {MOST_BYTES:,} bytes; give the output of one machine")
+        return content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read ({error.strerror or error}); name a file with saved output") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{place}: it is not text in UTF-8; save the output of the command as text") from None

@@ -1,0 +1,45 @@
+"""`offline render`: the manifests, chart values and boot files of a stack as files."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from gpu_ci.offline.app import ROOT, WRITE, AsOf, File, Folder, Stack, Strict, app, exit_status
+from gpu_ci.offline.console import MaskingConsole
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.progress import Progress
+from gpu_ci.offline.render import differences
+from gpu_ci.offline.render import render as write_files
+from gpu_ci.offline.report import report
+
+
+@app.command(rich_help_panel=WRITE)
+def render(
+    stack: Stack,
+    out: Folder,
+    file: File = None,
+    as_of: AsOf = None,
+    strict: Strict = False,
+    check_only: Annotated[bool, typer.Option("--check", help="Write nothing; fail if the folder differs.")] = False,
+) -> None:
+    """Write the stack's Kubernetes manifests, chart values and boot files, one file per object.
+
+    With ArgoCD delivery, ArgoCD reads this folder.
+    """
+    with exit_status():
+        with Progress() as progress:
+            found = make_plan(stack, ROOT, file, progress, day_of(as_of))
+        if not found.passes(strict):
+            report(found, MaskingConsole(stderr=True), strict)
+            raise typer.Exit(1)
+        astray = differences(found, out) if check_only else ()
+        files = () if check_only else write_files(found, out)
+    if astray:
+        sys.stderr.writelines(f"{line}\n" for line in astray)
+        sys.stderr.write(f"error: {len(astray)} files differ from the settings; render again, and commit the changes\n")
+        raise typer.Exit(1)
+    sys.stdout.writelines(f"{path}\n" for path in files or (f"{out}: up to date with the settings",))

@@ -1,0 +1,299 @@
+"""The changes from one plan of a stack to another, as a pure function of both plans."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar, cast
+
+from fleet.facts.pricing import Line, Money
+from fleet.facts.remark import Remark
+from fleet.providers.fleet import Fleet
+from gpu_ci.offline.arc import upgrade_from
+from gpu_ci.offline.effects import Effect, Ending, effects
+from gpu_ci.offline.ended import ENDED
+from gpu_ci.offline.entries import Entry, entries
+from gpu_ci.offline.judge import Configured, Verdict
+from gpu_ci.offline.plan import Plan
+from gpu_ci.offline.record import Resource
+from gpu_ci.offline.remedies import Remediation
+from gpu_ci.offline.words import Place, place
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Generic[T]):
+    """One thing before and after; None on the side that does not have it."""
+
+    before: T | None
+    after: T | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the sides differ."""
+        return self.before != self.after
+
+    @property
+    def held(self) -> T:
+        """The side after the change, or the side before it if the thing is gone."""
+        return cast("T", self.after if self.after is not None else self.before)
+
+    @property
+    def state(self) -> str:
+        """added, removed, changed or same."""
+        if self.before is None:
+            return "added"
+        return "removed" if self.after is None else "changed" if self.changed else "same"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A changed entry of the stack file or a changed policy: its changed settings by dotted path, or all if it is new or gone."""
+
+    kind: str
+    name: str
+    state: str
+    values: Mapping[str, Pair[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Logical names of the changed resources of one type; `changed` has the paths of the inputs that differ, no values."""
+
+    type: str
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two plans side by side. `arc_before` is the version of Actions Runner Controller on the side before, "" if unknown."""
+
+    before: Plan
+    after: Plan
+    arc_before: str = ""
+
+    @cached_property
+    def arc_upgrade(self) -> tuple[str, ...]:
+        """The commands that come before `pulumi up`, if the change pins another minor of Actions Runner Controller."""
+        return upgrade_from(self.arc_before, self.before.fleet, self.after.config.stack)
+
+    @property
+    def judged(self) -> bool:
+        """Whether resources and policies can be compared: a plan whose placement failed has neither."""
+        return self.before.recording is not None and self.after.recording is not None
+
+    @property
+    def nothing(self) -> bool:
+        """Whether both plans show the same."""
+        shown = (
+            self.arc_upgrade,
+            self.settings,
+            self.new_verdicts,
+            self.fixed,
+            self.new_remediations,
+            self.resources,
+            self.new_remarks,
+        )
+        built = (self.before.recording is None) == (self.after.recording is None)
+        moved = any(pair.changed for pair in self.places.values()) or any(pair.changed for pair in self.lines.values())
+        return built and not moved and not any(shown)
+
+    @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        """Added, removed and changed entries of the stack file in the order of the file, then policies with a new config."""
+        found = []
+        for (kind, name), pair in _paired(
+            entries(self.before.config), entries(self.after.config), lambda entry: (entry.kind, entry.name)
+        ).items():
+            changed = _changed(pair, Entry.texts)
+            if changed or pair.state in ("added", "removed"):
+                found.append(Setting(kind, name, pair.state, changed))
+        return (*found, *self._policies())
+
+    def _policies(self) -> Iterator[Setting]:
+        """Policies with another level or config. Resources do not show this: a disabled policy reports nothing."""
+        for pair in _paired(self.before.policies, self.after.policies, lambda found: found.policy.name).values():
+            if changed := _changed(pair, _configured):
+                yield Setting("policy", pair.held.policy.name, pair.state, changed)
+
+    @cached_property
+    def places(self) -> Mapping[str, Pair[Place]]:
+        """Every runner set by "cluster/set", as text."""
+        return _paired(_places(self.before), _places(self.after), lambda found: found.name)
+
+    @cached_property
+    def lines(self) -> Mapping[tuple[str, str], Pair[Line]]:
+        """Every line of the bill by cluster and item."""
+        return _paired(self.before.bill, self.after.bill, lambda line: (line.cluster, line.item))
+
+    @property
+    def idle(self) -> tuple[Money, Money]:
+        """USD an hour at idle, before and after."""
+        return self.before.cost[0], self.after.cost[0]
+
+    @property
+    def worst(self) -> tuple[Money, Money]:
+        """USD an hour at worst, before and after."""
+        return self.before.cost[1], self.after.cost[1]
+
+    @cached_property
+    def new_verdicts(self) -> tuple[Verdict, ...]:
+        """Verdicts that the plan before does not have: violations, exceptions, undeterminable ones.
+
+        A verdict is not new if only the numbers in its message differ.
+        """
+        known = set(map(identity, self.before.verdicts))
+        applicable = (verdict for verdict in self.after.verdicts if verdict.kind != "not-applicable")
+        return tuple(verdict for verdict in applicable if identity(verdict) not in known) if self.judged else ()
+
+    @property
+    def newly_broken(self) -> tuple[Verdict, ...]:
+        """New violations."""
+        return tuple(verdict for verdict in self.new_verdicts if verdict.kind == "violation")
+
+    @cached_property
+    def fixed(self) -> tuple[Verdict, ...]:
+        """Violations of the plan before that are gone now, also if the resource is gone. An exception fixes nothing."""
+        new = set(self.new_verdicts)
+        left = (verdict for verdict in self.after.verdicts if verdict.kind in ("violation", ENDED, "excepted") or verdict in new)
+        still = {(verdict.rule, verdict.urn) for verdict in left}
+        levels = self.after.levels
+        # Disabling a policy fixes nothing.
+        broken = (
+            verdict
+            for verdict in self.before.verdicts
+            if verdict.kind in ("violation", ENDED) and levels.get(verdict.rule) != "disabled"
+        )
+        return tuple(verdict for verdict in broken if (verdict.rule, verdict.urn) not in still) if self.judged else ()
+
+    @cached_property
+    def new_remediations(self) -> tuple[Remediation, ...]:
+        """Remediations that the plan before does not have."""
+        known = set(self.before.remediations)
+        return tuple(found for found in self.after.remediations if found not in known) if self.judged else ()
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What `pulumi up` of this change leaves as it is."""
+        both = (self.before.fleet, self.after.fleet)
+        if both[0].tags != both[1].tags and all(_has_eks(fleet) for fleet in both):
+            return (
+                "tags: running EC2 instances keep their old tags, and no node is replaced; new instances get the new tags from "
+                "their Auto Scaling group (docs/operate.md, Tags)",
+            )
+        return ()
+
+    @cached_property
+    def new_remarks(self) -> tuple[Remark, ...]:
+        """The notes on the change, and remarks that the plan before does not have."""
+        known = set(self.before.remarks)
+        return (*map(Remark, self.notes), *(remark for remark in self.after.remarks if remark not in known))
+
+    @cached_property
+    def _effects(self) -> Mapping[str, Effect]:
+        return effects(self.before.resources, self.after.resources)
+
+    @cached_property
+    def ended_jobs(self) -> tuple[str, ...]:
+        """A line for each edit with which `pulumi up` ends running jobs."""
+        if not self.judged:
+            return ()
+        edits = {(setting.kind, setting.name): list(setting.values) for setting in self.settings if setting.state == "changed"}
+        return tuple(Ending(self.before, self.after, self._effects, edits).lines())
+
+    @cached_property
+    def resources(self) -> tuple[Kind, ...]:
+        """Resources that were added, removed or changed, by type."""
+        if not self.judged:
+            return ()
+        by_type: dict[str, list[Pair[Resource]]] = {}
+        for pair in _paired(self.before.resources, self.after.resources, lambda resource: resource.urn).values():
+            by_type.setdefault(pair.held.type, []).append(pair)
+        kinds = (_kind(token, by_type[token], self._effects) for token in sorted(by_type))
+        return tuple(kind for kind in kinds if kind.added or kind.removed or kind.changed)
+
+
+def _has_eks(fleet: Fleet) -> bool:
+    return any(cluster.provider == "eks" for cluster in fleet.clusters.values())
+
+
+def difference(before: Money, after: Money) -> str:
+    """The change of a price with its sign. For an upper bound it is the change of the bound."""
+    if before.unknown or after.unknown:
+        return "unknown"
+    more = after.usd - before.usd
+    if abs(more) < 0.0005:
+        return "±0"
+    return f"{'+' if more > 0 else '-'}{Money(abs(more))}"
+
+
+def _paired(before: Iterable[T], after: Iterable[T], key: Callable[[T], K]) -> dict[K, Pair[T]]:
+    """Both sides by key, in the order of `after`. Removed things keep their place between the others."""
+    old, new = ({key(each): each for each in side} for side in (before, after))
+    return {name: Pair(old.get(name), new.get(name)) for name in _merged(list(old), list(new))}
+
+
+def _changed(pair: Pair[T], texts: Callable[[T], Mapping[str, str]]) -> dict[str, Pair[str]]:
+    """The texts that differ between the sides of a pair, by their names."""
+    before, after = ({} if side is None else texts(side) for side in (pair.before, pair.after))
+    values = {name: Pair(before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])}
+    return {name: value for name, value in values.items() if value.changed}
+
+
+def _merged(old: Sequence[K], new: Sequence[K]) -> Iterator[K]:
+    here = set(new)
+    gone: dict[K | None, list[K]] = {}
+    last: K | None = None
+    for name in old:
+        if name in here:
+            last = name
+        else:
+            gone.setdefault(last, []).append(name)
+    yield from gone.get(None, ())
+    for name in new:
+        yield name
+        yield from gone.get(name, ())
+
+
+def _configured(found: Configured) -> dict[str, str]:
+    """Level and properties of a policy, as in its config file."""
+    return {"enforcementLevel": found.level.value} | {name: _json(value) for name, value in found.config.items()}
+
+
+def _json(value: object) -> str:
+    """JSON with whole numbers as integers: a policy gets every number as a float."""
+    return json.dumps(_whole(value), ensure_ascii=False)
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _whole(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(part) for part in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _places(plan: Plan) -> tuple[Place, ...]:
+    return tuple(place(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements)
+
+
+_NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?![\w-])")
+"""A separate number such as a price or a size, not a number inside a name."""
+
+
+def identity(verdict: Verdict) -> tuple[str, str, str, str]:
+    """What identifies a verdict: policy, resource, kind, and the message without its numbers."""
+    return verdict.rule, verdict.urn, verdict.kind, _NUMBER.sub("", verdict.message)
+
+
+def _kind(token: str, pairs: Sequence[Pair[Resource]], done: Mapping[str, Effect]) -> Kind:
+    added, removed = (tuple(pair.held.name for pair in pairs if pair.state == state) for state in ("added", "removed"))
+    changed = {pair.held.name: done[pair.held.urn].paths for pair in pairs}
+    return Kind(token, added, removed, {name: paths for name, paths in changed.items() if paths})

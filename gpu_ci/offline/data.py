@@ -1,0 +1,187 @@
+"""A plan as JSON for programs. Secrets are "[secret]", unknown values are "[unknown]", credentials are masked."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from pydantic.alias_generators import to_camel
+
+from fleet.facts.credentials import masked
+from fleet.facts.pricing import Line, Money
+from fleet.prove.bill import runner_hour
+from fleet.prove.ends import End
+from fleet.prove.placement import Placement
+from fleet.prove.schedules import Week
+from gpu_ci.offline.agree import Agreement
+from gpu_ci.offline.base import Base
+from gpu_ci.offline.compare import Comparison, Pair
+from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.plan import RUNNER_SET, Outcome, Plan
+from gpu_ci.offline.record import Resource
+from gpu_ci.offline.words import Place, refusal, state
+
+T = TypeVar("T")
+
+
+def to_json(plan: Plan, base: Base | None = None, agreed: Agreement | None = None) -> str:
+    """The plan as one JSON document. Keys are camelCase, money is USD an hour.
+
+    It has the changes from the base and the policy values that admit the plan, if they are given.
+    """
+    changes = {"changes": _changes(plan, base)} if base is not None else {}
+    admitting = {"agree": _agreement(agreed)} if agreed is not None else {}
+    return document(_plan(plan) | changes | admitting)
+
+
+def document(content: Mapping[str, Any]) -> str:
+    """Plain data as the text of a JSON document, with credentials masked."""
+    return json.dumps(masked(content), indent=2, ensure_ascii=False)
+
+
+def fields_of(found: object, *names: str) -> dict[str, Any]:
+    """These attributes by their names in camelCase."""
+    return {to_camel(name): getattr(found, name) for name in names}
+
+
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as plain data."""
+    return {"policy": verdict.rule} | fields_of(verdict, "level", "kind", "urn", "message")
+
+
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
+    """The first facts of an outcome as plain data."""
+    return {"policy": outcome.rule} | fields_of(outcome, "level", "state", "judged", "broken")
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    idle, worst = plan.cost
+    return {
+        "stack": plan.config.stack,
+        "clean": plan.passes(),
+        "result": state(plan)[0],
+        "states": dict(Counter(found.state for found in plan.outcomes())) if plan.recording is not None else {},
+        "built": plan.recording is not None,
+        "asOf": plan.as_of.isoformat(),
+        "secrets": list(plan.secrets),
+        "remarks": list(plan.remarks),
+        "kinds": [fields_of(remark, "kind", "act", "parts") for remark in plan.remarks],
+        "placement": [_placement(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements],
+        "refused": [fields_of(each, "cluster", "workload", "kind", "error") for each in plan.refused if each.kind != RUNNER_SET],
+        "failures": [fields_of(refusal(plan.config, each), "file", "line", "path", "message") for each in plan.refused],
+        "price": {
+            "lines": [_line(line) for line in plan.bill],
+            "idle": _money(idle),
+            "average": _money(plan.average),
+            "worst": _money(worst),
+        },
+        "schedules": [_week(found) for found in plan.weeks],
+        "ends": list(map(end_json, plan.ends)),
+        "policyConfig": plan.policy_config,
+        "policies": [_outcome(found, plan) for found in plan.outcomes()],
+        "remediations": [{"policy": done.rule} | fields_of(done, "urn", "changes") for done in plan.remediations],
+        "verdicts": [verdict_json(verdict) for verdict in plan.verdicts],
+        "resources": [_resource(resource) for resource in plan.resources],
+    }
+
+
+def end_json(end: End) -> dict[str, Any]:
+    """One end. `last` is the last good day, `mayEnd` the earliest one of a runner without a known end; null if not known."""
+    life = end.use.life
+    days = {"released": life.released, "last": life.last, "mayEnd": life.may_end}
+    return (
+        {"what": life.what, "clusters": list(end.clusters)}
+        | {name: None if day is None else day.isoformat() for name, day in days.items()}
+        | {"effect": life.effect, "cost": end.use.cost, "fix": end.use.fix}
+    )
+
+
+def _agreement(agreed: Agreement) -> dict[str, Any]:
+    return fields_of(agreed, "values", "diff") | {"left": [verdict_json(verdict) for verdict in agreed.left]}
+
+
+def _placement(found: Placement, region: str) -> dict[str, Any]:
+    return fields_of(found, "cluster", "runner_set") | {
+        "runsOn": [found.runner_set, *found.runner.labels],
+        "kind": found.runner.kind,
+        "pool": found.host.name,
+        "choice": found.choice,
+        "capacity": found.host.capacity,
+        "fits": [
+            {"instanceType": fit.machine.name, "runners": fit.count, "limitedBy": fit.limited_by, "strandedGpus": fit.stranded}
+            for fit in found.fits
+        ],
+        "maxRunners": found.runner.span.max,
+        "poolHolds": found.capacity,
+        "launcherRoom": found.launchers,
+        "runnerHour": [_money(money) for money in runner_hour(found, region)],
+        "error": found.error,
+    }
+
+
+def _outcome(found: Outcome, plan: Plan) -> dict[str, Any]:
+    not_judged = {} if plan.recording is not None else {"state": "not judged"}
+    return outcome_json(found) | not_judged | fields_of(found, "undeterminable", "excepted", "remediated", "ended")
+
+
+def _changes(plan: Plan, base: Base) -> dict[str, Any]:
+    """The changes from the base to the plan, or the reason why there is no comparison."""
+    if base.plan is None:
+        return {"notCompared": base.reason}
+    found = Comparison(base.plan, plan, base.arc)
+    return {
+        "endsJobs": list(found.ended_jobs),
+        "settings": [
+            fields_of(setting, "kind", "name", "state")
+            | {"values": {path: _sides(value, str) for path, value in setting.values.items()}}
+            for setting in found.settings
+        ],
+        "placement": [
+            {"name": name, "state": pair.state, **_sides(pair, _place)} for name, pair in found.places.items() if pair.changed
+        ],
+        "price": {
+            "lines": [{"state": pair.state, **_sides(pair, _line)} for pair in found.lines.values() if pair.changed],
+            "idle": _sides(Pair(*found.idle), _money),
+            "worst": _sides(Pair(*found.worst), _money),
+        },
+        "newlyBroken": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.newly_broken],
+        "mended": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.fixed],
+        "resources": [fields_of(kind, "type", "added", "removed", "changed") for kind in found.resources]
+        if found.judged
+        else None,
+        "newRemarks": list(found.new_remarks),
+        "arcUpgrade": list(found.arc_upgrade),
+    }
+
+
+def _sides(pair: Pair[T], plain: Callable[[T], object]) -> dict[str, Any]:
+    sides = {"before": pair.before, "after": pair.after}
+    return {name: None if side is None else plain(side) for name, side in sides.items()}
+
+
+def _place(found: Place) -> dict[str, Any]:
+    renamed = {"poolHolds": found.held, "runnerHour": found.hour, "error": found.error}
+    return fields_of(found, "pool", "asks") | {"fits": found.holds} | fields_of(found, "runners") | renamed
+
+
+def _money(money: Money) -> dict[str, Any]:
+    return {"usd": round(money.usd, 6), "atMost": money.at_most, "unknown": money.unknown}
+
+
+def _line(line: Line) -> dict[str, Any]:
+    amounts = {"count": (line.least, line.most), "each": (_money(line.cheap), _money(line.dear))}
+    costs = {"idle": _money(line.idle), "average": _money(line.mean), "worst": _money(line.worst)}
+    return fields_of(line, "cluster", "item", "what") | amounts | costs | fields_of(line, "sources")
+
+
+def _week(found: Week) -> dict[str, Any]:
+    return fields_of(found, "name", "opens", "keeps", "hours", "nodes") | {"usd": [_money(money) for money in found.usd]}
+
+
+def _resource(resource: Resource) -> dict[str, Any]:
+    renamed = {"provider": resource.provider_urn, "opaque": resource.remote}
+    # The inputs have markers in place of secrets and unknown values.
+    rest = fields_of(resource, "dependencies", "ignore_changes", "inputs")
+    return fields_of(resource, "urn", "type", "name", "parent") | renamed | rest

@@ -1,0 +1,196 @@
+"""Edits single rows of the data files. Comments, order and all other rows stay as they are."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from gpu_ci.doctor.sources.github import numbers
+
+VERSIONS = "versions.toml"
+_DAYS = ("released", "ends")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """New values of a row. `row` is its path in a TOML file, or the values of the first columns of a CSV file.
+
+    A CSV row that does not exist is added. In a TOML row an empty text removes a key, and `released` and `ends` are written only
+    where a row has days. `part` names what is new in a row of several versions: the row's `source` then keeps the sources of the
+    other parts.
+    """
+
+    file: str
+    row: tuple[str, ...]
+    fields: Mapping[str, str]
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """The row as patterns of `renewal.toml` spell it."""
+        return f"{self.file}:{(' ' if self.file.endswith('.csv') else '.').join(self.row)}"
+
+
+class Tables:
+    """The texts of the data files in a folder, with the edits so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._old: dict[str, str] = {}
+        self._new: dict[str, str] = {}
+
+    def text(self, file: str) -> str:
+        """The text of a file, with the edits."""
+        if file not in self._old:
+            self._old[file] = self._new[file] = (self.folder / file).read_text(encoding="utf-8")
+        return self._new[file]
+
+    def versions(self) -> dict[str, Any]:
+        """The content of versions.toml, with the edits."""
+        return _parsed(self.text(VERSIONS))
+
+    def csv(self, file: str) -> list[dict[str, str]]:
+        """The rows of a CSV file, with the edits."""
+        return list(csv.DictReader(io.StringIO(self.text(file))))
+
+    def apply(self, edits: list[Edit]) -> None:
+        """Make all the edits, or none if one of them fails."""
+        before = dict(self._new)
+        try:
+            for file in dict.fromkeys(edit.file for edit in edits):
+                change = _toml if file.endswith(".toml") else _csv
+                self._new[file] = change(self.text(file), [edit for edit in edits if edit.file == file])
+        except BaseException:
+            self._new = {**self._old, **before}
+            raise
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """The new texts of the files that differ."""
+        return {file: text for file, text in self._new.items() if text != self._old[file]}
+
+    def write(self) -> None:
+        """Write every changed file. A reader sees the old or the new file, never a part."""
+        scratch: dict[Path, Path] = {}
+        try:
+            for file, text in self.changed.items():
+                scratch[self.folder / file] = _beside(self.folder / file, text)
+            for target, path in scratch.items():
+                path.replace(target)
+        finally:
+            for path in scratch.values():
+                path.unlink(missing_ok=True)
+
+
+def _beside(path: Path, text: str) -> Path:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    Path(name).chmod(path.stat().st_mode & 0o777)
+    return Path(name)
+
+
+# -- TOML --------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: str) -> dict[str, Any]:
+    return tomllib.loads(text)
+
+
+def _toml(text: str, edits: list[Edit]) -> str:
+    """The text with new values of rows: tables whose keys are on lines of their own."""
+    data = tomllib.loads(text)
+    for edit in edits:
+        text = _row(text, data, edit)
+    if _parsed(text) != data:
+        raise ValueError(f"{', '.join(edit.name for edit in edits)}: a row has a form that freshen cannot edit")
+    return text
+
+
+def _row(text: str, row: dict[str, Any], edit: Edit) -> str:
+    """The text with new values of one row. The parsed data gets them too."""
+    for name in edit.row:
+        row = row[name]
+    fields = {key: value for key, value in edit.fields.items() if "released" in row or not key.startswith(_DAYS)}
+    if edit.part:
+        replaced = (f"{edit.part}: ", f"{edit.part} as ")
+        others = [part for part in row["source"].split("; ") if not part.startswith(replaced)]
+        fields["source"] = "; ".join([f"{edit.part}: {fields['source']}", *others])
+    start, end = _span(text, edit.row)
+    body = text[start:end]
+    for key, value in fields.items():
+        body = _put(body, key, value)
+        row.pop(key, None)
+    row.update({key: value for key, value in fields.items() if value})
+    return text[:start] + body + text[end:]
+
+
+def _span(text: str, path: tuple[str, ...]) -> tuple[int, int]:
+    """Where the keys of a table begin and end."""
+    heads = [(match.start(), match.end(), _path(match[0])) for match in re.finditer(r"^\[[^\[\n]+\]$", text, re.MULTILINE)]
+    for index, (_, start, name) in enumerate(heads):
+        if name == path:
+            return start, heads[index + 1][0] if index + 1 < len(heads) else len(text)
+    raise ValueError(f"{'.'.join(path)}: no such table")
+
+
+def _path(head: str) -> tuple[str, ...]:
+    parts, table = [], tomllib.loads(head)
+    while table:
+        ((name, table),) = table.items()
+        parts.append(name)
+    return tuple(parts)
+
+
+def _put(body: str, key: str, value: str) -> str:
+    """The keys with another value of one, which follows the date if it is new, or without the key."""
+    line = f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    before = re.compile(rf'^{re.escape(key)} = (?:"""(?:.|\n)*?"""|.*)$', re.MULTILINE)
+    if not value:
+        return re.sub(f"{before.pattern}\n", "", body, count=1, flags=re.MULTILINE)
+    if before.search(body):
+        return before.sub(lambda _: line, body, count=1)
+    return re.sub(r"^date = .*$", lambda match: f"{match[0]}\n{line}", body, count=1, flags=re.MULTILINE)
+
+
+# -- CSV ---------------------------------------------------------------------------------------------------------------
+
+
+def _csv(text: str, edits: list[Edit]) -> str:
+    """The text with new values of rows, and with new rows at their place by version."""
+    for edit in edits:
+        text = _cells(text, edit)
+    return text
+
+
+def _cells(text: str, edit: Edit) -> str:
+    head, *lines = text.splitlines()
+    columns = next(csv.reader([head]))
+    rows = [next(csv.reader([line])) for line in lines]
+    keys = [tuple(row[: len(edit.row)]) for row in rows]
+    if edit.row in keys:
+        at = keys.index(edit.row)
+        values = dict(zip(columns, rows[at], strict=True)) | dict(edit.fields)
+        lines[at] = _line(values[column] for column in columns)
+    else:
+        values = dict(zip(columns, edit.row, strict=False)) | dict(edit.fields)
+        at = sum(numbers(key[0]) < numbers(edit.row[0]) for key in keys)
+        lines.insert(at, _line(values[column] for column in columns))
+    return "\n".join([head, *lines]) + "\n"
+
+
+def _line(cells: Iterator[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow(cells)
+    return out.getvalue()

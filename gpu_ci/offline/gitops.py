@@ -1,0 +1,169 @@
+"""The folder that ArgoCD reads: one file per object of each cluster, and the files that its machines boot.
+
+`<cluster>/infrastructure` and `<cluster>/workloads` are one Application each (`fleet.render.gitops.applicationset`). Each
+component has its own files, so a change of one setting changes the files of one component.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleet.charts.argo_cd import argo_cd
+from fleet.charts.chart import Chart
+from fleet.facts.yaml_text import yaml_text
+from fleet.providers.installed import installed
+from fleet.providers.registry import PROVIDERS
+from fleet.render.files import machine_files
+from fleet.render.gitops.application import application_name
+from fleet.render.gitops.applicationset import TIERS
+from fleet.render.gitops.manifest import committed
+from fleet.render.gitops.secrets import ENCRYPTED, SECRETS_FOLDER, sops_folder
+from fleet.render.gitops.waves import TEAMS_LATER
+from fleet.settings.cluster import Cluster, physical_name
+from fleet.settings.gitops import Sops
+from fleet.settings.namespaces import runner_namespace
+from gpu_ci.offline.plan import Plan
+from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.sops import encrypted_secret
+from gpu_ci.offline.wire import hidden
+
+_COMPONENTS = "gpu-ci:index:"
+BOOTSTRAP = "bootstrap"
+"""Folder of the files that are applied once, by hand."""
+_INSTALL = """\
+# Values of chart {chart.chart} {chart.version}, where ArgoCD is not there yet:
+#   helm upgrade --install {chart.name} {chart.chart} --repo {chart.repository} --version {chart.version} \\
+#     --namespace {chart.namespace} --create-namespace --values argo-cd.yaml
+# An ArgoCD of your own needs configs.cm of these: without it no wave waits for the Applications of the one before.
+"""
+_KEEP = ".keep"
+_SHARED = {
+    "GpuMonitoring": "infrastructure/monitoring",
+    "GpuQueue": "infrastructure/queues",
+    "LocalQueues": "infrastructure/queues",
+    "Namespaces": "infrastructure/namespaces",
+    "Priorities": "infrastructure/gpu",
+    "Sweeps": "infrastructure/sweeps",
+    "PriorityExpander": "infrastructure/controllers/cluster-autoscaler",
+}
+"""Folders of components without a chart, by the component's name. A workload and a job have a folder of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The folders in Git for the objects of one cluster. `cluster` is its name in the settings.
+
+    `charts` has the cluster's charts by the name of their Application. `folders` has the folder of each component with a chart,
+    by the component's URN.
+    """
+
+    cluster: str
+    charts: Mapping[str, Chart]
+    folders: Mapping[str, str]
+
+
+def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Path and text of each file of the stack in Git. Raises InputError for a secret that is missing or not encrypted."""
+    if plan.git is None:
+        return
+    places = {name: _places(plan, plan.git, name) for name, settings in plan.fleet.clusters_by_name() if settings.by_git}
+    for resource in plan.git.resources:
+        if resource.type.startswith("kubernetes:"):
+            cluster, folder = _cluster(resource)
+            text = yaml_text(committed(_known(resource), waves_later(resource, plan.git)))
+            yield f"{folder}/{_place(resource, places[cluster], plan.git)}.yaml", text
+    root = plan.config.path.parent
+    for name, settings in plan.fleet.clusters_by_name():
+        folder = physical_name(plan.config.project, plan.config.stack, name)
+        if settings.gitops is not None:
+            # Git has no empty folders, and an Application needs its folder.
+            yield from ((f"{folder}/{tier}/{_KEEP}", "") for tier in TIERS)
+            yield from _secrets(folder, settings, root)
+            # Git may have the files that the machines of a cluster boot.
+            boots = machine_files(name, settings)
+            yield from ((f"{folder}/{settings.provider}/{path}", text) for path, text in boots.items())
+            if not PROVIDERS[settings.provider].deployable:
+                chart = argo_cd(settings.gitops.namespace)
+                yield f"{folder}/{BOOTSTRAP}/argo-cd.yaml", _INSTALL.format(chart=chart) + yaml_text(chart.values)
+
+
+def waves_later(resource: Resource, git: Recording) -> int:
+    """The number of waves by which ArgoCD creates an object later than other objects of its kind."""
+    return TEAMS_LATER if git.by_urn[resource.parent].type == f"{_COMPONENTS}Namespaces" else 0
+
+
+def _cluster(resource: Resource) -> tuple[str, str]:
+    """(name in the settings, physical name) of an object's cluster, read from its Kubernetes provider."""
+    provider = resource.provider_resource
+    if provider is None:
+        raise ValueError(f"{resource.urn}: Git has only objects of clusters; set the cluster's provider")
+    return provider.name.removesuffix("-git"), str(provider.inputs["clusterIdentifier"])
+
+
+def _places(plan: Plan, git: Recording, cluster: str) -> _Places:
+    physical = physical_name(plan.config.project, plan.config.stack, cluster)
+    found = {application_name(chart): chart for chart in installed(plan.fleet.clusters[cluster], physical, plan.fleet.github)}
+    folders = {
+        resource.parent: found[resource.inputs["metadata"]["name"]].folder
+        for resource in git.resources
+        if _is_release(resource.inputs) and _cluster(resource)[0] == cluster
+    }
+    return _Places(cluster, found, folders)
+
+
+def _is_release(held: Mapping[str, Any]) -> bool:
+    """Whether an object is an Application of a chart."""
+    return held.get("kind") == "Application" and "chart" in held["spec"]["source"]
+
+
+def _place(resource: Resource, places: _Places, git: Recording) -> str:
+    """Path of an object below its cluster's folder, without its ending."""
+    parent = git.by_urn[resource.parent]
+    kind = parent.type.removeprefix(_COMPONENTS)
+    if kind == "GitTree":
+        return _of_tree(resource.inputs, places)
+    # The part after a dot is a name from the settings. Objects of two kinds may have the same name there.
+    _, dot, named = resource.name.removeprefix(places.cluster)[1:].partition(".")
+    role = resource.name.removeprefix(parent.name)[1:]
+    file = f"{str(resource.inputs['kind']).lower()}-{named}" if dot else {"chart": "application"}.get(role, role)
+    if parent.urn in places.folders:
+        return f"{places.folders[parent.urn]}/{file}"
+    if kind in _SHARED:
+        return f"{_SHARED[kind]}/{file}"
+    # A job of the stack may have the name of a workload, and both may be a Kubernetes Job.
+    own = f"stack-{file}" if kind == "GpuJob" else file
+    return f"workloads/{parent.name.removeprefix(f'{places.cluster}-')}/{own}"
+
+
+def _of_tree(held: Mapping[str, Any], places: _Places) -> str:
+    """Path of an object that `GitTree` declares: an Application of a chart, or an object that creates a runner set's secret."""
+    if held["kind"] == "ApplicationSet":
+        return f"{BOOTSTRAP}/applicationset"
+    if _is_release(held):
+        return f"{places.charts[held['metadata']['name']].folder}/application"
+    # The secret is in the namespace of its runner set, and the set's Application has the name of that namespace.
+    where = held["spec"]["destination"]["namespace"] if held["kind"] == "Application" else held["metadata"]["namespace"]
+    return f"{places.charts[where].folder}/github-app"
+
+
+def _known(resource: Resource) -> Mapping[str, Any]:
+    """The inputs of an object that may be in Git. Raises TypeError if a part is secret, or if only the cloud knows it."""
+    if any(hidden(resource.inputs)):
+        raise TypeError(f"{resource.urn}: a part is secret or not known yet; pulumi up must create it, not Git")
+    return resource.inputs
+
+
+def _secrets(folder: str, settings: Cluster, root: Path) -> Iterator[tuple[str, str]]:
+    """The folders that Kustomize reads, if SOPS keeps the secret."""
+    by = settings.secrets_by
+    if not isinstance(by, Sops):
+        return
+    text = encrypted_secret(root / by.file, by.file)
+    for runner_set in settings.runners:
+        namespace = runner_namespace(runner_set)
+        yield f"{folder}/{SECRETS_FOLDER}/{namespace}/{ENCRYPTED}", text
+        for name, document in sops_folder(namespace).items():
+            yield f"{folder}/{SECRETS_FOLDER}/{namespace}/{name}", yaml_text(document)

@@ -1,0 +1,162 @@
+"""The answers that `init` needs, the values that each may have, and how a text becomes one."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from fleet.facts import hardware
+from fleet.facts.errors import FleetError, InputError, quoted
+from fleet.facts.hardware import ON_DEMAND, Machine
+from fleet.facts.tables import rows
+from fleet.facts.yaml_text import read_yaml
+from fleet.settings.budget import MONTH
+from fleet.settings.github import ScopeUrl
+from fleet.settings.machines import OwnMachine, WithMachines
+from fleet.settings.reading import read
+
+CLOUDS = {"eks": "aws", "oke": "oci", "talos": "owned", "existing-eks": "aws", "existing-oke": "oci", "existing-context": ""}
+"""The cloud whose machines a provider has, by the answer for the provider."""
+PROVIDERS = tuple(CLOUDS)
+READS = "existing-context"
+"""The provider that `init` reads from the cluster of `--from-context`."""
+JOBS = {
+    "tests": "may be interrupted; on spot if the cloud sells the GPU so",
+    "release": "are never interrupted; on demand",
+    "training": "several GPUs in each job; on demand",
+    "containers": "Docker, kind or root; a VM of its own for each job",
+}
+_STACK_NAME = re.compile(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?")
+_BUDGET = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,2})?)/(hour|month)")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a stack is made of. `budget` is the most that its worst hour may cost in USD; None if there is no such limit.
+
+    `machines` are those of the owner by name, only for Talos.
+    """
+
+    stack: str
+    provider: str
+    region: str
+    gpu: str
+    organization: str
+    jobs: tuple[str, ...]
+    kind: str
+    budget: float | None = None
+    machines: Mapping[str, OwnMachine] = field(default_factory=dict)
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """Zones of the nodes. On OCI with an example of a tenancy's prefix."""
+        prefix = "abcd:" if CLOUDS[self.provider] == "oci" else ""
+        return tuple(prefix + zone for row in rows("zones.csv") if row["region"] == self.region for zone in row["zones"].split())
+
+
+def one_of(flag: str, value: str, known: Collection[str]) -> str:
+    """The known value that a text names; upper case, spaces and hyphens do not matter. Raises InputError."""
+    folded = {_folded(each): each for each in known}
+    if _folded(value) not in folded:
+        close = difflib.get_close_matches(value, known, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise InputError(f"{flag}: not known; got {quoted(value)}; {hint}give one of: {', '.join(known)}")
+    return folded[_folded(value)]
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[\s-]", "", text).lower()
+
+
+def stack_name(text: str) -> str:
+    """The name of a new stack. Raises InputError. Pulumi allows more, but cluster names of the clouds contain this name."""
+    if not _STACK_NAME.fullmatch(text):
+        raise InputError(
+            f"STACK: a new stack's name has 1 to 30 lower-case letters, digits and hyphens, a letter first; got {quoted(text)}"
+        )
+    return text
+
+
+def organization(text: str) -> str:
+    """The URL of an organization or repository; a name alone is one of github.com. Raises InputError."""
+    url = text.strip().rstrip("/")
+    url = url if "://" in url else f"https://github.com/{url}"
+    try:
+        return str(TypeAdapter(ScopeUrl).validate_python(url))
+    except ValidationError as error:
+        raise InputError(f"--organization: {error.errors()[0]['msg']}; got {quoted(text)}") from None
+
+
+def budget(text: str) -> float:
+    """USD per hour from 5/hour or 3000/month. A month has 730 hours. Raises InputError."""
+    found = _BUDGET.fullmatch(text.replace(" ", ""))
+    usd = float(found[1]) / (MONTH if found[2] == "month" else 1) if found else 0
+    if not usd:
+        raise InputError(f"--budget: a budget is USD an hour or a month, such as 5/hour or 3000/month; got {quoted(text)}")
+    return usd
+
+
+def jobs(text: str, provider: str) -> tuple[str, ...]:
+    """The kinds of jobs from a list with commas. Raises InputError for an unknown kind, and for one that the provider lacks."""
+    known = jobs_of(provider)
+    words = [word for word in text.split(",") if word.strip()]
+    if not words:
+        raise InputError(f"--jobs: name at least one of: {', '.join(known)}")
+    return tuple(dict.fromkeys(one_of(f"--jobs of provider {provider}", word, known) for word in words))
+
+
+def jobs_of(provider: str) -> tuple[str, ...]:
+    """The kinds of jobs that a provider can run. VMs for single jobs are OCI's; own machines are never bought."""
+    if provider == "oke":
+        return tuple(JOBS)
+    return ("tests", "training") if provider in ("talos", READS) else ("tests", "release", "training")
+
+
+def machines(files: Iterable[str]) -> dict[str, OwnMachine]:
+    """The machines that files as `probe` prints them describe. Raises InputError."""
+    found: dict[str, OwnMachine] = {}
+    for name in files:
+        try:
+            text = read_yaml(Path(name)).value
+            own = read(WithMachines, name, text if isinstance(text, Mapping) else {}).machines
+        except OSError as error:
+            raise InputError(f"--machines: {name} cannot be read ({error.strerror or error}); name a file of probe") from None
+        except FleetError as error:
+            raise InputError(f"--machines: {error.problems[0]}") from None
+        if not own or own.keys() & found.keys():
+            wrong = "has no machine" if not own else f"has {', '.join(own.keys() & found.keys())} again"
+            raise InputError(f"--machines: {name} {wrong}; write there what python -m gpu_ci probe --name … prints")
+        found |= own
+    return found
+
+
+def regions(provider: str) -> tuple[str, ...]:
+    """The regions whose zones and prices this project knows, the default first."""
+    return tuple(row["region"] for row in rows("zones.csv") if row["cloud"] == CLOUDS[provider])
+
+
+def gpus(provider: str, region: str) -> tuple[str, ...]:
+    """NVIDIA GPUs whose machines have a price in the region: the cheapest first, those without support in new drivers last."""
+    found = [each.gpu for each in offered(provider, region) if each.gpu is not None]
+    return tuple(dict.fromkeys(each.name for each in sorted(found, key=lambda each: each.max_driver_branch is not None)))
+
+
+def offered(provider: str, region: str, gpu: str = "") -> tuple[Machine, ...]:
+    """Machines of the provider with NVIDIA GPUs and a price on demand in the region, the cheapest first."""
+    found = (
+        (price.usd_per_hour, index, each)
+        for index, each in enumerate(hardware.machines(CLOUDS[provider]))
+        if each.gpu is not None and each.gpu.vendor == "nvidia" and each.arch == "x86_64" and gpu in ("", each.gpu.name)
+        if (price := hardware.price(each.name, region, ON_DEMAND)) is not None
+    )
+    return tuple(each for _, _, each in sorted(found, key=lambda row: row[:2]))
+
+
+def joined(words: Iterable[str]) -> str:
+    """Words as a YAML list in one line."""
+    return f"[{', '.join(words)}]"

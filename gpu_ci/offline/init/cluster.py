@@ -1,0 +1,146 @@
+"""Reads a cluster that exists already, through its Kubernetes API and by GET requests only.
+
+Import this module late: it loads the Kubernetes client.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from fleet.facts import hardware
+from fleet.facts.errors import InputError, quoted
+from fleet.facts.hardware import ON_DEMAND, SPOT
+from fleet.facts.node_image import NODE_IMAGES
+from gpu_ci.offline.init.found import Found, Group
+from gpu_ci.submit.errors import SubmitError
+from gpu_ci.submit.kubeconfig import connect
+from gpu_ci.submit.objects import Kind, Object, at, name, part, parts, text
+
+_NODES = Kind("v1", "nodes", namespaced=False)
+_DEPLOYMENTS, _DAEMONSETS = (Kind("apps/v1", kind, namespaced=False) for kind in ("deployments", "daemonsets"))
+_REGION, _ZONE, _TYPE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
+_GROUPS = (
+    "eks.amazonaws.com/nodegroup",
+    "karpenter.sh/nodepool",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+    "oke.oraclecloud.com/pool.name",
+)
+"""Labels of node groups. The first one that a node has selects its pool, together with the instance type."""
+_CLOUDS = {"aws": "eks", "ocid1": "oke", "oci": "oke"}
+"""The provider by the first word of a node's providerID."""
+_IMAGES = {
+    "Amazon Linux": "al2023-nvidia",
+    "Bottlerocket": "bottlerocket-nvidia",
+    "Oracle Linux": "oke-gpu",
+    "Talos": "talos",
+    "Ubuntu": "ubuntu",
+}
+"""The kind of node image by a word of `osImage`."""
+_CLOSEST = "al2023-nvidia"
+_PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Taints that Kubernetes sets and removes by itself."""
+
+
+def read(context: str) -> Found:
+    """The cluster of a kubeconfig context. Raises InputError if it cannot be read."""
+    try:
+        cluster = connect(context=context)
+        server = cluster.version()
+        nodes, workloads = cluster.list(_NODES, {})[0], {kind: cluster.list(kind, {})[0] for kind in (_DEPLOYMENTS, _DAEMONSETS)}
+    except SubmitError as error:
+        raise InputError(f"--from-context: {error}") from None
+    installed, controller = _installed(workloads[_DEPLOYMENTS], workloads[_DAEMONSETS])
+    labels = [_labels(node) for node in nodes]
+    region = next((found for each in labels if (found := text(each, _REGION))), "")
+    groups = tuple(_groups(nodes, region, "gpu-operator" in installed))
+    if any("Bottlerocket" in group.system for group in groups):
+        # Its images run a device plugin of their own.
+        installed = tuple(sorted({*installed, "device-plugin"}))
+    clouds = (re.split(r"[:.]", text(node, "spec", "providerID"))[0] for node in nodes)
+    return Found(
+        context=context,
+        provider=next((_CLOUDS[cloud] for cloud in clouds if cloud in _CLOUDS), ""),
+        cluster=next((found for each in labels if (found := text(each, "alpha.eksctl.io/cluster-name"))), ""),
+        version=f"{text(server, 'major')}.{text(server, 'minor').rstrip('+')}",
+        region=region,
+        zones=tuple(sorted({text(each, _ZONE) for each in labels} - {""})),
+        installed=installed,
+        controller=controller,
+        groups=groups,
+    )
+
+
+def _labels(node: Object) -> Mapping[str, str]:
+    return part(node, "metadata", "labels")
+
+
+def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]:
+    """The GPU nodes by the label that selects them. Raises InputError for a machine that the hardware table lacks.
+
+    Without the GPU operator the nodes of an image without driver must have one that somebody installed. No kind of image says
+    that, so these nodes get the kind that has a driver, a container toolkit and no device plugin.
+    """
+    alike: dict[tuple[tuple[str, str], ...], list[Object]] = defaultdict(list)
+    for node in nodes:
+        kind = text(_labels(node), _TYPE)
+        known = {each.name: each for each in hardware.machines()}
+        advertised = str(at(node, "status", "capacity", "nvidia.com/gpu") or "0") != "0"
+        if not advertised and not (kind in known and known[kind].gpus):
+            continue
+        if kind not in known:
+            raise InputError(
+                f"--from-context: node {name(node)} has GPUs and instance type {quoted(kind)}, which "
+                "fleet/facts/data/instances.csv does not have; describe it below machines in a stack file "
+                "(docs/talos.md#your-machines)"
+            )
+        group = [(key, value) for key in _GROUPS if (value := text(_labels(node), key))]
+        alike[*group[:1], (_TYPE, kind)].append(node)
+    taken: set[str] = set()
+    for selector, held in alike.items():
+        machine = hardware.machine(text(_labels(held[0]), _TYPE))
+        base = re.sub(r"[^a-z0-9]+", "-", machine.gpu.name.lower()) if machine.gpu is not None else "gpu"
+        called = next(each for number in range(len(alike)) if (each := f"{base}-{number + 1}" if number else base) not in taken)
+        taken.add(called)
+        taints = {
+            (text(taint, "key"), text(taint, "value"), text(taint, "effect"))
+            for node in held
+            for taint in parts(node, "spec", "taints")
+            if text(taint, "effect") in ("NoSchedule", "NoExecute") and not text(taint, "key").startswith(_PASSING)
+        }
+        system = text(held[0], "status", "nodeInfo", "osImage")
+        image = next((kind for word, kind in _IMAGES.items() if word in system), "ubuntu")
+        closest = not operator and (NODE_IMAGES[image].advertises or not NODE_IMAGES[image].driver)
+        labels = _labels(held[0])
+        sold = {text(labels, "eks.amazonaws.com/capacityType"), text(labels, "karpenter.sh/capacity-type")}
+        yield Group(
+            name=called,
+            machine=machine,
+            count=len(held),
+            capacity=SPOT if sold & {"SPOT", "spot"} else ON_DEMAND,
+            image=_CLOSEST if closest else image,
+            selector=selector,
+            taints=tuple(sorted(taints)),
+            region=region,
+            system=system if closest else "",
+        )
+
+
+def _installed(deployments: list[Object], daemonsets: list[Object]) -> tuple[tuple[str, ...], tuple[str, str] | None]:
+    """What the cluster has of the things in `existing.installed`, and its ARC controller."""
+    found, controller = set(), None
+    for each in deployments:
+        labels = _labels(each)
+        if "gha-rs-controller" in (text(labels, "app.kubernetes.io/part-of"), text(labels, "app.kubernetes.io/component")):
+            account = text(each, "spec", "template", "spec", "serviceAccountName")
+            controller = (text(each, "metadata", "namespace"), account)
+            found.add("arc-controller")
+        found |= {kind for kind in ("cluster-autoscaler", "gpu-operator", "metrics-server") if kind in name(each)}
+    for each in daemonsets:
+        found |= {kind for kind in ("device-plugin", "dcgm-exporter", "eks-node-monitoring-agent") if kind in name(each)}
+    if "gpu-operator" in found:
+        # The operator runs a device plugin and an exporter of its own.
+        found -= {"device-plugin", "dcgm-exporter"}
+    return tuple(sorted(found)), controller

@@ -1,0 +1,134 @@
+"""The pools and runner sets of a new fleet: which machines each kind of job gets, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fleet.facts import hardware
+from fleet.facts.errors import InputError
+from fleet.facts.hardware import ON_DEMAND, SPOT, Machine
+from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, spread
+from fleet.settings.runner import GENERIC_LABELS
+from gpu_ci.offline.init.answers import Answers, joined, offered
+
+_LEAST_CPUS = 8
+"""Smaller machines have no room for a useful runner beside kubelet and the DaemonSets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A pool of at most `most` nodes. `extra` has further lines of YAML, `about` the comment above it."""
+
+    name: str
+    machines: tuple[Machine, ...]
+    capacity: str
+    role: str
+    most: int
+    about: str = ""
+    extra: tuple[str, ...] = ()
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the full pool."""
+        return self.most * self.machines[0].gpus
+
+    def lines(self) -> Iterator[str]:
+        """The pool as YAML."""
+        yield from (f"# {line}" for line in (self.about,) if line)
+        yield f"{self.name}:"
+        yield f"  instanceTypes: {joined(each.name for each in self.machines)}"
+        yield f"  capacity: {self.capacity}"
+        yield f"  role: {self.role}"
+        yield f"  nodes: {{min: 0, max: {self.most}}}"
+        yield from (f"  {line}" for line in self.extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """A runner set of pods over pools, the first choice first. Each runner takes `gpus` GPUs and its share of half a node."""
+
+    name: str
+    pools: tuple[Part, ...]
+    gpus: int
+    about: str
+    labels: Sequence[str] = ()
+    extra: tuple[str, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """The runner set as YAML. A node has less memory than its type is sold with, so the limit is three quarters of it."""
+        small = self.pools[0].machines[0]
+        cpus, gib = small.vcpus * self.gpus // small.gpus, small.memory_mib // 1024 * self.gpus // small.gpus
+        names = [each.name for each in self.pools]
+        yield f"# {self.about}"
+        yield f"{self.name}:"
+        yield f"  pools: {joined(names)}" if len(names) > 1 else f"  pool: {names[0]}"
+        yield from (f"  {line}" for line in self.extra)
+        yield f"  gpus: {self.gpus}"
+        yield f"  cpu: {{request: {max(cpus // 2, 1)}, limit: {cpus}}}"
+        yield f"  memory: {{request: {max(gib // 2, 1)}Gi, limit: {max(gib * 3 // 4, 1)}Gi}}"
+        yield from [f"  labels: {joined(self.labels)}"] * bool(self.labels)
+        yield f"  scale: {{min: 0, max: {sum(each.gpus for each in self.pools) // self.gpus}}}"
+
+
+def slug(gpu: str) -> str:
+    """A GPU's name as part of names: RTX PRO 6000 → rtx-pro-6000."""
+    return gpu.lower().replace(" ", "-")
+
+
+def pools(answers: Answers, most: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[Part, ...]]:
+    """The pools of a cluster that buys nodes, by the kind of job. The pool for tests has at most `most` nodes.
+
+    A single one is on demand, because spot needs a second one and a pool behind it.
+    """
+    types, named = small(answers), slug(answers.gpu)
+    disks = extra if all(each.nvme_gb for each in types) else ()
+    found: dict[str, tuple[Part, ...]] = {}
+    on_spot = all(map(hardware.preemptible, types))
+    if "tests" in answers.jobs and on_spot and most > 1:
+        spot = Part(f"{named}-spot", types, SPOT, "burst", most, extra=disks)
+        behind = "Runs the same jobs while spot has no capacity: docs/fallback.md."
+        found["tests"] = (spot, Part(f"{named}-ondemand", types[:1], ON_DEMAND, "fallback", 1, behind, extra=disks))
+    elif "tests" in answers.jobs:
+        # A pool for jobs that may be interrupted has to be on spot.
+        found["tests"] = (Part(named, types[:1], ON_DEMAND, "release" if on_spot else "burst", most, extra=disks),)
+    if "release" in answers.jobs:
+        found["release"] = (Part(f"{named}-release", types[:1], ON_DEMAND, "release", 1, extra=disks),)
+    if "training" in answers.jobs:
+        big = large(answers)
+        found["training"] = (Part(f"{named}-training", (big,), ON_DEMAND, "release", 1, extra=extra if big.nvme_gb else ()),)
+    return found
+
+
+def runner_sets(answers: Answers, held: Mapping[str, tuple[Part, ...]], extra: tuple[str, ...] = ()) -> Iterator[Jobs]:
+    """The runner sets of pods over these pools. Only the set for tests has labels that fit any GPU job."""
+    named = f"gpu-{slug(answers.gpu)}"
+    if "tests" in held:
+        about = f"The default set: `runs-on: {named}`, or any subset of its labels such as [self-hosted, gpu]."
+        yield Jobs(named, held["tests"], 1, about, GENERIC_LABELS, extra)
+    if "release" in held:
+        yield Jobs(f"{named}-release", held["release"], 1, "Has no labels, so only jobs that name it run here.", extra=extra)
+    if "training" in held:
+        gpus = held["training"][0].machines[0].gpus
+        yield Jobs(f"{named}-training", held["training"], gpus, f"Each job gets the {gpus} GPUs of one node.", extra=extra)
+
+
+def small(answers: Answers) -> tuple[Machine, ...]:
+    """The cheapest machine with few GPUs, and a second similar one if there is one. Raises InputError if there is none."""
+    found = offered(answers.provider, answers.region, answers.gpu)
+    least = min(each.gpus for each in found)
+    few = [each for each in found if each.gpus == least]
+    first, *rest = [each for each in few if each.vcpus >= _LEAST_CPUS * least] or few
+    alike = [each for each in rest if each.gpu_memory_mib == first.gpu_memory_mib and spread(first, each) <= MAX_SPREAD]
+    return (first, *alike)[:MIN_TYPES]
+
+
+def large(answers: Answers) -> Machine:
+    """The machine for training: with two to four GPUs, or with more if there is no such machine. Raises InputError."""
+    several = [each for each in offered(answers.provider, answers.region, answers.gpu) if each.gpus > 1]
+    if not several:
+        raise InputError(
+            f"--jobs: training needs a machine with several GPUs, and {answers.provider} has none with {answers.gpu}; "
+            "leave training out, or choose another --gpu"
+        )
+    return max((each for each in several if each.gpus <= 4), key=lambda each: each.gpus, default=several[0])

@@ -1,0 +1,151 @@
+"""Judges Kubernetes manifests by the policies of a stack, as a plan judges resources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+
+from fleet.facts.errors import InputError, instead
+from fleet.loading import stackfile
+from fleet.loading.config import fleet_of
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.judge import Configured, Verdict, judge
+from gpu_ci.offline.manifests.objects import Manifest
+from gpu_ci.offline.manifests.remarks import Unjudged, laid_over, unjudged
+from gpu_ci.offline.manifests.tree import Tree, read_tree
+from gpu_ci.offline.manifests.urns import PROJECT
+from gpu_ci.offline.plan import Outcome, blocked_of, levels_of, outcomes_of
+from gpu_ci.offline.policyconfig import policy_values, require_current
+from gpu_ci.offline.policyfile import configured_for, policy_settings
+from gpu_ci.offline.record import Recording
+from policies.rules import RULES
+
+_RULES = tuple(rule.of_manifests for rule in RULES)
+_CONFIG = "policies/config"
+_OWNERS_OF = "runner-group-scoped"
+_NAMESPACE = re.compile(r'namespace "[^"]*": ')
+"""The start of a message of a runner set policy about an object in the namespace of the sets."""
+_PATH = re.compile(r'[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+|\[(?:[0-9]+|"[^"]*"|[^\]"]*)\])*')
+_STEP = re.compile(r'([A-Za-z0-9_-]+)|\[(?:([0-9]+)|"([^"]*)"|([^\]]*))\]')
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A verdict with its manifest and the line in the manifest's file; None for a verdict on all manifests together."""
+
+    verdict: Verdict
+    manifest: Manifest | None
+    line: int
+
+    @property
+    def place(self) -> str:
+        """File and line; "" for a verdict on all manifests together."""
+        return f"{self.manifest.file}:{self.line}" if self.manifest is not None else ""
+
+    @property
+    def label(self) -> str:
+        """The object that the verdict is about, for people."""
+        return self.manifest.label if self.manifest is not None else "all objects together"
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of a check: what the policies report for the manifests of a folder."""
+
+    stack: str
+    target: str
+    tree: Tree
+    policies: tuple[Configured, ...]
+    policy_config: str
+    """Which files the policies' config comes from, for people."""
+    verdicts: tuple[Verdict, ...]
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every verdict that applies, sorted by file and line."""
+        by_urn = {each.resource.urn: each for each in self.tree.manifests}
+        order = {urn: index for index, urn in enumerate(by_urn)}
+        pairs = ((verdict, by_urn.get(verdict.urn)) for verdict in self.verdicts if verdict.kind != "not-applicable")
+        found = (Finding(verdict, each, line_of(each, verdict.message) if each else 0) for verdict, each in pairs)
+        return tuple(sorted(found, key=lambda finding: (order.get(finding.verdict.urn, len(order)), finding.line)))
+
+    @cached_property
+    def unjudged(self) -> tuple[Unjudged, ...]:
+        """The objects that no policy reads."""
+        return unjudged(self.tree.manifests, _RULES)
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """Notes that are not violations."""
+        return (*self.tree.twice, *laid_over(self.tree.manifests))
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The result of each policy, in the pack's order."""
+        return outcomes_of([each.resource for each in self.tree.manifests], self.verdicts, levels_of(self.policies), rules=_RULES)
+
+    def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
+        """The verdicts that fail the check: see `offline.plan.blocked_of`."""
+        return blocked_of(self.verdicts, strict)
+
+    def passes(self, strict: bool = False) -> bool:
+        """Whether no verdict fails the check."""
+        return not self.blocked(strict)
+
+
+def make_check(
+    target: str, stack: str, root: Path, progress: Callable[[str], None] = lambda _: None, as_of: date | None = None
+) -> Check:
+    """Judge the manifests below a folder with the levels and the config of a stack of the project in `root`.
+
+    Nothing is remediated, because `kubectl apply` remediates nothing. What a plan would remediate is a violation here. Raises
+    InputError for an unknown stack, and for everything that is wrong in the files.
+    """
+    known = sorted({*stackfile.stacks(root), *(path.stem for path in (root / _CONFIG).glob("*.json"))})
+    if stack not in known:
+        fix = instead(stack, known, f"give one of: {', '.join(known)}")
+        raise InputError(f"--stack: there must be a stack or a policy config of that name; got {stack!r}; {fix}")
+    require_current(stack, root)
+    policies = configured_for(_RULES, _settings(stack, root), stack, root, as_of or day_of())
+    progress("reading manifests")
+    tree = read_tree(stack, target)
+    progress("judging policies")
+    recording = Recording(PROJECT, stack, False, tuple(each.resource for each in tree.manifests), {})
+    return Check(stack, target, tree, policies, policy_values(stack, root), judge(recording, policies))
+
+
+def _settings(stack: str, root: Path) -> Mapping[str, object]:
+    """The stack's policy config. If it lists no owners, the owner of `github.url` is the only one.
+
+    A plan needs no such list, because every runner set of the program registers at `github.url`. Manifests have their own URLs.
+    """
+    settings = policy_settings(stack, root)
+    entry = settings.get(_OWNERS_OF, {})
+    given = {"enforcementLevel": entry} if isinstance(entry, str) else entry
+    if stack not in stackfile.stacks(root) or not isinstance(given, Mapping) or given.get("owners"):
+        return settings
+    owner = fleet_of(stackfile.load(stack, root)).github.owner
+    return {**settings, _OWNERS_OF: {**given, "owners": [owner]}}
+
+
+def line_of(manifest: Manifest, message: str) -> int:
+    """The line of the path at the start of a message, or of the longest part of it that the file has, or of the object."""
+    found = manifest.line
+    keys = manifest.keys
+    for step in _steps(_NAMESPACE.sub("", message, count=1)):
+        keys = (*keys, step)
+        if keys not in manifest.lines:
+            break
+        found = manifest.lines[keys]
+    return found
+
+
+def _steps(message: str) -> Iterator[str | int]:
+    path = _PATH.match(message)
+    for step in _STEP.finditer(path[0] if path else ""):
+        name, index, quoted, bare = step.groups()
+        yield int(index) if index is not None else name if name is not None else quoted if quoted is not None else bare

@@ -1,0 +1,159 @@
+"""The manifests below a folder, and the other documents there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fleet.facts.errors import InputError
+from fleet.facts.yaml_text import Document
+from fleet.loading.documents import documents
+from gpu_ci.offline.folders import walk
+from gpu_ci.offline.manifests.objects import Manifest, objects
+
+SUFFIXES = (".yaml", ".yml", ".json")
+PROGRAMS = (".jsonnet",)
+"""Programs that ArgoCD evaluates. A check does not."""
+
+_FIX = "name a folder of manifests, or one file"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The objects of a folder in the order of file and line, and a line for each file with something else."""
+
+    files: int
+    documents: int
+    manifests: tuple[Manifest, ...]
+    passed_over: tuple[str, ...]
+
+    @property
+    def twice(self) -> tuple[str, ...]:
+        """A line for each object that is in several places: the last one applied wins."""
+        places: dict[tuple[str, ...], list[Manifest]] = {}
+        for each in self.manifests:
+            if each.once:
+                # The API server identifies an object by these, in any API version.
+                places.setdefault((each.group, each.kind, each.namespace, each.name), []).append(each)
+        return tuple(
+            f"{same[0].label} is here {len(same)} times, and the one that is applied last wins: "
+            f"{', '.join(each.place for each in same)}"
+            for same in places.values()
+            if len(same) > 1
+        )
+
+
+def read_tree(stack: str, target: str) -> Tree:
+    """Read every manifest below a folder, or in one file. The resources get URNs of the stack.
+
+    The folder `.git` is left out. Links to folders are not followed. Raises InputError with a line for each problem in a file,
+    for a link to a file outside of the folder, and for a folder without an object.
+    """
+    if not target:
+        raise InputError(f"DIR: must not be empty; {_FIX}")
+    root = Path(target)
+    there = tuple(_paths(root))
+    # A single file is read, whatever its name is.
+    programs = dict.fromkeys(path for path in there if path != root and path.name.lower().endswith(PROGRAMS))
+    paths = [path for path in there if path not in programs]
+    found: list[Manifest] = []
+    others: dict[Path, list[Document]] = {}
+    wrong: list[str] = []
+    count = 0
+    home = os.path.realpath(root)
+    for path in paths:
+        within = path.relative_to(root).as_posix() if path != root else path.name
+        try:
+            if path != root:
+                _require_inside(path, root, home)
+            for document in documents(path):
+                if document.value is None:
+                    continue
+                count += 1
+                if (manifests := list(objects(stack, str(path), within, document))) or _is_object(document):
+                    found += manifests
+                else:
+                    others.setdefault(path, []).append(document)
+        except InputError as error:
+            wrong += str(error).splitlines()
+        except OSError as error:
+            wrong.append(f"{path}: cannot be read ({error.strerror}); check its permissions and size, or leave the file out")
+    if wrong:
+        raise InputError("\n".join(wrong))
+    if not found:
+        beside = f", and {count} other documents" if count else ""
+        raise InputError(f"DIR: {target} has no Kubernetes object in *.yaml, *.yml or *.json{beside}; {_FIX}")
+    notes = [_note(path, documents) for path, documents in others.items()]
+    notes += [f"{path}: a program that ArgoCD evaluates; check what `jsonnet` prints" for path in programs]
+    return Tree(len(paths), count, tuple(_distinct(found)), tuple(notes))
+
+
+def _paths(root: Path) -> Iterator[Path]:
+    """The files of manifests and programs, sorted by name, the files of a folder before those of its subfolders."""
+    try:
+        if root.is_file():
+            yield _readable(root)
+            return
+        if not root.is_dir():
+            fault = "is neither a folder nor a file" if root.exists() else "does not exist"
+            raise InputError(f"DIR: {root} {fault}; {_FIX}")
+    except OSError as error:
+        raise InputError(f"DIR: {root} cannot be read ({error.strerror}); {_FIX}") from None
+    try:
+        for folder, folders, files in walk(root):
+            folders[:] = [name for name in folders if name != ".git"]
+            paths = (folder / name for name in files if name.lower().endswith(SUFFIXES + PROGRAMS))
+            yield from (_readable(path) for path in paths if not _is_device(path))
+    except OSError as error:
+        raise InputError(
+            f"DIR: {error.filename} cannot be read ({error.strerror}); check its permissions, or leave it out"
+        ) from None
+
+
+def _readable(path: Path) -> Path:
+    """The path. Raises InputError for a path that a line of a report cannot show."""
+    if not str(path).isprintable():
+        raise InputError(f"DIR: {str(path)!a} has a character in its name that cannot be shown; rename it")
+    return path
+
+
+def _is_device(path: Path) -> bool:
+    """Whether the path is a pipe or a device, which may never end. Other problems show when the file is read."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _require_inside(path: Path, root: Path, home: str) -> None:
+    """Raise InputError for a link that leads out of the folder: a pull request could read other files of the machine."""
+    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(home):
+        raise InputError(
+            f"{path}: a link to {path.readlink()}, which is outside of {root}; links out of the folder are not followed; "
+            "copy the file, or remove the link"
+        )
+
+
+def _is_object(document: Document) -> bool:
+    """Whether a document has apiVersion and kind, as a list without items does."""
+    return isinstance(document.value, Mapping) and {"apiVersion", "kind"} <= document.value.keys()
+
+
+def _note(path: Path, documents: list[Document]) -> str:
+    first = documents[0].value
+    what = "apiVersion and kind are not set" if isinstance(first, Mapping) else "a list" if isinstance(first, list) else "a text"
+    more = f", and {len(documents) - 1} more documents" if len(documents) > 1 else ""
+    return f"{path}:{documents[0].lines[()]}: not a Kubernetes object ({what}){more}"
+
+
+def _distinct(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
+    """The same manifests, with a number at the end of each repeated URN."""
+    seen: Counter[str] = Counter()
+    for each in manifests:
+        urn = each.resource.urn
+        seen[urn] += 1
+        yield each if seen[urn] == 1 else replace(each, resource=replace(each.resource, urn=f"{urn}~{seen[urn]}"))

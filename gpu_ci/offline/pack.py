@@ -1,0 +1,61 @@
+"""Writes the policy pack as a folder that `pulumi policy publish` accepts.
+
+The folder has the pack's files, the modules and tables of `fleet` that its rules import, and its pinned requirements. No file in
+it reads a file outside of it. The pack names no virtual environment: the CLI that publishes it runs the Python on PATH, and the
+CLI that downloads it creates an environment. An environment that the pack names must exist, and would be published too.
+
+Facts: pulumi/pulumi 3.260, pkg/backend/httpstate/policypack.go (Publish, installRequiredPolicy), sdk/go/common/util/archive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fleet.facts.errors import InputError
+from gpu_ci.offline.outfolder import replace_folder
+
+MARK = "PulumiPolicy.yaml"
+_IGNORE_FILE = ".gitignore"
+_ROOT = Path(__file__).resolve().parents[2]
+_BESIDE = b"""
+  options:
+    virtualenv: ../.venv"""
+_IGNORED = "__pycache__/\nvenv/\n"
+"""Running the pack creates these folders. The CLI does not archive files that an ignore file names."""
+_TEMPLATES = ("config/*.json", "stacks.toml", "rules/*.py", "rules/*.toml", "__main__.py", "requirements.txt", MARK)
+_CARRIED = ("fleet/__init__.py", "fleet/facts/*.py", "fleet/facts/data/*.csv", "fleet/facts/data/*.toml")
+"""The part of `fleet` that the rules may import."""
+
+
+def write_pack(out: Path, root: Path = _ROOT) -> tuple[Path, ...]:
+    """Write the pack into the folder `out` and replace a pack that is there; returns its files, sorted.
+
+    Raises InputError for a folder with other files, and for a folder below an ignore file: the CLI may not publish its files.
+    """
+    target = out.resolve()
+    if target == root or target in root.parents or root / "policies" == target:
+        raise InputError(f"OUT: {out} contains the project itself; name a separate folder")
+    ignoring = next((above for above in target.parents if (above / _IGNORE_FILE).is_file()), None)
+    if ignoring is not None:
+        raise InputError(
+            f"OUT: {out} is below {ignoring / _IGNORE_FILE}, and the CLI silently skips the files that it names; "
+            "name a folder elsewhere"
+        )
+    files = {str(path): content for content, path in _files(root)}
+    return tuple(path.resolve() for path in replace_folder(out, files, MARK, "holds no policy pack"))
+
+
+def _files(root: Path) -> Iterator[tuple[bytes, Path]]:
+    """Content and path of each file."""
+    yield _IGNORED.encode(), Path(_IGNORE_FILE)
+    policies = root / "policies"
+    for pattern in _TEMPLATES:
+        for source in sorted(policies.glob(pattern)):
+            content = source.read_bytes()
+            if source.name == MARK:
+                content = content.replace(_BESIDE, b"")
+            yield content, source.relative_to(policies)
+    for pattern in _CARRIED:
+        for source in sorted(root.glob(pattern)):
+            yield source.read_bytes(), source.relative_to(root)

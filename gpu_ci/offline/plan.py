@@ -1,0 +1,346 @@
+"""A plan: the fleet of one stack, proved without Pulumi's engine and without a cloud."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+
+from fleet.facts.lifecycle import Life, Use
+from fleet.facts.lifecycle import day_of as day_of_text
+from fleet.facts.pricing import Line, Money, average, total
+from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
+from fleet.jobs import stack as stack_jobs
+from fleet.loading import placeholders, stackfile
+from fleet.loading.config import fleet_of
+from fleet.loading.stackfile import StackConfig
+from fleet.prove import bill as billing
+from fleet.prove import (
+    capacity,
+    fallback,
+    fragments,
+    labels,
+    monitoring,
+    pytorch,
+    quotas,
+    reruns,
+    room,
+    schedules,
+    spot,
+    works,
+)
+from fleet.prove import placement as placing
+from fleet.prove.ends import End, ends, in_order
+from fleet.prove.placement import Placement
+from fleet.prove.schedules import Week
+from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
+from gpu_ci.offline import deployments
+from gpu_ci.offline.day import day_of
+from gpu_ci.offline.ended import ENDED, by_time
+from gpu_ci.offline.judge import Configured, Verdict, judge
+from gpu_ci.offline.limits import require_accepted
+from gpu_ci.offline.manifests.urns import means_manifests
+from gpu_ci.offline.naming import named
+from gpu_ci.offline.policyconfig import policy_values, require_current
+from gpu_ci.offline.policyfile import configured_for, policy_settings
+from gpu_ci.offline.record import Recording, Remedy, Resource, joined, record
+from gpu_ci.offline.remedies import Remediation, Remedies
+from policies.rules import RULES, AnyRule
+from policies.rules.exceptions import PROPERTY as EXCEPTIONS
+
+Progress = Callable[[str], None]
+"""Called with the name of the stage that starts."""
+_RENEW = "fix what it excuses, or give it a new day and reason in policies/stacks.toml"
+_REFUSED = {
+    "mandatory": "then `pulumi up` is refused",
+    "remediate": "then `pulumi up` is refused",
+    "advisory": "then `pulumi up` warns",
+}
+"""What an expired exception does, by the level of its policy."""
+RUNNER_SET = "runner set"
+"""The kind of a refused runner set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one policy: how many resources it judged, and how many verdicts of each kind it gave."""
+
+    rule: str
+    title: str
+    severity: str
+    level: str
+    judged: int
+    broken: int
+    undeterminable: int
+    excepted: int
+    remediated: int
+    ended: int = 0
+
+    @property
+    def state(self) -> str:
+        """holds, broken, ended (broken because of the day), undeterminable or disabled."""
+        if self.level == "disabled":
+            return "disabled"
+        if self.broken:
+            return "broken"
+        if self.ended:
+            return ENDED
+        return "undeterminable" if self.undeterminable else "holds"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All results for a stack before anything is bought. `recording` is None if the placement failed."""
+
+    config: StackConfig
+    fleet: Fleet
+    placements: tuple[Placement, ...]
+    overbooked: tuple[str, ...]
+    bill: tuple[Line, ...]
+    recording: Recording | None
+    """The resources that `pulumi up` registers and those in Git, together."""
+    verdicts: tuple[Verdict, ...]
+    policies: tuple[Configured, ...]
+    """Each policy with its level and its config, in the pack's order."""
+    policy_config: str
+    """Which files that config comes from, for people."""
+    as_of: date
+    """The day whose prices, exceptions and support dates are used."""
+    remediations: tuple[Remediation, ...] = ()
+    """The changes that policies made before the resources were judged, in order."""
+    reach: tuple[str, ...] = ()
+    """Remarks on how deployments reach the stack's endpoints."""
+    refused: tuple[room.Refusal, ...] = ()
+    """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
+    written: tuple[Remark, ...] = ()
+    """Remarks on parts that cannot work and that the change writes: they fail the plan. See `offline.touched`."""
+    git: Recording | None = None
+    """The part of the recording that ArgoCD reads in Git; None if ArgoCD installs nothing in any cluster."""
+
+    @property
+    def levels(self) -> Mapping[str, str]:
+        """Level of each policy, by its id."""
+        return levels_of(self.policies)
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """The resources that would be registered, without the stack itself."""
+        return self.recording.resources[1:] if self.recording else ()
+
+    @property
+    def weeks(self) -> tuple[Week, ...]:
+        """What each window of a schedule costs in the week that starts on the plan's day."""
+        return tuple(schedules.weeks(self.fleet, self.as_of))
+
+    @property
+    def cost(self) -> tuple[Money, Money]:
+        """(idle, worst) USD an hour."""
+        return total(self.bill)
+
+    @property
+    def average(self) -> Money:
+        """USD an hour without jobs, on the average of a week with all schedules."""
+        return average(self.bill)
+
+    @cached_property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What the reader should know of clusters, runner sets and pools, although no setting is wrong."""
+        # The pools of a runner set often get the same remark about the same machine type.
+        return tuple(text if isinstance(text, Remark) else Remark(text) for text in dict.fromkeys(self._remarks()))
+
+    @cached_property
+    def impossible(self) -> tuple[Remark, ...]:
+        """Remarks on parts that cannot work on the plan's day: `pulumi up` is refused."""
+        return tuple(remark for remark in self.remarks if remark.kind == CANNOT_WORK)
+
+    def _remarks(self) -> Iterator[str]:
+        yield from placeholders.remarks(self.config)
+        yield from works.remarks(self.fleet, self.as_of)
+        yield from self.reach
+        yield from billing.remarks(self.fleet, self.as_of)
+        yield from quotas.remarks(self.fleet)
+        yield from capacity.remarks(self.fleet)
+        yield from spot.remarks(self.fleet)
+        for name in self.fleet.shared_names:
+            yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
+        for found in self.placements:
+            yield from (below(f"{found.cluster}/{found.runner_set}", remark) for remark in found.remarks)
+        yield from pytorch.remarks(self.fleet, self.as_of)
+        yield from labels.remarks(self.fleet)
+        yield from reruns.remarks(self.fleet)
+        yield from fallback.remarks(self.fleet)
+        yield from self.overbooked
+        yield from fragments.fragmented(self.placements)
+        yield from room.remarks(self.fleet)
+        yield from monitoring.remarks(self.fleet)
+        yield from stack_jobs.remarks(self.fleet)
+        yield from self._idle_exceptions()
+        if self.recording is not None:
+            said = (each for each in self.recording.messages if not each.text.startswith(works.REFUSED))
+            yield from (f"{message.severity}: {message.text}" for message in said)
+
+    def _idle_exceptions(self) -> Iterator[str]:
+        """Exceptions that hide nothing, so they can be removed."""
+        if self.recording is None:
+            return
+        for configured in self.policies:
+            name = configured.policy.name
+            messages = " ".join(found.message for found in self.verdicts if found.rule == name)
+            for index, entry in enumerate(configured.config[EXCEPTIONS]):
+                idle = f"{EXCEPTIONS}[{index}]" not in messages and not means_manifests(entry["urn"])
+                if idle and configured.level.value != "disabled":
+                    yield todo(f"policy {name}: {EXCEPTIONS}[{index}] ({entry['urn']}) hides nothing; remove it")
+
+    @cached_property
+    def ends(self) -> tuple[End, ...]:
+        """Everything that the stack has pinned, and the exceptions of its policies, the first end first."""
+        exceptions = (
+            End(
+                Use(Life(f"exception {entry['urn']} of policy {configured.policy.name}", day, effect), _RENEW),
+                ("policies",),
+            )
+            for configured in self.policies
+            if (effect := _REFUSED.get(configured.level.value))
+            for entry in configured.config[EXCEPTIONS]
+            if (day := day_of_text(entry["expires"])) is not None
+        )
+        return in_order((*ends(self.fleet, self.as_of), *exceptions))
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Config keys whose values are not read offline, because the stack file has them encrypted or not at all."""
+        asked = {f"{NAMESPACE}:{key}" for key in SECRETS} if self.fleet.needs_key else set()
+        return tuple(sorted(self.config.secret_keys | asked))
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The result of each policy, in the pack's order."""
+        return outcomes_of(self.resources, self.verdicts, self.levels, self.remediations)
+
+    @property
+    def broken(self) -> tuple[Verdict, ...]:
+        """Violations of mandatory policies."""
+        return self.blocked()
+
+    def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
+        """The verdicts that fail the plan: see `blocked_of`."""
+        return blocked_of(self.verdicts, strict)
+
+    def passes(self, strict: bool = False) -> bool:
+        """Whether everything can be placed and no verdict fails the plan."""
+        return not (self.refused or self.written or self.blocked(strict))
+
+
+def levels_of(policies: Iterable[Configured]) -> Mapping[str, str]:
+    """Level of each policy, by its id."""
+    return {configured.policy.name: configured.level.value for configured in policies}
+
+
+def outcomes_of(
+    resources: Iterable[Resource],
+    verdicts: Sequence[Verdict],
+    levels: Mapping[str, str],
+    remediations: Iterable[Remediation] = (),
+    rules: Iterable[AnyRule] = RULES,
+) -> tuple[Outcome, ...]:
+    """The result of each of the rules for the judged resources, in the order of the rules."""
+    types = Counter(resource.type for resource in resources if not resource.read)
+    kinds = Counter((verdict.rule, verdict.kind) for verdict in verdicts)
+    changed = Counter(remediation.rule for remediation in remediations)
+    return tuple(
+        Outcome(
+            rule=rule.id,
+            title=rule.title,
+            severity=rule.severity.value,
+            level=levels[rule.id],
+            judged=sum(types[kind] for kind in rule.counted) if levels[rule.id] != "disabled" else 0,
+            broken=kinds[rule.id, "violation"],
+            undeterminable=kinds[rule.id, "undeterminable"],
+            excepted=kinds[rule.id, "excepted"],
+            remediated=changed[rule.id],
+            ended=kinds[rule.id, ENDED],
+        )
+        for rule in rules
+    )
+
+
+def blocked_of(verdicts: Iterable[Verdict], strict: bool = False) -> tuple[Verdict, ...]:
+    """The failing verdicts: violations of mandatory policies, with `strict` also undeterminable verdicts of critical ones."""
+    unsure = {rule.id for rule in RULES if rule.critical and strict}
+    return tuple(
+        verdict
+        for verdict in verdicts
+        if verdict.level == "mandatory"
+        and (verdict.kind == "violation" or (verdict.kind == "undeterminable" and verdict.rule in unsure))
+    )
+
+
+def make_plan(
+    stack: str,
+    root: Path,
+    stack_file: Path | None = None,
+    progress: Progress = lambda _: None,
+    as_of: date | None = None,
+    policies_of: Path | None = None,
+) -> Plan:
+    """Load, prove, record and judge one stack of the project in `root`.
+
+    `as_of` is the day whose prices, exceptions and support dates are used; None means the day of `offline.day`. `policies_of` is
+    the checkout whose policy config is used instead of that in `root`. Raises InputError for everything that is wrong in the
+    stack's files. Any other exception is an error in this program.
+    """
+    progress("reading settings")
+    day = as_of or day_of()
+    config = stackfile.load(stack, root, stack_file=stack_file)
+    fleet = fleet_of(config)
+    reach = deployments.reach(config, fleet, root)
+    judging = policies_of or root
+    if judging == root:
+        require_current(stack, root)
+    settings = policy_settings(stack, judging)
+    policies = configured_for(RULES, settings, stack, judging, day)
+    judges = policy_values(stack, judging)
+    placements = placing.place(fleet)
+    lines = billing.bill(fleet, day)
+    overbooked = (*placing.overbooked(placements), *placing.unfilled(fleet, placements))
+    refused = tuple(refusals(fleet, placements))
+    if refused:
+        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, judges, day, reach=reach, refused=refused)
+    progress("building resources")
+    if fleet.needs_key:
+        config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
+    remedies = Remedies(policies)
+    program, git = declared(root, config, fleet, remedies)
+    recording = joined(program, git)
+    progress("judging policies")
+
+    def timeless(rules: Collection[str]) -> Iterable[Verdict]:
+        early = configured_for(RULES, settings, stack, judging, date.min)
+        return judge(recording, [configured for configured in early if configured.policy.name in rules])
+
+    verdicts = named(config, by_time(judge(recording, policies), timeless))
+    require_accepted(config, recording, verdicts)
+    done = tuple(remedies.done)
+    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, done, reach, git=git)
+
+
+def refusals(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[room.Refusal]:
+    """Every runner set, workload and job of a fleet that no node can hold."""
+    for found in placements:
+        if found.error:
+            yield room.Refusal(found.cluster, found.runner_set, found.error, kind=RUNNER_SET)
+    yield from room.refusals(fleet)
+    yield from stack_jobs.refusals(fleet)
+
+
+def declared(
+    root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True
+) -> tuple[Recording | None, Recording | None]:
+    """(what `pulumi up` registers, what is in Git) of a stack. None if Pulumi does not deploy it, and if Git has nothing."""
+    by_git = any(cluster.by_git for _, cluster in fleet.clusters_by_name())
+    return (
+        record(root / "__main__.py", config, remedy=remedy, preview=preview) if fleet.deployable else None,
+        record(root / "components" / "git.py", config, remedy=remedy, preview=preview) if by_git else None,
+    )

@@ -1,0 +1,167 @@
+"""Writes `policies/config/<stack>.json` from `policies/stacks.toml`.
+
+People edit stacks.toml; the Pulumi CLI and `make plan` read the JSON. A stack in stacks.toml has the levels of its kind and the
+values that its tables set. A stack that is not there may have a JSON file that a person writes; that file stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from datetime import date
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from fleet.facts.errors import InputError, instead, quoted
+from fleet.facts.limits import read_bytes
+from fleet.loading.stackfile import stacks
+from gpu_ci.offline.judge import configure
+from policies.rules import RULES
+from policies.rules.rule import STACK_KINDS
+
+STACKS = "policies/stacks.toml"
+_KIND = "kind"
+_LEVEL = "enforcementLevel"
+_SAME_NAME = 0.8
+"""Names of stacks are short, so only very similar ones are slips."""
+
+Table = Mapping[str, Any]
+
+
+def settings_of(table: Table) -> dict[str, dict[str, Any]]:
+    """The policy config from the table of a stack, in the order of the pack."""
+    found = {}
+    for rule in RULES:
+        level = rule.levels[table[_KIND]]
+        entry = {**({_LEVEL: level} if level != rule.level else {}), **table.get(rule.id, {})}
+        if entry:
+            found[rule.id] = entry
+    return found
+
+
+def policy_configs(root: Path) -> dict[str, str]:
+    """The text of `policies/config/<stack>.json` by that path, for each stack in stacks.toml; empty if there is no stacks.toml.
+
+    Raises InputError naming the file and the line of the stack or policy for an unknown kind or policy, and for a value that does
+    not fit the policy's schema.
+    """
+    tables, text = _read(root)
+    return {_path(stack): _rendered(stack, table, text) for stack, table in tables.items()}
+
+
+def write_policy_configs(root: Path) -> tuple[str, ...]:
+    """Write these files and return their paths below `root`. Raises InputError as `policy_configs` does."""
+    configs = policy_configs(root)
+    for name, text in configs.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return tuple(configs)
+
+
+def require_current(stack: str, root: Path) -> None:
+    """Raise InputError if the policy config of a stack differs from stacks.toml. A stack that is not in stacks.toml passes."""
+    tables, text = _read(root)
+    if stack not in tables:
+        return
+    name = _path(stack)
+    wanted = _rendered(stack, tables[stack], text)
+    existing = (root / name).read_text(encoding="utf-8") if (root / name).is_file() else ""
+    if existing != wanted:
+        pairs = zip_longest(existing.splitlines(), wanted.splitlines())
+        line = next((number for number, (here, there) in enumerate(pairs, 1) if here != there), 1)
+        raise InputError(
+            f"{name}:{line}: must be the config that {STACKS} generates for stack {stack}; edit {STACKS}, then run `make docs`"
+        )
+
+
+def similar_table(stack: str, root: Path) -> str:
+    """A note on a table of stacks.toml whose name is similar to that of a stack, unless it is another stack's; else ""."""
+    others = (other for other in _read(root)[0] if other not in stacks(root))
+    found = next((other for other in others if instead(stack, [other], "", _SAME_NAME)), "")
+    return f"; {STACKS} has [{found}]: rename it to [{stack}] if it is for this stack" if found else ""
+
+
+def policy_values(stack: str, root: Path) -> str:
+    """Which policy values a stack has, and which file sets them, for people."""
+    tables, _ = _read(root)
+    name = _path(stack)
+    if (table := tables.get(stack)) is not None:
+        own = sum(isinstance(entry, Mapping) for entry in table.values())
+        differ = "1 policy differs" if own == 1 else f"{own} policies differ"
+        return f"{name}, from {STACKS} [{stack}], kind {table[_KIND]}; {differ} from the kind's"
+    if (root / name).is_file():
+        return f"{name}, written by hand: {STACKS} has no [{stack}]"
+    absent = f"no entry for {stack}: the strictest levels and default limits; add [{stack}] to {STACKS} (python -m gpu_ci init)"
+    return absent + similar_table(stack, root)
+
+
+def _path(stack: str) -> str:
+    return f"policies/config/{stack}.json"
+
+
+def stacks_text(root: Path) -> str:
+    """The text of stacks.toml; "" if there is no file. Raises InputError if it is not TOML."""
+    return _read(root)[1]
+
+
+def _read(root: Path) -> tuple[Table, str]:
+    """The tables of stacks.toml and its text; both are empty if there is no file."""
+    path = root / STACKS
+    if not path.is_file():
+        return {}, ""
+    try:
+        text = read_bytes(path).decode()
+        return tomllib.loads(text, parse_float=_finite), text
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{STACKS}: must be TOML in UTF-8, and cannot be read: {error}; fix the file") from None
+    except OSError as error:
+        raise InputError(f"{STACKS}: cannot be read ({error.strerror}); check its permissions and size") from None
+
+
+def _rendered(stack: str, table: object, text: str) -> str:
+    place = f"{STACKS}:{_line(text, stack)}: {stack}"
+    if not isinstance(table, Mapping):
+        raise InputError(f"{place}: must be a table; got {quoted(table)}; write [{stack}] with the stack's kind")
+    if table.get(_KIND) not in STACK_KINDS:
+        kind = table.get(_KIND)
+        fix = instead(str(kind), STACK_KINDS, f"give one of: {', '.join(STACK_KINDS)}")
+        raise InputError(f"{place}.{_KIND}: must be a kind of stack; got {quoted(kind)}; {fix}")
+    for policy, entry in table.items():
+        if policy != _KIND:
+            _check(f"{STACKS}:{_line(text, stack, policy)}: {stack}", policy, entry)
+    return json.dumps(settings_of(table), indent=2, ensure_ascii=False) + "\n"
+
+
+def _check(place: str, policy: str, entry: object) -> None:
+    rule = next((rule for rule in RULES if rule.id == policy), None)
+    if rule is None:
+        known = sorted(rule.id for rule in RULES)
+        fix = instead(policy, known, f"give one of: {', '.join(known)}")
+        raise InputError(f"{place}.{policy}: no policy has this name; got {quoted(entry)}; {fix}")
+    if not isinstance(entry, Mapping):
+        raise InputError(f"{place}.{policy}: must be a table; got {quoted(entry)}; write the level as {_LEVEL} in that table")
+    try:
+        configure([rule], {policy: entry}, date.max)
+    except InputError as error:
+        faults = (line.removeprefix("policy config: ") for line in str(error).splitlines())
+        raise InputError("\n".join(f"{place}.{fault}" for fault in faults)) from None
+
+
+def _line(text: str, *keys: str) -> int:
+    """The line of the first table header that starts with these keys, or with the first of them; 1 if there is none."""
+    dotted = r"\s*\.\s*".join(rf"[\"']?{re.escape(key)}[\"']?" for key in keys)
+    found = re.search(rf"^\s*\[+\s*{dotted}\s*[.\]]", text, re.M)
+    if found is None:
+        return _line(text, keys[0]) if len(keys) > 1 else 1
+    return text.count("\n", 0, found.end()) + 1
+
+
+def _finite(number: str) -> float:
+    found = float(number)
+    if not math.isfinite(found):
+        raise ValueError(f"the number {number}")
+    return found

@@ -1,0 +1,497 @@
+"""Runs a Pulumi program without engine and cloud, and records the resources that it registers.
+
+The program runs as the CLI runs it (`pulumi.runtime.run_in_stack`), against a resource monitor in this process. The monitor
+answers like a preview: the outputs of a resource are its inputs, and its id is unknown, so every value that the cloud decides
+stays unknown. All outputs of a remote component are unknown, because its provider creates them.
+
+Everything runs on one thread: a request is answered before the next one is made, so timing does not change the order of a
+recording. The program stops now and then until the resources that it has created are registered (`_Loop`).
+Two resources that do not depend on each other may still change places, because the SDK waits for sets, which are ordered by
+memory addresses. The SDK keeps its state in context variables, and each recording has its own context.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import functools
+import inspect
+import json
+import os
+import re
+import runpy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+from unittest.mock import patch
+
+import pulumi
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.runtime import mocks, settings
+from pulumi.runtime import resource as resource_registration
+from pulumi.runtime.proto import alias_pb2, engine_pb2, resource_pb2, source_pb2
+
+from fleet.loading.stackfile import StackConfig
+from gpu_ci.offline import wire
+
+Program = Path | str | Callable[[], object]
+Answer = Callable[[Mapping[str, object]], Mapping[str, object]]
+"""Answers one invoke: takes its arguments, returns its result, both with wire (camelCase) names."""
+Remedy = Callable[["Resource"], struct_pb2.Struct | None]
+"""Returns new inputs for a resource, or None to keep the program's."""
+
+STACK_TYPE = "pulumi:pulumi:Stack"
+_ORGANIZATION = "organization"  # the CLI's value for a backend without organizations
+
+
+class ProgramError(Exception):
+    """The program does something that the engine would refuse, or that a recording cannot know. The text says how to fix it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Resource:
+    """One resource as the program declared it.
+
+    `parent`, `dependencies` and `property_dependencies` are URNs; `provider` is "<urn>::<id>" or "". `wire` is
+    the Struct of the inputs: do not change it. `custom_timeouts` are seconds (create, update, delete), 0 if not set. `read`
+    marks a resource that is looked up, not created. `id` is "" if only the cloud decides it.
+    """
+
+    urn: str
+    type: str
+    name: str
+    parent: str
+    custom: bool
+    remote: bool
+    read: bool
+    id: str
+    wire: struct_pb2.Struct = field(repr=False)
+    provider: str = ""
+    providers: Mapping[str, str] = field(default_factory=dict)
+    provider_resource: "Resource | None" = field(default=None, repr=False)
+    dependencies: tuple[str, ...] = ()
+    property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ignore_changes: tuple[str, ...] = ()
+    replace_on_changes: tuple[str, ...] = ()
+    additional_secret_outputs: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    protect: bool = False
+    retain_on_delete: bool = False
+    delete_before_replace: bool | None = None
+    custom_timeouts: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    @functools.cached_property
+    def inputs(self) -> Mapping[str, Any]:
+        """The inputs for reading and printing: UNKNOWN and Secret markers, whole numbers as ints. Do not change it."""
+        return wire.view(wire.raw(self.wire))
+
+    @property
+    def provider_urn(self) -> str:
+        """The URN of the provider resource; "" for a default provider."""
+        return self.provider.rpartition("::")[0]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A log message of the program; severity is "info", "warning" or "error"."""
+
+    severity: str
+    text: str
+    urn: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """All resources in the order of their registration: the stack first, a parent before its children."""
+
+    project: str
+    stack: str
+    preview: bool
+    resources: tuple[Resource, ...]
+    outputs: Mapping[str, object]
+    messages: tuple[Message, ...] = ()
+
+    @functools.cached_property
+    def by_urn(self) -> Mapping[str, Resource]:
+        """URN to resource."""
+        return MappingProxyType({resource.urn: resource for resource in self.resources})
+
+
+def made_id(token: str, name: str) -> str:
+    """The id of a resource in a recorded update: "<name>-id". OCI's is an OCID with this end."""
+    kind = f"ocid1.{token.rpartition(':')[2].lower()}.oc1.." if token.startswith("oci:") else ""
+    return f"{kind}{name}-id"
+
+
+def joined(*recordings: Recording | None) -> Recording:
+    """Merge recordings of one stack: the stack and outputs of the first, the resources and messages of all.
+
+    Raises ProgramError if two recordings have a resource with the same URN.
+    """
+    first, *others = (each for each in recordings if each is not None)
+    resources = (*first.resources, *(resource for other in others for resource in other.resources[1:]))
+    found = replace(first, resources=resources, messages=tuple(message for each in (first, *others) for message in each.messages))
+    if len(found.by_urn) < len(found.resources):
+        twice = next(resource.urn for other in others for resource in other.resources[1:] if resource.urn in first.by_urn)
+        raise ProgramError(f"duplicate URN {twice}: the program and Git form one stack; rename one of the two")
+    return found
+
+
+def record(
+    program: Program,
+    config: StackConfig,
+    *,
+    preview: bool = True,
+    answers: Mapping[str, Answer] | None = None,
+    remedy: Remedy | None = None,
+) -> Recording:
+    """Run the program with one stack's configuration.
+
+    `program`: a callable, or the path of a `__main__.py` or other Python file, which runs in its own folder.
+    `preview=False` runs it as an update: ids are those of `made_id`, and outputs that are not inputs are None.
+    `answers`: invoke tokens with their answers. Every other invoke is an error.
+    `remedy` is called for each resource before it is recorded, except for remote components, which their provider registers.
+    Raises the program's own exception unchanged. Raises ProgramError for what the engine would refuse (a duplicate URN) and for
+    what a recording cannot know (an invoke without an answer, a call of a method, transforms of a resource or an invoke).
+    """
+    monitor = _Monitor(config, preview, answers or {}, remedy)
+    contextvars.Context().run(_run, program, config, preview, monitor)
+    return monitor.recording()
+
+
+def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monitor") -> None:
+    failures: list[BaseException] = []
+
+    async def body() -> None:
+        loop = cast("_Loop", asyncio.get_running_loop())
+        loop.program = asyncio.current_task()
+        try:
+            result = program() if callable(program) else _run_file(Path(program))
+            if inspect.isawaitable(result):
+                await result
+        except BaseException as error:
+            failures.append(error)
+            raise
+        finally:
+            loop.program = None
+        # Start the registrations: then the SDK waits for each of them, which is faster than waiting for all outputs.
+        await asyncio.sleep(0)
+
+    settings.configure(
+        settings.Settings(
+            project=config.project,
+            stack=config.stack,
+            monitor=monitor,
+            engine=monitor.engine,
+            dry_run=preview,
+            legacy_apply_enabled=False,
+            organization=_ORGANIZATION,
+            root_directory=str(config.path.parent),
+        )
+    )
+    settings.ROOT.set(None)
+    settings.SETTINGS.callbacks = cast("Any", _Callbacks(monitor.transforms))
+    pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
+    # The stack trace of a registration takes a fifth of the SDK's time, and only the engine's messages use it.
+    no_traces = patch.object(resource_registration, "_get_stack_trace", source_pb2.StackTrace)
+    # The environment variables of an outer Pulumi run are not for this program.
+    outer = ("PULUMI_CONFIG", "PULUMI_DISABLE_RESOURCE_REFERENCES")
+    own = patch.dict(os.environ, {name: os.environ[name] for name in os.environ if not name.startswith(outer)}, clear=True)
+    with own, no_traces, asyncio.Runner(loop_factory=_Loop) as runner:
+        runner.get_loop().set_exception_handler(lambda *_: None)  # what a failure leaves behind is not interesting
+        try:
+            runner.run(pulumi.runtime.run_in_stack(body))
+        except BaseException as error:  # noqa: BLE001 - raised again below, after the loop is closed
+            failures.append(settings.SETTINGS.rpc_manager.unhandled_exception or error)
+    _forget()
+    if failures:
+        raise _own(failures[0])
+
+
+def _run_file(path: Path) -> object:
+    # The CLI runs the folder, so that it is on sys.path while the program's top level runs.
+    target = path.parent if path.name == "__main__.py" else path
+    with contextlib.chdir(path.parent):
+        return runpy.run_path(str(target.resolve()), run_name="__main__")
+
+
+def _own(error: BaseException) -> BaseException:
+    """The program's exception without the SDK's wrappers (a ValueError or AssertionError that names the resource)."""
+    notes: list[str] = []
+    while type(error) in (ValueError, AssertionError) and str(error).startswith("While processing") and error.__context__:
+        notes.append(str(error).splitlines()[0])
+        # Not the cause: the SDK raises the exception of a registration "from" the same exception.
+        error = error.__context__
+    for note in notes:
+        error.add_note(note)
+    if error.__cause__ is error:
+        error.__cause__ = error.__context__
+    return error
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop that runs executor jobs at once, in the caller's thread, and registers resources while the program runs.
+
+    The SDK alone starts the registrations when the program has returned. All of them then wait at the same time, and take three
+    times the memory. This loop interrupts the program after a batch of new tasks, and runs the tasks until each is done or waits
+    for the program. So an `apply` callback can run before the program ends.
+    """
+
+    program: asyncio.Task[Any] | None = None
+    """The task of the program while the program runs."""
+    _BATCH = 200  # about 15 resources
+    _new = 0
+
+    def create_task(self, *args: Any, **rest: Any) -> asyncio.Task[Any]:
+        task = super().create_task(*args, **rest)
+        if self.program is not None and asyncio.current_task(self) is self.program:
+            self._new += 1
+            if self._new >= self._BATCH:
+                self._new = 0
+                self._run_tasks(self.program)
+        return task
+
+    def _run_tasks(self, program: asyncio.Task[Any]) -> None:
+        loop: Any = self
+        # The documented way ("Extending" in asyncio's manual) to let another task run inside a task.
+        asyncio.tasks._leave_task(self, program)
+        try:
+            while loop._ready:
+                loop._run_once()
+        finally:
+            asyncio.tasks._enter_task(self, program)
+
+    def run_in_executor(self, executor: object, func: Callable[..., Any], *args: object) -> asyncio.Future[Any]:
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - awaiting the future raises it
+            future.set_exception(error)
+        return future
+
+
+def _forget() -> None:
+    # The SDK's context properties keep the first value that they get as a process-wide default. Setting None twice (over the
+    # value, then over None) clears that default, and frees the memory of the recording.
+    for name in ("monitor", "engine", "project", "stack", "dry_run", "organization", "root_directory", "callbacks"):
+        setattr(settings.SETTINGS, name, None)
+        setattr(settings.SETTINGS, name, None)
+
+
+class _Engine:
+    """Keeps the program's log messages."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def Log(self, request: Any) -> None:  # noqa: N802 - gRPC's name
+        if request.severity != engine_pb2.DEBUG:
+            severity = engine_pb2.LogSeverity.Name(request.severity).lower()
+            self.messages.append(Message(severity, request.message, request.urn))
+
+    def RequirePulumiVersion(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        return engine_pb2.RequirePulumiVersionResponse()  # there is no CLI that could have a wrong version
+
+
+class _Monitor(mocks.MockMonitor):
+    """Records requests in wire form and answers them without deserializing."""
+
+    def __init__(self, config: StackConfig, preview: bool, answers: Mapping[str, Answer], remedy: Remedy | None = None) -> None:
+        super().__init__(cast("mocks.Mocks", None))  # the methods below answer every request that the mocks would answer
+        self._remedy = remedy
+        self.engine = _Engine()
+        self._config = config
+        self._preview = preview
+        self._answers = answers
+        self.transforms: list[pulumi.ResourceTransform] = []
+        self._recorded: dict[str, Resource] = {}
+        self._outputs = struct_pb2.Struct()
+
+    def recording(self) -> Recording:
+        """The recording of all requests so far."""
+        return Recording(
+            project=self._config.project,
+            stack=self._config.stack,
+            preview=self._preview,
+            resources=tuple(self._recorded.values()),
+            outputs=MappingProxyType(wire.view(wire.raw(self._outputs))),
+            messages=tuple(self.engine.messages),
+        )
+
+    def make_urn(self, parent: str, type_: str, name: str) -> str:
+        """The URN as the engine makes it, with the types of all ancestors except the stack."""
+        qualified = parent.split("::")[2] if parent else ""
+        if qualified and qualified != STACK_TYPE:
+            type_ = f"{qualified}${type_}"
+        return f"urn:pulumi:{self._config.stack}::{self._config.project}::{type_}::{name}"
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Record the resource and answer with its inputs."""
+        urn = self.make_urn(request.parent, request.type, request.name)
+        for transform in self.transforms:
+            _apply(transform, request)
+        identity = request.importId or ("" if self._preview or not request.custom else made_id(request.type, request.name))
+        opaque = request.remote and self._preview
+        response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=None if opaque else request.object)
+        resource = self._resource(
+            request,
+            urn,
+            identity,
+            request.object if opaque else response.object,  # the response's copy lets go of the request's memory
+            custom=request.custom,
+            remote=request.remote,
+            read=False,
+            providers=dict(request.providers),
+            property_dependencies=_dependencies(request.propertyDependencies),
+            ignore_changes=tuple(request.ignoreChanges),
+            replace_on_changes=tuple(request.replaceOnChanges),
+            aliases=self._aliases(request),
+            protect=request.protect,
+            retain_on_delete=request.retainOnDelete,
+            delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
+            custom_timeouts=_timeouts(request),
+        )
+        fixed = self._remedy(resource) if self._remedy is not None and not request.remote else None
+        if fixed is not None:
+            response.object.CopyFrom(fixed)
+            resource = replace(resource, wire=response.object)
+        self._add(resource)
+        return response
+
+    def ReadResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Record the lookup. Only the properties that the program gave are known."""
+        urn = self.make_urn(request.parent, request.type, request.name)
+        identity = "" if request.id in wire.SENTINELS else request.id
+        response = resource_pb2.ReadResourceResponse(urn=urn, id=identity, properties=request.properties)
+        self._add(self._resource(request, urn, identity, response.properties, custom=True, remote=False, read=True))
+        return response
+
+    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Keep the stack's outputs."""
+        resource = self._recorded.get(request.urn)
+        if resource is not None and resource.type == STACK_TYPE:
+            self._outputs.CopyFrom(request.outputs)
+        return empty_pb2.Empty()
+
+    def Invoke(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Answer from `answers`. Raises ProgramError for any other token."""
+        result = struct_pb2.Struct()
+        arguments = wire.raw(request.args)
+        if request.tok == "pulumi:pulumi:getResource":
+            known = self._recorded[str(arguments["urn"])]
+            result.update({"urn": known.urn, "id": known.id})
+            result.fields["state"].struct_value.CopyFrom(known.wire)
+        elif request.tok in self._answers:
+            result.update(self._answers[request.tok](arguments))
+        else:
+            shown = json.dumps(wire.view(arguments), sort_keys=True)
+            raise ProgramError(
+                f"invoke {request.tok}: a plan without a cloud cannot call it; called with {shown}; "
+                "take the value from the stack's settings"
+            )
+        return resource_pb2.ResourceInvokeResponse(**{"return": result})
+
+    def Call(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Refuse the call: a method of a resource runs in its provider."""
+        raise ProgramError(f"call {request.tok}: a plan without a cloud cannot call a method; use the resource's outputs")
+
+    def _resource(self, request: Any, urn: str, identity: str, inputs: struct_pb2.Struct, **rest: Any) -> Resource:
+        """The resource of a registration or a lookup; `rest` are the fields that the two requests do not share."""
+        return Resource(
+            urn=urn,
+            type=request.type,
+            name=request.name,
+            parent=request.parent,
+            id=identity,
+            wire=inputs,
+            provider=request.provider,
+            provider_resource=self._recorded.get(request.provider.rpartition("::")[0]),
+            dependencies=_texts(request.dependencies),
+            additional_secret_outputs=tuple(request.additionalSecretOutputs),
+            **rest,
+        )
+
+    def _add(self, resource: Resource) -> None:
+        if resource.urn in self._recorded:
+            raise ProgramError(
+                f"duplicate URN {resource.urn}: a name may be used once for one type and parent; got "
+                f"{resource.name!r} twice; rename one of the two resources"
+            )
+        self._recorded[resource.urn] = resource
+
+    def _aliases(self, request: Any) -> tuple[str, ...]:
+        urns = [alias.urn or self._alias(request, alias.spec) for alias in request.aliases]
+        return tuple(dict.fromkeys((*urns, *request.aliasURNs)))
+
+    def _alias(self, request: Any, spec: alias_pb2.Alias.Spec) -> str:
+        parent = "" if spec.noParent else spec.parentUrn or request.parent
+        if parent and parent.split("::")[2] == STACK_TYPE:
+            parent = ""
+        tail = f"{spec.type or request.type}::{spec.name or request.name}"
+        if parent:
+            return f"{parent.rpartition('::')[0]}${tail}"
+        return f"urn:pulumi:{spec.stack or self._config.stack}::{spec.project or self._config.project}::{tail}"
+
+
+class _Callbacks:
+    """Keeps the stack's transforms. The SDK's own class would serve them to the engine by gRPC."""
+
+    def __init__(self, transforms: list[pulumi.ResourceTransform]) -> None:
+        self._transforms = transforms
+
+    def register_stack_transform(self, transform: pulumi.ResourceTransform) -> None:
+        self._transforms.append(transform)
+
+    def register_resource_hook(self, _hook: object) -> None:
+        """Take a hook: the engine alone runs it."""
+
+    def register_transform(self, _transform: object) -> None:
+        raise ProgramError(_NO_TRANSFORMS.format(what="a resource"))
+
+    def register_invoke_transform(self, _transform: object) -> None:
+        raise ProgramError(_NO_TRANSFORMS.format(what="the stack's invokes"))
+
+
+_NO_TRANSFORMS = "transforms of {what}: a plan does not run them; use pulumi.runtime.register_resource_transform"
+
+
+def _apply(transform: pulumi.ResourceTransform, request: Any) -> None:
+    """Run a transform of the stack on a registration. Raises ProgramError if it does more than set properties to plain values."""
+    given = wire.view(wire.raw(request.object))
+    options = pulumi.ResourceOptions()
+    result = transform(pulumi.ResourceTransformArgs(request.custom, request.type, request.name, given, options))
+    if result is None:
+        return
+    if not isinstance(result, pulumi.ResourceTransformResult) or result.opts is not options or given.keys() - result.props.keys():
+        raise ProgramError(f"a transform of {request.type} {request.name!r} may only set properties here; set options directly")
+    request.object.update({key: value for key, value in result.props.items() if value is not given.get(key)})
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(sorted(values))
+
+
+def _dependencies(values: Any) -> Mapping[str, tuple[str, ...]]:
+    # The SDK sends an empty list for a property without dependencies. Such properties are left out.
+    return {key: _texts(values[key].urns) for key in sorted(values) if values[key].urns}
+
+
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+
+
+def _timeouts(request: Any) -> tuple[float, float, float]:
+    given = request.customTimeouts
+    return _seconds(request, given.create), _seconds(request, given.update), _seconds(request, given.delete)
+
+
+def _seconds(request: Any, text: str) -> float:
+    """Seconds of a Go duration such as "1h30m"; 0 for none."""
+    bare = text.lstrip("+")
+    parts = _DURATION.findall(bare)
+    if "".join(number + unit for number, unit in parts) != bare and bare != "0":
+        raise ProgramError(
+            f"{request.type} {request.name!r}: custom_timeouts must be durations such as 90s or 1h30m; got {text!r}; correct it"
+        )
+    return sum((float(number) * _UNITS[unit] for number, unit in parts), 0.0)

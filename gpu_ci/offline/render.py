@@ -1,0 +1,164 @@
+"""Writes the manifests, the charts' values and the boot files of a stack, one file per object."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from fleet.facts.errors import InputError
+from fleet.facts.yaml_text import yaml_text
+from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.render.machine.cloudinit import user_data
+from fleet.settings.cluster import physical_name
+from gpu_ci.offline import wire
+from gpu_ci.offline.folders import walk
+from gpu_ci.offline.gitops import git_files
+from gpu_ci.offline.outfolder import replace_folder
+from gpu_ci.offline.plan import Plan
+from gpu_ci.offline.record import Resource
+from gpu_ci.offline.wire import Secret, Unknown
+
+MARK = ".gpu-ci-render"
+"""The file that marks a rendered folder. Other folders that are not empty are never replaced."""
+_RELEASE = "kubernetes:helm.sh/v3:Release"
+_SECRET_MAPS = ("data", "stringData")
+"""The maps of a Kubernetes Secret. Their keys are names, only their values are secret."""
+
+
+def render(plan: Plan, out: Path) -> tuple[Path, ...]:
+    """Write the plan's objects below `out`, into `<cluster>/manifests` and `<cluster>/values`; returns the files, sorted.
+
+    `<cluster>/machines/<set>/user-data.yaml` has the cloud-init user data of the set's machines. `<cluster>` is the cluster's
+    physical name (`<project>-<stack>-<key in the stack file>`), or `default` for objects without an explicit provider. The folder
+    is replaced as a whole (`offline.outfolder`). Raises InputError for a folder that must not be replaced or cannot be written.
+    """
+    files = {path: text.encode() for path, text in rendered(plan).items()}
+    written = replace_folder(out, files, MARK, "was not rendered by gpu-ci")
+    return tuple(path for path in written if path != out / MARK)
+
+
+def rendered(plan: Plan) -> dict[str, str]:
+    """The text of every file, by its path below the folder. The same settings give the same bytes."""
+    files = sorted([*_files(plan), *_machines(plan), *git_files(plan)])
+    made = {MARK: f"stack {plan.config.stack}\n"} | dict(files)
+    if len(made) <= len(files):
+        paths = [path for path, _ in files]
+        raise ValueError(f"two objects have one file: {', '.join(sorted({path for path in paths if paths.count(path) > 1}))}")
+    return made
+
+
+def differences(plan: Plan, out: Path) -> tuple[str, ...]:
+    """One line for each file of `out` that differs from the files of the settings: changed, missing, or no longer rendered.
+
+    Raises InputError if `out` is not a rendered folder, or cannot be read.
+    """
+    if not (out / MARK).is_file():
+        raise InputError(f"OUT: {out} was not rendered by gpu-ci; run make render with it once, and commit the result")
+    wanted = {path: text.encode() for path, text in rendered(plan).items()}
+    try:
+        existing = dict(_existing(out))
+    except OSError as error:
+        raise InputError(f"OUT: {out} cannot be read ({error.strerror or error}); name a folder that can") from error
+    return tuple(
+        f"{out / path}: {_difference(path, wanted, existing)}"
+        for path in sorted({*wanted, *existing})
+        if path not in wanted or wanted[path] != existing.get(path)
+    )
+
+
+def _existing(out: Path) -> Iterator[tuple[str, bytes | None]]:
+    """Every file below a folder with its bytes; None for links and devices, which Git and ArgoCD do not read as files."""
+    for here, folders, names in walk(out):
+        for name in (*names, *(each for each in folders if (here / each).is_symlink())):
+            path = here / name
+            plain = stat.S_ISREG(path.lstat().st_mode)
+            yield path.relative_to(out).as_posix(), path.read_bytes() if plain else None
+
+
+def _difference(path: str, wanted: Mapping[str, bytes], existing: Mapping[str, bytes | None]) -> str:
+    if path not in existing:
+        return "missing"
+    if existing[path] is None:
+        return "is not a regular file"
+    return "differs" if path in wanted else "no setting creates it"
+
+
+def _files(plan: Plan) -> Iterator[tuple[str, str]]:
+    of_git = {resource.urn for resource in plan.git.resources} if plan.git else frozenset()
+    for resource in plan.resources:
+        if not resource.type.startswith("kubernetes:") or resource.urn in of_git:
+            continue
+        cluster = _cluster(resource)
+        if resource.type == _RELEASE:
+            yield f"{cluster}/values/{resource.inputs['namespace']}-{resource.inputs['name']}.yaml", _values(resource)
+        else:
+            yield f"{cluster}/manifests/{_object_name(resource)}.yaml", _manifest(resource)
+
+
+def _machines(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Cloud-init user data of machine sets. It depends on the settings only, so the first plan has all of it."""
+    for cluster, name, runner in plan.fleet.runner_sets():
+        # A set without an image uses CNCF's launcher, whose machines boot the owner's images.
+        if isinstance(runner, MachineRunner) and runner.image is not None:
+            folder = physical_name(plan.config.project, plan.config.stack, cluster)
+            yield f"{folder}/machines/{name}/user-data.yaml", user_data(runner)
+
+
+def _cluster(resource: Resource) -> str:
+    provider = resource.provider_resource
+    return str(provider.inputs["clusterIdentifier"]) if provider else "default"
+
+
+def _object_name(resource: Resource) -> str:
+    metadata = resource.inputs["metadata"]
+    names = metadata if isinstance(metadata, Mapping) else {}
+    parts = (names.get("namespace"), resource.inputs["kind"], names.get("name"))
+    return "-".join(str(part).lower() for part in parts if part)
+
+
+def _values(resource: Resource) -> str:
+    chart, version = resource.inputs["chart"], resource.inputs["version"]
+    repository = resource.inputs.get("repositoryOpts")
+    source = f" of {repository['repo']}" if isinstance(repository, Mapping) else ""
+    values = {"values": resource.inputs["values"]}
+    head = f"# values of chart {chart} {version}{source}, release {resource.inputs['name']}\n"
+    shown = _shown(values).get("values", {})
+    return head + _note(wire.hidden(values)) + yaml_text(shown if isinstance(shown, Mapping) else {})
+
+
+def _manifest(resource: Resource) -> str:
+    hidden = wire.hidden(resource.inputs)
+    if resource.inputs["kind"] == "Secret":
+        hidden = (found for path, value in hidden for found in _named(path, value))
+    return _note(hidden) + yaml_text(_shown(resource.inputs))
+
+
+def _note(hidden: Iterable[tuple[str, object]]) -> str:
+    """Comments that list what is left out: one line for secrets, one for values that are not known yet."""
+    found = sorted(hidden, key=lambda part: part[0])
+    secret = [path for path, value in found if isinstance(value, Secret)]
+    unknown = [path for path, value in found if isinstance(value, Unknown)]
+    lines = (("secret or set beside a secret", secret), ("known only then", unknown))
+    return "".join(f"# left out, `pulumi up` sets it ({why}): {', '.join(paths)}\n" for why, paths in lines if paths)
+
+
+def _named(path: str, value: object) -> Iterator[tuple[str, object]]:
+    """The keys of a Secret's map, never the values. The SDK makes the whole map secret if one value is."""
+    inside = value.reveal() if isinstance(value, Secret) and path in _SECRET_MAPS else None
+    if isinstance(inside, Mapping) and inside:
+        for key in inside:
+            yield f"{path}.{key}", value
+    else:
+        yield path, value
+
+
+def _shown(value: Mapping[str, object]) -> dict[str, object]:
+    """The mapping without secrets and unknown values."""
+    return {key: _part(entry) for key, entry in value.items() if not isinstance(entry, Secret | Unknown)}
+
+
+def _part(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return [_part(entry) for entry in value if not isinstance(entry, Secret | Unknown)]
+    return _shown(value) if isinstance(value, Mapping) else value

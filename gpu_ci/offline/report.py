@@ -1,0 +1,332 @@
+"""Prints a plan on the terminal: first and last the result and what fails, between them placement, price, remarks, the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from fleet.facts.scheduling import BLOCK_TYPE_TAG
+from gpu_ci.offline import words
+from gpu_ci.offline.base import Base
+from gpu_ci.offline.changes import changed_lines
+from gpu_ci.offline.ended import ENDED
+from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.layout import show_line, show_packed, show_table
+from gpu_ci.offline.plan import Plan
+from gpu_ci.offline.record import Resource
+
+_FEW = 3
+"""Siblings of one type that are listed one by one. More siblings become one line with their count."""
+
+
+def report(plan: Plan, console: Console, strict: bool = False, verbose: bool = False, base: Base | None = None) -> None:
+    """Print the plan, with the changes from the base if there is one.
+
+    What fails and the result are at the top and again at the end, because a reader of a terminal or of a log sees the end first.
+    `strict` as in `Plan.passes`; `verbose` lists the resources and every policy.
+    """
+    console.print(Text(f"gpu-ci plan of stack {plan.config.stack} on {plan.as_of}", style="bold"))
+    _result(plan, console, strict)
+    _failures(plan, console, strict, verbose)
+    console.print()
+    _secrets(plan, console)
+    _placement(plan, console)
+    _price(plan, console)
+    if base is not None:
+        _heading("Before → after", console)
+        for line in changed_lines(plan, base):
+            show_line(console, line, indent="  ")
+    _notes(plan, console, verbose)
+    if plan.recording is not None:
+        _resources(plan, console, verbose)
+        _policies(plan, console, strict, verbose)
+    console.print()
+    _failures(plan, console, strict, verbose)
+    _result(plan, console, strict)
+
+
+def _heading(text: str, console: Console) -> None:
+    console.print()
+    show_line(console, text, "bold")
+
+
+# -- the result --------------------------------------------------------------------------------------------------------
+
+
+def _result(plan: Plan, console: Console, strict: bool) -> None:
+    color = {"ok": "green", "failed": "red"}.get(words.state(plan, strict)[0], "yellow")
+    show_packed(console, words.result(plan, strict), f"bold {color}")
+
+
+def _failures(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
+    """Print what fails the plan or cannot work, a line for each; in a pipe it is not wrapped, so that a log can be searched."""
+    for line in (*(str(words.refusal(plan.config, each)) for each in plan.refused), *_verdicts(plan.blocked(strict), verbose)):
+        show_line(console, line, "red", indent="  ", whole=True)
+    for remark in plan.impossible:
+        show_line(console, f"cannot work: {remark}", "red" if remark in plan.written else "yellow", indent="  ", whole=True)
+
+
+def _verdicts(verdicts: Iterable[Verdict], verbose: bool) -> Iterator[str]:
+    """A line for each group of equal verdicts, with the names of the first resources; `verbose` names all."""
+    for verdict, names in words.alike(verdicts):
+        yield words.said(verdict, names, len(names) if verbose else _FEW)
+
+
+def _notes(plan: Plan, console: Console, verbose: bool) -> None:
+    """Print what ends and the remarks; without `verbose` the first of them."""
+    lines = words.notes(plan, plan.remarks)
+    shown = lines if verbose else lines[: words.MOST_NOTES]
+    if lines:
+        _heading("Ends and remarks", console)
+    for line in shown:
+        show_line(console, f"! {line}", "yellow", indent="  ")
+    if more := len(lines) - len(shown):
+        show_line(console, f"{more} more: -v", indent="  ")
+
+
+def _secrets(plan: Plan, console: Console) -> None:
+    shown = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
+    note = f"This plan proves the settings offline. It is not a diff against deployed resources; use {shown} for that."
+    show_line(console, note)
+    if plan.secrets:
+        show_line(console, f"Secrets are not read offline; placeholders replace: {', '.join(plan.secrets)}")
+
+
+# -- resources ---------------------------------------------------------------------------------------------------------
+
+
+def _resources(plan: Plan, console: Console, verbose: bool) -> None:
+    _heading(f"Resources: {len(plan.resources)}" + ("" if verbose else _LISTED), console)
+    if not verbose or plan.recording is None:
+        return
+    children: dict[str, list[Resource]] = {}
+    for resource in plan.resources:
+        children.setdefault(resource.parent, []).append(resource)
+    show_line(console, f"{plan.config.project}-{plan.config.stack}")
+    _show_tree(_tree(plan.recording.resources[0].urn, children), console)
+
+
+_LISTED = " (-v lists them)"
+
+
+Branch = tuple[str, "list[Branch]"]
+"""A line of the tree, and the branches below it."""
+
+
+def _show_tree(branches: list[Branch], console: Console, guide: str = "") -> None:
+    for index, (label, below) in enumerate(branches, 1):
+        last = index == len(branches)
+        inner = f"{guide}{'    ' if last else '│   '}"
+        show_line(console, label, indent=f"{guide}{'└── ' if last else '├── '}", hanging=f"{inner}{'│   ' if below else '    '}")
+        _show_tree(below, console, inner)
+
+
+def _tree(urn: str, children: Mapping[str, list[Resource]]) -> list[Branch]:
+    mine = children.get(urn, [])
+    counts = Counter(resource.type for resource in mine if resource.urn not in children)
+    branches: list[Branch] = []
+    listed: set[str] = set()
+    for resource in sorted(mine, key=_order):
+        if resource.urn in children:
+            branches.append((_label(resource), _tree(resource.urn, children)))
+        elif counts[resource.type] <= _FEW:
+            branches.append((_label(resource), []))
+        elif resource.type not in listed:
+            listed.add(resource.type)
+            branches.append((f"{words.short(resource.type)} x{counts[resource.type]}", []))
+    return branches
+
+
+def _order(resource: Resource) -> tuple[bool, str, str]:
+    """Providers first, then by type and name, because the order of registration is not stable."""
+    return not resource.type.startswith("pulumi:"), resource.type, resource.name
+
+
+def _label(resource: Resource) -> str:
+    details = detail(resource.type, resource.inputs)
+    if resource.remote:
+        details = f"{details}; opaque: children judged at preview"
+    return f"{words.short(resource.type)} {resource.name}" + (f"  {details}" if details else "")
+
+
+def detail(token: str, inputs: Mapping[str, Any]) -> str:
+    """The text after the name of a resource of this type in the tree; "" for most types."""
+    how = _DETAILS.get(token, "")
+    return how.format_map(inputs) if isinstance(how, str) else how(inputs)
+
+
+def _node_group(inputs: Mapping[str, object]) -> str:
+    scaling = inputs["scalingConfig"]
+    sizes = f"{scaling['minSize']}-{scaling['maxSize']} nodes" if isinstance(scaling, Mapping) else ""
+    # The type of a capacity block is in the launch template, and in a tag for readers.
+    types = inputs["instanceTypes"] if "instanceTypes" in inputs else _object(inputs, "tags").get(BLOCK_TYPE_TAG, "")
+    return f"{inputs['capacityType']} {', '.join(map(str, types)) if isinstance(types, list | tuple) else types}, {sizes}"
+
+
+def _release(inputs: Mapping[str, object]) -> str:
+    return f"{str(inputs['chart']).rpartition('/')[2]} {inputs['version']} in {inputs['namespace']}"
+
+
+def _application(inputs: Mapping[str, object]) -> str:
+    spec: Any = inputs["spec"]
+    source, where = spec["source"], spec["destination"]["namespace"]
+    what = f"{source['chart']} {source['targetRevision']}" if "chart" in source else source["path"]
+    return f"{what} in {where}, by ArgoCD"
+
+
+def _talos_node(inputs: Mapping[str, object]) -> str:
+    taints = inputs["nodeTaints"]
+    shown = ", ".join(f"{key}={value}" for key, value in taints.items()) if isinstance(taints, Mapping) else ""
+    return f"{inputs['instanceType']} ({inputs['gpus']} {inputs['gpu']}) at {inputs['address']}, {shown}"
+
+
+def _node_pool(inputs: Mapping[str, object]) -> str:
+    """With the initial size: later the autoscaler sets the size of a GPU pool."""
+    flex = _object(inputs, "nodeShapeConfig")
+    size = f" {flex['ocpus']:g} OCPU {flex['memoryInGbs']:g} GB" if flex else ""
+    config = _object(inputs, "nodeConfigDetails")
+    first = _first(config, "placementConfigs")
+    bought = "preemptible, " if first.get("preemptibleNodeConfig") else "reserved, " if first.get("capacityReservationId") else ""
+    return f"{inputs['nodeShape']}{size}, {bought}starts with {words.counted(int(config['size']), 'node', 'nodes')}"
+
+
+def _instance_pool(inputs: Mapping[str, object]) -> str:
+    places = inputs["placementConfigurations"]
+    domains = [place["availabilityDomain"] for place in places] if isinstance(places, list | tuple) else []
+    # Without the prefix of the tenancy.
+    names = (str(domain).rpartition(":")[2] for domain in domains)
+    return f"{words.counted(int(float(str(inputs['size']))), 'machine', 'machines')} in {', '.join(names)}"
+
+
+def _object(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """An input that is an object; {} if it is not set."""
+    value = inputs.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _first(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The first object of an input that is a list; {} if there is none."""
+    value = inputs.get(key)
+    return value[0] if isinstance(value, list | tuple) and value else {}
+
+
+_DETAILS: Mapping[str, str | Callable[[Mapping[str, object]], str]] = {
+    "aws:eks/nodeGroup:NodeGroup": _node_group,
+    "kubernetes:helm.sh/v3:Release": _release,
+    "kubernetes:argoproj.io/v1alpha1:Application": _application,
+    "gpu-ci:index:TalosGpuNode": _talos_node,
+    "aws:eks/addon:Addon": "{addonVersion}",
+    "eks:index:Cluster": "Kubernetes {version}",
+    "oci:ContainerEngine/cluster:Cluster": "Kubernetes {kubernetesVersion}",
+    "oci:ContainerEngine/nodePool:NodePool": _node_pool,
+    "oci:ContainerEngine/addon:Addon": "{addonName}",
+    "oci:Core/instanceConfiguration:InstanceConfiguration": "{instanceDetails[launchDetails][shape]}",
+    "oci:Core/instancePool:InstancePool": _instance_pool,
+}
+"""Details by type: a format of the inputs, or a function of them."""
+
+
+# -- placement ---------------------------------------------------------------------------------------------------------
+
+
+def _placement(plan: Plan, console: Console) -> None:
+    _heading("Placement", console)
+    places = [(found, words.place(found, plan.fleet.clusters[found.cluster].region)) for found in plan.placements]
+    show_table(
+        console,
+        ("=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"),
+        [
+            (
+                place.name,
+                ", ".join((found.runner_set, *found.runner.labels)),
+                place.asks,
+                place.pool,
+                "\n".join(place.holds),
+                place.runners,
+                place.held,
+                place.hour,
+            )
+            for found, place in places
+        ],
+    )
+
+
+# -- price -------------------------------------------------------------------------------------------------------------
+
+
+def _price(plan: Plan, console: Console) -> None:
+    _heading("Price, USD an hour", console)
+    idle, worst = plan.cost
+    show_table(
+        console,
+        ("=cluster", "=item", "what", ">count", ">each", ">idle", ">worst"),
+        [
+            (line.cluster, line.item, line.what, words.count(line), words.each(line), str(line.idle), str(line.worst))
+            for line in plan.bill
+        ],
+        total=("", "total", "", "", "", str(idle), str(worst)),
+    )
+    for note in words.price_notes(plan.bill):
+        show_line(console, note, "dim", indent="  ")
+    if plan.weeks:
+        _heading(words.week_title(plan), console)
+        show_table(
+            console,
+            tuple(f"={name}" if name == "window" else name for name in words.SCHEDULES),
+            list(map(words.week, plan.weeks)),
+        )
+        show_line(console, words.WEEK_NOTE, "dim", indent="  ")
+
+
+# -- policies ----------------------------------------------------------------------------------------------------------
+
+
+def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
+    """Print how many policies hold, the config that judged, and the verdicts that do not fail the plan."""
+    _heading(f"Policies: {words.states(plan.outcomes())}" + ("" if verbose else _LISTED), console)
+    show_line(console, f"policy values: {plan.policy_config}")
+    if verbose:
+        _list_policies(plan, console)
+    for done in plan.remediations:
+        for change in done.changes:
+            show_line(console, f"remediated by {done.rule}: {words.name_of(done.urn)}: {change}", indent="  ")
+    failing = set(plan.blocked(strict))
+    # The block of ends names the versions that have ended.
+    rest = (
+        verdict
+        for verdict in plan.verdicts
+        if verdict.kind != "not-applicable"
+        and verdict not in failing
+        and (verbose or (verdict.kind, verdict.level) != (ENDED, "advisory"))
+    )
+    for line in _verdicts(rest, verbose):
+        show_line(console, line, indent="  ")
+
+
+def _list_policies(plan: Plan, console: Console) -> None:
+    """Print the policies that judged at least one resource, then the names of the others."""
+    show_table(
+        console,
+        ("=policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "requirement"),
+        [
+            (
+                found.rule,
+                found.level,
+                found.severity,
+                *map(str, (found.judged, found.broken, found.undeterminable, found.excepted)),
+                found.title,
+            )
+            for found in plan.outcomes()
+            if found.judged
+        ],
+    )
+    idle, disabled = words.silent(plan.outcomes())
+    if idle:
+        many = words.counted(len(idle), "policy has", "policies have")
+        show_line(console, f"{many} no resource to judge: {', '.join(idle)}", indent="  ")
+    if disabled:
+        show_line(console, f"disabled for this stack: {', '.join(disabled)}", indent="  ")

@@ -1,0 +1,190 @@
+"""docs/settings.md: the schema of a stack file as tables, in the order in which a user meets the settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fleet.facts.yaml_text import yaml_text
+from gpu_ci.offline.settings.schema import stack_schema
+from gpu_ci.offline.settings.texts import Text
+
+_HEAD = Path(__file__).parent.parent / "settings_head.md"
+_FIRST = ("config", "gpu-ci:github", "gpu-ci:clusters", "pools", "runners", "system", "endpoint", "network", "existing")
+"""Keys whose sections come before those of other keys."""
+_TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`", "object": "mapping"}
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
+_WORDS = {"github": "GitHub", "gitops": "GitOps"} | {
+    word: word.upper() for word in ("ami", "ecr", "eks", "gpu", "mig", "mps", "oci", "ocir", "oke", "vm", "cpu", "id")
+}
+_PAGE = re.compile(r"docs/([a-z-]+\.md(?:#[a-z-]+)?)")
+_QUANTITY = re.compile(r'"([0-9]+(?:s|m|h|Mi|Gi))"')
+"""What `yaml_text` quotes, and people do not."""
+_FEW = 12
+"""Values that the page lists. An editor has all."""
+_ROOT = "StackFile"
+
+Group = tuple[str, str, tuple[str, ...]]
+"""A key, its path in the file and the models that its values may have."""
+Row = tuple[str, str, str, str, str]
+"""Key, value, default, meaning and example."""
+
+
+def page() -> str:
+    """The page."""
+    return _Page(stack_schema()).text()
+
+
+class _Page:
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._models = {**schema["$defs"], _ROOT: schema}
+        self._rules: dict[str, tuple[str, list[str]]] = {}
+        self._collect(schema)
+
+    def text(self) -> str:
+        lines = [_HEAD.read_text(encoding="utf-8").rstrip()]
+        for group in self._groups(("", "", (_ROOT,)), set()):
+            lines += self._section(*group)
+        lines += ["", "## Kinds of values", "", "| kind | error for any other value |", "|---|---|"]
+        for rule, (title, values) in sorted(self._rules.items(), key=lambda each: (each[1][0].lower(), each[0])):
+            listed = f": {', '.join(values)}" if 0 < len(values) <= _FEW else ""
+            lines.append(f"| {title} | {_cell(rule + listed).replace('<', '&lt;')} |")
+        return "\n".join([*lines, ""])
+
+    def _collect(self, held: Any) -> None:
+        """Collect the title of each rule and the values that it allows, if it lists them."""
+        for inner in held.values() if isinstance(held, Mapping) else held if isinstance(held, list) else ():
+            self._collect(inner)
+        if isinstance(held, Mapping) and "patternErrorMessage" in held:
+            self._rules[held["patternErrorMessage"]] = held["title"], held.get("enum", [])
+
+    def _groups(self, group: Group, seen: set[str]) -> Iterator[Group]:
+        """The group, then the groups of its keys, each model once."""
+        _, path, names = group
+        seen.update(names)
+        yield group
+        keys = dict.fromkeys(each for name in names for each in self._models[name]["properties"])
+        for each in sorted(keys, key=lambda each: _FIRST.index(each) if each in _FIRST else len(_FIRST)):
+            held = [self._models[name]["properties"].get(each, {}) for name in names]
+            found = dict.fromkeys(ref for one in held for ref in _references(one))
+            if new := tuple(ref for ref in found if ref not in seen):
+                yield from self._groups((each, f"{path}.{each}".strip(".") + _step(held), new), seen)
+
+    def _section(self, key: str, path: str, names: tuple[str, ...]) -> Iterator[str]:
+        rows = {name: self._rows(self._models[name]) for name in names}
+        first, *others = rows.values()
+        common = {each: row for each, row in first.items() if all(other.get(each, "")[:4] == row[:4] for other in others)}
+        at = f"In the file: `{path}`." if path else "The top level of the file."
+        if len(names) == 1:
+            common = {}
+        elif len(common) > 1:
+            yield from ("", f"## {_words(key.rpartition(':')[2])}: common keys", "", at, "", *_table(common))
+        else:
+            common = {}
+        for name in names:
+            own = {each: row for each, row in rows[name].items() if each not in common}
+            also = f" The [common keys](#{_slug(_words(key.rpartition(':')[2]))}-common-keys) belong here too." if common else ""
+            doc = _linked(self._models[name].get("description", ""))
+            yield from ("", f"## {_words(name)}" if not common else f"### {_words(name)}", "", f"{doc} {at}{also}")
+            yield from ("", *_table(own)) if own else ()
+
+    def _rows(self, model: Mapping[str, Any]) -> dict[str, Row]:
+        required = model.get("required", ())
+        properties = model["properties"]
+        return {
+            key: self._row(key, properties[key], key in required)
+            for key in sorted(properties, key=lambda each: each not in required)
+        }
+
+    def _row(self, key: str, held: Mapping[str, Any], required: bool) -> Row:
+        text = Text.read(held.get("description", ""))
+        default = "required" if required else _code(held["default"]) if "default" in held else ""
+        unit = f" Unit: {text.unit}." if text.unit else ""
+        source = f" Source: {text.source}." if text.source else ""
+        example = _flow({key: held["examples"][0]}) if held.get("examples") else ""
+        return (f"`{key}`", self._type(held), default, _linked(text.description) + unit + source, example and f"`{example}`")
+
+    def _type(self, held: Mapping[str, Any]) -> str:
+        if "$ref" in held:
+            name = _words(held["$ref"].rpartition("/")[2])
+            return f"[{name}](#{_slug(name)})"
+        if parts := [part for part in held.get("anyOf", held.get("oneOf", ())) if part != {"type": "null"}]:
+            return " or ".join(dict.fromkeys(map(self._type, parts)))
+        if rule := held.get("patternErrorMessage"):
+            return f"[{self._rules[rule][0]}](#kinds-of-values)"
+        if "enum" in held or "const" in held:
+            values = [f"`{value}`" for value in held.get("enum", [held.get("const")])]
+            # A long list is a list, not a sentence.
+            return " or ".join(values) if len(values) <= _FEW else ", ".join(values)
+        for word, said in (("items", "list of"), ("additionalProperties", "mapping to")):
+            if isinstance(held.get(word), Mapping):
+                return f"{said} {self._type(held[word])}"
+        kind = held.get("type", "any value")
+        return _TYPES.get(kind, str(kind)) + _bounds(held)
+
+
+_FEW = 10
+"""Values between which the page writes "or"."""
+
+
+def _bounds(held: Mapping[str, Any]) -> str:
+    least, most = held.get("minimum"), held.get("maximum")
+    above = held.get("exclusiveMinimum")
+    if above is not None:
+        return f" above {above}" + (f", at most {most}" if most is not None else "")
+    if least is not None:
+        return f", {least} to {most}" if most is not None else f", at least {least}"
+    return f", at most {most}" if most is not None else ""
+
+
+def _references(held: Any) -> Iterator[str]:
+    """The models that a property names, at any depth."""
+    if isinstance(held, Mapping):
+        if "$ref" in held:
+            yield held["$ref"].rpartition("/")[2]
+        for word in ("anyOf", "oneOf", "items", "additionalProperties"):
+            yield from _references(held.get(word))
+    for each in held if isinstance(held, list) else ():
+        yield from _references(each)
+
+
+def _step(properties: list[Mapping[str, Any]]) -> str:
+    if any(isinstance(held.get("additionalProperties"), Mapping) for held in properties):
+        return ".*"
+    return "[]" if any(held.get("type") == "array" for held in properties) else ""
+
+
+def _table(rows: Mapping[str, Row]) -> Iterator[str]:
+    yield from ("| key | value | default | meaning | example |", "|---|---|---|---|---|")
+    yield from ("| " + " | ".join(map(_cell, row)) + " |" for row in rows.values())
+
+
+def _words(name: str) -> str:
+    """ "EksPool" and "pools" as headings: "EKS pool", "Pools"."""
+    found = [_WORDS.get(word.lower(), word.lower()) for word in _WORD.findall(name)]
+    text = " ".join(found).replace("git hub", "GitHub").replace("git ops", "GitOps")
+    return text[:1].upper() + text[1:]
+
+
+def _slug(heading: str) -> str:
+    return heading.lower().replace(" ", "-")
+
+
+def _flow(value: Mapping[str, object]) -> str:
+    """A mapping on one line, without its braces."""
+    text = yaml_text(value, flow=True).strip()[1:-1]
+    return _QUANTITY.sub(r"\1", text)
+
+
+def _code(value: object) -> str:
+    return f"`{_flow({'': value}).partition(': ')[2]}`"
+
+
+def _linked(text: str) -> str:
+    return _PAGE.sub(r"[\1](\1)", text)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").strip()

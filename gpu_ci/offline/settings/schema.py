@@ -1,0 +1,86 @@
+"""schema/stack.schema.json: the JSON Schema of a stack file, from the settings models and the docstrings of their fields."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+
+from gpu_ci.offline.settings.examples import example_of
+from gpu_ci.offline.settings.file import StackFile
+from gpu_ci.offline.settings.texts import text_of
+
+_DIALECT = GenerateJsonSchema.schema_dialect
+
+
+class _Schema(GenerateJsonSchema):
+    """pydantic's JSON Schema with the texts of fields, and with only keywords that editors know."""
+
+    def model_schema(self, schema: Any) -> JsonSchemaValue:
+        found = super().model_schema(schema)
+        model = schema["cls"]
+        found.pop("title", None)
+        found["description"] = " ".join((inspect.getdoc(model) or "").partition("\n\n")[0].split())
+        for name, field in model.model_fields.items():
+            key, text = field.alias or name, text_of(model, name)
+            if key not in found["properties"]:
+                continue
+            held = {word: said for word, said in found["properties"][key].items() if word not in ("default", "ge", "title")}
+            if "patternErrorMessage" in held:
+                held["title"] = found["properties"][key]["title"]
+            if (default := _default(field, held.get("title") == "duration")) is not None:
+                held["default"] = default
+            if examples := text.examples or example_of(model, name):
+                held["examples"] = examples
+            found["properties"][key] = {"description": text.whole, **held}
+        return found
+
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
+        """Keep the order of fields and of examples."""
+        return value
+
+    def dict_schema(self, schema: Any) -> JsonSchemaValue:
+        found = super().dict_schema(schema)
+        # An error about a key that breaks a pattern is better than one about an unknown key.
+        for pattern, value in found.pop("patternProperties", {}).items():
+            found["additionalProperties"] = value
+            found["propertyNames"]["pattern"] = pattern
+        # pydantic drops the titles of keys and values.
+        for part, word in (("keys_schema", "propertyNames"), ("values_schema", "additionalProperties")):
+            if "patternErrorMessage" in (held := found.get(word) or {}):
+                held["title"] = self.generate_inner(schema[part])["title"]
+        return found
+
+    def tagged_union_schema(self, schema: Any) -> JsonSchemaValue:
+        found = super().tagged_union_schema(schema)
+        return {"oneOf": [inner for part in found["oneOf"] for inner in part.get("oneOf", [part])]}
+
+
+def _default(field: FieldInfo, duration: bool) -> Any:
+    """The default of a field as a stack file would have it. None for a required field, and for one without a default value."""
+    value = None if field.is_required() else field.get_default(call_default_factory=True)
+    if value in (None, ""):
+        return None
+    written = TypeAdapter(field.rebuild_annotation()).dump_python(
+        value, mode="json", by_alias=True, exclude_none=True, exclude_defaults=True
+    )
+    if duration:
+        return next(f"{value // length}{unit}" for length, unit in ((3600, "h"), (60, "m"), (1, "s")) if value % length == 0)
+    return written
+
+
+@cache
+def stack_schema() -> dict[str, Any]:
+    """The schema."""
+    schema = StackFile.model_json_schema(schema_generator=_Schema)
+    return {"$schema": _DIALECT, "title": "Stack file of gpu-ci", **schema}
+
+
+def schema_text() -> str:
+    """The content of schema/stack.schema.json."""
+    return json.dumps(stack_schema(), indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,391 @@
+"""The words for a plan that the terminal, Markdown and annotations share."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from fleet.facts.errors import Fault
+from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
+from fleet.facts.pricing import Line, Money, average, rounded_up
+from fleet.facts.pricing import span as money_span
+from fleet.facts.remark import CANNOT_WORK, COST, Remark
+from fleet.loading.stackfile import StackConfig
+from fleet.prove.bill import runner_hour
+from fleet.prove.ends import End, together
+from fleet.prove.placement import Fit, Host, Placement
+from fleet.prove.room import Refusal
+from fleet.prove.schedules import Week
+from fleet.settings.budget import MONTH
+from gpu_ci.offline.ended import ENDED
+from gpu_ci.offline.entries import place_of
+from gpu_ci.offline.judge import Verdict
+from gpu_ci.offline.plan import Outcome, Plan
+
+_FEW = 3
+"""Names of resources that are listed one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One pool of a runner set, as text. `name` also has the choice, if it is not the first pool of the set.
+
+    `held` and `hour` are "-" if the set cannot be placed.
+    """
+
+    name: str
+    asks: str
+    pool: str
+    holds: tuple[str, ...]
+    runners: str
+    held: str
+    hour: str
+    error: str
+
+
+def place(found: Placement, region: str) -> Place:
+    """A placement as text; `region` is that of its cluster."""
+    return Place(
+        name=f"{found.cluster}/{found.runner_set}" + (f", choice {found.choice}" if found.choice > 1 else ""),
+        asks=found.asks,
+        pool=found.host.name,
+        holds=tuple(holds(found.host, found.fits)),
+        runners=span(found.runner.span.min, found.runner.span.max),
+        held="-" if found.error else str(found.capacity),
+        hour="-" if found.error else between(*runner_hour(found, region)),
+        error=found.error,
+    )
+
+
+def between(low: Money, high: Money) -> str:
+    """An amount between two others: "≤0.752 to 1.204"."""
+    return str(high) if low == high else f"{low} to {str(high).removeprefix('≤') if low.at_most else high}"
+
+
+def span(least: float, most: float) -> str:
+    """A count between two limits: "2-4", or "2" if both are 2. An average, such as nodes of a schedule, has two decimals."""
+    low, high = (f"{round(each, 2):g}" for each in (least, most))
+    return low if least == most else f"{low}-{high}"
+
+
+def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:
+    """How many of one thing each machine of a host holds, and the resource that limits it."""
+    for fit in fits:
+        idle = "shares" if host.sharing else "GPU"
+        stranded = f", {fit.stranded} {idle} idle" if fit.stranded and fit.count else ""
+        yield f"{fit.machine.name}: {fit.count}, {fit.limited_by}{stranded}"
+
+
+def count(line: Line) -> str:
+    """How many units of a line are paid for: "2-4", with the average of schedules."""
+    counted = span(line.least, max(line.least, line.most))
+    return counted if line.usual == line.least else f"{counted} (average {round(line.usual, 2):g})"
+
+
+def each(line: Line) -> str:
+    """The price of one unit of a line, per hour."""
+    cheap, dear = _unit(line.cheap), _unit(line.dear)
+    return cheap if cheap == dear else f"{cheap} to {dear.removeprefix('≤') if line.cheap.at_most else dear}"
+
+
+SCHEDULES = ("window", "open", "keeps", ">hours", ">nodes", ">USD")
+"""Columns of `week`."""
+
+
+def week(found: Week) -> tuple[str, ...]:
+    """What a window costs in a week, by the columns of `SCHEDULES`."""
+    return found.name, found.opens, found.keeps, f"{found.hours:g}", f"+{span(*found.nodes)}", between(*found.usd)
+
+
+WEEK_NOTE = "USD are for nodes without disks. The average hour has them for a week without holidays."
+
+
+def week_title(plan: Plan) -> str:
+    """Says which week the windows are priced for."""
+    return f"Schedules, the week of {plan.as_of} to {plan.as_of + timedelta(days=6)}"
+
+
+def _unit(money: Money) -> str:
+    """A unit price with four significant digits, because disks cost a hundredth of a cent."""
+    return f"{'≤' if money.at_most else ''}{money.usd:.4g}" if money.usd and not money.unknown else str(money)
+
+
+def price_notes(bill: Iterable[Line]) -> Iterator[str]:
+    """Notes below the bill."""
+    lines = list(bill)
+    yield (
+        "idle: no job runs; worst: every pool at its maximum, on its most expensive type. Taxes are not included, nor traffic to "
+        "other zones and the internet."
+    )
+    if any(line.usual != line.least for line in lines):
+        yield f"schedules: on average of a week without jobs, an hour costs {average(lines)} USD; stack-cost-ceiling judges that."
+    if always := [f"{line.cluster}/{line.item}" for line in lines if _stands(line)]:
+        yield f"billed whether used or not: {', '.join(always)}."
+    bounded = [line for line in lines if line.dear.at_most]
+    if any(SPOT in line.what for line in bounded):
+        yield "≤: spot prices of EC2 change, and a spot price is at most the on-demand price, which counts here."
+    if any(RESERVED in line.what for line in bounded):
+        yield "≤: OCI charges less than the on-demand price for reserved machines that are not in use."
+    if any(CAPACITY_BLOCK in line.what for line in lines):
+        yield "capacity-block: you pay all its hours when you buy it, at the price of that day; here an hour has its list price."
+    sources = sorted({source for line in lines for source in line.sources})
+    yield f"sources: {'; '.join(sources)}"
+
+
+def _stands(line: Line) -> bool:
+    """Whether all GPU machines of a line are always paid for."""
+    return line.item.startswith(("pool ", "machines ")) and line.least == line.most > 0
+
+
+def states(outcomes: Iterable[Outcome]) -> str:
+    """How many policies are in each state: "3 hold, 1 broken"."""
+    counts = Counter(found.state for found in outcomes)
+    words = {"holds": "holds" if counts["holds"] == 1 else "hold"}
+    listed = (state for state in ("holds", "broken", ENDED, "undeterminable", "disabled") if counts[state])
+    return ", ".join(f"{counts[state]} {words.get(state, state)}" for state in listed)
+
+
+def silent(outcomes: Iterable[Outcome]) -> tuple[list[str], list[str]]:
+    """(policies without a resource to judge, disabled policies)."""
+    unjudged = [found for found in outcomes if not found.judged]
+    disabled = [found.rule for found in unjudged if found.state == "disabled"]
+    return [found.rule for found in unjudged if found.state != "disabled"], disabled
+
+
+def verdict_line(facts: str, blocked: Collection[Verdict]) -> str:
+    """The line with the result of judged manifests: OK, or what fails, before the facts."""
+    return f"FAILED: {failures(blocked)}; {facts}" if blocked else f"OK: {facts}"
+
+
+def failures(blocked: Collection[Verdict]) -> str:
+    """How many verdicts of which kind fail. Verdicts that share a line count once."""
+    lines = [verdict.kind for verdict, _ in alike(blocked)]
+    unsure = lines.count("undeterminable")
+    kinds = [
+        counted(len(lines) - unsure, "mandatory violation", "mandatory violations"),
+        counted(unsure, "undeterminable verdict of a critical policy", "undeterminable verdicts of critical policies"),
+    ]
+    return " and ".join(kind for kind in kinds if not kind.startswith("0 "))
+
+
+def state(plan: Plan, strict: bool = False) -> tuple[str, str]:
+    """The result of a plan (ok, failed, cannot-work, up-refused), and why it is not ok.
+
+    Only a failed plan has another exit status. The last two fail `pulumi up`.
+    """
+    if not plan.passes(strict):
+        placed = [f"{unplaceable(plan)}, so no resource was created or judged"] if plan.refused else []
+        broken = [failures(blocked)] if (blocked := plan.blocked(strict)) else []
+        new = [f"the change writes {_parts(plan.written)} that cannot work"] if plan.written else []
+        return "failed", " and ".join((*placed, *broken, *new))
+    if plan.impossible:
+        return CANNOT_WORK, _parts(plan.impossible)
+    late = {verdict.rule for verdict in plan.verdicts if verdict.kind == ENDED and verdict.level == "mandatory"}
+    return ("up-refused", f"a day has passed for {listed(sorted(late), _FEW)}") if late else ("ok", "")
+
+
+def _parts(remarks: Iterable[Remark]) -> str:
+    """How many entries of the stack file some remarks are about."""
+    return counted(len({remark.parts[0] for remark in remarks}), "part", "parts")
+
+
+def promises(plan: Plan, *, money: bool = True) -> Iterator[str]:
+    """What a plan says in one line for a person: the money, and what was not judged. Amounts at worst are rounded up.
+
+    Without `money` only the price of a job.
+    """
+    idle, worst = plan.cost
+    if money:
+        bound = "at least " if idle.unknown else "at most " if idle.at_most else ""
+        usual = plan.average.usd * MONTH
+        scheduled = f", {usual:.0f} with schedules" if round(usual) != round(idle.usd * MONTH) else ""
+        priced = idle.usd or not idle.unknown
+        yield f"idle {bound}{idle.usd * MONTH:.0f} USD a month{scheduled}" if priced else "idle at an unknown price"
+    placed = [found for found in plan.placements if not found.error]
+    if placed:
+        classes = {found.runner_set for found in placed}
+        job = f" of {placed[0].runner_set}" if len(classes) == 1 else ""
+        many = "" if job else f" ({len(classes)} classes)"
+        hours = [hour for found in placed for hour in runner_hour(found, plan.fleet.clusters[found.cluster].region)]
+        yield f"a job-hour{job} {_range(hours)}{many}"
+    if money:
+        lacks = f"worst hour at least {_up(worst)} USD" if worst.usd else "worst hour at an unknown price"
+        yield lacks if worst.unknown else f"never above {_up(worst)} USD an hour"
+    yield from _unjudged(plan)
+
+
+def _up(money: Money) -> str:
+    """Dollars with cents, rounded up, so that no price is above."""
+    return f"{rounded_up(money.usd):.2f}"
+
+
+def _range(prices: Sequence[Money]) -> str:
+    """Several prices of which one is paid, in dollars with cents."""
+    low, high = money_span(prices)
+    if high.unknown:
+        return "at an unknown price" if low.unknown else f"from {low.usd:.2f} USD, with unknown prices"
+    bound = "at most " if any(price.at_most for price in prices) else ""
+    return f"{bound}{low.usd:.2f}{'' if low.usd == high.usd else f' to {_up(high)}'} USD"
+
+
+def _unjudged(plan: Plan) -> Iterator[str]:
+    """The policies that could not be judged, how many are disabled, and how many versions have ended."""
+    if plan.recording is None:
+        return
+    outcomes = plan.outcomes()
+    on = [found for found in outcomes if found.level != "disabled"]
+    if unsure := [found.rule for found in on if found.state == "undeterminable"]:
+        yield f"not judged: {len(unsure)} of {len(on)} policies ({listed(unsure, _FEW)})"
+    if off := len(outcomes) - len(on):
+        yield f"{counted(off, 'policy', 'policies')} disabled"
+    if over := sum(end.use.life.over(plan.as_of) for end in plan.ends):
+        yield f"{counted(over, 'version has', 'versions have')} ended"
+
+
+def result(plan: Plan, strict: bool = False) -> tuple[str, ...]:
+    """The result of a plan for a person, as the parts of one line."""
+    word, why = state(plan, strict)
+    shown = word.replace("-", " ").upper()
+    return (f"{shown}: {why}" if why else shown, *promises(plan))
+
+
+def endings(plan: Plan) -> Iterator[str]:
+    """What `pulumi up` is refused for because of the day, then what ends soon or has ended.
+
+    Things that end for the same reason, and that one action renews, share a line.
+    """
+    late = [verdict for verdict in plan.verdicts if verdict.kind == ENDED and verdict.level == "mandatory"]
+    if late:
+        resources: dict[str, dict[str, None]] = {}
+        for verdict in late:
+            resources.setdefault(verdict.rule, {})[name_of(verdict.urn)] = None
+        refused = "; ".join(f"{rule} ({listed(names, _FEW)})" for rule, names in resources.items())
+        yield f"pulumi up is refused, because a day has passed: {refused}"
+    groups: dict[tuple[object, ...], list[End]] = {}
+    for end in plan.ends:
+        if end.use.life.shown(plan.as_of):
+            groups.setdefault((end.use.life.effect, end.use.fix, end.use.cost, end.use.life.last is None), []).append(end)
+    yield from (together(group, plan.as_of) for group in groups.values())
+
+
+MOST_NOTES = 5
+"""Lines of ends and remarks that a plan shows at once."""
+
+
+def notes(plan: Plan, remarks: Iterable[Remark]) -> list[str]:
+    """The ends of a plan and some of its remarks, as `grouped`."""
+    return [*endings(plan), *grouped(remarks)]
+
+
+def grouped(remarks: Iterable[Remark]) -> list[Remark]:
+    """Remarks without parts that cannot work: first those that ask for an action, costs before facts. Equal ones are one."""
+    rest = (remark for remark in remarks if remark.kind != CANNOT_WORK)
+    return sorted(_grouped(rest), key=lambda remark: (not remark.act, remark.kind != COST))
+
+
+_WHERE = re.compile(r"(?P<head>[\w-]+: pool |)(?P<name>[\w-]+(?:/[\w-]+)?): (?P<rest>.*)", re.DOTALL)
+"""A remark about a pool or a runner set: "usw2: pool t4-spot: …" or "usw2/gpu-t4: …"."""
+
+
+def _grouped(remarks: Iterable[Remark]) -> Iterator[Remark]:
+    """The remarks in their order; those that say the same of several pools or runner sets as one, which names all."""
+    groups: dict[tuple[str, str], tuple[Remark, list[str]]] = {}
+    for remark in remarks:
+        at = _WHERE.fullmatch(remark)
+        key = (at["head"], at["rest"]) if at else ("", str(remark))
+        groups.setdefault(key, (remark, []))[1].append(at["name"] if at else "")
+    for key, (remark, names) in groups.items():
+        if len(names) == 1:
+            yield remark
+        else:
+            head = key[0].replace(": pool ", ": pools ")
+            yield Remark(f"{head}{', '.join(names)}: {key[1]}", remark.kind, act=remark.act)
+
+
+def short(token: str) -> str:
+    """aws:eks/nodeGroup:NodeGroup → aws.eks.NodeGroup."""
+    package, _, rest = token.partition(":")
+    module, _, name = rest.rpartition(":")
+    module = module.partition("/")[0]
+    return ".".join(part for part in (package, module if module != "index" else "", name) if part)
+
+
+def name_of(urn: str) -> str:
+    """The logical name in a URN; "the stack" for an empty URN."""
+    return urn.rpartition("::")[2] or "the stack"
+
+
+_SETTINGS = re.compile(r"(gpu-ci:clusters)\.([\w-]+)(?:\.(pools|runners|jobs|workloads)\.([\w-]+))?")
+
+
+def alike(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[str]]]:
+    """Verdicts in their order, each with the names of its resources. Verdicts with the same cause are merged.
+
+    The cause is the same if the messages are, apart from the resource's own name and the names in the key of its settings. Names
+    that differ become *: `gpu-ci:clusters.usw2.pools.*.nodes.max`.
+    """
+    groups: dict[tuple[str, ...], list[Verdict]] = {}
+    for verdict in verdicts:
+        cause = (verdict.rule, verdict.level, verdict.kind, _SETTINGS.sub(r"\1.*.\3.*", _without_name(verdict)))
+        groups.setdefault(cause, []).append(verdict)
+    return [(_merged(group), [name_of(each.urn) for each in group]) for group in groups.values()]
+
+
+def _merged(group: list[Verdict]) -> Verdict:
+    first = group[0]
+    if all(each.message == first.message for each in group):
+        return first
+    message = first.message if len({_SETTINGS.sub("", each.message) for each in group}) == 1 else _without_name(first)
+    keys = [[*_SETTINGS.finditer(each.message)] for each in group]
+    for index, key in enumerate(keys[0]):
+        clusters, _, kind, _ = key.groups()
+        cluster, name = ({found[index][part] for found in keys} for part in (2, 4))
+        below = f".{kind}.{key[4] if len(name) == 1 else '*'}" if kind else ""
+        message = message.replace(key[0], f"{clusters}.{key[2] if len(cluster) == 1 else '*'}{below}")
+    return replace(first, message=message)
+
+
+def _without_name(verdict: Verdict) -> str:
+    """The message without the resource's own name."""
+    name = name_of(verdict.urn)
+    return re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", "…", verdict.message) if verdict.urn else verdict.message
+
+
+def said(verdict: Verdict, names: list[str], most: int) -> str:
+    """A verdict of `alike` in one line. The message comes last, because it ends with what to change."""
+    kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
+    where = names[0] if len(names) == 1 else f"{len(names)} resources ({listed(names, most)})"
+    return f"{verdict.level} {verdict.rule}{kind}: {where}: {verdict.message}"
+
+
+def listed(names: Iterable[str], most: int) -> str:
+    """The first `most` names and the number of the others: "a, b, and 3 more"."""
+    listed = list(names)
+    more = f", and {len(listed) - most} more" if len(listed) > most else ""
+    return f"{', '.join(listed[:most])}{more}"
+
+
+def one_line(value: str) -> str:
+    """A text on one line, with � for invisible characters, such as control characters and changes of the text direction."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
+
+
+def refusal(config: StackConfig, found: Refusal) -> Fault:
+    """Why a runner set, workload or job cannot be placed, with its place in the stack file."""
+    file, line, path = place_of(config, f"{found.cluster}/{found.workload}", found.kind)
+    return Fault(f"cannot be placed: {found.error}", file, line, path)
+
+
+def unplaceable(plan: Plan) -> str:
+    """How many things no node can hold: "2 runner sets and 1 workload cannot be placed"."""
+    # A runner set with several pools is refused once for each pool.
+    counts = Counter(kind for kind, _, _ in dict.fromkeys((each.kind, each.cluster, each.workload) for each in plan.refused))
+    return f"{' and '.join(counted(count, kind, f'{kind}s') for kind, count in counts.items())} cannot be placed"
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """1 node, 2 nodes."""
+    return f"{count} {one if count == 1 else many}"

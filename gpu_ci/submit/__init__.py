@@ -1,0 +1,35 @@
+"""Prints the manifest of a GPU Job, or sends it with the official Kubernetes client and follows it with progress and logs.
+
+Importing this package does not load the client; `connect` does. docs/submit.md shows its use and the rights that it needs.
+"""
+
+from fleet.facts.yaml_text import yaml_text
+from gpu_ci.submit.api import connect, delete, follow, run, run_all, send, status_of
+from gpu_ci.submit.errors import ApiError, InputError, SubmitError, UnreachableError
+from gpu_ci.submit.manifest import read_job
+from gpu_ci.submit.options import RunOptions
+from gpu_ci.submit.output import Output, Quiet
+from gpu_ci.submit.result import Outcome, Result
+from gpu_ci.submit.sending import Sent
+
+__all__ = [
+    "ApiError",
+    "InputError",
+    "Outcome",
+    "Output",
+    "Quiet",
+    "Result",
+    "RunOptions",
+    "Sent",
+    "SubmitError",
+    "UnreachableError",
+    "connect",
+    "delete",
+    "follow",
+    "read_job",
+    "run",
+    "run_all",
+    "send",
+    "status_of",
+    "yaml_text",
+]

@@ -1,0 +1,267 @@
+"""`python -m gpu_ci.submit`: prints the manifest of a GPU Job, or sends it to a cluster and follows it.
+
+Exit status: 0 complete, 1 the Job failed, 2 the input is wrong or the cluster refuses it, 3 the cluster is unreachable and the
+outcome not known. 130: interrupted; 141: the reader of stdout has ended; 70: a bug of this program. Progress goes to stderr, logs
+and manifests to stdout.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from fleet.facts.credentials import mask
+from fleet.facts.yaml_text import yaml_text
+from fleet.settings.namespaces import SMOKE_NAMESPACE
+from gpu_ci.submit import api, github, smoke
+from gpu_ci.submit.describe import Described
+from gpu_ci.submit.errors import InputError, SubmitError
+from gpu_ci.submit.explain import explain_live
+from gpu_ci.submit.objects import listed, name, text
+from gpu_ci.submit.options import Existing, Propagation, RunOptions
+from gpu_ci.submit.output import Output
+from gpu_ci.submit.result import STATUS, Outcome, Result
+from gpu_ci.submit.stack import read_fleet
+
+if TYPE_CHECKING:
+    from gpu_ci.submit.cluster import Cluster
+
+_BUG = 70
+"""EX_SOFTWARE of sysexits.h."""
+_DURATION = re.compile(r"([0-9]{1,6})(s|m|h)?")
+_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+
+Name = Annotated[str, typer.Argument(help="Name of the Job.")]
+Kubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Read this kubeconfig instead of KUBECONFIG.")]
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's if not given.")]
+Foreground = Annotated[bool, typer.Option("--foreground", help="Delete its pods before the Job, not soon after it.")]
+Start = Annotated[str | None, typer.Option("--start-within", help="Give up if nothing runs after this time: 600, 30m, 2h.")]
+IfExists = Annotated[
+    Existing, typer.Option("--existing", help="If a Job has that name: refuse, follow the same one, or replace it.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Options that select a namespace of a cluster."""
+
+    namespace: Namespace = None
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig; the current one if not given.")] = None
+    kubeconfig: Kubeconfig = None
+
+    def open(self, default_namespace: str = "") -> Cluster:
+        """Connect; `default_namespace` goes before the one of the context."""
+        return api.connect(self.kubeconfig, self.context, self.namespace or default_namespace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """Options of following a Job."""
+
+    cancel_on_interrupt: Annotated[bool, typer.Option("--cancel-on-interrupt", help="Ctrl-C deletes the Job.")] = False
+    foreground: Foreground = False
+    clean_up: Annotated[bool, typer.Option("--clean-up", help="Delete the Job once it has ended.")] = False
+    start_within: Start = None
+    stuck_after: Annotated[str, typer.Option(help="Give up if an image cannot be pulled for this time.")] = "3m"
+
+    def options(self, existing: Existing = "refuse") -> RunOptions:
+        """The same as options of the Python API. Raises InputError."""
+        stuck_after = _seconds("--stuck-after", self.stuck_after)
+        start_within = None if self.start_within is None else _seconds("--start-within", self.start_within)
+        propagation = _propagation(self.foreground)
+        return RunOptions(existing, self.cancel_on_interrupt, propagation, self.clean_up, stuck_after, start_within)
+
+
+def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
+    """A typer command of a function that returns results. Each parameter that is a dataclass becomes the options of its fields.
+
+    Results and errors become the exit status.
+    """
+    parameters = inspect.signature(function, eval_str=True).parameters
+    groups = {
+        key: inspect.signature(parameter.annotation, eval_str=True).parameters
+        for key, parameter in parameters.items()
+        if is_dataclass(parameter.annotation) and isinstance(parameter.annotation, type)
+    }
+
+    def run_command(**given: Any) -> None:
+        for key, options in groups.items():
+            given[key] = parameters[key].annotation(**{option: given.pop(option) for option in options})
+        raise typer.Exit(_status(lambda: function(**given)))
+
+    options = [option for key, parameter in parameters.items() for option in groups.get(key, {key: parameter}).values()]
+    run_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+    )
+    run_command.__name__, run_command.__doc__ = function.__name__, function.__doc__
+    return run_command
+
+
+def _status(run: Callable[[], Sequence[Result]]) -> int:
+    """The exit status of a run. An error of the input is one line on stderr."""
+    # A CI system that cancels a job sends SIGTERM; it counts as Ctrl-C.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # The client logs every broken connection; `submit` shows those that matter itself.
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
+    try:
+        return api.status_of(run())
+    except SubmitError as error:
+        sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
+        return STATUS[Outcome.REFUSED]
+    except KeyboardInterrupt:
+        return STATUS[Outcome.INTERRUPTED]
+    except Exception:  # noqa: BLE001 - shown with its traceback
+        sys.stderr.write(mask(traceback.format_exc()))
+        return _BUG
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@app.command("print")
+@command
+def print_manifest(described: Described, namespace: Namespace = None) -> Sequence[Result]:
+    """Print the Job's manifest, as kubectl takes it. Asks no cluster."""
+    job, remarks = described.manifest(namespace)
+    sys.stderr.writelines(f"{line}\n" for line in remarks)
+    sys.stdout.write(yaml_text(job))
+    return ()
+
+
+@app.command()
+@command
+def run(described: Described, following: Following, connection: Connection, existing: IfExists = "refuse") -> Sequence[Result]:
+    """Send the Job and follow it to its end."""
+    job, remarks = described.manifest(connection.namespace)
+    options, output = following.options(existing), Output()
+    for line in remarks:
+        output.progress(name(job), line)
+    return [api.run(job, connection.open(text(job, "metadata", "namespace")), options, output)]
+
+
+@app.command()
+@command
+def follow(job: Name, following: Following, connection: Connection) -> Sequence[Result]:
+    """Follow an existing Job, from the first line of its log to its end."""
+    options = following.options()
+    return [api.follow(job, connection.open(), options)]
+
+
+@app.command()
+@command
+def delete(job: Name, connection: Connection, foreground: Foreground = False) -> Sequence[Result]:
+    """Delete a Job and its pods."""
+    cluster = connection.open()
+    api.delete(job, cluster, _propagation(foreground))
+    sys.stdout.write(f"{job}: deleted from namespace {cluster.namespace}\n")
+    return ()
+
+
+@app.command("explain")
+@command
+def explain_command(
+    name: Annotated[str, typer.Argument(help="Name of a Job, or of a pod.")],
+    connection: Connection,
+    stack: Annotated[str | None, typer.Option(help="Also compare the pod with the pools of this stack.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="The name that the stack gives to this cluster.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")] = None,
+) -> Sequence[Result]:
+    """Explain why a Job or a pod waits: what the cluster says, and the smallest change that lets it run.
+
+    Exit status 1: it waits.
+    """
+    if stack is None and (cluster is not None or file is not None):
+        raise InputError("--cluster, --file: name a part of a stack; also pass --stack")
+    fleet = None if stack is None else read_fleet(stack, file)
+    live = connection.open()
+    found = explain_live(name, live, fleet, cluster)
+    sys.stdout.writelines(f"{mask(line)}\n" for line in found.lines)
+    return [Result(name, live.namespace, Outcome.LATE, "it waits")] if found.waits else []
+
+
+@app.command("smoke")
+@command
+def smoke_command(
+    stack: Annotated[str, typer.Argument(help="The stack whose GPU pools are tested.")],
+    cluster: Annotated[str | None, typer.Option(help="In this cluster of the stack; all if not given.")] = None,
+    pool: Annotated[list[str] | None, typer.Option(help="Test only this pool; repeat the option for more.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")] = None,
+    start_within: Start = None,
+    context: Annotated[
+        str | None, typer.Option(help="The cluster's context in the kubeconfig; without it nothing is run.")
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    repository: Annotated[
+        str | None,
+        typer.Option(help="Also run test-gpu.yml of this repository on a runner set, once by name and once by labels."),
+    ] = None,
+) -> Sequence[Result]:
+    """Test that pods of each GPU pool get GPUs that work, and that GitHub's jobs reach a runner set.
+
+    Without --context no cluster is asked, and without --repository GitHub is not: the tests are printed.
+    """
+    fleet = read_fleet(stack, file)
+    start = smoke.START if start_within is None else _seconds("--start-within", start_within)
+    jobs = github.github_jobs(fleet, cluster)
+    if repository is not None:
+        github.require_repository(repository)
+        if not jobs:
+            raise InputError("--repository: there is no runner set to run a job on; leave the option out")
+        if context is None:
+            return _on_github(jobs, repository, start)
+    found = smoke.chosen(fleet, cluster, pool or ())
+    if context is None:
+        sys.stderr.writelines(f"{line}\n" for one in found for line in one.refused)
+        sys.stderr.write(
+            "the tests are only printed; with --context (make smoke CONTEXT=…) they run on the live cluster of that name\n"
+        )
+        sys.stderr.writelines(f"{line}\n" for line in github.commands(jobs))
+        sys.stdout.write("---\n".join(one.manifests() for one in found))
+        return ()
+    if not context:
+        # The client would use the current context.
+        raise InputError("--context: is empty; name the cluster's context")
+    if len(found) > 1:
+        raise InputError(f"--context: selects one cluster; also pass --cluster, one of: {listed(one.cluster for one in found)}")
+    live, options = api.connect(kubeconfig, context, SMOKE_NAMESPACE), replace(smoke.OPTIONS, start_within=start)
+    # Only the report goes to stdout.
+    rows = smoke.run_smoke(found[0].tests, live, Output(logs=sys.stderr), options)
+    smoke.report(found[0].cluster, rows, Console(file=sys.stdout))
+    results = [row.result for row in rows if row.result is not None]
+    return results if repository is None else [*results, *_on_github(jobs, repository, start)]
+
+
+def _on_github(jobs: list[github.GitHubJob], repository: str, start: float) -> list[Result]:
+    """Run the jobs one after another and report them. A job by labels follows only a job by name that ran."""
+    rows: list[smoke.Row] = []
+    for job in jobs:
+        if all(row.state == "pass" for row in rows):
+            result = github.run_job(job, repository, Output(logs=sys.stderr), start)
+            rows.append(smoke.Row(job.runner_set, job.test, result))
+        else:
+            rows.append(smoke.Row(job.runner_set, job.test, None, "the job by name did not pass"))
+    smoke.report(repository, rows, Console(file=sys.stdout))
+    return [row.result for row in rows if row.result is not None]
+
+
+def _propagation(foreground: bool) -> Propagation:
+    return "Foreground" if foreground else "Background"
+
+
+def _seconds(option: str, words: str) -> float:
+    found = _DURATION.fullmatch(words)
+    if found is None:
+        raise InputError(f"{option}: must be a whole number of seconds, or with a unit, s, m or h; got {words!r}; write 10m")
+    return float(int(found[1]) * _SECONDS[found[2]])

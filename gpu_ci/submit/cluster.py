@@ -1,0 +1,278 @@
+"""Requests to one namespace of a cluster. Only this module does HTTP.
+
+The official client does kubeconfigs, credential plugins, TLS, proxies and token renewal. Its typed methods are not used: their
+models reject manifests that the API accepts (a number as quantity, a field of a newer version), and the method for logs has no
+`sinceTime`, which continuing a broken log needs. So requests are plain JSON through its `ApiClient`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import urllib3
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError, SSLError
+
+from gpu_ci.submit.errors import ApiError, IdleError, UnreachableError
+from gpu_ci.submit.objects import PODS, Kind, Object, one_line, parsed, parts, text
+
+MOST_BYTES = 64_000_000
+"""The largest answer that is read. A list of thousands of pods stays below it."""
+_PIECE = 65536
+_METHODS = {"create": "POST", "delete": "DELETE"}
+"""HTTP method of an RBAC verb; every other verb is a GET."""
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+"""A Warning header of the API server (RFC 9111 section 5.5): code, agent, quoted text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds to wait for a connection, for a response, and for the next byte of a log.
+
+    `watch` is how long the server keeps a watch open. It ends the watch then, which reveals dead connections.
+    """
+
+    connect: float = 10
+    response: float = 30
+    watch: int = 290
+    log: float = 300
+
+
+@dataclass(slots=True)
+class Response(AbstractContextManager["Response"]):
+    """A response whose body is not read yet: a JSON object, or a stream of lines. `_request` names the request in errors.
+
+    `_seconds` bounds the time of reading a JSON object: a server that sends a byte a second never meets the limit of one read.
+    """
+
+    _response: urllib3.HTTPResponse
+    _request: str
+    _seconds: float
+
+    def __exit__(self, *_: object) -> None:
+        # Close the connection: in the pool, the rest of the stream would be read as the next response.
+        self._response.close()
+
+    def json(self) -> Object:
+        """The body as a JSON object."""
+        found = parsed(self._body())
+        if not isinstance(found, Mapping):
+            raise UnreachableError(f"{self._request}: the server is not a Kubernetes API server; check the kubeconfig's `server`")
+        return found
+
+    def refusal(self) -> Object:
+        """The body of an error: a `Status` object, or an empty one if the body is not JSON or cannot be read."""
+        try:
+            found = parsed(self._body())
+        except UnreachableError:
+            found = None
+        return found if isinstance(found, Mapping) else {}
+
+    def _body(self) -> bytes:
+        """The whole body. Raises UnreachableError if it breaks off, is larger than `MOST_BYTES` or takes too long."""
+        body, end = bytearray(), time.monotonic() + self._seconds
+        try:
+            for piece in self._pieces():
+                body += piece
+                if len(body) > MOST_BYTES:
+                    raise UnreachableError(f"{self._request}: the response has more than {MOST_BYTES // 1_000_000} MB")
+                if time.monotonic() > end:
+                    raise UnreachableError(f"{self._request}: the response takes more than {self._seconds:g} seconds")
+        except (HTTPError, OSError, UnreachableError) as error:
+            # The rest of the body would be read as the next response.
+            self._response.close()
+            if isinstance(error, UnreachableError):
+                raise
+            raise UnreachableError(f"{self._request}: the response is incomplete") from error
+        return bytes(body)
+
+    def warnings(self) -> tuple[str, ...]:
+        """The texts of the Warning headers."""
+        heads = self._response.headers.getlist("Warning")
+        return tuple(one_line(re.sub(r"\\(.)", r"\1", found)) for head in heads for found in _WARNING.findall(head))
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The lines as `split_lines` gives them, until the server ends the body. Raises UnreachableError if it breaks off."""
+        try:
+            yield from split_lines(self._pieces())
+        except ReadTimeoutError as error:
+            raise IdleError(f"{self._request}: no data for a while") from error
+        except (HTTPError, OSError, ValueError, AttributeError) as error:
+            # ValueError and AttributeError: another thread closed the response during a read.
+            raise UnreachableError(f"{self._request}: the connection broke") from error
+
+    def _pieces(self) -> Iterator[bytes]:
+        if self._response.chunked:
+            yield from self._response.read_chunked(_PIECE, decode_content=True)
+        else:
+            while piece := self._response.read1(_PIECE, decode_content=True):
+                yield piece
+
+    def close(self) -> None:
+        """End the stream from another thread: the reader gets UnreachableError."""
+        try:
+            self._response.shutdown()
+        except (HTTPError, OSError, ValueError, RuntimeError, AttributeError):
+            self._response.close()
+
+
+def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a stream with their line ends. The last line has none if the stream ended in the middle of it.
+
+    Raises UnreachableError for a line of more than `MOST_BYTES`.
+    """
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+        if len(rest) > MOST_BYTES:
+            raise UnreachableError(f"a line of a stream has more than {MOST_BYTES // 1_000_000} MB")
+    if rest:
+        yield rest
+
+
+@dataclass(slots=True)
+class Cluster:
+    """A namespace of a cluster. `api` is the client's ApiClient; `options` are the command line options that select it."""
+
+    api: Any
+    namespace: str
+    options: str = ""
+    timeouts: Timeouts = Timeouts()
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self.api.close()
+
+    def create(self, kind: Kind, thing: Object) -> tuple[Object, tuple[str, ...]]:
+        """Create an object: the object as the server stored it, and the warnings of the server.
+
+        The server rejects unknown fields. Without `fieldValidation` it would drop them.
+        """
+        query = {"fieldManager": "gpu-ci", "fieldValidation": "Strict"}
+        response = self._send("create", kind, text(thing, "metadata", "name"), query=query, body=thing)
+        return response.json(), response.warnings()
+
+    def get(self, kind: Kind, name: str) -> Object:
+        """One object."""
+        return self._send("get", kind, name).json()
+
+    def version(self) -> Object:
+        """The version of the API server: `major`, `minor` and more (kubernetes.io, API path /version)."""
+        return self._ask("get the version", "GET", "/version").json()
+
+    def list(self, kind: Kind, selector: Mapping[str, str]) -> tuple[list[Object], str]:
+        """The objects that a `labelSelector` or `fieldSelector` selects, and the resourceVersion to watch from."""
+        found = self._send("list", kind, query=selector).json()
+        return parts(found, "items"), text(found, "metadata", "resourceVersion")
+
+    def watch(self, kind: Kind, selector: Mapping[str, str], version: str) -> Response:
+        """Changes since a resourceVersion; each line is JSON: `{"type": …, "object": …}`."""
+        options = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(self.timeouts.watch)}
+        query = {**selector, **options, "resourceVersion": version}
+        return self._send("watch", kind, query=query, timeout=self.timeouts.watch + self.timeouts.connect)
+
+    def log(self, pod: str, container: str, *, since: str, previous: bool, follow: bool) -> Response:
+        """The log of a container from the time `since` on (RFC 3339; empty: from the start), a timestamp before each line."""
+        flags = {"timestamps": True, "follow": follow, "previous": previous}
+        query = {"container": container} | {key: "true" for key, value in flags.items() if value}
+        query |= {"sinceTime": since} if since else {}
+        return self._send("get", PODS, pod, "log", query=query, timeout=self.timeouts.log)
+
+    def delete(self, kind: Kind, name: str, uid: str = "", propagation: str = "Background") -> None:
+        """Delete an object and the objects that it owns; of a Job its pods. `uid`: only if the object has this uid."""
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        self._send("delete", kind, name, body=body | ({"preconditions": {"uid": uid}} if uid else {})).json()
+
+    def _send(
+        self,
+        verb: str,
+        kind: Kind,
+        name: str = "",
+        subresource: str = "",
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Object | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        """Send a request by its RBAC verb. Raises ApiError if the server refuses it, UnreachableError if nothing answers."""
+        resource = "/".join(filter(None, (kind.full_name, subresource)))
+        where = f"in namespace {self.namespace}" if kind.namespaced else ""
+        request = " ".join(filter(None, (verb, resource, name, where)))
+        path = ["/apis" if "/" in kind.api_version else "/api", kind.api_version]
+        path += ["namespaces", "{namespace}", kind.resource] if kind.namespaced else [kind.resource]
+        if verb != "create":
+            # The name of a new object is in its body.
+            path += filter(None, (name and "{name}", subresource))
+        method = _METHODS.get(verb, "GET")
+        return self._ask(request, method, "/".join(path), name, query=query, body=body, timeout=timeout)
+
+    def _ask(
+        self,
+        request: str,
+        method: str,
+        path: str,
+        name: str = "",
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Object | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        """Send a request to a path. Raises as `_send`; errors call the request `request`."""
+        headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if body is not None else {})
+        try:
+            serialized = self.api.param_serialize(
+                method=method,
+                resource_path=path,
+                path_params={"namespace": self.namespace, "name": name},
+                query_params=list((query or {}).items()),
+                header_params=headers,
+                body=body,
+                auth_settings=["BearerToken"],
+            )
+            timeouts = (self.timeouts.connect, timeout or self.timeouts.response)
+            response: urllib3.HTTPResponse = self.api.call_api(*serialized, _request_timeout=timeouts).response
+        except ApiException as error:
+            # The client raises this for a failed TLS handshake.
+            raise UnreachableError(f"{request}: {_tls_reason(error.reason)}") from error
+        except (HTTPError, OSError) as error:
+            raise UnreachableError(f"{request}: {_no_answer(error)}") from error
+        if not 200 <= response.status <= 299:
+            raise _refusal(response, request, Response(response, request, self.timeouts.response).refusal())
+        return Response(response, request, self.timeouts.response)
+
+
+def _refusal(response: urllib3.HTTPResponse, request: str, status: Object) -> ApiError:
+    found = parts(status, "details", "causes")
+    causes = [": ".join(filter(None, (text(cause, "field"), text(cause, "message")))) for cause in found]
+    reason = text(status, "reason") or one_line(response.reason or "") or "error"
+    message = text(status, "message") or "the server gives no reason"
+    # The message contains a single cause.
+    error = ApiError(request, response.status, reason, message, causes if len(causes) > 1 else ())
+    retry_after = response.headers.get("Retry-After", "")
+    error.retry_after = float(retry_after) if retry_after.isdecimal() else 0
+    return error
+
+
+def _no_answer(error: Exception) -> str:
+    """Why there is no answer, in the words of the operating system. urllib3's texts contain memory addresses of objects."""
+    if isinstance(error, SSLError):
+        return _tls_reason(str(error))
+    # NewConnectionError is a ConnectTimeoutError too.
+    if isinstance(error, ReadTimeoutError | ConnectTimeoutError) and not isinstance(error, NewConnectionError):
+        return "the server does not answer in time"
+    words = getattr(error.__cause__ or error.__context__ or error, "strerror", None)
+    if isinstance(error, NewConnectionError) or words:
+        return f"no connection to the server: {one_line(str(words or 'it cannot be reached'))}"
+    return "the connection broke before a response"
+
+
+def _tls_reason(words: str | None) -> str:
+    detail = re.search(r"certificate verify failed: ([^(]*)", words or "")
+    why = f"its certificate is not valid: {one_line(detail[1])}" if detail else "the TLS handshake failed"
+    return f"no connection to the server: {why}; check the kubeconfig's certificate-authority and server"

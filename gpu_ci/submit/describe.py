@@ -1,0 +1,157 @@
+"""Creates the manifest of a Job from the options of the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fleet.facts.credentials import mask
+from fleet.jobs import JobError, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job, pool_options
+from fleet.jobs import manifest as unplaced
+from gpu_ci.submit.errors import InputError
+from gpu_ci.submit.manifest import read_job
+from gpu_ci.submit.objects import Object
+from gpu_ci.submit.stack import read_fleet
+
+_OPTIONS = {"gpu_count": "--gpus", "priority_class": "--priority", "command": "the command", "placement": "--pool"}
+"""The command line's names of arguments, where they differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """Every option that describes a Job. The fields are the options of `print` and `run`."""
+
+    command: Annotated[list[str] | None, typer.Argument(help="The command, after `--`; default: the image's own.")] = None
+    file: Annotated[Path | None, typer.Option("--file", help="A manifest of one Job, instead of the options below.")] = None
+    task_id: Annotated[str | None, typer.Option(help="What the Job is for; its name comes from it.")] = None
+    image: Annotated[str | None, typer.Option(help="Image with its version, or digest.")] = None
+    gpus: Annotated[int | None, typer.Option(help="GPUs, 1 if not given.")] = None
+    gpu_type: Annotated[
+        str | None,
+        typer.Option(
+            help="GPU model, such as t4 or rtx-4090 (docs/jobs.md#sizes); default: that of --pool, and v100 without a pool."
+        ),
+    ] = None
+    memory: Annotated[str | None, typer.Option(help="Memory limit, such as 16Gi; the profile's if not given.")] = None
+    cpu: Annotated[str | None, typer.Option(help="CPU limit, such as 8 or 8000m; the profile's if not given.")] = None
+    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; repeat the option for more.")] = None
+    secret_env: Annotated[list[str] | None, typer.Option(help="NAME=SECRET/KEY, from a Secret; repeat the option for more.")] = (
+        None
+    )
+    requirements: Annotated[str | None, typer.Option(help="What the task is, in words: chooses GPUs and memory.")] = None
+    stack: Annotated[str | None, typer.Option(help="Bind it to the best pool of this stack, or refuse it if none fits.")] = None
+    cluster: Annotated[str | None, typer.Option(help="In this cluster of the stack.")] = None
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="In this pool of the stack, with its GPU type, spot and shares; repeat the option for the next choices."
+        ),
+    ] = None
+    spot: Annotated[bool, typer.Option("--spot", help="Allow spot machines.")] = False
+    shared: Annotated[bool, typer.Option("--shared", help="A share of a GPU instead of a whole one.")] = False
+    queue: Annotated[str | None, typer.Option(help="Kueue's LocalQueue in which it waits.")] = None
+    priority: Annotated[str | None, typer.Option(help="Priority class of its pods.")] = None
+    deadline: Annotated[str | None, typer.Option(help="How long it may take, such as 2h.")] = None
+    shm: Annotated[str | None, typer.Option(help="Size of /dev/shm, which counts against the memory limit; 0 for none.")] = None
+    workspace: Annotated[str | None, typer.Option(help="PersistentVolumeClaim at /workspace.")] = None
+    cache: Annotated[str | None, typer.Option(help="PersistentVolumeClaim of the model cache at /models.")] = None
+
+    def manifest(self, namespace: str | None) -> tuple[Object, list[str]]:
+        """The Job, and lines about its size and place. Raises InputError."""
+        if self.file is not None:
+            return self._read(self.file)
+        missing = [option for option, value in (("--task-id", self.task_id), ("--image", self.image)) if not value]
+        if missing or self.task_id is None or self.image is None:
+            raise InputError(f"{' and '.join(missing)}: must be given, or --file with a manifest")
+        said: list[str] = []
+        if self.stack is None and (self.cluster or self.pool):
+            raise InputError("--cluster, --pool: name a part of a stack; also pass --stack")
+        fleet = None if self.stack is None else read_fleet(self.stack)
+        implied = {} if fleet is None else pool_options(fleet, self.cluster, self.pool)
+        try:
+            arguments = self._sizes(said, implied) | self._given(namespace)
+            job = gpu_job(self.task_id, self.image, command=tuple(self.command or ()), env=_pairs(self.env, "--env"), **arguments)
+            if fleet is None:
+                return unplaced(job), said
+            placed = place_job(fleet, job, cluster=self.cluster, pool=self.pool)
+        except JobError as error:
+            raise InputError("\n".join(_lines(error))) from error
+        return placed.manifest(), [*said, f"placed in {placed.place}", *placed.remarks]
+
+    def _read(self, file: Path) -> tuple[Object, list[str]]:
+        """The Job of a file. Raises InputError if another option describes a Job too."""
+        others = [name for name in self.__slots__ if name != "file" and getattr(self, name)]
+        if others:
+            raise InputError(f"--file: the manifest describes the whole Job; remove {', '.join(map(_option, others))}")
+        return read_job(file), []
+
+    def _sizes(self, said: list[str], implied: dict[str, Any]) -> dict[str, Any]:
+        """GPUs and memory: from the options, otherwise from the pool, otherwise from the requirements."""
+        given = {"gpu_count": self.gpus, "gpu_type": self.gpu_type, "memory": self.memory, "cpu": self.cpu}
+        stated = {key: value for key, value in given.items() if value is not None}
+        if self.requirements is None:
+            return implied | stated
+        workload = detect_ml_workload(self.requirements)
+        said += str(workload).splitlines()
+        if not workload:
+            raise InputError(
+                "--requirements: nothing in it asks for a GPU; describe the task in more detail, or remove it\n" + "\n".join(said)
+            )
+        needs = calculate_gpu_requirements(self.requirements)
+        said += str(needs).splitlines()
+        return {**needs.arguments, **implied, **stated}
+
+    def _given(self, namespace: str | None) -> dict[str, Any]:
+        secrets = {name: _secret(name, value) for name, value in _pairs(self.secret_env, "--secret-env").items()}
+        given = {
+            "namespace": namespace,
+            "queue": self.queue,
+            "priority_class": self.priority,
+            "deadline": self.deadline,
+            "shm": 0 if self.shm == "0" else self.shm,
+            "workspace": self.workspace,
+            "cache": self.cache,
+            "secret_env": secrets or None,
+            "spot": self.spot or None,
+            "shared": self.shared or None,
+        }
+        return {key: value for key, value in given.items() if value is not None}
+
+
+def _pairs(words: list[str] | None, option: str) -> dict[str, str]:
+    """NAME=VALUE as a mapping. Errors do not show the values, because they may be secrets."""
+    found: dict[str, str] = {}
+    for word in words or ():
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            raise InputError(
+                f"{option}: must be NAME=VALUE; the value that begins with {mask(name)[:20]!r} is not; write the name "
+                "before the sign"
+            )
+        if name in found:
+            raise InputError(f"{option}: {name} is given twice; remove one")
+        found[name] = value
+    return found
+
+
+def _secret(name: str, value: str) -> tuple[str, str]:
+    secret, sign, key = value.partition("/")
+    if not (secret and sign and key):
+        raise InputError(f"--secret-env: {name} must be SECRET/KEY, the names of a Secret and of a key in it; write both")
+    return secret, key
+
+
+def _option(name: str) -> str:
+    return _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+
+
+def _lines(error: JobError) -> list[str]:
+    """A line for each problem, with the names of options. If no pool can hold the Job, the first line states that."""
+    lines = [str(error).splitlines()[0]] if any(problem.rule == "placement" for problem in error.problems) else []
+    for problem in error.problems:
+        where = problem.field if problem.rule == "placement" else _option(problem.field)
+        lines.append(f"{where}: {problem.message}{f'; got {problem.value}' if problem.value else ''}")
+    return lines

@@ -1,0 +1,126 @@
+"""Connects to the cluster of a kubeconfig, or of the pod that this process runs in.
+
+Error texts of the client are never shown or chained: some contain a whole entry of the kubeconfig with its token, and those of
+its YAML reader quote the file. Import this module late: loading the client takes a third of a second.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+from collections.abc import Mapping
+from logging.handlers import BufferingHandler
+from pathlib import Path
+from typing import Any
+
+from kubernetes.client import ApiClient, Configuration
+from kubernetes.config import ConfigException, load_incluster_config
+from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+from fleet.facts.yaml_text import YAMLError
+from gpu_ci.submit.cluster import Cluster
+from gpu_ci.submit.errors import InputError
+from gpu_ci.submit.objects import listed, one_line, part, text
+
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod has the token and the namespace of its service account."""
+_UNUSABLE = (ConfigException, YAMLError, OSError, LookupError, TypeError, ValueError, AttributeError)
+"""What the client raises for a kubeconfig that it cannot use."""
+
+
+def connect(kubeconfig: Path | None = None, context: str | None = None, namespace: str | None = None) -> Cluster:
+    """The cluster of a kubeconfig; in a pod without a kubeconfig, the pod's own cluster.
+
+    Without `kubeconfig` the files in KUBECONFIG are read, else ~/.kube/config. Defaults: the current context; the context's
+    namespace, else `default`. Sends no request yet. Raises InputError.
+    """
+    configuration = Configuration()
+    # `submit` retries itself, with pauses. The retries of the connection pool have none, and log to stderr.
+    configuration.retries = False
+    configuration.keep_alive = True
+    # One connection per followed log, and some more.
+    configuration.connection_pool_maxsize = 64
+    paths = _paths(kubeconfig)
+    if not paths and kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+        default = _from_pod(configuration)
+    else:
+        default = _from_files(paths, context, configuration)
+    given = {"--kubeconfig": kubeconfig and str(kubeconfig), "--context": context}
+    api = ApiClient(configuration)
+    api.user_agent = "gpu-ci-submit"
+    options = " ".join(f"{option} {shlex.quote(value)}" for option, value in given.items() if value)
+    return Cluster(api, namespace or default or "default", options)
+
+
+def _paths(kubeconfig: Path | None) -> list[Path]:
+    """The existing kubeconfig files; earlier ones have priority."""
+    if kubeconfig is not None:
+        if not kubeconfig.is_file():
+            raise InputError(f"--kubeconfig: {kubeconfig} is not a file; name another")
+        return [kubeconfig]
+    texts = (os.environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
+    return [path for word in texts if word and (path := Path(word).expanduser()).is_file()]
+
+
+def _from_pod(configuration: Any) -> str:
+    """Load the server and the token of the pod's service account; gives its namespace."""
+    try:
+        load_incluster_config(client_configuration=configuration)
+    except (ConfigException, OSError):
+        raise InputError(
+            f"there is no kubeconfig, and the pod's service account in {ACCOUNT} cannot be used; give the pod one that may "
+            "create Jobs, or name a file with --kubeconfig"
+        ) from None
+    try:
+        return (ACCOUNT / "namespace").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _from_files(paths: list[Path], context: str | None, configuration: Any) -> str:
+    """Load server and credentials of a context; gives its namespace."""
+    if not paths:
+        raise InputError(
+            "there is no kubeconfig: neither ~/.kube/config nor a file in KUBECONFIG; create one "
+            "(aws eks update-kubeconfig, oci ce cluster create-kubeconfig), or set KUBECONFIG to its path"
+        )
+    shown = os.pathsep.join(map(str, paths))
+    try:
+        merged = KubeConfigMerger(shown).config
+    except _UNUSABLE:
+        raise InputError(f"{shown}: a kubeconfig is YAML with clusters, contexts and users; this one is not; fix it") from None
+    held = merged.value if merged is not None and isinstance(merged.value, Mapping) else {}
+    contexts = {entry.value["name"]: entry.value for entry in held.get("contexts", []) if text(entry.value, "name")}
+    wanted = context or held.get("current-context") or ""
+    if wanted not in contexts:
+        what = f"--context: the kubeconfig has no context {wanted!r}" if context else "the kubeconfig names no current context"
+        raise InputError(f"{what}; choose with --context one of: {listed(sorted(contexts))}")
+    chosen = part(contexts[wanted], "context")
+    # The client only logs that a credential plugin failed, and goes on without credentials.
+    errors = BufferingHandler(capacity=1000)
+    errors.setLevel(logging.ERROR)
+    logging.getLogger().addHandler(errors)
+    try:
+        # persist_config would write renewed tokens into the user's file.
+        KubeConfigLoader(merged, active_context=wanted, config_base_path=None).load_and_set(configuration)
+    except _UNUSABLE as error:
+        why = _safe(error)
+        raise InputError(f"{shown}: context {wanted} cannot be used: {why}; check its cluster and user there") from None
+    finally:
+        logging.getLogger().removeHandler(errors)
+    user = text(chosen, "user")
+    users = {text(entry.value, "name"): entry.value for entry in held.get("users", [])}
+    plugin = part(users.get(user), "user", "exec")
+    if errors.buffer and plugin:
+        command = text(plugin, "command")
+        raise InputError(f"{shown}: the credential plugin `{command}` of user {user} failed; run it by hand, or log in again")
+    return text(chosen, "namespace")
+
+
+def _safe(error: Exception) -> str:
+    """The part of a client's error that can be shown: which file is missing."""
+    words = str(error)
+    if isinstance(error, OSError) and error.filename:
+        return one_line(f"{error.filename}: {error.strerror}")
+    return one_line(words) if words.startswith("File does not exist: ") else "a part of it is missing or invalid"

@@ -1,0 +1,161 @@
+"""Describes in words what a pod of a Job is doing and how its containers ended. Pure functions of the pod's JSON."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gpu_ci.submit.logs import ContainerState
+from gpu_ci.submit.objects import Object, condition, containers, explanation, name, number, part, parts, text, true_condition, uid
+
+DISRUPTIONS: Mapping[str, str] = {
+    "PreemptionByScheduler": "preempted: the scheduler gave its place to a pod of higher priority",
+    "DeletionByTaintManager": "evicted: its node got a taint that it does not tolerate, for example because the node was lost",
+    "EvictionByEvictionAPI": "evicted: its node is being drained, for example because the cloud interrupts a spot node",
+    "DeletionByPodGC": "lost: its node is gone",
+    "TerminationByKubelet": "ended by its node, which shuts down or runs out of resources",
+}
+"""Reasons of the pod condition DisruptionTarget (kubernetes.io, Disruptions)."""
+
+_HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
+"""Reasons of a waiting container that no retry of the kubelet can end."""
+_BLOCKED = (*_HOPELESS, "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError")
+"""Reasons of a waiting container that a user must act on."""
+_ADMISSION = ("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "OutOf")
+"""Reasons of a scheduled pod that the kubelet rejected; the name of a resource follows OutOf."""
+_LONGEST = 300
+"""Characters of a container's termination message that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A pod, or one run of a container in it, that ended without success. The same ending always has the same `key`."""
+
+    key: str
+    pod: str
+    text: str
+    exit_code: int | None = None
+    disrupted: bool = False
+
+
+def doing(pod: Object) -> str:
+    """What the pod does now; empty between two runs of a container."""
+    phase = text(pod, "status", "phase")
+    if phase in ("Succeeded", "Failed"):
+        return "done" if phase == "Succeeded" else "failed"
+    if blocked := blocks(pod):
+        return f"cannot start: {blocked}"
+    node = text(pod, "spec", "nodeName")
+    if started(pod):
+        if any(part(status, "state", "running") for status in _main(pod)):
+            return f"running on node {node}"
+        waiting = [text(status, "state", "waiting", "reason") for status in _main(pod)]
+        return "waits before a restart" if "CrashLoopBackOff" in waiting else ""
+    return f"starting on node {node}" if node else f"pending: {_unscheduled(pod)}"
+
+
+def _unscheduled(pod: Object) -> str:
+    """Why the pod has no node."""
+    scheduled = condition(pod, "PodScheduled") or {}
+    if scheduled.get("status", "True") == "True":
+        return "waits for the scheduler"
+    if scheduled.get("reason") == "SchedulingGated":
+        return "a scheduling gate holds it back"
+    return f"no node for it yet: {text(scheduled, 'message') or text(scheduled, 'reason')}"
+
+
+def blocks(pod: Object) -> str:
+    """Why a container cannot be created, as "Reason: message"; empty if nothing prevents it."""
+    waiting = (part(status, "state", "waiting") for _, status in containers(pod, "status"))
+    return next((explanation(state) for state in waiting if state.get("reason") in _BLOCKED), "")
+
+
+def hopeless(pod: Object) -> bool:
+    """Whether waiting cannot help: the pod itself must be changed."""
+    return blocks(pod).startswith(_HOPELESS)
+
+
+def endings(pod: Object) -> Iterator[Ending]:
+    """Every failure of the pod and its containers that the pod still records."""
+    disruption = true_condition(pod, "DisruptionTarget")
+    if disruption is not None:
+        # The exit codes of containers that ended with their pod mean nothing.
+        why = DISRUPTIONS.get(text(disruption, "reason"), f"evicted: {text(disruption, 'reason')}")
+        message = text(disruption, "message")
+        yield Ending(f"{uid(pod)}/disrupted", name(pod), f"{why}{message and f' ({message})'}", disrupted=True)
+        return
+    for container, status in containers(pod, "status"):
+        for state in (part(status, "lastState", "terminated"), part(status, "state", "terminated")):
+            if code := number(state, "exitCode"):
+                # A run moves from `state` to `lastState`. Its containerID stays the same, if the runtime sets it.
+                key = text(state, "containerID") or text(state, "finishedAt") or str(number(status, "restartCount"))
+                yield Ending(f"{uid(pod)}/{container}/{key}", name(pod), _exit(pod, container, state), code)
+    reason = text(pod, "status", "reason")
+    if text(pod, "status", "phase") == "Failed" and reason:
+        yield Ending(f"{uid(pod)}/{reason}", name(pod), _failure(pod, reason), disrupted=reason in ("Evicted", "Preempting"))
+
+
+def states(pod: Object, *, gone: bool = False, job_ended: bool = False) -> dict[str, ContainerState]:
+    """The state of each container that has run or runs. When the Job has ended, only a running container can go on."""
+    found = {}
+    finished = gone or text(pod, "status", "phase") in ("Succeeded", "Failed")
+    restarts = text(pod, "spec", "restartPolicy") != "Never"
+    for container, status in containers(pod, "status"):
+        if _has_run(status):
+            terminated = part(status, "state", "terminated")
+            for_good = bool(terminated) and not (restarts and number(terminated, "exitCode"))
+            over = finished or for_good or (job_ended and not part(status, "state", "running"))
+            found[container] = ContainerState(number(status, "restartCount"), over, gone)
+    return found
+
+
+def started(pod: Object) -> bool:
+    """Whether a container of the pod has run; init containers do not count."""
+    return any(_has_run(status) for status in _main(pod))
+
+
+def runs(pod: Object) -> int:
+    """How often the containers of the pod were started; init containers do not count."""
+    return 1 + max(number(status, "restartCount") for status in _main(pod)) if started(pod) else 0
+
+
+def _main(pod: Object) -> list[Object]:
+    """The statuses of the containers, without those of init containers."""
+    return parts(pod, "status", "containerStatuses")
+
+
+def _has_run(status: Object) -> bool:
+    states = (part(status, "state", "running"), part(status, "state", "terminated"), part(status, "lastState", "terminated"))
+    return any(states)
+
+
+def _exit(pod: Object, container: str, state: Object) -> str:
+    """How a container ended."""
+    code, reason = number(state, "exitCode"), text(state, "reason")
+    if reason == "OOMKilled":
+        limit = text(dict(containers(pod, "spec")).get(container), "resources", "limits", "memory")
+        return (
+            f"out of memory: {container} used more than its memory limit{limit and f' of {limit}'}, and /dev/shm counts too; "
+            "ask for more (--memory)"
+        )
+    try:
+        killer = f" ({signal.Signals(code - 128).name})" if code > 128 else ""
+    except ValueError:
+        killer = ""
+    message = text(state, "message")
+    shown = message if len(message) <= _LONGEST else f"…{message[-_LONGEST:]}"
+    return ": ".join(filter(None, (f"exit code {code}{killer}", "" if reason in ("Error", "Completed") else reason, shown)))
+
+
+def _failure(pod: Object, reason: str) -> str:
+    """Why a pod failed as a whole."""
+    node = text(pod, "spec", "nodeName")
+    message = text(pod, "status", "message")
+    if reason == "UnexpectedAdmissionError":
+        return f"node {node} refused it, because its device plugin could not provide the requested devices: {message}"
+    if reason.startswith(_ADMISSION):
+        return f"node {node} refused it: {reason}: {message}"
+    if reason == "Evicted":
+        return f"evicted: node {node} is short of resources: {message}"
+    return ": ".join(filter(None, (reason, message)))

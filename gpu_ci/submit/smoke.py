@@ -1,0 +1,163 @@
+"""Smoke tests of a cluster's GPU pools: prints them, or runs them on the live cluster and reports each result.
+
+The tests of a pool run one after another, so that a pool of whole GPUs starts one node. Different pools are tested at the same
+time. Everything is deleted afterwards: the Jobs always, the namespace unless it existed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fleet.facts.yaml_text import yaml_text
+from fleet.providers.fleet import Fleet
+from fleet.render.workloads.smoke import TESTS, Smoke, UnknownPoolError, smoke_home, smoke_tests
+from gpu_ci.submit.api import run_all
+from gpu_ci.submit.errors import ApiError, InputError, SubmitError
+from gpu_ci.submit.objects import JOBS, NAMESPACES, NETWORK_POLICIES, Kind, Object, listed, name
+from gpu_ci.submit.options import RunOptions
+from gpu_ci.submit.output import Output
+from gpu_ci.submit.result import Outcome, Result, span
+
+if TYPE_CHECKING:
+    from gpu_ci.submit.cluster import Cluster
+
+START = 1800
+"""Seconds in which a test must start: a node has to start, and an image of 10 GB to be pulled."""
+OPTIONS = RunOptions(existing="replace", cancel_on_interrupt=True, clean_up=True, start_within=START)
+"""A test replaces one that an earlier run left behind, and is always deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One test of one pool: how it ended, or why it did not run."""
+
+    pool: str
+    test: str
+    result: Result | None
+    why: str = ""
+
+    @property
+    def state(self) -> str:
+        """pass, fail or not run."""
+        if self.result is None:
+            return "not run"
+        return "pass" if self.result.ok else "fail"
+
+    @property
+    def reason(self) -> str:
+        """Why it did not pass."""
+        if self.result is None or self.result.ok:
+            return self.why
+        return ": ".join(filter(None, (str(self.result.outcome), self.result.reason)))
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A cluster of a stack, and the tests of its pools or of the chosen ones."""
+
+    cluster: str
+    tests: tuple[Smoke, ...]
+
+    @property
+    def refused(self) -> list[str]:
+        """The tests that cannot run, and why."""
+        impossible = [each for each in self.tests if each.job is None]
+        return [f"{self.cluster}/{each.pool}: {each.test} cannot be run: {each.refused}" for each in impossible]
+
+    def manifests(self) -> str:
+        """All objects as YAML for kubectl: the namespace, its NetworkPolicy, then each test."""
+        found: list[Object] = [*smoke_home(), *(each.job for each in self.tests if each.job is not None)]
+        return f"# {self.cluster}\n" + "---\n".join(map(yaml_text, found))
+
+
+def chosen(fleet: Fleet, cluster: str | None, pools: Collection[str]) -> list[Chosen]:
+    """One cluster of a fleet by name, or all, in the order of the settings. Raises InputError if no test can run."""
+    names = list(fleet.clusters) if cluster is None else [cluster]
+    if cluster is not None and cluster not in fleet.clusters:
+        raise InputError(f"--cluster: the stack has no cluster {cluster!r}; give one of: {listed(fleet.clusters)}")
+    if pools and len(names) > 1:
+        raise InputError(f"--pool: the stack has several clusters; also pass --cluster, one of: {listed(names)}")
+    try:
+        found = [Chosen(name, smoke_tests(fleet.clusters[name], pools)) for name in names]
+    except UnknownPoolError as error:
+        raise InputError(f"--pool: {error}; give one of them") from None
+    if not any(each.job is not None for one in found for each in one.tests):
+        why = "; ".join(line for one in found for line in one.refused) or "there is no pool"
+        raise InputError(f"no test can be run: {why}; choose others")
+    return found
+
+
+def run_smoke(tests: Sequence[Smoke], cluster: Cluster, output: Output, options: RunOptions = OPTIONS) -> tuple[Row, ...]:
+    """Run the tests in the namespace of `cluster`; the rows are in the order of the tests.
+
+    A pool on which no test starts in time gets no further tests. Raises SubmitError if the namespace cannot be created.
+    """
+    rows = {(each.pool, each.test): Row(each.pool, each.test, None, each.refused) for each in tests if each.job is None}
+    given_up: dict[str, str] = {}
+    with _namespace(cluster, output):
+        for test in TESTS:
+            due = {each.pool: each.job for each in tests if each.test == test and each.job is not None}
+            rows |= {(pool, test): Row(pool, test, None, given_up[pool]) for pool in due if pool in given_up}
+            jobs = {pool: job for pool, job in due.items() if pool not in given_up}
+            results = run_all(list(jobs.values()), cluster, options, output, together=True)
+            for pool, result in zip(jobs, results, strict=True):
+                rows[pool, test] = Row(pool, test, result)
+                if result.outcome in (Outcome.LATE, Outcome.LOST):
+                    given_up[pool] = f"{test} ended so: {result.outcome}"
+                elif result.outcome is Outcome.INTERRUPTED:
+                    given_up |= {each.pool: "interrupted" for each in tests}
+                    # A Job whose sending was interrupted may exist.
+                    with suppress(SubmitError):
+                        cluster.delete(JOBS, result.job)
+    return tuple(rows[each.pool, each.test] for each in tests)
+
+
+@contextmanager
+def _namespace(cluster: Cluster, output: Output) -> Iterator[None]:
+    """Create the namespace of the tests; delete it afterwards unless it existed before."""
+    namespace, network_policy = smoke_home()
+    created = _create(cluster, NAMESPACES, namespace)
+    try:
+        _create(cluster, NETWORK_POLICIES, network_policy)
+        yield
+    finally:
+        called = name(namespace)
+        if created:
+            try:
+                cluster.delete(NAMESPACES, called)
+            except SubmitError as error:
+                output.progress(called, f"{error.headline}; delete it: kubectl delete namespace {called}")
+
+
+def _create(cluster: Cluster, kind: Kind, thing: Object) -> bool:
+    """Create an object; False if it existed before."""
+    try:
+        cluster.create(kind, thing)
+    except ApiError as error:
+        if error.code == 409 and error.reason == "AlreadyExists":
+            return False
+        raise
+    return True
+
+
+def report(cluster: str, rows: Sequence[Row], console: Console) -> None:
+    """Print the table of pools and tests."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in ("pool", "test", "", "time", "why"):
+        table.add_column(heading, overflow="fold", no_wrap=heading != "why")
+    for row in rows:
+        time = span(row.result.seconds) if row.result is not None else ""
+        style = {"pass": "green", "fail": "bold red"}.get(row.state, "yellow")
+        table.add_row(row.pool, row.test, Text(row.state, style=style), time, Text(row.reason))
+    console.print(table)
+    passed, ran = sum(row.state == "pass" for row in rows), sum(row.result is not None for row in rows)
+    rest = f", {len(rows) - ran} not run" if ran < len(rows) else ""
+    console.print(Text(f"{cluster}: {passed} of {ran} smoke tests passed{rest}"))

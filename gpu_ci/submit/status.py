@@ -1,0 +1,243 @@
+"""The status of one Job: turns watch messages, in any order, into lines of progress, and decides when the Job has ended.
+
+It has no clock, thread or connection; the caller passes the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fleet.facts.scheduling import POD_JOB_LABEL
+from gpu_ci.submit import pods
+from gpu_ci.submit.errors import SubmitError
+from gpu_ci.submit.kueue import admitted, suspended, waits_for
+from gpu_ci.submit.logs import ContainerState, LogSource
+from gpu_ci.submit.objects import (
+    EVENTS,
+    JOBS,
+    PODS,
+    WORKLOADS,
+    Kind,
+    Object,
+    at,
+    containers,
+    explanation,
+    name,
+    number,
+    part,
+    parts,
+    text,
+    true_condition,
+    uid,
+)
+from gpu_ci.submit.options import RunOptions
+from gpu_ci.submit.result import Outcome
+from gpu_ci.submit.watch import Update, WatchStatus
+
+_EVENTS = {
+    "TriggeredScaleUp": "a node starts for it",
+    "NotTriggerScaleUp": "no node can be started for it",
+    "Nominated": "a node is reserved for it",
+    "Pulling": "",
+    "Pulled": "",
+    "FailedCreate": "its pod cannot be created",
+}
+"""Events that are shown, with the words before their message. TriggeredScaleUp and NotTriggerScaleUp come from the Cluster
+Autoscaler, Nominated from Karpenter."""
+_REPEATED_EVENTS = ("FailedScheduling", "Failed", "BackOff", "BackoffLimitExceeded", "DeadlineExceeded")
+"""Warnings that only repeat the status of the pod or Job."""
+_NOT_SHOWN = {PODS: "pods and logs are not shown", EVENTS: "events are not shown"}
+"""What a user misses if a kind cannot be read."""
+
+
+class Note(NamedTuple):
+    """One line of progress of the Job or one of its pods."""
+
+    who: str
+    text: str
+
+
+class JobStatus:
+    """One Job, identified by its uid; a later Job of the same name is ignored."""
+
+    def __init__(self, job: Object, options: RunOptions) -> None:
+        self.job = job
+        self.last = ""
+        """The last line of the Job or of a pod; events and failures do not count."""
+        self._options = options
+        self._pods: dict[str, Object] = {}
+        """The last known state of every pod, by uid."""
+        self._existing: set[str] = set()
+        """Uids of the pods that were not deleted."""
+        self._workload: Object | None = None
+        self._refused: dict[Kind, SubmitError] = {}
+        self._deleted = False
+        self._shown: dict[tuple[str, str], str] = {}
+        self._endings: dict[str, pods.Ending] = {}
+        self._blocked_since: dict[str, float] = {}
+
+    def learn(self, message: Update | WatchStatus, now: float) -> list[Note]:
+        """Take a message of a watch; gives the new lines of progress."""
+        if isinstance(message, Update):
+            self._update(message)
+        elif message.error is not None:
+            self._refused[message.kind] = message.error
+        for key, pod in self._pods.items():
+            if key in self._existing and pods.blocks(pod):
+                self._blocked_since.setdefault(key, now)
+            else:
+                self._blocked_since.pop(key, None)
+        return list(self._notes())
+
+    def _update(self, update: Update) -> None:
+        listed, deleted = update.change == "listed", update.change == "deleted"
+        if update.kind == PODS:
+            found = {uid(pod): pod for pod in update.objects}
+            self._pods |= found
+            kept = set() if listed else self._existing
+            self._existing = kept - found.keys() if deleted else kept | found.keys()
+        elif update.kind == WORKLOADS:
+            self._workload = None if deleted else next(iter(update.objects), None)
+        elif update.kind == JOBS:
+            ours = [job for job in update.objects if uid(job) == uid(self.job)]
+            self.job = next(iter(ours), self.job)
+            self._deleted = self._deleted or bool(ours if deleted else listed and not ours)
+
+    # -- progress ----------------------------------------------------------------------------------------------------------
+
+    def _notes(self) -> Iterator[Note]:
+        for kind, error in self._refused.items():
+            if kind in _NOT_SHOWN:
+                why = "the kubeconfig has no permission to read them" if error.code == 403 else error.headline
+                yield from self._once("refused", kind.resource, name(self.job), f"{_NOT_SHOWN[kind]}: {why}")
+        queued = suspended(self.job)
+        words = waits_for(self.job, self._workload, self._refused.get(WORKLOADS)) if queued else admitted(self._workload)
+        yield from self._once("job", "queue", name(self.job), words)
+        if failing := true_condition(self.job, "FailureTarget"):
+            words = f"has failed ({explanation(failing)}); its pods are being ended"
+            yield from self._once("job", "failing", name(self.job), words)
+        for key, pod in self._pods.items():
+            # Failures come before the current state: a container that was restarted has both.
+            for ending in pods.endings(pod):
+                if ending.key not in self._endings:
+                    self._endings[ending.key] = ending
+                    yield Note(ending.pod, f"{ending.text}{self._after(ending)}")
+            failed, words = any(known.startswith(f"{key}/") for known in self._endings), pods.doing(pod)
+            if key not in self._existing:
+                words = "" if failed or words == "done" else "deleted"
+            elif failed and words == "failed":
+                words = ""
+            yield from self._once("pod", key, name(pod), words)
+
+    def _after(self, ending: pods.Ending) -> str:
+        """What Kubernetes does after a failure, according to the Job's spec."""
+        if ending.disrupted:
+            # The pod failure policy decides whether a disruption counts as a failure.
+            rules = [rule for rule in parts(self.job, "spec", "podFailurePolicy", "rules") if rule.get("action") == "Ignore"]
+            ignored = {text(pattern, "type") for rule in rules for pattern in parts(rule, "onPodConditions")}
+            counts = "which does not count as an attempt" if "DisruptionTarget" in ignored else "while retries are left"
+            return f"; the Job controller creates another pod, {counts}"
+        limit = at(self.job, "spec", "backoffLimit")
+        if at(self.job, "spec", "backoffLimitPerIndex") is not None or not isinstance(limit, int):
+            return ""
+        new_pod = text(self.job, "spec", "template", "spec", "restartPolicy") == "Never"
+        failures = len({known.pod for known in self._endings.values()}) if new_pod else len(self._endings)
+        again = "the Job controller creates another pod" if new_pod else "it starts again"
+        return f"; attempt {failures} of {limit + 1}{f', {again}' if failures <= limit else ''}"
+
+    def learn_events(self, of: str, events: Sequence[Object]) -> list[Note]:
+        """Take the events of the object with the uid `of`; gives the new lines of progress."""
+        about = self._pods.get(of, self.job)
+        notes: list[Note] = []
+        for event in events if uid(about) == of else ():
+            reason, message = text(event, "reason"), text(event, "message")
+            if reason in _EVENTS:
+                words = ": ".join(filter(None, (_EVENTS[reason], message)))
+            elif event.get("type") == "Warning" and reason not in _REPEATED_EVENTS:
+                words = f"{reason}: {message}"
+            else:
+                continue
+            notes += self._once(f"event {of} {reason}", message, name(about), words)
+        return notes
+
+    def _once(self, what: str, key: str, who: str, words: str) -> Iterator[Note]:
+        """The line, unless the last line about this was the same."""
+        if words and self._shown.get((what, key)) != words:
+            self._shown[what, key] = words
+            if what in ("job", "pod"):
+                self.last = words
+            yield Note(who, words)
+
+    # -- state for the follower --------------------------------------------------------------------------------------------
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several logs, so that each line must name its container."""
+        single = all(len(list(containers(pod, "spec"))) == 1 for pod in self._pods.values())
+        return number(self.job, "spec", "parallelism") > 1 or len(self._pods) > 1 or not single
+
+    @property
+    def attempts(self) -> int:
+        """How often containers were started, retries included."""
+        return sum(pods.runs(pod) for pod in self._pods.values())
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the container that failed last."""
+        codes = [ending.exit_code for ending in self._endings.values() if ending.exit_code is not None]
+        return codes[-1] if codes else None
+
+    @property
+    def ended(self) -> bool:
+        """Whether a condition of the Job shows that it has ended."""
+        return bool(true_condition(self.job, "Complete") or true_condition(self.job, "Failed"))
+
+    def logs(self) -> Iterator[tuple[LogSource, ContainerState]]:
+        """Every container that has a log, with its state."""
+        for key, pod in self._pods.items():
+            found = pods.states(pod, gone=key not in self._existing, job_ended=self.ended)
+            yield from ((LogSource(name(pod), key, container), state) for container, state in found.items())
+
+    def waiting(self) -> list[str]:
+        """Uids of objects whose events explain why nothing runs: up to five pods that have not started, or a Job without pods."""
+        if self.ended or suspended(self.job):
+            return []
+        if not self._existing:
+            return [uid(self.job)]
+        there = {key: self._pods[key] for key in self._existing}
+        return sorted(key for key, pod in there.items() if not pods.started(pod) and pods.doing(pod) != "failed")[:5]
+
+    def judge(self, now: float, since: float) -> tuple[Outcome, str] | None:
+        """Outcome and reason if there is nothing more to wait for. `since` is when following began."""
+        if true_condition(self.job, "Complete"):
+            done, wanted = number(self.job, "status", "succeeded"), number(self.job, "spec", "completions")
+            return Outcome.COMPLETE, f"{done} of {wanted} pods succeeded" if wanted > 1 else ""
+        if failed := true_condition(self.job, "Failed"):
+            return self._failure(failed)
+        if self._deleted:
+            return Outcome.DELETED, "it was deleted before it ended"
+        for key, began in self._blocked_since.items():
+            pod = self._pods[key]
+            if pods.hopeless(pod) or now - began >= self._options.stuck_after:
+                return Outcome.STUCK, f"{name(pod)} cannot start: {pods.blocks(pod)}"
+        limit = self._options.start_within
+        if limit is not None and now - since >= limit and not self.attempts:
+            return Outcome.LATE, f"none of its containers ran within {limit:g}s; the last message was: {self.last or 'none'}"
+        return None
+
+    def _failure(self, failed: Object) -> tuple[Outcome, str]:
+        ending = next(reversed(self._endings.values()), None)
+        outcome = Outcome.EVICTED if ending and ending.disrupted else Outcome.FAILED
+        words = explanation(failed)
+        if failed.get("reason") == "DeadlineExceeded":
+            outcome = Outcome.DEADLINE
+            deadline = number(self.job, "spec", "activeDeadlineSeconds")
+            words += f" ({deadline}s)" if deadline else ""
+        return outcome, f"{words}; last {ending.pod}: {ending.text}" if ending else words
+
+
+def pod_labels(job: Object) -> dict[str, str]:
+    """Labels of the Job's pods, from the selector that the server set. Never empty: that would select every pod."""
+    found = {key: value for key, value in part(job, "spec", "selector", "matchLabels").items() if isinstance(value, str)}
+    return found or {POD_JOB_LABEL: uid(job)}

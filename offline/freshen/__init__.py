@@ -1,1 +1,0 @@
-"""`python -m offline freshen`: newer rows of the dated tables from their sources, and what they change in each stack."""

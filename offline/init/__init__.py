@@ -1,1 +1,0 @@
-"""`python -m offline init`: a stack file and its policy values from a few answers."""
