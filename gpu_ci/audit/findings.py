@@ -1,0 +1,97 @@
+"""What an audit says of runner sets, controllers and jobs, each with its place and a fix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from fleet.facts.errors import instead
+from fleet.facts.lifecycle import RUNNER_REPOSITORY, numbers, of_image
+from fleet.facts.tables import rows
+from gpu_ci.audit.runner_sets import CONTAINER_MODES, Controller, RunnerSet
+from gpu_ci.audit.workflows import Job
+
+Level = Literal["error", "warning", "undeterminable"]
+_OF_GITHUB = re.compile(r"(ubuntu|windows|macos)-(latest|slim|[0-9][0-9.]*)(-\w+)*")
+"""Labels of GitHub's own runners (docs.github.com, "Supported runners and hardware resources")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of an audit: `place` is file and line, `rule` what was looked at."""
+
+    place: str
+    level: Level
+    rule: str
+    message: str
+
+
+def findings(sets: Iterable[RunnerSet], controllers: Iterable[Controller], jobs: Iterable[Job], day: date) -> list[Finding]:
+    """Everything that is wrong or cannot be decided, as of a day, in the order of the files."""
+    sets, controllers = list(sets), list(controllers)
+    lines = [line for runner_set in sets for line in _runner_age(runner_set, day)]
+    lines += [line for part in (*sets, *controllers) for line in _arc_age(part, day)]
+    lines += [line for job in jobs for line in _placement(job, sets)]
+    return list(dict.fromkeys(lines))
+
+
+def _runner_age(runner_set: RunnerSet, day: date) -> Iterator[Finding]:
+    rule, image = "runner-age", runner_set.image
+    if image.partition("@")[0].rpartition(":")[0] != RUNNER_REPOSITORY or image.endswith(":latest"):
+        message = (
+            f"{image} does not say which version of the runner it has; pin {RUNNER_REPOSITORY}:VERSION, or look into the image"
+        )
+        yield Finding(runner_set.place, "undeterminable", rule, message)
+        return
+    life = of_image(image, day)
+    if life is None or (life.last is None and life.released is None):
+        yield Finding(runner_set.place, "undeterminable", rule, f"{image}: no release of this version is on record")
+    elif life.shown(day):
+        fix = f"use the newest release in the image of the set {runner_set.name}".rstrip()
+        yield Finding(runner_set.place, "error" if life.over(day) else "warning", rule, f"{life.words(day)}; {fix}")
+
+
+def _arc_age(part: RunnerSet | Controller, day: date) -> Iterator[Finding]:
+    releases = [row for row in rows("arc_releases.csv") if date.fromisoformat(row["released"]) <= day]
+    newest = max(releases, key=lambda row: numbers(row["version"]), default=None)
+    if newest is None:
+        return
+    if not numbers(part.version):
+        message = "the file does not say which version of ARC runs; look at the release in the cluster"
+        yield Finding(part.place, "undeterminable", "arc-age", message)
+    elif numbers(part.version) < numbers(newest["version"]):
+        released = next((f" of {row['released']}" for row in releases if row["version"] == part.version), "")
+        message = f"ARC {part.version}{released} is behind {newest['version']} of {newest['released']}"
+        yield Finding(part.place, "warning", "arc-age", f"{message}; upgrade the controller and every set together")
+
+
+def _placement(job: Job, sets: list[RunnerSet]) -> Iterator[Finding]:
+    if job.unresolved:
+        message = f"job {job.name}: only GitHub can evaluate {job.unresolved}; name a set"
+        yield Finding(job.place, "undeterminable", "runs-on", message)
+        return
+    if not job.group and len(job.labels) == 1 and _OF_GITHUB.fullmatch(*job.labels):
+        return
+    serving = [runner_set for runner_set in sets if runner_set.serves(job.labels, job.group)]
+    asked = " and ".join([*sorted(job.labels), *([f"group {job.group}"] if job.group else [])])
+    if not serving:
+        unnamed = [runner_set.place for runner_set in sets if not runner_set.name]
+        if unnamed or not sets:
+            why = f"the release name of {unnamed[0]} is not in the file" if unnamed else "no runner set is in the folder"
+            yield Finding(job.place, "undeterminable", "runs-on", f"job {job.name}: whether a set serves {asked} is open: {why}")
+            return
+        labels = {label for runner_set in sets for label in (runner_set.name, *runner_set.labels)}
+        fix = instead(asked, labels, f"name one of: {', '.join(sorted(labels))}")
+        yield Finding(
+            job.place, "error", "runs-on", f"job {job.name}: no set serves {asked}, so the job waits without end; {fix}"
+        )
+    for runner_set in serving:
+        if job.containers and not runner_set.runs_containers:
+            message = (
+                f"job {job.name}: {job.containers} needs a runner that starts containers, and set {runner_set.name} has none"
+            )
+            fix = f"set containerMode.type of the set to one of {', '.join(CONTAINER_MODES)}, or remove {job.containers}"
+            yield Finding(job.place, "error", "containers", f"{message} ({runner_set.place}); {fix}")

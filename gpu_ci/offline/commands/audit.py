@@ -1,0 +1,49 @@
+"""`gpu-ci audit`: somebody's runner sets and workflows, without a stack file and without Pulumi."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleet.facts.credentials import mask
+from gpu_ci.audit.findings import Finding
+from gpu_ci.audit.folder import Audit, audit
+from gpu_ci.offline.app import PROVE, AsOf, Json, app, exit_status
+from gpu_ci.offline.data import document, fields_of
+from gpu_ci.offline.day import day_of
+
+
+@app.command("audit", rich_help_panel=PROVE)
+def audit_command(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder of workflows, Helm values and manifests, or one file.")],
+    as_json: Json = False,
+    as_of: AsOf = None,
+) -> None:
+    """Audit ARC's runner sets and GitHub's workflows of any repository: versions, runs-on, containers."""
+    with exit_status(as_json=as_json):
+        day, seen = day_of(as_of), audit(path)
+        lines = seen.findings(day)
+        sys.stdout.write(_json(seen, lines) if as_json else mask(_text(seen, lines)))
+        raise typer.Exit(1 if any(line.level == "error" for line in lines) else 0)
+
+
+def _json(seen: Audit, lines: list[Finding]) -> str:
+    content = {
+        "sets": [fields_of(each, "place", "name", "version", "image", "runs_containers") for each in seen.sets],
+        "controllers": [fields_of(each, "place", "version") for each in seen.controllers],
+        "findings": [fields_of(line, "place", "level", "rule", "message") for line in lines],
+        "notRead": seen.not_read,
+    }
+    return document(content) + "\n"
+
+
+def _text(seen: Audit, lines: list[Finding]) -> str:
+    counts = f"{len(seen.sets)} runner sets, {len(seen.controllers)} controllers, {len(seen.jobs)} jobs"
+    errors, opened = (sum(line.level == level for line in lines) for level in ("error", "undeterminable"))
+    rows = [f"{line.place}: {line.level} {line.rule}: {line.message}" for line in lines]
+    rows += [f"not read: {line}" for line in seen.not_read]
+    state = f"FAILED: {errors} errors" if errors else "no error"
+    return "\n".join([*rows, f"{state} · {counts} · {opened} undeterminable · {len(seen.not_read)} files not read", ""])
