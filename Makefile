@@ -1,5 +1,5 @@
 # Every target sets up what it needs: a virtual environment in .venv from the hashed locks. STACK names the stack.
-# Statuses: make fails or succeeds; `python -m gpu_ci plan` tells 1 (a proof or policy fails) from 2 (wrong input).
+# Statuses: make fails or succeeds; `.venv/bin/gpu-ci plan` tells 1 (a proof or policy fails) from 2 (wrong input).
 
 # Only the command line sets these: OUT or FILE of somebody else's environment would write or read where nobody asked, and
 # CONTEXT would choose a cluster.
@@ -54,51 +54,51 @@ help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 init: .venv/run ## Write a new stack from a few questions: STACK=acme [ARGS="--provider eks --region us-west-2 …"]
-	@$(BIN)/python -m gpu_ci init $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci init $(ARGS) -- "$$STACK"
 
 plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [ARGS=--markdown]
-	@$(BIN)/python -m gpu_ci plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
 
 render: .venv/run ## Write a stack's manifests and chart values, or what ArgoCD reads: STACK=staging OUT=DIR [CHECK=1: compare]
-	@$(BIN)/python -m gpu_ci render --out "$$OUT" $${FILE:+--file "$$FILE"} $${CHECK:+--check} $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci render --out "$$OUT" $${FILE:+--file "$$FILE"} $${CHECK:+--check} $(ARGS) -- "$$STACK"
 
 doctor: .venv/doctor ## Check tools, settings, credentials, quotas and offers before pulumi up: STACK=staging [FILE=path] [ARGS=--json]
-	@$(BIN)/python -m gpu_ci doctor $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci doctor $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
 
 check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [STACK=staging] [ARGS=--strict]
-	@$(BIN)/python -m gpu_ci check --stack "$$STACK" $(ARGS) -- "$$DIR"
+	@$(BIN)/gpu-ci check $(ARGS) -- "$$STACK" "$$DIR"
 
 smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name] [REPOSITORY=owner/name]
-	@$(BIN)/python -m gpu_ci.submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $${REPOSITORY:+--repository "$$REPOSITORY"} $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $${REPOSITORY:+--repository "$$REPOSITORY"} $(ARGS) -- "$$STACK"
 
 acceptance: .venv/doctor ## Build a stack in your account, run a GPU job, edit, destroy, look for leftovers: STACK= BUDGET_USD= [ARGS=--yes]
-	@$(BIN)/python -m gpu_ci.acceptance --budget-usd "$$BUDGET_USD" $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci accept --budget-usd "$$BUDGET_USD" $(ARGS) -- "$$STACK"
 
 docs: .venv/run ## Write policies/config/*.json, package/schema.json, schema/stack.schema.json and the generated pages of docs/
-	@$(BIN)/python -m gpu_ci policy-config > /dev/null
-	@$(BIN)/python -m gpu_ci policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
+	@$(BIN)/gpu-ci policy-config > /dev/null
+	@$(BIN)/gpu-ci policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
 	@$(BIN)/python -m package.reference
-	@$(BIN)/python -m gpu_ci schema > schema/.stack.json && mv schema/.stack.json schema/stack.schema.json
-	@$(BIN)/python -m gpu_ci settings > docs/.settings.md && mv docs/.settings.md docs/settings.md
+	@$(BIN)/gpu-ci schema > schema/.stack.json && mv schema/.stack.json schema/stack.schema.json
+	@$(BIN)/gpu-ci settings > docs/.settings.md && mv docs/.settings.md docs/settings.md
 	@for file in Pulumi.*.yaml; do \
 	  stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
-	  $(BIN)/python -m gpu_ci inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
+	  $(BIN)/gpu-ci inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
 
 pictures: .venv/pictures ## Draw the pictures of docs/images: diagrams from their Mermaid text, and the plan
 	GPU_CI_RENEW=1 $(BIN)/python -m pytest -q tests/docs/test_pictures.py
 
 # Below a .gitignore the CLI may publish nothing of it: without OUT it goes to a new folder among the temporary ones.
 policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR]
-	@$(BIN)/python -m gpu_ci policy-pack --out "$${OUT:-$$(mktemp -d)/policy-pack}" $(ARGS)
+	@$(BIN)/gpu-ci policy-pack --out "$${OUT:-$$(mktemp -d)/policy-pack}" $(ARGS)
 
 image: .venv/run ## Build the runner image by podman, docker or buildah: CUDA=12.1 UBUNTU=22.04 FLAVOUR=base|runtime|devel
-	@$(BIN)/python -m images build --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
+	@$(BIN)/gpu-ci image build --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
 
 image-test: .venv/run ## Test a built runner image in a container: CUDA= UBUNTU= FLAVOUR= [ARGS=--gpu]
-	@$(BIN)/python -m images test --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
+	@$(BIN)/gpu-ci image test --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
 
 image-push: .venv/run ## Print the push of a runner image for the regions of a stack, or run it: STACK=staging [FILE=path] [ARGS=--run]
-	@$(BIN)/python -m images push $${FILE:+--file "$$FILE"} --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci image push $${FILE:+--file "$$FILE"} --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS) -- "$$STACK"
 
 # A process for each core, and bytecode for all of them: each would compile the whole project.
 test: .venv/dev lint ## Run lint and every test that needs no cloud: [ARGS="-n 0": in one process]

@@ -21,7 +21,7 @@ from tests.builders import ROOT
 
 OURS = ("fleet", "gpu_ci", "components", "package", "policies", "deployments", "bootstrap", "images", "tests", "rules")
 IMPORTERS = ("__import__", "import_module", "run_module")
-PROGRAMS = ("__main__", "gpu_ci.offline.cli", "policies.__main__")
+PROGRAMS = ("__main__", "gpu_ci.cli", "policies.__main__")
 
 
 def imports(tree: ast.Module, package: str, lazy: bool = True) -> Iterator[str]:
@@ -136,7 +136,7 @@ def test_bootstrap_imports_fleet_alone():
 
 def test_acceptance_imports_fleet_and_the_shared_options_of_offline():
     """It runs every other program as a command."""
-    assert astray("gpu_ci.acceptance", "fleet", "gpu_ci.offline.app", "gpu_ci.offline.day") == []
+    assert astray("gpu_ci.acceptance", "fleet", "gpu_ci.app", "gpu_ci.offline.day") == []
     assert [
         f"{module} imports {name}" for module in below("gpu_ci.acceptance") for name in imported(module) if of_sdk(name)
     ] == []

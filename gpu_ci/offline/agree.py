@@ -67,7 +67,7 @@ def lines(agreement: Agreement) -> Iterator[str]:
     names = ", ".join(f"{policy}.{name}" for policy, found in agreement.values.items() for name in found)
     if names:
         yield f"This change of policy values admits {'a part of ' if agreement.left else ''}the plan: {names}."
-        yield "Review it and correct each why. Apply the diff with git apply, then run python -m gpu_ci policy-config."
+        yield "Review it and correct each why. Apply the diff with git apply, then run gpu-ci policy-config."
     elif not agreement.left:
         yield "No policy fails the plan, so no policy value needs a change."
     for verdict, found in alike(agreement.left):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -219,6 +220,11 @@ def _changed_lines(before: str, after: str) -> frozenset[int]:
         elif tag == "delete":
             changed.add(max(start, 1))
     return frozenset(changed)
+
+
+def print_annotations(annotations: Iterable[Annotation]) -> None:
+    """Print GitHub annotations on stderr, one per line."""
+    sys.stderr.writelines(f"{annotation}\n" for annotation in annotations)
 
 
 # -- spelling ----------------------------------------------------------------------------------------------------------

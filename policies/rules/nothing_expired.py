@@ -48,7 +48,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
         for path, value, life in pins(resource, stack.as_of, later):
             if life.over(stack.as_of):
                 yield (
-                    f"{path} is {shown(value)}: {life.words(stack.as_of)}; take a newer one (python -m gpu_ci freshen)",
+                    f"{path} is {shown(value)}: {life.words(stack.as_of)}; take a newer one (gpu-ci freshen)",
                     resource.urn,
                 )
 
@@ -127,7 +127,7 @@ RULE = StackRule(
     levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "advisory"},
     rationale="GitHub gives an old runner no job, AWS charges more for an old control plane, and old software gets no fixes.",
     source="https://docs.github.com/en/actions/reference/runners/self-hosted-runners",
-    fix="Take a newer version. `python -m gpu_ci calendar STACK` shows every day, its effect and the command.",
+    fix="Take a newer version. `gpu-ci calendar STACK` shows every day, its effect and the command.",
     settings=dict.fromkeys((*_MINORS, EKS_NODE_GROUP), f"{CLUSTER_SETTINGS}.kubernetesVersion"),
     check=_check,
 )

@@ -171,7 +171,7 @@ def test_ctrl_c_during_the_update_destroys_on_the_engine(rehearsal: Rehearsal, s
 
 
 def test_a_failure_in_the_middle_destroys_on_the_engine(rehearsal: Rehearsal, site: Site, tmp_path: Path) -> None:
-    rehearsal.shell.fails = "submit smoke"
+    rehearsal.shell.fails = "gpu_ci smoke"
     rehearsal.run.run()
     command.summary(rehearsal.run, tmp_path / "record.json", STACK)
     found = statuses(rehearsal.run)

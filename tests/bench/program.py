@@ -5,7 +5,7 @@
 - record: runs it with our recorder, without policies.
 - judge: records it and checks it against all policies.
 - server: records it and checks it with the SDK's own policy server, as the engine does.
-- plan: runs `python -m gpu_ci plan` with its printed report.
+- plan: runs `gpu-ci plan` with its printed report.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ def served(stack: str, path: Path) -> None:
 
 def planned(stack: str, path: Path) -> None:
     """The whole command."""
-    sys.argv = ["offline", "plan", stack, "--file", str(path)]
-    runpy.run_module("offline", run_name="__main__")
+    sys.argv = ["gpu-ci", "plan", stack, "--file", str(path)]
+    runpy.run_module("gpu_ci", run_name="__main__")
 
 
 def _config(stack: str, path: Path) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from gpu_ci.submit.cli import app
+from gpu_ci.cli import app
 from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.stack import ROOT, read_fleet
 

@@ -1,13 +1,13 @@
-"""`offline render`: the manifests, chart values and boot files of a stack as files."""
+"""`gpu-ci render`: the manifests, chart values and boot files of a stack as files."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
 import typer
 
-from gpu_ci.offline.app import ROOT, WRITE, AsOf, File, Folder, Stack, Strict, app, exit_status
+from fleet.loading.home import ROOT
+from gpu_ci.app import WRITE, AsOf, CheckOnly, File, Folder, Stack, Strict, app, exit_status
 from gpu_ci.offline.console import MaskingConsole
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.plan import make_plan
@@ -24,7 +24,7 @@ def render(
     file: File = None,
     as_of: AsOf = None,
     strict: Strict = False,
-    check_only: Annotated[bool, typer.Option("--check", help="Write nothing; fail if the folder differs.")] = False,
+    check_only: CheckOnly = False,
 ) -> None:
     """Write the stack's Kubernetes manifests, chart values and boot files, one file per object.
 
