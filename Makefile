@@ -38,6 +38,7 @@ export STACK OUT FILE BASE CLUSTER POOL CONTEXT REPOSITORY CHECK BUDGET_USD DIR 
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
+LOCK := $(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes $(ARGS)
 CODE := fleet gpu_ci components package policies deployments bootstrap images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
@@ -134,20 +135,18 @@ format: .venv/dev ## Format the code
 bench: .venv/dev ## Time and memory of a plan, as ratios to bare mocks in the same run
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.bench $(ARGS)
 
-lock: .venv/dev ## Renew the locks from their .in files
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements.txt .ci/requirements/run.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o deployments/requirements.txt deployments/requirements.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o package/requirements.txt package/requirements.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o .ci/requirements/doctor.txt .ci/requirements/doctor.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o .ci/requirements/dev.txt .ci/requirements/dev.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o .ci/requirements/pictures.txt .ci/requirements/pictures.in
+lock: .venv/dev ## Renew the locks: those of Python programs from pyproject.toml, others from their .in files
+	$(LOCK) --python-version 3.11 -o requirements.txt pyproject.toml --extra pulumi --extra submit
+	$(LOCK) --python-version 3.11 -o deployments/requirements.txt -c requirements.txt --group deployments
+	$(LOCK) --python-version 3.11 -o package/requirements.txt -c requirements.txt --group package
+	$(LOCK) --python-version 3.11 -o .ci/requirements/doctor.txt -c requirements.txt pyproject.toml --extra doctor
+	$(LOCK) --python-version 3.11 -o .ci/requirements/dev.txt -c requirements.txt -c deployments/requirements.txt pyproject.toml --extra doctor --group dev
+	$(LOCK) --python-version 3.11 -o .ci/requirements/pictures.txt --group pictures
 	@# What the runner image has: for Python 3.10 of Ubuntu 22.04 and 3.12 of 24.04.
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.10 --generate-hashes $(ARGS) \
-	  -o images/runner-gpu/requirements.txt images/runner-gpu/requirements.in
+	$(LOCK) --python-version 3.10 -o images/runner-gpu/requirements.txt images/runner-gpu/requirements.in
 	@# What jobs install: by the Python that the actions set up.
 	for lock in setup-torch/requirements setup-torch/requirements-cuda12 kubeflow-blueprint/requirements; do \
-	  $(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.12 --generate-hashes $(ARGS) \
-	    -o .github/actions/$$lock.txt .github/actions/$$lock.in || exit; done
+	  $(LOCK) --python-version 3.12 -o .github/actions/$$lock.txt .github/actions/$$lock.in || exit; done
 
 clean: ## Remove the virtual environment and everything generated
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -157,7 +156,7 @@ clean: ## Remove the virtual environment and everything generated
 	@$(PYTHON) -m venv .venv
 	@touch $@
 
-.venv/run: .venv/made requirements.txt
+.venv/run: .venv/made requirements.txt .ci/install.py
 	@echo "Installing what a plan needs, once: about 65 MB …" >&2
 	@$(BIN)/python .ci/install.py requirements.txt
 	@touch $@

@@ -15,6 +15,12 @@ ROOT = Path.cwd() if INSTALLED else TREE
 """The user's project: stack files, `policies/stacks.toml` and `policies/config`."""
 
 
-def of_project(root: Path, name: str) -> Path:
-    """A file of the project in `root`; if there is none, the program's own."""
-    return root / name if (root / name).exists() else TREE / name
+def program_of(root: Path) -> Path:
+    """The folder whose `__main__.py` a plan of the project in `root` records. A wheel records its own, which is what it proves."""
+    return TREE if INSTALLED else root
+
+
+def project_file(root: Path) -> Path:
+    """`Pulumi.yaml` of the project in `root`. A wheel brings one for a folder that has only stack files."""
+    own = root / "Pulumi.yaml"
+    return TREE / own.name if INSTALLED and not own.exists() else own

@@ -16,6 +16,7 @@ from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs
 from fleet.loading import placeholders, stackfile
 from fleet.loading.config import fleet_of
+from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
 from fleet.prove import (
@@ -341,6 +342,6 @@ def declared(
     """(what `pulumi up` registers, what is in Git) of a stack. None if Pulumi does not deploy it, and if Git has nothing."""
     by_git = any(cluster.by_git for _, cluster in fleet.clusters_by_name())
     return (
-        record(root / "__main__.py", config, remedy=remedy, preview=preview) if fleet.deployable else None,
-        record(root / "components" / "git.py", config, remedy=remedy, preview=preview) if by_git else None,
+        record(program_of(root) / "__main__.py", config, remedy=remedy, preview=preview) if fleet.deployable else None,
+        record(program_of(root) / "components" / "git.py", config, remedy=remedy, preview=preview) if by_git else None,
     )

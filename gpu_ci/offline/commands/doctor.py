@@ -15,7 +15,7 @@ from rich.text import Text
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
 from fleet.loading.config import fleet_of
-from fleet.loading.home import ROOT
+from fleet.loading.home import ROOT, project_file
 from fleet.loading.project import Project
 from fleet.loading.stackfile import StackConfig, load
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
@@ -64,7 +64,7 @@ def doctor(
 
 def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: Path | None) -> Iterator[Finding]:
     key, no_key = _key(config, fleet, key_file)
-    yield from tools.findings({each.provider for each in fleet.clusters.values()}, Project.read(ROOT / "Pulumi.yaml").needed)
+    yield from tools.findings({each.provider for each in fleet.clusters.values()}, Project.read(project_file(ROOT)).needed)
     yield from settings.findings(config, fleet)
     yield from _policies(config.stack)
     if fleet.deployable:
