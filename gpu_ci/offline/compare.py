@@ -119,9 +119,9 @@ class Comparison:
 
     def _policies(self) -> Iterator[Setting]:
         """Policies with another level or config. Resources do not show this: a disabled policy reports nothing."""
-        for pair in _paired(self.before.policies, self.after.policies, lambda found: found.policy.name).values():
+        for pair in _paired(self.before.policies, self.after.policies, lambda found: found.policy.id).values():
             if changed := _changed(pair, _configured):
-                yield Setting("policy", pair.held.policy.name, pair.state, changed)
+                yield Setting("policy", pair.held.policy.id, pair.state, changed)
 
     @cached_property
     def places(self) -> Mapping[str, Pair[Place]]:

@@ -188,7 +188,7 @@ class Plan:
         if self.recording is None:
             return
         for configured in self.policies:
-            name = configured.policy.name
+            name = configured.policy.id
             messages = " ".join(found.message for found in self.verdicts if found.rule == name)
             for index, entry in enumerate(configured.config[EXCEPTIONS]):
                 idle = f"{EXCEPTIONS}[{index}]" not in messages and not means_manifests(entry["urn"])
@@ -200,7 +200,7 @@ class Plan:
         """Everything that the stack has pinned, and the exceptions of its policies, the first end first."""
         exceptions = (
             End(
-                Use(Life(f"exception {entry['urn']} of policy {configured.policy.name}", day, effect), _RENEW),
+                Use(Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effect), _RENEW),
                 ("policies",),
             )
             for configured in self.policies
@@ -236,7 +236,7 @@ class Plan:
 
 def levels_of(policies: Iterable[Configured]) -> Mapping[str, str]:
     """Level of each policy, by its id."""
-    return {configured.policy.name: configured.level.value for configured in policies}
+    return {configured.policy.id: configured.level.value for configured in policies}
 
 
 def outcomes_of(
@@ -319,7 +319,7 @@ def make_plan(
 
     def timeless(rules: Collection[str]) -> Iterable[Verdict]:
         early = configured_for(RULES, settings, stack, judging, date.min)
-        return judge(recording, [configured for configured in early if configured.policy.name in rules])
+        return judge(recording, [configured for configured in early if configured.policy.id in rules])
 
     verdicts = named(config, by_time(judge(recording, policies), timeless))
     require_accepted(config, recording, verdicts)

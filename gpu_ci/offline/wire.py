@@ -10,16 +10,14 @@ from typing import Final
 
 from google.protobuf import struct_pb2
 from pulumi.runtime import rpc
-from pulumi_policy import proxy
 
-SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a public constant of the wire format
+from policies.rules.record import SECRET, SIGNATURE, UNKNOWNS
+
 ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
 ARCHIVE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
 RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
 
-_UNKNOWNS = (value for name, value in vars(proxy).items() if name.startswith("UNKNOWN_") and name.endswith("_VALUE"))
-SENTINELS: Final[frozenset[str]] = frozenset({rpc.UNKNOWN, *_UNKNOWNS})
+SENTINELS: Final[frozenset[str]] = frozenset({rpc.UNKNOWN, *UNKNOWNS})
 """The strings that stand for an unknown value: that of the SDK, and those of the policy SDK, one for each type."""
 
 

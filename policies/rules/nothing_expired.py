@@ -34,8 +34,9 @@ from .kinds import (
 from .places import CLUSTER_SETTINGS
 from .pods import containers_of, pod_specs, volumes_of
 from .read import Later, shown, text, walk
+from .record import Resource
 from .releases import releases
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import Section, Severity, Stack, StackRule, Violation
 
 Pin = tuple[str, str, Life]
 """Path of a pinned value, the value, and its life."""
@@ -53,9 +54,9 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
                 )
 
 
-def pins(resource: PolicyResource, day: date, later: Later) -> Iterator[Pin]:
+def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
     """Everything that a resource pins and whose life a table has. `later` collects unknown values."""
-    token, props = resource.resource_type, resource.props
+    token, props = resource.type, resource.props
     if token in _MINORS:
         with later:
             yield from _minor(token, props)

@@ -33,11 +33,11 @@ _SCOPE = re.compile(
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    owners = [each.lower().strip("/") for each in strings(args.get_config(), "owners")]
+    owners = [each.lower().strip("/") for each in strings(args.config, "owners")]
     with later:
-        if args.resource_type == RUNNER_SET:
+        if args.type == RUNNER_SET:
             yield from _faults("spec", walk(args.props, "spec"), owners, later)
-    for release in releases(args.resource_type, args.props, later):
+    for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
                 values = release.values
