@@ -97,7 +97,7 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
         yield
     except typer.Exit:
         raise
-    except _input_errors() as error:
+    except input_errors() as error:
         on_input_error(error)
         if as_json:
             sys.stdout.write(_errors_json(error) + "\n")
@@ -108,7 +108,7 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
         raise typer.Exit(_OUR_FAULT) from error
 
 
-def _input_errors() -> tuple[type[Exception], ...]:
+def input_errors() -> tuple[type[Exception], ...]:
     """What says that the input is wrong. Only a process that has loaded Pulumi's SDK can get an error of it."""
     sdk = sys.modules.get("pulumi")
     return (InputError, sdk.RunError) if sdk else (InputError,)

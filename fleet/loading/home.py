@@ -16,7 +16,7 @@ ROOT = Path.cwd() if INSTALLED else TREE
 
 
 def program_of(root: Path) -> Path:
-    """The folder whose `__main__.py` a plan of the project in `root` records. A wheel records its own, which is what it proves."""
+    """The folder whose `__main__.py` a plan of the project in `root` records: a wheel records its own."""
     return TREE if INSTALLED else root
 
 

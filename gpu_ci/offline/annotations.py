@@ -21,7 +21,7 @@ from gpu_ci.offline.base import Base
 from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.entries import Entry, entries
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.record import STACK_TYPE
+from gpu_ci.offline.recording import STACK_TYPE
 from gpu_ci.offline.words import name_of
 
 _LEVELS = ("error", "warning", "notice")

@@ -18,7 +18,7 @@ from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.entries import Entry, entries
 from gpu_ci.offline.judge import Configured, Verdict
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.record import Resource
+from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.remedies import Remediation
 from gpu_ci.offline.words import Place, place
 

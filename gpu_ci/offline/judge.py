@@ -5,24 +5,27 @@ over gRPC. The judge is faster: the pack deserializes a resource once for each p
 and not at all if no rule reads the type.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
-from typing import Any
-
-from google.protobuf import json_format, struct_pb2
-from pulumi.runtime import proto
+from typing import TYPE_CHECKING, Any
 
 from fleet.facts.errors import InputError, instead, quoted
 from gpu_ci.offline import wire
 from gpu_ci.offline.configschema import faults
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import AnyRule, Rule, StackRule
 from policies.rules import record as records
 from policies.rules.rule import Level, Outcome, args_of
+
+if TYPE_CHECKING:
+    from google.protobuf import struct_pb2
+    from pulumi.runtime import proto
 
 ALL = "all"
 _ENVIRONMENTS = "environments"  # ESC environments of a pack's config; the CLI takes the key out
@@ -152,12 +155,13 @@ def _level(name: str, level: object) -> Level:
     return _LEVELS[level]
 
 
-def _as_sent(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config as a policy gets it over gRPC: every number is a float."""
-    struct = struct_pb2.Struct()
-    struct.update(config)
-    sent: dict[str, Any] = json_format.MessageToDict(struct)
-    return sent
+def _as_sent(value: Any) -> Any:
+    """A part of a config as a policy gets it over gRPC: every number is a float."""
+    if isinstance(value, Mapping):
+        return {key: _as_sent(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return list(map(_as_sent, value))
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 class _Session:
@@ -256,6 +260,8 @@ def _noted(policy: AnyRule, urn: str) -> Iterator[None]:
 
 def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
     """The resource as the engine sends it to a policy pack, to be analyzed or remediated."""
+    from pulumi.runtime import proto  # noqa: PLC0415 - a plan needs no message of the engine
+
     request = proto.AnalyzeRequest()
     _fill(request, resource)
     return request
@@ -263,6 +269,8 @@ def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
 
 def stack_request(recording: Recording) -> proto.AnalyzeStackRequest:
     """The whole recording as the engine sends it at the end."""
+    from pulumi.runtime import proto  # noqa: PLC0415 - a plan needs no message of the engine
+
     request = proto.AnalyzeStackRequest()
     for resource in recording.resources:
         if resource.read:
@@ -278,6 +286,8 @@ def stack_request(recording: Recording) -> proto.AnalyzeStackRequest:
 
 def _fill(request: Any, resource: Resource) -> None:
     """Fill the fields that AnalyzeRequest and AnalyzerResource share."""
+    from pulumi.runtime import proto  # noqa: PLC0415 - a plan needs no message of the engine
+
     create, update, delete = resource.custom_timeouts
     timeouts = proto.AnalyzerResourceOptions.CustomTimeouts(create=create, update=update, delete=delete)
     options = proto.AnalyzerResourceOptions(
@@ -303,6 +313,8 @@ def _fill(request: Any, resource: Resource) -> None:
 def _properties(resource: Resource) -> struct_pb2.Struct:
     if not wire.needs_analysis(resource.wire):
         return resource.wire
+    from google.protobuf import struct_pb2  # noqa: PLC0415 - as above
+
     struct = struct_pb2.Struct()
     struct.update(wire.analyzed(wire.raw(resource.wire)))
     return struct

@@ -7,8 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from fleet.facts.errors import InputError
 from fleet.facts.lifecycle import Life, Use
 from fleet.facts.lifecycle import day_of as day_of_text
 from fleet.facts.pricing import Line, Money, average, total
@@ -47,10 +50,13 @@ from gpu_ci.offline.manifests.urns import means_manifests
 from gpu_ci.offline.naming import named
 from gpu_ci.offline.policyconfig import policy_values, require_current
 from gpu_ci.offline.policyfile import configured_for, policy_settings
-from gpu_ci.offline.record import Recording, Remedy, Resource, joined, record
+from gpu_ci.offline.recording import Recording, Resource, joined
 from gpu_ci.offline.remedies import Remediation, Remedies
 from policies.rules import RULES, AnyRule
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
+
+if TYPE_CHECKING:
+    from gpu_ci.offline.record import Remedy
 
 Progress = Callable[[str], None]
 """Called with the name of the stage that starts."""
@@ -118,6 +124,8 @@ class Plan:
     """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
     written: tuple[Remark, ...] = ()
     """Remarks on parts that cannot work and that the change writes: they fail the plan. See `offline.touched`."""
+    judged: bool = True
+    """Whether the extra `pulumi` is installed. Without it no resource is recorded, and no policy judges one."""
     git: Recording | None = None
     """The part of the recording that ArgoCD reads in Git; None if ArgoCD installs nothing in any cluster."""
 
@@ -307,8 +315,10 @@ def make_plan(
     lines = billing.bill(fleet, day)
     overbooked = (*placing.overbooked(placements), *placing.unfilled(fleet, placements))
     refused = tuple(refusals(fleet, placements))
-    if refused:
-        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, judges, day, reach=reach, refused=refused)
+    judged = has_sdk()
+    if refused or not judged:
+        known = (config, fleet, placements, overbooked, lines, None, (), policies, judges, day)
+        return Plan(*known, reach=reach, refused=refused, judged=judged)
     progress("building resources")
     if fleet.needs_key:
         config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
@@ -327,6 +337,17 @@ def make_plan(
     return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, done, reach, git=git)
 
 
+def has_sdk() -> bool:
+    """Whether Pulumi's SDK is installed."""
+    return find_spec("pulumi") is not None
+
+
+def require_sdk(command: str) -> None:
+    """Raise InputError if Pulumi's SDK is not installed."""
+    if not has_sdk():
+        raise InputError(f"{command}: needs the resources of a stack, and Pulumi's SDK records them; install gpu-ci[pulumi]")
+
+
 def refusals(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[room.Refusal]:
     """Every runner set, workload and job of a fleet that no node can hold."""
     for found in placements:
@@ -340,6 +361,8 @@ def declared(
     root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True
 ) -> tuple[Recording | None, Recording | None]:
     """(what `pulumi up` registers, what is in Git) of a stack. None if Pulumi does not deploy it, and if Git has nothing."""
+    from gpu_ci.offline.record import record  # noqa: PLC0415 - it loads Pulumi's SDK, which may not be installed
+
     by_git = any(cluster.by_git for _, cluster in fleet.clusters_by_name())
     return (
         record(program_of(root) / "__main__.py", config, remedy=remedy, preview=preview) if fleet.deployable else None,

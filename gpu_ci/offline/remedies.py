@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
-
-from google.protobuf import struct_pb2
+from typing import TYPE_CHECKING
 
 from gpu_ci.offline import wire
 from gpu_ci.offline.entries import plain as shown
 from gpu_ci.offline.judge import Configured, Providers
-from gpu_ci.offline.record import Resource
+from gpu_ci.offline.recording import Resource
 from policies.rules import Rule
 from policies.rules.record import plain, wired
 from policies.rules.rule import Level, args_of
+
+if TYPE_CHECKING:
+    from google.protobuf import struct_pb2
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Remedies:
             record = self._providers.record(resource, plain(before, secrets=True))
             policy = configured.policy
             if isinstance(policy, Rule) and (after := policy.remedied(args_of(record, configured.config), configured.as_of)):
+                from google.protobuf import struct_pb2  # noqa: PLC0415 - a plan without Pulumi's SDK lacks it
+
                 fixed = struct_pb2.Struct()
                 fixed.update(wired(after))
                 now = wire.raw(fixed)

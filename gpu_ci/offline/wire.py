@@ -5,20 +5,23 @@ or a reference to a resource is an object that carries a signature. Facts: pulum
 sdk/go/common/resource/properties.go (signatures) and pkg/resource/plugin/rpc.go (what an analyzer is sent).
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from __future__ import annotations
 
-from google.protobuf import struct_pb2
-from pulumi.runtime import rpc
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 from policies.rules.record import SECRET, SIGNATURE, UNKNOWNS
+from policies.rules.record import UNKNOWN as _UNKNOWN_TEXT
+
+if TYPE_CHECKING:
+    from google.protobuf import struct_pb2
 
 ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
 ARCHIVE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
 RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
 
-SENTINELS: Final[frozenset[str]] = frozenset({rpc.UNKNOWN, *UNKNOWNS})
-"""The strings that stand for an unknown value: that of the SDK, and those of the policy SDK, one for each type."""
+SENTINELS: Final[frozenset[str]] = frozenset(UNKNOWNS)
+"""The strings that stand for an unknown value, one for each type."""
 
 
 class Unknown(str):
@@ -26,7 +29,7 @@ class Unknown(str):
 
     __slots__ = ()
 
-    def __new__(cls) -> "Unknown":
+    def __new__(cls) -> Unknown:
         return super().__new__(cls, "[unknown]")
 
     def __repr__(self) -> str:
@@ -42,7 +45,7 @@ class Secret(str):
     __slots__ = ("_inner",)
     _inner: object
 
-    def __new__(cls, value: object) -> "Secret":
+    def __new__(cls, value: object) -> Secret:
         secret = super().__new__(cls, "[secret]")
         secret._inner = value
         return secret
@@ -53,7 +56,7 @@ class Secret(str):
     def __repr__(self) -> str:
         return "[secret]"
 
-    def __reduce__(self) -> tuple[type["Secret"], tuple[None]]:
+    def __reduce__(self) -> tuple[type[Secret], tuple[None]]:
         return Secret, (None,)  # a pickle or copy loses the value and never shows it
 
     def reveal(self) -> object:
@@ -100,7 +103,7 @@ def _analyzed(value: object) -> object:
     if isinstance(value, dict):
         if value.get(SIGNATURE) == RESOURCE:
             # An empty id is one that only the cloud decides.
-            return value["urn"] if value.get("id") is None else value["id"] or rpc.UNKNOWN
+            return value["urn"] if value.get("id") is None else value["id"] or _UNKNOWN_TEXT
         return {key: _analyzed(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_analyzed(item) for item in value]

@@ -14,6 +14,7 @@ from gpu_ci.offline.annotations import of_input, print_annotations
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.manifests.check import make_check
 from gpu_ci.offline.manifests.report import annotated, report, to_json
+from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
 
 
@@ -34,6 +35,7 @@ def check(
             print_annotations(of_input(error, Path.cwd()))
 
     with exit_status(annotate_error, as_json):
+        require_sdk("check")
         with Progress() as progress:
             found = make_check(folder, stack, ROOT, progress, day_of(as_of))
         if as_json:

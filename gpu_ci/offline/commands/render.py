@@ -10,7 +10,7 @@ from fleet.loading.home import ROOT
 from gpu_ci.app import WRITE, AsOf, CheckOnly, File, Folder, Stack, Strict, app, exit_status
 from gpu_ci.offline.console import MaskingConsole
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.plan import make_plan, require_sdk
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.render import differences
 from gpu_ci.offline.render import render as write_files
@@ -31,6 +31,7 @@ def render(
     With ArgoCD delivery, ArgoCD reads this folder.
     """
     with exit_status():
+        require_sdk("render")
         with Progress() as progress:
             found = make_plan(stack, ROOT, file, progress, day_of(as_of))
         if not found.passes(strict):
