@@ -42,7 +42,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes 
 CODE := fleet gpu_ci components package policies deployments bootstrap images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-TARGETS := help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-alerts search lint lint-images site format bench lock clean
+TARGETS := help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-pages test-alerts search lint lint-images size site format bench lock clean
 .PHONY: $(TARGETS)
 
 # Without this, `make plan prod` would plan the default stack, and fail only then.
@@ -102,8 +102,11 @@ image-push: .venv/run ## Print the push of a runner image for the regions of a s
 	@$(BIN)/gpu-ci image push $${FILE:+--file "$$FILE"} --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS) -- "$$STACK"
 
 # A process for each core, and bytecode for all of them: each would compile the whole project.
-test: .venv/dev lint ## Run lint and every test that needs no cloud: [ARGS="-n 0": in one process]
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal $(ARGS)
+test: .venv/dev lint ## Run lint and every test that needs no cloud, but those of pages: [ARGS="-n 0": in one process]
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/docs $(ARGS)
+
+test-pages: .venv/dev ## Run the tests of the pages: their commands, tables, links and pictures
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal tests/docs $(ARGS)
 
 test-alerts: .venv/dev ## Run the rules' promtool cases, and change every rule: a case must fail
 	@$(BIN)/python -m tests.monitoring
@@ -119,7 +122,11 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, li
 	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs .github $(filter-out .github/%,$(CODE))
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
 	$(BIN)/python .ci/pages.py
+	$(BIN)/python .ci/size.py
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
+
+size: .venv/dev ## Count the lines of code outside tests, by folder
+	@$(BIN)/python .ci/size.py
 
 site: .venv/dev ## Build the documentation site into build/site: [ARGS=URL of the repository]
 	$(BIN)/python .ci/pages.py $(ARGS)

@@ -33,7 +33,7 @@ def charts(
     Exit status: 0 success, 1 a digest differs, 2 the input is wrong, or helm is missing or cannot download a chart.
     """
     with exit_status():
-        names = CHARTS if stack is None and file is None else _of(stack, file)
+        names = CHARTS if stack is None else _of(stack, file)
         helm = find_helm()
         same = [_compare(helm, name, keep) for name in names]
         raise typer.Exit(0 if all(same) else 1)
