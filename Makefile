@@ -39,7 +39,7 @@ PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
 LOCK := $(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes $(ARGS)
-CODE := fleet gpu_ci components package policies deployments bootstrap images examples tests .ci .github/scripts .github/actions __main__.py
+CODE = $(shell git ls-files '*.py' | cut -d/ -f1 | sort -u)
 
 .DEFAULT_GOAL := help
 TARGETS := help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-pages test-alerts search lint lint-images size site format bench lock clean
@@ -119,7 +119,7 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, li
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict -c .ci/yamllint.yaml *.yaml package/*.yaml policies deployments bootstrap examples .github
-	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs .github $(filter-out .github/%,$(CODE))
+	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs $(CODE)
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
 	$(BIN)/python .ci/pages.py
 	$(BIN)/python .ci/size.py
