@@ -17,6 +17,7 @@ from fleet.facts.credentials import mask
 from fleet.facts.errors import Fault, InputError
 from fleet.loading.home import TREE
 from fleet.loading.stackfile import name_of_file
+from gpu_ci.errors import input_errors
 from gpu_ci.offline.console import MaskingConsole, is_plain
 
 _OUR_FAULT = 70
@@ -106,12 +107,6 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
     except Exception as error:
         sys.stderr.write(mask(traceback.format_exc()))
         raise typer.Exit(_OUR_FAULT) from error
-
-
-def input_errors() -> tuple[type[Exception], ...]:
-    """What says that the input is wrong. Only a process that has loaded Pulumi's SDK can get an error of it."""
-    sdk = sys.modules.get("pulumi")
-    return (InputError, sdk.RunError) if sdk else (InputError,)
 
 
 def _errors_json(error: Exception) -> str:

@@ -171,7 +171,7 @@ def test_a_command_that_needs_resources_says_what_to_install(words):
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
     """A folder like an environment's, with what pyproject.toml puts into the wheel. Nothing is built."""
-    site = tmp_path_factory.mktemp("site")
+    site: Path = tmp_path_factory.mktemp("site")
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     for source, target in ({name: name for name in table["packages"]} | table["force-include"]).items():
         (site / target).parent.mkdir(parents=True, exist_ok=True)

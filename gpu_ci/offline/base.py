@@ -10,7 +10,7 @@ from pathlib import Path
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
 from fleet.loading.files import from_here
-from gpu_ci.app import input_errors
+from gpu_ci.errors import input_errors
 from gpu_ci.offline.arc import pinned_in
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import configure

@@ -23,7 +23,7 @@ from fleet.facts.pricing import total
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.prove.bill import bill
-from gpu_ci.acceptance import __main__ as command
+from gpu_ci.acceptance import cli as command
 from gpu_ci.acceptance import record
 from gpu_ci.acceptance.leftovers import Scan
 from gpu_ci.acceptance.runner import NOT_RUN, OK, Run
