@@ -1,5 +1,5 @@
 # Every target sets up what it needs: a virtual environment in .venv from the hashed locks. STACK names the stack.
-# Statuses: make fails or succeeds; `python -m gpu_ci plan` tells 1 (a proof or policy fails) from 2 (wrong input).
+# Statuses: make fails or succeeds; `.venv/bin/gpu-ci plan` tells 1 (a proof or policy fails) from 2 (wrong input).
 
 # Only the command line sets these: OUT or FILE of somebody else's environment would write or read where nobody asked, and
 # CONTEXT would choose a cluster.
@@ -38,10 +38,11 @@ export STACK OUT FILE BASE CLUSTER POOL CONTEXT REPOSITORY CHECK BUDGET_USD DIR 
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet gpu_ci components package policies deployments bootstrap images examples tests .ci .github/scripts .github/actions __main__.py
+LOCK := $(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes $(ARGS)
+CODE = $(shell git ls-files '*.py' | cut -d/ -f1 | sort -u)
 
 .DEFAULT_GOAL := help
-TARGETS := help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-alerts search lint lint-images site format bench lock clean
+TARGETS := help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-pages test-alerts search lint lint-images size site format bench lock clean
 .PHONY: $(TARGETS)
 
 # Without this, `make plan prod` would plan the default stack, and fail only then.
@@ -54,55 +55,58 @@ help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 init: .venv/run ## Write a new stack from a few questions: STACK=acme [ARGS="--provider eks --region us-west-2 …"]
-	@$(BIN)/python -m gpu_ci init $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci init $(ARGS) -- "$$STACK"
 
 plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [ARGS=--markdown]
-	@$(BIN)/python -m gpu_ci plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
 
 render: .venv/run ## Write a stack's manifests and chart values, or what ArgoCD reads: STACK=staging OUT=DIR [CHECK=1: compare]
-	@$(BIN)/python -m gpu_ci render --out "$$OUT" $${FILE:+--file "$$FILE"} $${CHECK:+--check} $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci render --out "$$OUT" $${FILE:+--file "$$FILE"} $${CHECK:+--check} $(ARGS) -- "$$STACK"
 
 doctor: .venv/doctor ## Check tools, settings, credentials, quotas and offers before pulumi up: STACK=staging [FILE=path] [ARGS=--json]
-	@$(BIN)/python -m gpu_ci doctor $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci doctor $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
 
 check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [STACK=staging] [ARGS=--strict]
-	@$(BIN)/python -m gpu_ci check --stack "$$STACK" $(ARGS) -- "$$DIR"
+	@$(BIN)/gpu-ci check $(ARGS) -- "$$STACK" "$$DIR"
 
 smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name] [REPOSITORY=owner/name]
-	@$(BIN)/python -m gpu_ci.submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $${REPOSITORY:+--repository "$$REPOSITORY"} $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $${REPOSITORY:+--repository "$$REPOSITORY"} $(ARGS) -- "$$STACK"
 
 acceptance: .venv/doctor ## Build a stack in your account, run a GPU job, edit, destroy, look for leftovers: STACK= BUDGET_USD= [ARGS=--yes]
-	@$(BIN)/python -m gpu_ci.acceptance --budget-usd "$$BUDGET_USD" $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci accept --budget-usd "$$BUDGET_USD" $(ARGS) -- "$$STACK"
 
 docs: .venv/run ## Write policies/config/*.json, package/schema.json, schema/stack.schema.json and the generated pages of docs/
-	@$(BIN)/python -m gpu_ci policy-config > /dev/null
-	@$(BIN)/python -m gpu_ci policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
+	@$(BIN)/gpu-ci policy-config > /dev/null
+	@$(BIN)/gpu-ci policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
 	@$(BIN)/python -m package.reference
-	@$(BIN)/python -m gpu_ci schema > schema/.stack.json && mv schema/.stack.json schema/stack.schema.json
-	@$(BIN)/python -m gpu_ci settings > docs/.settings.md && mv docs/.settings.md docs/settings.md
+	@$(BIN)/gpu-ci schema > schema/.stack.json && mv schema/.stack.json schema/stack.schema.json
+	@$(BIN)/gpu-ci settings > docs/.settings.md && mv docs/.settings.md docs/settings.md
 	@for file in Pulumi.*.yaml; do \
 	  stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
-	  $(BIN)/python -m gpu_ci inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
+	  $(BIN)/gpu-ci inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
 
 pictures: .venv/pictures ## Draw the pictures of docs/images: diagrams from their Mermaid text, and the plan
 	GPU_CI_RENEW=1 $(BIN)/python -m pytest -q tests/docs/test_pictures.py
 
 # Below a .gitignore the CLI may publish nothing of it: without OUT it goes to a new folder among the temporary ones.
 policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR]
-	@$(BIN)/python -m gpu_ci policy-pack --out "$${OUT:-$$(mktemp -d)/policy-pack}" $(ARGS)
+	@$(BIN)/gpu-ci policy-pack --out "$${OUT:-$$(mktemp -d)/policy-pack}" $(ARGS)
 
 image: .venv/run ## Build the runner image by podman, docker or buildah: CUDA=12.1 UBUNTU=22.04 FLAVOUR=base|runtime|devel
-	@$(BIN)/python -m images build --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
+	@$(BIN)/gpu-ci image build --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
 
 image-test: .venv/run ## Test a built runner image in a container: CUDA= UBUNTU= FLAVOUR= [ARGS=--gpu]
-	@$(BIN)/python -m images test --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
+	@$(BIN)/gpu-ci image test --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
 
 image-push: .venv/run ## Print the push of a runner image for the regions of a stack, or run it: STACK=staging [FILE=path] [ARGS=--run]
-	@$(BIN)/python -m images push $${FILE:+--file "$$FILE"} --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS) -- "$$STACK"
+	@$(BIN)/gpu-ci image push $${FILE:+--file "$$FILE"} --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS) -- "$$STACK"
 
 # A process for each core, and bytecode for all of them: each would compile the whole project.
-test: .venv/dev lint ## Run lint and every test that needs no cloud: [ARGS="-n 0": in one process]
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal $(ARGS)
+test: .venv/dev lint ## Run lint and every test that needs no cloud, but those of pages: [ARGS="-n 0": in one process]
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/docs $(ARGS)
+
+test-pages: .venv/dev ## Run the tests of the pages: their commands, tables, links and pictures
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal tests/docs $(ARGS)
 
 test-alerts: .venv/dev ## Run the rules' promtool cases, and change every rule: a case must fail
 	@$(BIN)/python -m tests.monitoring
@@ -115,10 +119,14 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, li
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict -c .ci/yamllint.yaml *.yaml package/*.yaml policies deployments bootstrap examples .github
-	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs .github $(filter-out .github/%,$(CODE))
+	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs $(CODE)
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
 	$(BIN)/python .ci/pages.py
+	$(BIN)/python .ci/size.py
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
+
+size: .venv/dev ## Count the lines of code outside tests, by folder
+	@$(BIN)/python .ci/size.py
 
 site: .venv/dev ## Build the documentation site into build/site: [ARGS=URL of the repository]
 	$(BIN)/python .ci/pages.py $(ARGS)
@@ -134,20 +142,18 @@ format: .venv/dev ## Format the code
 bench: .venv/dev ## Time and memory of a plan, as ratios to bare mocks in the same run
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.bench $(ARGS)
 
-lock: .venv/dev ## Renew the locks from their .in files
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements.txt .ci/requirements/run.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o deployments/requirements.txt deployments/requirements.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o package/requirements.txt package/requirements.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o .ci/requirements/doctor.txt .ci/requirements/doctor.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o .ci/requirements/dev.txt .ci/requirements/dev.in
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o .ci/requirements/pictures.txt .ci/requirements/pictures.in
+lock: .venv/dev ## Renew the locks: those of Python programs from pyproject.toml, others from their .in files
+	$(LOCK) --python-version 3.11 -o requirements.txt pyproject.toml --extra pulumi --extra submit
+	$(LOCK) --python-version 3.11 -o deployments/requirements.txt -c requirements.txt --group deployments
+	$(LOCK) --python-version 3.11 -o package/requirements.txt -c requirements.txt --group package
+	$(LOCK) --python-version 3.11 -o .ci/requirements/doctor.txt -c requirements.txt pyproject.toml --extra doctor
+	$(LOCK) --python-version 3.11 -o .ci/requirements/dev.txt -c requirements.txt -c deployments/requirements.txt pyproject.toml --extra doctor --group dev
+	$(LOCK) --python-version 3.11 -o .ci/requirements/pictures.txt --group pictures
 	@# What the runner image has: for Python 3.10 of Ubuntu 22.04 and 3.12 of 24.04.
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.10 --generate-hashes $(ARGS) \
-	  -o images/runner-gpu/requirements.txt images/runner-gpu/requirements.in
+	$(LOCK) --python-version 3.10 -o images/runner-gpu/requirements.txt images/runner-gpu/requirements.in
 	@# What jobs install: by the Python that the actions set up.
 	for lock in setup-torch/requirements setup-torch/requirements-cuda12 kubeflow-blueprint/requirements; do \
-	  $(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.12 --generate-hashes $(ARGS) \
-	    -o .github/actions/$$lock.txt .github/actions/$$lock.in || exit; done
+	  $(LOCK) --python-version 3.12 -o .github/actions/$$lock.txt .github/actions/$$lock.in || exit; done
 
 clean: ## Remove the virtual environment and everything generated
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -157,7 +163,7 @@ clean: ## Remove the virtual environment and everything generated
 	@$(PYTHON) -m venv .venv
 	@touch $@
 
-.venv/run: .venv/made requirements.txt
+.venv/run: .venv/made requirements.txt .ci/install.py
 	@echo "Installing what a plan needs, once: about 65 MB …" >&2
 	@$(BIN)/python .ci/install.py requirements.txt
 	@touch $@

@@ -3,7 +3,7 @@
 uv installs the packages, because it is much faster than pip. The script uses the uv on PATH. Without one, pip first installs the
 uv that .ci/requirements/dev.txt locks. uv reads neither pip.conf nor PIP_* (docs.astral.sh/uv/pip/compatibility), so the script
 passes pip's index, certificate and links to it. If uv cannot install the packages, pip does. The script uses only the standard
-library, because nothing is installed yet.
+library, because nothing is installed yet. At the end it writes .venv/bin/gpu-ci.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,14 @@ def with_uv(lock: str, again: bool) -> bool:
     return run(*command, "-r", lock, environment=environment | os.environ)
 
 
+def write_command() -> None:
+    """Write .venv/bin/gpu-ci, which runs the program of this folder. No build and no index is needed for that."""
+    command = VENV / "bin" / "gpu-ci"
+    words = (str(Path(PYTHON).absolute()), str(Path("gpu_ci").absolute()))
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    command.chmod(0o755)
+
+
 def main(lock: str) -> int:
     again = UNFINISHED.exists()
     UNFINISHED.touch()
@@ -86,6 +95,7 @@ def main(lock: str) -> int:
         if not pip(lock, *(["--ignore-installed"] if again else [])):
             return 1
     UNFINISHED.unlink(missing_ok=True)
+    write_command()
     return 0
 
 

@@ -1,33 +1,53 @@
-"""`python -m gpu_ci`."""
+"""The program `gpu-ci`; `gpu-ci` is the same."""
 
 import atexit
 import gc
-import importlib.util
-import pkgutil
+import importlib
 import sys
+from pathlib import Path
 
-from fleet.facts.streams import safe_streams
+# Our folders stand beside this one in a clone. A wheel has them in one folder below it, so that nothing called `fleet`
+# lands in somebody's environment.
+_HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(next(folder for folder in (_HERE / "_tree", _HERE.parent) if folder.is_dir())))
+_MODULES = {
+    "accept": "gpu_ci.acceptance.cli",
+    "image": "gpu_ci.image",
+    "smoke": "gpu_ci.submit.cli",
+    "submit": "gpu_ci.submit.cli",
+}
+"""The module of each command that is in no file of its own name."""
 
-# Importing the SDKs creates many lasting objects and no garbage. Collections during the import would take a quarter of a plan.
-# Later collections would take a tenth, and free little. The threshold still bounds the memory of a fleet of thousands of pools.
-gc.set_threshold(4_000_000, 50, 1000)
-# The interpreter would otherwise free them one by one when the process ends.
-atexit.register(gc.freeze)
 
-with safe_streams():
-    if importlib.util.find_spec("pulumi") is None:
-        sys.stderr.write(
-            f"error: {sys.executable} lacks the packages; run `make .venv/run` once, then .venv/bin/python -m gpu_ci\n"
-        )
+def main() -> None:
+    """Run the command that the arguments name."""
+    # Importing the SDKs creates many lasting objects and no garbage. Collections during the import would take a quarter of a
+    # plan. Later collections would take a tenth, and free little. The threshold still bounds the memory of thousands of pools.
+    gc.set_threshold(4_000_000, 50, 1000)
+    # The interpreter would otherwise free them one by one when the process ends.
+    atexit.register(gc.freeze)
+    try:
+        from fleet.facts.streams import safe_streams  # noqa: PLC0415 - a bare clone lacks its packages
+
+        with safe_streams():
+            _import(sys.argv[1] if len(sys.argv) > 1 else "")
+
+            from gpu_ci.app import app  # noqa: PLC0415 - after the command, which registers itself with it
+
+            app(prog_name="gpu-ci")
+    except ModuleNotFoundError as error:
+        if error.name not in ("pydantic", "rich", "typer", "yaml"):
+            raise
+        sys.stderr.write(f"error: {sys.executable} lacks the packages; run `make .venv/run` once, then .venv/bin/gpu-ci\n")
         sys.exit(2)
 
-    from gpu_ci.offline import commands
 
-    # The other commands would add 3 % to a plan. Help and the errors of typer name every command.
-    asked = sys.argv[1].replace("-", "_") if len(sys.argv) > 1 else ""
-    known = {module.name for module in pkgutil.iter_modules(commands.__path__)}
-    importlib.import_module(f"{commands.__name__}.{asked}" if asked in known else "gpu_ci.offline.cli")
+def _import(command: str) -> None:
+    """Import the module of the command: all of them would add 3 % to a plan. Help and typer's errors name every command."""
+    name = command.replace("-", "_")
+    of_file = name.isidentifier() and (_HERE / "offline" / "commands" / f"{name}.py").is_file()
+    importlib.import_module(f"gpu_ci.offline.commands.{name}" if of_file else _MODULES.get(command, "gpu_ci.cli"))
 
-    from gpu_ci.offline.app import app
 
-    app(prog_name="python -m gpu_ci")
+if __name__ == "__main__":
+    main()

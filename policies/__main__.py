@@ -2,15 +2,20 @@
 
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from pulumi_policy import PolicyPack
 
-# `fleet` lies beside `policies/` in the repository, inside the pack where it is published; last, so that a copy inside wins.
-sys.path.append(str(Path(__file__).resolve().parent.parent))
+# This folder is the package `policies`, whatever its name where it is published. `fleet` lies beside it in the repository, inside
+# it where it is published; last, so that a copy inside wins.
+_FOLDER = Path(__file__).resolve().parent
+sys.path.append(str(_FOLDER.parent))
+sys.modules["policies"] = package = ModuleType("policies")
+package.__path__ = [str(_FOLDER)]
 
-from rules import RULES
-
-from fleet.facts.day import today
+from fleet.facts.day import today  # noqa: E402
+from policies.pack import policy  # noqa: E402
+from policies.rules import RULES  # noqa: E402
 
 # An update that is run again may name the day of the first one: its prices, ends of support and exceptions count.
 try:
@@ -18,4 +23,4 @@ try:
 except ValueError as error:
     sys.exit(f"error: {error}")
 
-PolicyPack("gpu-ci", [rule.policy(AS_OF) for rule in RULES])
+PolicyPack("gpu-ci", [policy(rule, AS_OF) for rule in RULES])

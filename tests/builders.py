@@ -262,7 +262,7 @@ def _config_of(text: str) -> str:
 def reference(path: str) -> Path:
     """A file of the published source data that some tests compare with; skips the test where there is no copy of it.
 
-    Charts come from GPU_CI_CHARTS, which `python -m gpu_ci charts --keep` fills, and everything from GPU_CI_REFERENCE.
+    Charts come from GPU_CI_CHARTS, which `gpu-ci charts --keep` fills, and everything from GPU_CI_REFERENCE.
     """
     charts, everything = (os.environ.get(variable) for variable in ("GPU_CI_CHARTS", "GPU_CI_REFERENCE"))
     if charts and (Path(charts) / path).exists():

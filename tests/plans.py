@@ -28,7 +28,7 @@ def declared(root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | Non
     if root != ROOT or not isinstance(remedy, Remedies | None):
         return alone(root, config, fleet, remedy, preview=preview)
     remedies = remedy or Remedies([])
-    changing = [(token, each.policy.name, repr(each.config)) for token, by in remedies._by_type.items() for each in by]
+    changing = [(token, each.policy.id, repr(each.config)) for token, by in remedies._by_type.items() for each in by]
     key = (config.project, config.stack, repr(sorted(config.values.items())), config.secret_keys, repr(changing), preview)
     if key in _kept:
         found, done = _kept.pop(key)

@@ -21,7 +21,7 @@ from tests.builders import ROOT
 
 OURS = ("fleet", "gpu_ci", "components", "package", "policies", "deployments", "bootstrap", "images", "tests", "rules")
 IMPORTERS = ("__import__", "import_module", "run_module")
-PROGRAMS = ("__main__", "gpu_ci.offline.cli", "policies.__main__")
+PROGRAMS = ("__main__", "gpu_ci.cli", "gpu_ci.offline.record", "policies.__main__")
 
 
 def imports(tree: ast.Module, package: str, lazy: bool = True) -> Iterator[str]:
@@ -136,14 +136,14 @@ def test_bootstrap_imports_fleet_alone():
 
 def test_acceptance_imports_fleet_and_the_shared_options_of_offline():
     """It runs every other program as a command."""
-    assert astray("gpu_ci.acceptance", "fleet", "gpu_ci.offline.app", "gpu_ci.offline.day") == []
+    assert astray("gpu_ci.acceptance", "fleet", "gpu_ci.app", "gpu_ci.offline.day") == []
     assert [
         f"{module} imports {name}" for module in below("gpu_ci.acceptance") for name in imported(module) if of_sdk(name)
     ] == []
 
 
 def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
-    assert astray("gpu_ci.submit", "fleet") == []
+    assert astray("gpu_ci.submit", "fleet", "gpu_ci.app") == []
     assert [f"{module} imports {name}" for module in below("gpu_ci.submit") for name in imported(module) if of_sdk(name)] == []
 
 
@@ -202,7 +202,7 @@ CLIENT = ("gpu_ci.submit.kubeconfig", "gpu_ci.submit.cluster", "gpu_ci.submit.ob
 
 
 def test_offline_runs_the_program_and_imports_no_component():
-    assert astray("gpu_ci.offline", "fleet", "gpu_ci.doctor", "policies.rules", *CLIENT) == []
+    assert astray("gpu_ci.offline", "fleet", "gpu_ci.app", "gpu_ci.errors", "gpu_ci.doctor", "policies.rules", *CLIENT) == []
 
 
 def test_only_init_reads_a_cluster_from_offline():
@@ -245,7 +245,7 @@ def test_no_program_loads_the_sdks_of_doctor_before_a_check_runs():
 
 
 def test_no_program_but_submit_loads_its_client():
-    names = loaded(*PROGRAMS, "gpu_ci.submit.__main__")
+    names = loaded(*PROGRAMS, "gpu_ci.submit.cli")
     assert "gpu_ci.submit.follower" in names, "the walk must reach what it is to judge"
     assert [name for name in names if name.split(".")[0] == "kubernetes"] == [], "submit itself loads it when it connects"
     assert "kubernetes.client.ApiClient" in imported("gpu_ci.submit.kubeconfig")

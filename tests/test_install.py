@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,7 @@ class Checkout:
         (folder / ".venv" / "bin").mkdir(parents=True)
         (folder / "path").mkdir()
         for name in ("requirements.txt", ".ci/requirements/dev.txt"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text((ROOT / name).read_text())
         self.program(".venv/bin/python", PYTHON)
         self.program("uv", UV)
@@ -82,6 +84,22 @@ def test_uv_on_path_installs_and_pip_is_not_asked(checkout):
     checkout.uv_on_path()
     assert checkout.install() == 0
     assert checkout.calls() == [f"{UV_INSTALLS} -r requirements.txt"]
+
+
+def test_the_set_up_writes_the_command_of_this_folder(checkout):
+    checkout.uv_on_path()
+    (checkout.folder / "gpu_ci").mkdir()
+    (checkout.folder / "uv-fails").touch()
+    (checkout.folder / "pip-fails").touch()
+    command = checkout.folder / ".venv" / "bin" / "gpu-ci"
+    assert checkout.install() == 1
+    assert not command.exists(), "a set-up that fails leaves no command"
+    (checkout.folder / "uv-fails").unlink()
+    checkout.program("python-that-tells", '#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    assert checkout.install() == 0
+    shutil.copy(checkout.folder / "python-that-tells", checkout.folder / ".venv" / "bin" / "python")
+    done = subprocess.run([command, "plan", "a b"], cwd="/", capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [str(checkout.folder / "gpu_ci"), "plan", "a b"]
 
 
 def test_without_uv_pip_installs_the_locked_one_first(checkout):

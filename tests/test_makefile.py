@@ -54,16 +54,18 @@ def make(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     for name in (
         "requirements.txt",
+        ".ci/install.py",
         ".ci/requirements/dev.txt",
         ".ci/requirements/doctor.txt",
         *(f".venv/{each}" for each in MADE),
     ):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).touch()
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir()
     python.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
     python.chmod(0o755)
+    shutil.copy(python, python.parent / "gpu-ci")
 
     def run(*words: str, **environment: str) -> list[str]:
         clean = {name: value for name, value in os.environ.items() if name not in MAKES_OWN}
@@ -81,15 +83,16 @@ echo "made by $*" >> log
 mkdir -p .venv/bin
 printf '#!/bin/sh\\necho "$*" >> log\\n[ ! -e fails ]\\n' > .venv/bin/python
 chmod +x .venv/bin/python
+cp .venv/bin/python .venv/bin/gpu-ci
 """
 
 
 def test_the_first_run_installs_and_the_second_does_not(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     locks = [tmp_path / name for name in ("requirements.txt", ".ci/requirements/dev.txt", ".ci/requirements/doctor.txt")]
-    (tmp_path / "doctor").mkdir()
-    for lock in locks:
-        lock.touch()
+    for path in (*locks, tmp_path / ".ci" / "install.py"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     python = tmp_path / "python"
     python.write_text(SYSTEM_PYTHON)
     python.chmod(0o755)
@@ -106,11 +109,11 @@ def test_the_first_run_installs_and_the_second_does_not(tmp_path):
         return lines
 
     made, run, dev = "made by -m venv .venv", ".ci/install.py requirements.txt", ".ci/install.py .ci/requirements/dev.txt"
-    plan = "-m offline plan -- staging"
+    plan = "plan -- staging"
     assert calls("plan") == [made, run, plan]
     assert calls("plan") == [plan]
-    assert calls("doctor") == [".ci/install.py .ci/requirements/doctor.txt", "-m offline doctor -- staging"]
-    assert calls("doctor") == ["-m offline doctor -- staging"]
+    assert calls("doctor") == [".ci/install.py .ci/requirements/doctor.txt", "doctor -- staging"]
+    assert calls("doctor") == ["doctor -- staging"]
     assert calls(".venv/dev") == [dev]
     assert calls(".venv/dev") == []
     later = locks[0].stat().st_mtime + 60
@@ -123,22 +126,22 @@ def test_the_first_run_installs_and_the_second_does_not(tmp_path):
 
 def test_the_image_targets(make):
     row = ["--cuda", "12.1", "--ubuntu", "22.04", "--flavour", "devel"]
-    assert make("image") == ["-m", "images", "build", *row]
-    assert make("image-test", "ARGS=--gpu") == ["-m", "images", "test", *row, "--gpu"]
-    pushed = ["-m", "images", "push", "--cuda", "a b", *row[2:], "--run", "--", "-v"]
+    assert make("image") == ["image", "build", *row]
+    assert make("image-test", "ARGS=--on-gpu") == ["image", "test", *row, "--on-gpu"]
+    pushed = ["image", "push", "--cuda", "a b", *row[2:], "--run", "--", "-v"]
     assert make("image-push", "CUDA=a b", "STACK=-v", "ARGS=--run") == pushed
 
 
 def test_the_defaults(make):
-    assert make("plan") == ["-m", "gpu_ci", "plan", "--", "staging"]
-    assert make("render") == ["-m", "gpu_ci", "render", "--out", "build/staging", "--", "staging"]
-    assert make("render", "CHECK=1") == ["-m", "gpu_ci", "render", "--out", "build/staging", "--check", "--", "staging"]
-    assert make("check", "DIR=deploy") == ["-m", "gpu_ci", "check", "--stack", "staging", "--", "deploy"]
-    assert make("check") == ["-m", "gpu_ci", "check", "--stack", "staging", "--", ""], "it says what is missing"
-    assert make("smoke") == ["-m", "gpu_ci.submit", "smoke", "--", "staging"]
-    assert make("doctor", "ARGS=--json") == ["-m", "gpu_ci", "doctor", "--json", "--", "staging"]
-    assert make("acceptance") == ["-m", "gpu_ci.acceptance", "--budget-usd", "", "--", "staging"], "it says what is missing"
-    assert make("render", "STACK=prod") == ["-m", "gpu_ci", "render", "--out", "build/prod", "--", "prod"]
+    assert make("plan") == ["plan", "--", "staging"]
+    assert make("render") == ["render", "--out", "build/staging", "--", "staging"]
+    assert make("render", "CHECK=1") == ["render", "--out", "build/staging", "--check", "--", "staging"]
+    assert make("check", "DIR=deploy") == ["check", "--", "staging", "deploy"]
+    assert make("check") == ["check", "--", "staging", ""], "it says what is missing"
+    assert make("smoke") == ["smoke", "--", "staging"]
+    assert make("doctor", "ARGS=--json") == ["doctor", "--json", "--", "staging"]
+    assert make("acceptance") == ["accept", "--budget-usd", "", "--", "staging"], "it says what is missing"
+    assert make("render", "STACK=prod") == ["render", "--out", "build/prod", "--", "prod"]
 
 
 def test_a_stack_that_is_given_as_a_target_starts_nothing(tmp_path):
@@ -165,27 +168,27 @@ def test_the_environment_sets_none_of_them(make, target):
 @pytest.mark.parametrize("value", NASTY)
 def test_a_value_is_one_word_and_is_not_run(make, value):
     words = make("render", f"STACK={value}", f"OUT=out/{value}", f"FILE={value}.yaml")
-    assert words == ["-m", "gpu_ci", "render", "--out", f"out/{value}", "--file", f"{value}.yaml", "--", value]
-    assert make("plan", f"STACK={value}", f"FILE={value}") == ["-m", "gpu_ci", "plan", "--file", value, "--", value]
-    assert make("plan", f"STACK={value}", f"BASE={value}") == ["-m", "gpu_ci", "plan", "--base", value, "--", value]
-    assert make("render", f"STACK={value}")[4] == f"build/{value}"
+    assert words == ["render", "--out", f"out/{value}", "--file", f"{value}.yaml", "--", value]
+    assert make("plan", f"STACK={value}", f"FILE={value}") == ["plan", "--file", value, "--", value]
+    assert make("plan", f"STACK={value}", f"BASE={value}") == ["plan", "--base", value, "--", value]
+    assert make("render", f"STACK={value}")[2] == f"build/{value}"
     words = make("acceptance", f"STACK={value}", f"BUDGET_USD={value}")
-    assert words == ["-m", "gpu_ci.acceptance", "--budget-usd", value, "--", value]
-    assert make("check", f"STACK={value}", f"DIR={value}") == ["-m", "gpu_ci", "check", "--stack", value, "--", value]
+    assert words == ["accept", "--budget-usd", value, "--", value]
+    assert make("check", f"STACK={value}", f"DIR={value}") == ["check", "--", value, value]
 
 
 @pytest.mark.parametrize("value", NASTY)
 def test_what_a_smoke_test_is_of_is_one_word_each(make, value):
     words = make("smoke", f"STACK={value}", f"FILE={value}", f"CONTEXT={value}", f"CLUSTER={value}", f"POOL={value}")
-    assert words[3:] == ["--file", value, "--context", value, "--cluster", value, "--pool", value, "--", value]
-    assert make("smoke", f"REPOSITORY={value}")[3:] == ["--repository", value, "--", "staging"]
-    assert make("smoke", "CONTEXT=", "POOL=t4")[3:] == ["--pool", "t4", "--", "staging"], "no context is guessed"
+    assert words[1:] == ["--file", value, "--context", value, "--cluster", value, "--pool", value, "--", value]
+    assert make("smoke", f"REPOSITORY={value}")[1:] == ["--repository", value, "--", "staging"]
+    assert make("smoke", "CONTEXT=", "POOL=t4")[1:] == ["--pool", "t4", "--", "staging"], "no context is guessed"
 
 
 def test_a_base_that_is_not_named_is_no_word(make):
     assert make("plan", "BASE=") == make("plan")
     words = make("plan", "BASE=build/base", "FILE=a.yaml", "ARGS=--markdown --annotations")
-    assert words[3:] == ["--file", "a.yaml", "--base", "build/base", "--markdown", "--annotations", "--", "staging"]
+    assert words[1:] == ["--file", "a.yaml", "--base", "build/base", "--markdown", "--annotations", "--", "staging"]
 
 
 def test_the_pages_of_all_stack_files_are_written(make, tmp_path):
@@ -197,16 +200,16 @@ def test_the_pages_of_all_stack_files_are_written(make, tmp_path):
     assert make("docs") == ["-m", "package.reference"]
     called = {path.name: path.read_text().split("\0")[:-1] for path in docs.iterdir()}
     assert called == {
-        "policies.md": ["-m", "gpu_ci", "policies"],
-        "settings.md": ["-m", "gpu_ci", "settings"],
-        "inventory-one.md": ["-m", "gpu_ci", "inventory", "--", "one"],
-        "inventory-on.e-2.md": ["-m", "gpu_ci", "inventory", "--", "on.e-2"],
+        "policies.md": ["policies"],
+        "settings.md": ["settings"],
+        "inventory-one.md": ["inventory", "--", "one"],
+        "inventory-on.e-2.md": ["inventory", "--", "on.e-2"],
     }
-    assert (tmp_path / "schema" / "stack.schema.json").read_text().split("\0")[:-1] == ["-m", "gpu_ci", "schema"]
+    assert (tmp_path / "schema" / "stack.schema.json").read_text().split("\0")[:-1] == ["schema"]
 
 
 def test_a_page_that_cannot_be_written_stays_as_it_was_and_fails_make(tmp_path, make):
-    (tmp_path / ".venv" / "bin" / "python").write_text('#!/bin/sh\necho half\n[ "$3" != inventory ]\n')
+    (tmp_path / ".venv" / "bin" / "gpu-ci").write_text('#!/bin/sh\necho half\n[ "$1" != inventory ]\n')
     docs = tmp_path / "docs"
     docs.mkdir()
     (tmp_path / "schema").mkdir()
@@ -219,7 +222,7 @@ def test_a_page_that_cannot_be_written_stays_as_it_was_and_fails_make(tmp_path, 
 
 def test_args_are_several_words(make):
     words = make("plan", "FILE=", "ARGS=--json --file 'a b.yaml'")
-    assert words == ["-m", "gpu_ci", "plan", "--json", "--file", "a b.yaml", "--", "staging"]
+    assert words == ["plan", "--json", "--file", "a b.yaml", "--", "staging"]
 
 
 UNCHECKED = {
@@ -231,6 +234,6 @@ def test_the_types_of_every_program_are_checked():
     files = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["files"]
     packages = {path.parent for path in ROOT.glob("*/__init__.py")} | {ROOT}
     modules = {path.relative_to(ROOT) for folder in packages for path in folder.glob("*.py") if path.name != "__init__.py"}
-    assert Path("bench/__main__.py") in modules
+    assert Path("__main__.py") in modules
     unchecked = {str(path) for path in modules if not any(path.is_relative_to(name) for name in files)}
     assert unchecked == set(UNCHECKED)

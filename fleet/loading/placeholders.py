@@ -47,7 +47,7 @@ def remarks(config: StackConfig) -> Iterator[str]:
     """One warning that names the first settings with example values; none if there is no such setting."""
     # No line numbers: a remark that changes with every inserted line would be new in every pull request.
     found = [each.key for each in placeholders(config)]
-    more = f" and {len(found) - _SHOWN} more (python -m gpu_ci doctor {config.stack} lists them)" if len(found) > _SHOWN else ""
+    more = f" and {len(found) - _SHOWN} more (gpu-ci doctor {config.stack} lists them)" if len(found) > _SHOWN else ""
     if found:
         yield todo(f"example values: {', '.join(found[:_SHOWN])}{more}; set your own before pulumi up")
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from fleet.facts.errors import MOST_PROBLEMS, Fault, FleetError, InputError, Problem, instead, quoted
 from fleet.facts.places import Keys, Lines, Place
+from fleet.loading import home
 from fleet.loading.files import ConfigFile, from_here, listed, meant
 from fleet.loading.go_json import json_text
 from fleet.loading.project import Declared, Project, fits, type_name
@@ -85,8 +86,8 @@ def load(stack: str, root: Path, project_file: Path | None = None, stack_file: P
             f"stack: a stack name is 1 to 100 letters, digits, hyphens, underscores and periods; got {quoted(stack)}; "
             f"{_named(stack, stacks(root))}"
         )
-    project = Project.read(project_file or root / "Pulumi.yaml")
-    folder = project.path.parent / project.stack_folder
+    project = Project.read(project_file or home.project_file(root))
+    folder = (project_file.parent if project_file else root) / project.stack_folder
     path = stack_file or folder / f"Pulumi.{stack}.yaml"
     fix = _named(stack, stacks(folder), "create it or ") if stack_file is None else "create it or correct its path"
     return _StackFile(ConfigFile.read(path, "stack: there must be a file for the stack", fix), project).config(stack)

@@ -16,7 +16,7 @@ from fleet.settings.cluster import Cluster, physical_name
 from fleet.settings.github import GitHub
 from fleet.settings.workloads import WORKLOAD_IMAGES
 
-_FRESHEN = "python -m gpu_ci freshen"
+_FRESHEN = "gpu-ci freshen"
 _NEWER_CUDA = "build the image of a newer CUDA (docs/runner-image.md)"
 _DRIVER = "a node image or release with a newer driver branch"
 

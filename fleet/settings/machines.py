@@ -31,7 +31,7 @@ GpuModel = Annotated[
 
 
 class OwnMachine(Model):
-    """The hardware of one machine, or of several that are alike. `python -m gpu_ci probe` prints it."""
+    """The hardware of one machine, or of several that are alike. `gpu-ci probe` prints it."""
 
     gpu: GpuModel
     """GPU model, as fleet/facts/data/gpus.csv names it. All GPUs of a machine are of one model."""

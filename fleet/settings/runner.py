@@ -204,7 +204,7 @@ class PodRunner(RunnerPod):
     same_as: SetReference | None = None
     """The runner set of another cluster that this one equals, as cluster/set. GitHub gives a job to either (docs/fallback.md)."""
     image_size: Memory | None = None
-    """Size of the unpacked image. `python -m gpu_ci start` computes with it how long a node pulls the image; nothing else reads
+    """Size of the unpacked image. `gpu-ci start` computes with it how long a node pulls the image; nothing else reads
     it. Example: `12Gi`"""
     rerun_on: str | None = None
     """The runner set without spot pools on which interrupted jobs of this class run again (docs/rerun.md). Example:

@@ -61,8 +61,8 @@ class Steps:
             ),
         )
 
-    def _python(self, *words: str) -> None:
-        self.shell.run(sys.executable, "-m", *words)
+    def _gpu_ci(self, *words: str) -> None:
+        self.shell.run(sys.executable, "-m", "gpu_ci", *words)
 
     def _pulumi(self, command: str, *words: str, of: Path | None = None) -> tuple[str, ...]:
         """A command of the CLI on the stack, by the stack file or by another one. What registers resources has the policies."""
@@ -74,10 +74,10 @@ class Steps:
         return ("pulumi", *command.split(), "--stack", self.stack, "--non-interactive", *judged, *file, *words)
 
     def _plan(self) -> None:
-        self._python("offline", "plan", "--", self.stack)
+        self._gpu_ci("plan", "--", self.stack)
 
     def _doctor(self) -> None:
-        self._python("offline", "doctor", "--", self.stack)
+        self._gpu_ci("doctor", "--", self.stack)
 
     def _empty(self) -> None:
         if count := self._in_state():
@@ -120,11 +120,11 @@ class Steps:
                 access = ["--context", existing.context]
                 if existing.kubeconfig:
                     access += ["--kubeconfig", str(existing.kubeconfig)]
-            self._python("submit", "smoke", "--cluster", name, *access, "--", self.stack)
+            self._gpu_ci("smoke", "--cluster", name, *access, "--", self.stack)
 
     def _dispatch(self) -> None:
         """Start the workflow on a runner set, once by the name of the set and once by its labels."""
-        self._python("submit", "smoke", "--repository", self.repository, "--", self.stack)
+        self._gpu_ci("smoke", "--repository", self.repository, "--", self.stack)
 
     def _edit(self) -> None:
         """Change a tag in a copy of the stack file. A new tag would create the tags of Auto Scaling groups."""

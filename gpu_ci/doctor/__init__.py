@@ -1,4 +1,4 @@
 """What a stack needs of this machine, its clouds and GitHub before `pulumi up`. Every call only reads.
 
-`python -m gpu_ci doctor STACK` runs all checks. Each module has one area and yields findings.
+`gpu-ci doctor STACK` runs all checks. Each module has one area and yields findings.
 """

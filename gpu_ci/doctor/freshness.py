@@ -19,7 +19,7 @@ from gpu_ci.doctor.sources.web import SourceError, Web
 
 AREA = "freshness"
 _SOON = timedelta(days=7)
-_FRESHEN = "python -m gpu_ci freshen --only"
+_FRESHEN = "gpu-ci freshen --only"
 
 
 def findings(fleet: Fleet, web: Web, day: date, session: Callable[[], Any] = eks.session) -> Iterator[Finding]:

@@ -55,10 +55,10 @@ def agree(plan: Plan, root: Path) -> Agreement:
     failing = {verdict.rule for verdict in plan.broken}
     values = {}
     for configured in plan.policies:
-        if configured.policy.name in failing and (found := _Search(plan, configured).found()):
-            values[configured.policy.name] = found
+        if configured.policy.id in failing and (found := _Search(plan, configured).found()):
+            values[configured.policy.id] = found
     # The policies judge the plan again with all new values, as the next plan does.
-    left = _judged(plan, [_with(each, values.get(each.policy.name, {}), plan) for each in plan.policies])
+    left = _judged(plan, [_with(each, values.get(each.policy.id, {}), plan) for each in plan.policies])
     return Agreement(values, _diff(plan.config.stack, values, root), left)
 
 
@@ -67,7 +67,7 @@ def lines(agreement: Agreement) -> Iterator[str]:
     names = ", ".join(f"{policy}.{name}" for policy, found in agreement.values.items() for name in found)
     if names:
         yield f"This change of policy values admits {'a part of ' if agreement.left else ''}the plan: {names}."
-        yield "Review it and correct each why. Apply the diff with git apply, then run python -m gpu_ci policy-config."
+        yield "Review it and correct each why. Apply the diff with git apply, then run gpu-ci policy-config."
     elif not agreement.left:
         yield "No policy fails the plan, so no policy value needs a change."
     for verdict, found in alike(agreement.left):
@@ -86,7 +86,7 @@ def _judged(plan: Plan, policies: Sequence[Configured]) -> tuple[Verdict, ...]:
 
 
 def _rule(configured: Configured) -> AnyRule:
-    return next(rule for rule in RULES if rule.id == configured.policy.name)
+    return next(rule for rule in RULES if rule.id == configured.policy.id)
 
 
 def _with(configured: Configured, values: Values, plan: Plan) -> Configured:

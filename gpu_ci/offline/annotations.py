@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from gpu_ci.offline.base import Base
 from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.entries import Entry, entries
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.record import STACK_TYPE
+from gpu_ci.offline.recording import STACK_TYPE
 from gpu_ci.offline.words import name_of
 
 _LEVELS = ("error", "warning", "notice")
@@ -219,6 +220,11 @@ def _changed_lines(before: str, after: str) -> frozenset[int]:
         elif tag == "delete":
             changed.add(max(start, 1))
     return frozenset(changed)
+
+
+def print_annotations(annotations: Iterable[Annotation]) -> None:
+    """Print GitHub annotations on stderr, one per line."""
+    sys.stderr.writelines(f"{annotation}\n" for annotation in annotations)
 
 
 # -- spelling ----------------------------------------------------------------------------------------------------------

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-import pulumi
-
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
 from fleet.loading.files import from_here
+from gpu_ci.errors import input_errors
 from gpu_ci.offline.arc import pinned_in
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import configure
@@ -64,7 +63,7 @@ def read_base(
     try:
         plan = make_plan(stack, root, path, lambda stage: progress(f"base: {stage}"), as_of, policies_of)
         return Base(text, plan, judged=judged, arc=pinned_in(folder))
-    except (InputError, pulumi.RunError) as error:
+    except input_errors() as error:
         return Base(text, None, f"the base's {path.name} does not load under this code: {_named(error, path)}")
     except Exception as error:  # noqa: BLE001 - the change may fix exactly this
         return Base(text, None, f"this code fails on the base's {path.name}: {type(error).__name__}: {_first_line(error)}")

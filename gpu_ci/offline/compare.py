@@ -18,7 +18,7 @@ from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.entries import Entry, entries
 from gpu_ci.offline.judge import Configured, Verdict
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.record import Resource
+from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.remedies import Remediation
 from gpu_ci.offline.words import Place, place
 
@@ -119,9 +119,9 @@ class Comparison:
 
     def _policies(self) -> Iterator[Setting]:
         """Policies with another level or config. Resources do not show this: a disabled policy reports nothing."""
-        for pair in _paired(self.before.policies, self.after.policies, lambda found: found.policy.name).values():
+        for pair in _paired(self.before.policies, self.after.policies, lambda found: found.policy.id).values():
             if changed := _changed(pair, _configured):
-                yield Setting("policy", pair.held.policy.name, pair.state, changed)
+                yield Setting("policy", pair.held.policy.id, pair.state, changed)
 
     @cached_property
     def places(self) -> Mapping[str, Pair[Place]]:

@@ -20,7 +20,7 @@ from gpu_ci.offline.base import Base
 from gpu_ci.offline.compare import Comparison, Pair
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.plan import RUNNER_SET, Outcome, Plan
-from gpu_ci.offline.record import Resource
+from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.words import Place, refusal, state
 
 T = TypeVar("T")
@@ -60,8 +60,9 @@ def _plan(plan: Plan) -> dict[str, Any]:
     idle, worst = plan.cost
     return {
         "stack": plan.config.stack,
-        "clean": plan.passes(),
+        "clean": plan.passes() and plan.judged,
         "result": state(plan)[0],
+        "judged": plan.judged,
         "states": dict(Counter(found.state for found in plan.outcomes())) if plan.recording is not None else {},
         "built": plan.recording is not None,
         "asOf": plan.as_of.isoformat(),

@@ -8,7 +8,7 @@ from functools import cache
 
 from fleet.facts.tables import rows
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.record import Resource
+from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import Secret, hidden
 from gpu_ci.offline.words import counted, listed
 

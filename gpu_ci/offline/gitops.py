@@ -26,7 +26,7 @@ from fleet.settings.cluster import Cluster, physical_name
 from fleet.settings.gitops import Sops
 from fleet.settings.namespaces import runner_namespace
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.sops import encrypted_secret
 from gpu_ci.offline.wire import hidden
 

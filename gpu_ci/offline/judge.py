@@ -1,59 +1,35 @@
 """Judges a recording by the rules of the policy pack, in this process.
 
-The rules run through the SDK's own policy objects and proxies, on the data that the engine would send. So the verdicts are the
-same as those that the pack gives over gRPC. The judge is faster: the pack deserializes a resource once for each policy, the
-judge once for all rules of its type, and not at all if no rule reads the type.
+The rules get the data that the engine would send, as plain records. So the verdicts are the same as those that the pack gives
+over gRPC. The judge is faster: the pack deserializes a resource once for each policy, the judge once for all rules of its type,
+and not at all if no rule reads the type.
 """
 
-import asyncio
-import inspect
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Protocol
-
-import pulumi_policy as sdk
-from google.protobuf import json_format, struct_pb2
-from pulumi.runtime import proto
-from pulumi_policy import EnforcementLevel, ResourceValidationPolicy, StackValidationPolicy
-from pulumi_policy.deserialize import deserialize_properties
-from pulumi_policy.policy import _NotApplicableError
-from pulumi_policy.proxy import UnknownValueError, unknown_checking_proxy
+from typing import TYPE_CHECKING, Any
 
 from fleet.facts.errors import InputError, instead, quoted
 from gpu_ci.offline import wire
 from gpu_ci.offline.configschema import faults
-from gpu_ci.offline.record import Recording, Resource
-from policies.rules.exceptions import is_exception
+from gpu_ci.offline.recording import Recording, Resource
+from policies.rules import AnyRule, Rule, StackRule
+from policies.rules import record as records
+from policies.rules.rule import Level, Outcome, args_of
+
+if TYPE_CHECKING:
+    from google.protobuf import struct_pb2
+    from pulumi.runtime import proto
 
 ALL = "all"
 _ENVIRONMENTS = "environments"  # ESC environments of a pack's config; the CLI takes the key out
-_LEVELS = {level.value: level for level in EnforcementLevel}
-_NO_VALIDATION = "Policy does not implement validate"  # the SDK's text
-
-Policy = ResourceValidationPolicy | StackValidationPolicy
-
-
-class Rule(Protocol):
-    """The part of a policy rule that the judge uses."""
-
-    @property
-    def id(self) -> str:
-        """The policy's name."""
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """Type tokens of the resources that the rule gets."""
-
-    def policy(self, as_of: date) -> Policy:
-        """The policy of the pack, with the exceptions that are valid on that day."""
-
-    def __hash__(self) -> int:
-        """Policies are kept by rule."""
-
+_LEVELS = {level.value: level for level in Level}
 
 Settings = Mapping[str, object]
 """policies/config/<stack>.json as data: policy id to level, or to {"enforcementLevel": level, property: value}."""
@@ -64,9 +40,9 @@ class Verdict:
     """The verdict of one rule on one resource.
 
     `level` is the level of the rule, "mandatory" or "advisory"; the engine treats every undeterminable verdict as advisory.
-    `kind` is "violation", "undeterminable" (the rule met an unknown value), "excepted" (an exception hides a violation) or
-    "not-applicable". `urn` is "" for a verdict of a stack policy on the stack. `message` is the rule's own text; the pack's
-    diagnostic has the policy's description on a line before it.
+    `kind` is "violation", "undeterminable" (the rule met an unknown value) or "excepted" (an exception hides a violation). `urn`
+    is "" for a verdict of a stack policy on the stack. `message` is the rule's own text; the pack's diagnostic has the policy's
+    description on a line before it.
     """
 
     rule: str
@@ -78,17 +54,22 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Configured:
-    """One policy with its level and its complete config, as the CLI passes them to the pack."""
+    """One rule with its level and its complete config, as the CLI passes them to the pack, and the day that it judges."""
 
-    policy: Policy
-    types: frozenset[str]
-    level: EnforcementLevel
+    policy: AnyRule
+    level: Level
     config: Mapping[str, Any]
+    as_of: date
+
+    @property
+    def types(self) -> frozenset[str]:
+        """Type tokens of the resources that the rule gets."""
+        return self.policy.reads
 
     @property
     def reported(self) -> str:
         """The level of its verdicts. With level remediate, a violation that is left after the remediation is mandatory."""
-        return "advisory" if self.level is EnforcementLevel.ADVISORY else "mandatory"
+        return "advisory" if self.level is Level.ADVISORY else "mandatory"
 
 
 def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict, ...]:
@@ -96,36 +77,37 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
 
     Disabled policies give no verdict. If a rule raises an exception, it propagates with a note that names the rule and the URN.
     """
-    by_type: dict[str, list[Configured]] = {}
-    of_stack: list[Configured] = []
+    by_type: dict[str, list[tuple[Rule, Configured]]] = {}
+    of_stack: list[tuple[StackRule, Configured]] = []
     for configured in policies:
-        if configured.level is EnforcementLevel.DISABLED:
+        rule = configured.policy
+        if configured.level is Level.DISABLED:
             continue
-        if isinstance(configured.policy, StackValidationPolicy):
-            of_stack.append(configured)
+        if isinstance(rule, StackRule):
+            of_stack.append((rule, configured))
             continue
         for token in configured.types:
-            by_type.setdefault(token, []).append(configured)
-    session = _Session(frozenset[str]().union(*(each.types for each in of_stack)))
+            by_type.setdefault(token, []).append((rule, configured))
+    session = _Session(frozenset[str]().union(*(rule.reads for rule, _ in of_stack)))
     verdicts: list[Verdict] = []
     for resource in recording.resources:
         wanted = by_type.get(resource.type, ())
         # The engine does not analyze resources that are only read.
         if not resource.read:
             verdicts += session.judge(resource, wanted)
-    for configured in of_stack:
-        verdicts += session.judge_stack(configured)
+    for stack_rule, configured in of_stack:
+        verdicts += session.judge_stack(stack_rule, configured)
     return tuple(verdicts)
 
 
-def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[Configured, ...]:
+def configure(rules: Iterable[AnyRule], settings: Settings, as_of: date) -> tuple[Configured, ...]:
     """Each rule's policy with level and config: the schema's defaults, then the settings' "all", then its own entry.
 
     Raises InputError naming the entry for an unknown policy or property, an unknown level, or a value that violates the policy's
     schema. Facts: pulumi/pulumi, pkg/resource/analyzer/config.go, which accepts unknown names.
     """
-    policies = [(_policy(rule, as_of), rule.reads) for rule in rules]
-    names = Counter(policy.name for policy, _ in policies)
+    policies = list(rules)
+    names = Counter(policy.id for policy in policies)
     if repeated := sorted(name for name in names if names[name] > 1):
         raise ValueError(f"two rules of one id: {', '.join(repeated)}")
     for name in settings:
@@ -135,35 +117,26 @@ def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[C
     level, properties = _entry(ALL, settings.get(ALL, {}))
     if properties:
         raise InputError(f"policy config: {ALL}: can set only the level; got {quoted(sorted(properties))}; set them per policy")
-    return tuple(_configured(policy, types, level, settings.get(policy.name, {})) for policy, types in policies)
+    return tuple(_configured(policy, level, settings.get(policy.id, {}), as_of) for policy in policies)
 
 
-@lru_cache(maxsize=512)
-def _policy(rule: Rule, as_of: date) -> Policy:
-    """The rule as the SDK's policy. The SDK copies all schemas, so two plans in one process share it."""
-    return rule.policy(as_of)
-
-
-def _configured(policy: Policy, types: frozenset[str], general: EnforcementLevel | None, entry: object) -> Configured:
-    own, given = _entry(policy.name, entry)
-    schema = policy.config_schema
-    known: Mapping[str, Mapping[str, Any]] = schema.properties if schema is not None else {}
+def _configured(policy: AnyRule, general: Level | None, entry: object, as_of: date) -> Configured:
+    own, given = _entry(policy.id, entry)
+    known = policy.schemas
     for name in given:
         if name not in known:
             there = ", ".join(sorted(known)) or "none"
             raise InputError(
-                f"policy config: {policy.name}.{name}: the policy does not have this property; got {quoted(given[name])}; "
+                f"policy config: {policy.id}.{name}: the policy does not have this property; got {quoted(given[name])}; "
                 f"{instead(name, known, f'its properties: {there}')}"
             )
     config = {name: part["default"] for name, part in known.items() if "default" in part} | given
-    required = (schema.required or ()) if schema is not None else ()
-    if wrong := faults({"type": "object", "properties": known, "required": required}, config, policy.name):
+    if wrong := faults({"type": "object", "properties": known}, config, policy.id):
         raise InputError("\n".join(f"policy config: {fault}; correct the value" for fault in wrong))
-    level = own or general or policy.enforcement_level or EnforcementLevel.ADVISORY
-    return Configured(policy, types, level, MappingProxyType(_as_sent(config)))
+    return Configured(policy, own or general or policy.level, MappingProxyType(_as_sent(config)), as_of)
 
 
-def _entry(name: str, entry: object) -> tuple[EnforcementLevel | None, dict[str, Any]]:
+def _entry(name: str, entry: object) -> tuple[Level | None, dict[str, Any]]:
     if isinstance(entry, str):
         return _level(name, entry), {}
     if not isinstance(entry, Mapping):
@@ -173,7 +146,7 @@ def _entry(name: str, entry: object) -> tuple[EnforcementLevel | None, dict[str,
     return (None if level is None else _level(name, level)), properties
 
 
-def _level(name: str, level: object) -> EnforcementLevel:
+def _level(name: str, level: object) -> Level:
     if not isinstance(level, str) or level not in _LEVELS:
         raise InputError(
             f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {quoted(level)}; "
@@ -182,12 +155,13 @@ def _level(name: str, level: object) -> EnforcementLevel:
     return _LEVELS[level]
 
 
-def _as_sent(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config as a policy gets it over gRPC: every number is a float."""
-    struct = struct_pb2.Struct()
-    struct.update(config)
-    sent: dict[str, Any] = json_format.MessageToDict(struct)
-    return sent
+def _as_sent(value: Any) -> Any:
+    """A part of a config as a policy gets it over gRPC: every number is a float."""
+    if isinstance(value, Mapping):
+        return {key: _as_sent(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return list(map(_as_sent, value))
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 class _Session:
@@ -199,125 +173,95 @@ class _Session:
     def __init__(self, together: frozenset[str]) -> None:
         self._together = together
         self._providers = Providers()
-        self._resources: dict[str, sdk.PolicyResource] = {}
+        self._records: dict[str, records.Resource] = {}
         self._recorded: list[Resource] = []
 
-    def judge(self, resource: Resource, wanted: Iterable[Configured]) -> list[Verdict]:
+    def judge(self, resource: Resource, wanted: Iterable[tuple[Rule, Configured]]) -> list[Verdict]:
         together = resource.type in self._together
         if not (wanted or together):
             return []
-        read = self._providers.fields(resource, properties_of(resource))
+        record = self._providers.record(resource, properties_of(resource))
         if together:
             self._recorded.append(resource)
-            self._resources[resource.urn] = sdk.PolicyResource(*read, None, [], {})
-        return [verdict for rule in wanted for verdict in _ask(rule, arguments_of(read, rule.config), resource.urn)]
+            self._records[resource.urn] = record
+        verdicts: list[Verdict] = []
+        for rule, configured in wanted:
+            with _noted(rule, resource.urn):
+                outcome = rule.judge(args_of(record, configured.config), configured.as_of)
+            verdicts += _verdicts(configured, outcome, resource.urn)
+        return verdicts
 
-    def judge_stack(self, rule: Configured) -> list[Verdict]:
+    def judge_stack(self, rule: StackRule, configured: Configured) -> list[Verdict]:
         """The verdicts of a stack policy. The first call gives the resources their parents and dependencies."""
         for recorded in self._recorded:
-            resource = self._resources[recorded.urn]
-            resource.parent = self._resources.get(recorded.parent)
-            resource.dependencies = self._known(recorded.dependencies)
-            resource.property_dependencies = {name: self._known(urns) for name, urns in recorded.property_dependencies.items()}
+            record = self._records[recorded.urn]
+            record.parent = self._records.get(recorded.parent)
+            record.dependencies = self._known(recorded.dependencies)
+            record.property_dependencies = {name: self._known(urns) for name, urns in recorded.property_dependencies.items()}
         self._recorded = []
-        return _ask(rule, sdk.StackValidationArgs(list(self._resources.values()), dict(rule.config), _NO_TAGS), "")
+        with _noted(rule, ""):
+            outcome = rule.judge(self._records.values(), configured.config, configured.as_of)
+        return _verdicts(configured, outcome, "")
 
-    def _known(self, urns: Iterable[str]) -> list[sdk.PolicyResource]:
-        return [self._resources[urn] for urn in urns if urn in self._resources]
-
-
-_NO_TAGS: Mapping[str, str] = MappingProxyType({})
-Fields = tuple[str, Mapping[str, Any], str, str, sdk.PolicyResourceOptions, sdk.PolicyProviderResource | None]
-"""Type, properties, URN, name, options and provider of a resource."""
-
-
-def arguments_of(fields: Fields, config: Mapping[str, Any]) -> sdk.ResourceValidationArgs:
-    """The arguments of a policy with this config; `fields` come from `Providers.fields`."""
-    return sdk.ResourceValidationArgs(*fields, dict(config), _NO_TAGS)
+    def _known(self, urns: Iterable[str]) -> list[records.Resource]:
+        return [self._records[urn] for urn in urns if urn in self._records]
 
 
 class Providers:
     """Provider resources as a policy gets them. Each is read once, because many resources share one."""
 
     def __init__(self) -> None:
-        self._known: dict[str, sdk.PolicyProviderResource] = {}
+        self._known: dict[str, records.Provider] = {}
 
-    def fields(self, resource: Resource, props: Mapping[str, Any]) -> Fields:
-        """The fields that policies and the SDK's PolicyResource share, for a resource with these properties."""
-        return resource.type, props, resource.urn, resource.name, _options(resource), self.of(resource)
+    def record(self, resource: Resource, props: Mapping[str, Any]) -> records.Resource:
+        """A resource with these properties as rules read it."""
+        options = records.Options(resource.protect, tuple(resource.ignore_changes))
+        return records.Resource(resource.type, props, resource.urn, resource.name, options, self._of(resource))
 
-    def of(self, resource: Resource) -> sdk.PolicyProviderResource | None:
+    def _of(self, resource: Resource) -> records.Provider | None:
         """The provider of a resource; None for a default provider."""
         made_by = resource.provider_resource
         if made_by is None:
             return None
         if made_by.urn not in self._known:
-            self._known[made_by.urn] = sdk.PolicyProviderResource(made_by.type, properties_of(made_by), made_by.urn, made_by.name)
+            self._known[made_by.urn] = records.Provider(properties_of(made_by), made_by.urn, made_by.name)
         return self._known[made_by.urn]
 
 
-def properties_of(resource: Resource) -> Mapping[str, Any]:
-    """The properties of a resource as the SDK passes them to a policy."""
-    props: Mapping[str, Any] = unknown_checking_proxy(deserialize_properties(wire.analyzed(wire.raw(resource.wire))))
+def properties_of(resource: Resource) -> dict[str, Any]:
+    """The properties of a resource as a rule reads them."""
+    props: dict[str, Any] = records.plain(wire.analyzed(wire.raw(resource.wire)))
     return props
 
 
-def _options(resource: Resource) -> sdk.PolicyResourceOptions:
-    return sdk.PolicyResourceOptions(
-        resource.protect,
-        list(resource.ignore_changes),
-        resource.delete_before_replace,
-        list(resource.aliases),
-        sdk.PolicyCustomTimeouts(*resource.custom_timeouts),
-        list(resource.additional_secret_outputs),
-        resource.parent or None,
-    )
+def _verdicts(rule: Configured, outcome: Outcome, urn: str) -> list[Verdict]:
+    """The verdicts on a resource, or with `urn` "" on the resources of a stack. The engine ignores a URN that a rule gives."""
 
+    def verdict(kind: str, message: str, of: str = urn) -> Verdict:
+        return Verdict(rule.policy.id, rule.reported, kind, of, message)
 
-def _ask(rule: Configured, arguments: Any, urn: str) -> list[Verdict]:
-    policy = rule.policy
-    verdicts: list[Verdict] = []
-
-    def say(kind: str, message: str, of: str = urn) -> None:
-        verdicts.append(Verdict(policy.name, rule.reported, kind, of, message))
-
-    def report(message: str, of: str | None = None) -> None:
-        # Same type checks as in the SDK. The engine ignores the URN that a resource policy gives.
-        if message and not isinstance(message, str):
-            raise TypeError("Expected message to be a string")
-        if of is not None and not isinstance(of, str):
-            raise TypeError("Expected urn to be a string")
-        say("violation", message or "", urn or of or "")
-
-    if isinstance(policy, ResourceValidationPolicy) and not policy.has_validation():
-        say("not-applicable", _NO_VALIDATION)
-        return verdicts
-    try:
-        finished(policy.validate(arguments, report))
-    except UnknownValueError as unknown:
-        say("undeterminable", unknown.message)
-    except _NotApplicableError as reason:
-        say("excepted" if is_exception(reason.reason or "") else "not-applicable", reason.reason or "")
-    except Exception as error:
-        error.add_note(f"raised by policy {policy.name} on {urn or 'the stack'}")
-        raise
+    verdicts = [verdict("violation", message, urn or of or "") for message, of in outcome.violations]
+    if outcome.unknown is not None:
+        verdicts.append(verdict("undeterminable", outcome.unknown.message))
+    elif outcome.excepted:
+        verdicts.append(verdict("excepted", outcome.excepted))
     return verdicts
 
 
-def finished(result: Any) -> Any:
-    """The result of a policy's callback, awaited if it is a coroutine."""
-    if not inspect.isawaitable(result):
-        return result
-    with asyncio.Runner() as runner:
-        return runner.run(_finish(result))
-
-
-async def _finish(result: Any) -> Any:
-    return await result
+@contextmanager
+def _noted(policy: AnyRule, urn: str) -> Iterator[None]:
+    """Adds to an exception of a rule which one it is and what it judged."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"raised by policy {policy.id} on {urn or 'the stack'}")
+        raise
 
 
 def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
     """The resource as the engine sends it to a policy pack, to be analyzed or remediated."""
+    from pulumi.runtime import proto  # noqa: PLC0415 - a plan needs no message of the engine
+
     request = proto.AnalyzeRequest()
     _fill(request, resource)
     return request
@@ -325,6 +269,8 @@ def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
 
 def stack_request(recording: Recording) -> proto.AnalyzeStackRequest:
     """The whole recording as the engine sends it at the end."""
+    from pulumi.runtime import proto  # noqa: PLC0415 - a plan needs no message of the engine
+
     request = proto.AnalyzeStackRequest()
     for resource in recording.resources:
         if resource.read:
@@ -340,6 +286,8 @@ def stack_request(recording: Recording) -> proto.AnalyzeStackRequest:
 
 def _fill(request: Any, resource: Resource) -> None:
     """Fill the fields that AnalyzeRequest and AnalyzerResource share."""
+    from pulumi.runtime import proto  # noqa: PLC0415 - a plan needs no message of the engine
+
     create, update, delete = resource.custom_timeouts
     timeouts = proto.AnalyzerResourceOptions.CustomTimeouts(create=create, update=update, delete=delete)
     options = proto.AnalyzerResourceOptions(
@@ -365,6 +313,8 @@ def _fill(request: Any, resource: Resource) -> None:
 def _properties(resource: Resource) -> struct_pb2.Struct:
     if not wire.needs_analysis(resource.wire):
         return resource.wire
+    from google.protobuf import struct_pb2  # noqa: PLC0415 - as above
+
     struct = struct_pb2.Struct()
     struct.update(wire.analyzed(wire.raw(resource.wire)))
     return struct

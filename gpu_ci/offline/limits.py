@@ -12,7 +12,7 @@ from fleet.facts.errors import FleetError, Problem, shown
 from fleet.facts.places import Keys
 from fleet.loading.stackfile import StackConfig, wrong
 from gpu_ci.offline.judge import Verdict, properties_of
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from policies.rules.cloud_limits import RULE, Fault, faults
 from policies.rules.read import Later
 

@@ -100,9 +100,10 @@ def _verdict(plan: Plan, comparison: Comparison | None, strict: bool) -> str:
         said = {
             "failed": f"❌ {stack}",
             CANNOT_WORK: f"⛔ {stack}: cannot work",
+            "placed": f"❔ {stack}: the placement holds",
             "up-refused": f"⛔ {stack}: `pulumi up` is refused",
         }
-        return f"{said[word]}: {why}"
+        return ": ".join((said[word], *([why] if why else [])))
     return f"✅ {stack}: " + (
         "every proof holds, the change has no effect" if comparison is not None and comparison.nothing else "every proof holds"
     )

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fleet.facts.errors import InputError
+from fleet.loading.home import ROOT as _ROOT
 
-_ROOT = Path(__file__).resolve().parents[2]
 _OLD = "old"
 
 

@@ -13,22 +13,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fleet.facts.errors import InputError
+from fleet.loading.home import ROOT, program_of
 from gpu_ci.offline.outfolder import replace_folder
 
 MARK = "PulumiPolicy.yaml"
 _IGNORE_FILE = ".gitignore"
-_ROOT = Path(__file__).resolve().parents[2]
 _BESIDE = b"""
   options:
     virtualenv: ../.venv"""
 _IGNORED = "__pycache__/\nvenv/\n"
 """Running the pack creates these folders. The CLI does not archive files that an ignore file names."""
-_TEMPLATES = ("config/*.json", "stacks.toml", "rules/*.py", "rules/*.toml", "__main__.py", "requirements.txt", MARK)
+_SETTINGS = ("config/*.json", "stacks.toml")
+"""The user's part of the pack."""
+_TEMPLATES = ("rules/*.py", "rules/*.toml", "__main__.py", "requirements.txt", MARK)
 _CARRIED = ("fleet/__init__.py", "fleet/facts/*.py", "fleet/facts/data/*.csv", "fleet/facts/data/*.toml")
 """The part of `fleet` that the rules may import."""
 
 
-def write_pack(out: Path, root: Path = _ROOT) -> tuple[Path, ...]:
+def write_pack(out: Path, root: Path = ROOT) -> tuple[Path, ...]:
     """Write the pack into the folder `out` and replace a pack that is there; returns its files, sorted.
 
     Raises InputError for a folder with other files, and for a folder below an ignore file: the CLI may not publish its files.
@@ -49,13 +51,11 @@ def write_pack(out: Path, root: Path = _ROOT) -> tuple[Path, ...]:
 def _files(root: Path) -> Iterator[tuple[bytes, Path]]:
     """Content and path of each file."""
     yield _IGNORED.encode(), Path(_IGNORE_FILE)
-    policies = root / "policies"
-    for pattern in _TEMPLATES:
-        for source in sorted(policies.glob(pattern)):
-            content = source.read_bytes()
-            if source.name == MARK:
-                content = content.replace(_BESIDE, b"")
-            yield content, source.relative_to(policies)
-    for pattern in _CARRIED:
-        for source in sorted(root.glob(pattern)):
-            yield source.read_bytes(), source.relative_to(root)
+    program = program_of(root)
+    for folder, patterns in ((root / "policies", _SETTINGS), (program / "policies", _TEMPLATES), (program, _CARRIED)):
+        for pattern in patterns:
+            for source in sorted(folder.glob(pattern)):
+                content = source.read_bytes()
+                if source.name == MARK:
+                    content = content.replace(_BESIDE, b"")
+                yield content, source.relative_to(folder)

@@ -7,8 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from fleet.facts.errors import InputError
 from fleet.facts.lifecycle import Life, Use
 from fleet.facts.lifecycle import day_of as day_of_text
 from fleet.facts.pricing import Line, Money, average, total
@@ -16,6 +19,7 @@ from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs
 from fleet.loading import placeholders, stackfile
 from fleet.loading.config import fleet_of
+from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
 from fleet.prove import (
@@ -46,10 +50,13 @@ from gpu_ci.offline.manifests.urns import means_manifests
 from gpu_ci.offline.naming import named
 from gpu_ci.offline.policyconfig import policy_values, require_current
 from gpu_ci.offline.policyfile import configured_for, policy_settings
-from gpu_ci.offline.record import Recording, Remedy, Resource, joined, record
+from gpu_ci.offline.recording import Recording, Resource, joined
 from gpu_ci.offline.remedies import Remediation, Remedies
 from policies.rules import RULES, AnyRule
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
+
+if TYPE_CHECKING:
+    from gpu_ci.offline.record import Remedy
 
 Progress = Callable[[str], None]
 """Called with the name of the stage that starts."""
@@ -117,6 +124,8 @@ class Plan:
     """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
     written: tuple[Remark, ...] = ()
     """Remarks on parts that cannot work and that the change writes: they fail the plan. See `offline.touched`."""
+    judged: bool = True
+    """Whether the extra `pulumi` is installed. Without it no resource is recorded, and no policy judges one."""
     git: Recording | None = None
     """The part of the recording that ArgoCD reads in Git; None if ArgoCD installs nothing in any cluster."""
 
@@ -187,7 +196,7 @@ class Plan:
         if self.recording is None:
             return
         for configured in self.policies:
-            name = configured.policy.name
+            name = configured.policy.id
             messages = " ".join(found.message for found in self.verdicts if found.rule == name)
             for index, entry in enumerate(configured.config[EXCEPTIONS]):
                 idle = f"{EXCEPTIONS}[{index}]" not in messages and not means_manifests(entry["urn"])
@@ -199,7 +208,7 @@ class Plan:
         """Everything that the stack has pinned, and the exceptions of its policies, the first end first."""
         exceptions = (
             End(
-                Use(Life(f"exception {entry['urn']} of policy {configured.policy.name}", day, effect), _RENEW),
+                Use(Life(f"exception {entry['urn']} of policy {configured.policy.id}", day, effect), _RENEW),
                 ("policies",),
             )
             for configured in self.policies
@@ -235,7 +244,7 @@ class Plan:
 
 def levels_of(policies: Iterable[Configured]) -> Mapping[str, str]:
     """Level of each policy, by its id."""
-    return {configured.policy.name: configured.level.value for configured in policies}
+    return {configured.policy.id: configured.level.value for configured in policies}
 
 
 def outcomes_of(
@@ -306,8 +315,10 @@ def make_plan(
     lines = billing.bill(fleet, day)
     overbooked = (*placing.overbooked(placements), *placing.unfilled(fleet, placements))
     refused = tuple(refusals(fleet, placements))
-    if refused:
-        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, judges, day, reach=reach, refused=refused)
+    judged = has_sdk()
+    if refused or not judged:
+        known = (config, fleet, placements, overbooked, lines, None, (), policies, judges, day)
+        return Plan(*known, reach=reach, refused=refused, judged=judged)
     progress("building resources")
     if fleet.needs_key:
         config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
@@ -318,12 +329,23 @@ def make_plan(
 
     def timeless(rules: Collection[str]) -> Iterable[Verdict]:
         early = configured_for(RULES, settings, stack, judging, date.min)
-        return judge(recording, [configured for configured in early if configured.policy.name in rules])
+        return judge(recording, [configured for configured in early if configured.policy.id in rules])
 
     verdicts = named(config, by_time(judge(recording, policies), timeless))
     require_accepted(config, recording, verdicts)
     done = tuple(remedies.done)
     return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, done, reach, git=git)
+
+
+def has_sdk() -> bool:
+    """Whether Pulumi's SDK is installed."""
+    return find_spec("pulumi") is not None
+
+
+def require_sdk(command: str) -> None:
+    """Raise InputError if Pulumi's SDK is not installed."""
+    if not has_sdk():
+        raise InputError(f"{command}: needs the resources of a stack, and Pulumi's SDK records them; install gpu-ci[pulumi]")
 
 
 def refusals(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[room.Refusal]:
@@ -339,8 +361,10 @@ def declared(
     root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True
 ) -> tuple[Recording | None, Recording | None]:
     """(what `pulumi up` registers, what is in Git) of a stack. None if Pulumi does not deploy it, and if Git has nothing."""
+    from gpu_ci.offline.record import record  # noqa: PLC0415 - it loads Pulumi's SDK, which may not be installed
+
     by_git = any(cluster.by_git for _, cluster in fleet.clusters_by_name())
     return (
-        record(root / "__main__.py", config, remedy=remedy, preview=preview) if fleet.deployable else None,
-        record(root / "components" / "git.py", config, remedy=remedy, preview=preview) if by_git else None,
+        record(program_of(root) / "__main__.py", config, remedy=remedy, preview=preview) if fleet.deployable else None,
+        record(program_of(root) / "components" / "git.py", config, remedy=remedy, preview=preview) if by_git else None,
     )

@@ -95,7 +95,7 @@ def policy_values(stack: str, root: Path) -> str:
         return f"{name}, from {STACKS} [{stack}], kind {table[_KIND]}; {differ} from the kind's"
     if (root / name).is_file():
         return f"{name}, written by hand: {STACKS} has no [{stack}]"
-    absent = f"no entry for {stack}: the strictest levels and default limits; add [{stack}] to {STACKS} (python -m gpu_ci init)"
+    absent = f"no entry for {stack}: the strictest levels and default limits; add [{stack}] to {STACKS} (gpu-ci init)"
     return absent + similar_table(stack, root)
 
 

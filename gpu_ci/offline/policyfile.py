@@ -15,7 +15,8 @@ from typing import NoReturn
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.limits import read_bytes
-from gpu_ci.offline.judge import Configured, Rule, Settings, configure
+from gpu_ci.offline.judge import Configured, Settings, configure
+from policies.rules import AnyRule
 
 _FOLDER = "policies/config"
 _FIX = "fix the file"
@@ -23,7 +24,7 @@ _TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?')
 """The tokens that separate keys from values in valid JSON: braces, and strings with or without a colon after them."""
 
 
-def configured_for(rules: Iterable[Rule], settings: Settings, stack: str, root: Path, as_of: date) -> tuple[Configured, ...]:
+def configured_for(rules: Iterable[AnyRule], settings: Settings, stack: str, root: Path, as_of: date) -> tuple[Configured, ...]:
     """Each rule with its level and config, as `offline.judge.configure`. The errors have file and line of the policy config."""
     try:
         return configure(rules, settings, as_of)

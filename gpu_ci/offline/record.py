@@ -13,14 +13,13 @@ memory addresses. The SDK keeps its state in context variables, and each recordi
 import asyncio
 import contextlib
 import contextvars
-import functools
 import inspect
 import json
 import os
 import re
 import runpy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -34,108 +33,35 @@ from pulumi.runtime.proto import alias_pb2, engine_pb2, resource_pb2, source_pb2
 
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline import wire
+from gpu_ci.offline.recording import STACK_TYPE, Message, ProgramError, Recording, Resource, joined
+
+__all__ = [
+    "STACK_TYPE",
+    "Answer",
+    "Message",
+    "Program",
+    "ProgramError",
+    "Recording",
+    "Remedy",
+    "Resource",
+    "joined",
+    "made_id",
+    "record",
+]
 
 Program = Path | str | Callable[[], object]
 Answer = Callable[[Mapping[str, object]], Mapping[str, object]]
 """Answers one invoke: takes its arguments, returns its result, both with wire (camelCase) names."""
-Remedy = Callable[["Resource"], struct_pb2.Struct | None]
+Remedy = Callable[[Resource], struct_pb2.Struct | None]
 """Returns new inputs for a resource, or None to keep the program's."""
 
-STACK_TYPE = "pulumi:pulumi:Stack"
 _ORGANIZATION = "organization"  # the CLI's value for a backend without organizations
-
-
-class ProgramError(Exception):
-    """The program does something that the engine would refuse, or that a recording cannot know. The text says how to fix it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Resource:
-    """One resource as the program declared it.
-
-    `parent`, `dependencies` and `property_dependencies` are URNs; `provider` is "<urn>::<id>" or "". `wire` is
-    the Struct of the inputs: do not change it. `custom_timeouts` are seconds (create, update, delete), 0 if not set. `read`
-    marks a resource that is looked up, not created. `id` is "" if only the cloud decides it.
-    """
-
-    urn: str
-    type: str
-    name: str
-    parent: str
-    custom: bool
-    remote: bool
-    read: bool
-    id: str
-    wire: struct_pb2.Struct = field(repr=False)
-    provider: str = ""
-    providers: Mapping[str, str] = field(default_factory=dict)
-    provider_resource: "Resource | None" = field(default=None, repr=False)
-    dependencies: tuple[str, ...] = ()
-    property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    ignore_changes: tuple[str, ...] = ()
-    replace_on_changes: tuple[str, ...] = ()
-    additional_secret_outputs: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    protect: bool = False
-    retain_on_delete: bool = False
-    delete_before_replace: bool | None = None
-    custom_timeouts: tuple[float, float, float] = (0.0, 0.0, 0.0)
-
-    @functools.cached_property
-    def inputs(self) -> Mapping[str, Any]:
-        """The inputs for reading and printing: UNKNOWN and Secret markers, whole numbers as ints. Do not change it."""
-        return wire.view(wire.raw(self.wire))
-
-    @property
-    def provider_urn(self) -> str:
-        """The URN of the provider resource; "" for a default provider."""
-        return self.provider.rpartition("::")[0]
-
-
-@dataclass(frozen=True)
-class Message:
-    """A log message of the program; severity is "info", "warning" or "error"."""
-
-    severity: str
-    text: str
-    urn: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Recording:
-    """All resources in the order of their registration: the stack first, a parent before its children."""
-
-    project: str
-    stack: str
-    preview: bool
-    resources: tuple[Resource, ...]
-    outputs: Mapping[str, object]
-    messages: tuple[Message, ...] = ()
-
-    @functools.cached_property
-    def by_urn(self) -> Mapping[str, Resource]:
-        """URN to resource."""
-        return MappingProxyType({resource.urn: resource for resource in self.resources})
 
 
 def made_id(token: str, name: str) -> str:
     """The id of a resource in a recorded update: "<name>-id". OCI's is an OCID with this end."""
     kind = f"ocid1.{token.rpartition(':')[2].lower()}.oc1.." if token.startswith("oci:") else ""
     return f"{kind}{name}-id"
-
-
-def joined(*recordings: Recording | None) -> Recording:
-    """Merge recordings of one stack: the stack and outputs of the first, the resources and messages of all.
-
-    Raises ProgramError if two recordings have a resource with the same URN.
-    """
-    first, *others = (each for each in recordings if each is not None)
-    resources = (*first.resources, *(resource for other in others for resource in other.resources[1:]))
-    found = replace(first, resources=resources, messages=tuple(message for each in (first, *others) for message in each.messages))
-    if len(found.by_urn) < len(found.resources):
-        twice = next(resource.urn for other in others for resource in other.resources[1:] if resource.urn in first.by_urn)
-        raise ProgramError(f"duplicate URN {twice}: the program and Git form one stack; rename one of the two")
-    return found
 
 
 def record(

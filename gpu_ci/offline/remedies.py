@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
-
-from google.protobuf import struct_pb2
-from pulumi_policy import EnforcementLevel, ResourceValidationPolicy
-from pulumi_policy.deserialize import deserialize_properties, serialize_properties
-from pulumi_policy.proxy import UnknownValueError
+from typing import TYPE_CHECKING
 
 from gpu_ci.offline import wire
-from gpu_ci.offline.entries import plain
-from gpu_ci.offline.judge import Configured, Providers, arguments_of, finished
-from gpu_ci.offline.record import Resource
+from gpu_ci.offline.entries import plain as shown
+from gpu_ci.offline.judge import Configured, Providers
+from gpu_ci.offline.recording import Resource
+from policies.rules import Rule
+from policies.rules.record import plain, wired
+from policies.rules.rule import Level, args_of
+
+if TYPE_CHECKING:
+    from google.protobuf import struct_pb2
 
 
 @dataclass(frozen=True)
@@ -35,38 +36,27 @@ class Remedies:
         self._by_type: dict[str, list[Configured]] = {}
         self._providers = Providers()
         for configured in policies:
-            able = isinstance(configured.policy, ResourceValidationPolicy) and configured.policy.has_remediation()
-            if able and configured.level is EnforcementLevel.REMEDIATE:
+            able = isinstance(configured.policy, Rule) and configured.policy.remedy is not None
+            if able and configured.level is Level.REMEDIATE:
                 for token in configured.types:
                     self._by_type.setdefault(token, []).append(configured)
 
     def __call__(self, resource: Resource) -> struct_pb2.Struct | None:
-        wanted = self._by_type.get(resource.type)
-        if not wanted:
-            return None
-        before = wire.remediable(wire.raw(resource.wire))
-        # Secrets stay marked, so that the new inputs are as secret as the old ones.
-        props: Mapping[str, object] = deserialize_properties(before, True)
+        before = wire.remediable(wire.raw(resource.wire)) if resource.type in self._by_type else {}
         fixed: struct_pb2.Struct | None = None
-        for configured in wanted:
-            if after := self._ask(configured, resource, props):
-                fixed = struct_pb2.Struct()
-                fixed.update(serialize_properties(after))
-                now = wire.raw(fixed)
-                changes = tuple(_changes(wire.view(before), wire.view(now)))
-                self.done.append(Remediation(configured.policy.name, resource.urn, changes))
-                before, props = now, after
-        return fixed
+        for configured in self._by_type.get(resource.type, ()):
+            # Secrets stay marked, so that the new inputs are as secret as the old ones.
+            record = self._providers.record(resource, plain(before, secrets=True))
+            policy = configured.policy
+            if isinstance(policy, Rule) and (after := policy.remedied(args_of(record, configured.config), configured.as_of)):
+                from google.protobuf import struct_pb2  # noqa: PLC0415 - a plan without Pulumi's SDK lacks it
 
-    def _ask(self, configured: Configured, resource: Resource, props: Mapping[str, object]) -> Mapping[str, object] | None:
-        policy: Any = configured.policy
-        try:
-            arguments = arguments_of(self._providers.fields(resource, props), configured.config)
-            found: Mapping[str, object] | None = finished(policy.remediate(arguments))
-        except UnknownValueError:
-            # The policy's check then reports the resource as undeterminable.
-            return None
-        return found
+                fixed = struct_pb2.Struct()
+                fixed.update(wired(after))
+                now = wire.raw(fixed)
+                self.done.append(Remediation(policy.id, resource.urn, tuple(_changes(wire.view(before), wire.view(now)))))
+                before = now
+        return fixed
 
 
 def _changes(before: object, after: object, path: str = "") -> Iterator[str]:
@@ -80,7 +70,7 @@ def _changes(before: object, after: object, path: str = "") -> Iterator[str]:
         if before.reveal() != after.reveal():
             yield f"{path}: [secret] → [secret]"
     elif before != after:
-        yield f"{path}: {plain(before, _scalar)} → {plain(after, _scalar)}"
+        yield f"{path}: {shown(before, _scalar)} → {shown(after, _scalar)}"
 
 
 _ABSENT = object()

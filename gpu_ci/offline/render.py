@@ -16,7 +16,7 @@ from gpu_ci.offline.folders import walk
 from gpu_ci.offline.gitops import git_files
 from gpu_ci.offline.outfolder import replace_folder
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.record import Resource
+from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import Secret, Unknown
 
 MARK = ".gpu-ci-render"

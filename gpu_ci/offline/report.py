@@ -17,7 +17,7 @@ from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.layout import show_line, show_packed, show_table
 from gpu_ci.offline.plan import Plan
-from gpu_ci.offline.record import Resource
+from gpu_ci.offline.recording import Resource
 
 _FEW = 3
 """Siblings of one type that are listed one by one. More siblings become one line with their count."""

@@ -5,22 +5,23 @@ or a reference to a resource is an object that carries a signature. Facts: pulum
 sdk/go/common/resource/properties.go (signatures) and pkg/resource/plugin/rpc.go (what an analyzer is sent).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from google.protobuf import struct_pb2
-from pulumi.runtime import rpc
-from pulumi_policy import proxy
+from policies.rules.record import SECRET, SIGNATURE, UNKNOWNS
+from policies.rules.record import UNKNOWN as _UNKNOWN_TEXT
 
-SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a public constant of the wire format
+if TYPE_CHECKING:
+    from google.protobuf import struct_pb2
+
 ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
 ARCHIVE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
 RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
 
-_UNKNOWNS = (value for name, value in vars(proxy).items() if name.startswith("UNKNOWN_") and name.endswith("_VALUE"))
-SENTINELS: Final[frozenset[str]] = frozenset({rpc.UNKNOWN, *_UNKNOWNS})
-"""The strings that stand for an unknown value: that of the SDK, and those of the policy SDK, one for each type."""
+SENTINELS: Final[frozenset[str]] = frozenset(UNKNOWNS)
+"""The strings that stand for an unknown value, one for each type."""
 
 
 class Unknown(str):
@@ -28,7 +29,7 @@ class Unknown(str):
 
     __slots__ = ()
 
-    def __new__(cls) -> "Unknown":
+    def __new__(cls) -> Unknown:
         return super().__new__(cls, "[unknown]")
 
     def __repr__(self) -> str:
@@ -44,7 +45,7 @@ class Secret(str):
     __slots__ = ("_inner",)
     _inner: object
 
-    def __new__(cls, value: object) -> "Secret":
+    def __new__(cls, value: object) -> Secret:
         secret = super().__new__(cls, "[secret]")
         secret._inner = value
         return secret
@@ -55,7 +56,7 @@ class Secret(str):
     def __repr__(self) -> str:
         return "[secret]"
 
-    def __reduce__(self) -> tuple[type["Secret"], tuple[None]]:
+    def __reduce__(self) -> tuple[type[Secret], tuple[None]]:
         return Secret, (None,)  # a pickle or copy loses the value and never shows it
 
     def reveal(self) -> object:
@@ -102,7 +103,7 @@ def _analyzed(value: object) -> object:
     if isinstance(value, dict):
         if value.get(SIGNATURE) == RESOURCE:
             # An empty id is one that only the cloud decides.
-            return value["urn"] if value.get("id") is None else value["id"] or rpc.UNKNOWN
+            return value["urn"] if value.get("id") is None else value["id"] or _UNKNOWN_TEXT
         return {key: _analyzed(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_analyzed(item) for item in value]

@@ -25,6 +25,7 @@ from gpu_ci.offline.entries import place_of
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.plan import Outcome, Plan
 
+NOT_JUDGED = "resources and policies not judged: install gpu-ci[pulumi]"
 _FEW = 3
 """Names of resources that are listed one by one."""
 
@@ -172,9 +173,10 @@ def failures(blocked: Collection[Verdict]) -> str:
 
 
 def state(plan: Plan, strict: bool = False) -> tuple[str, str]:
-    """The result of a plan (ok, failed, cannot-work, up-refused), and why it is not ok.
+    """The result of a plan (ok, failed, cannot-work, placed, up-refused), and why it is not ok.
 
-    Only a failed plan has another exit status. The last two fail `pulumi up`.
+    Only a failed plan has another exit status. `pulumi up` of cannot-work and up-refused fails. A plan without Pulumi's SDK is
+    placed at best.
     """
     if not plan.passes(strict):
         placed = [f"{unplaceable(plan)}, so no resource was created or judged"] if plan.refused else []
@@ -183,6 +185,8 @@ def state(plan: Plan, strict: bool = False) -> tuple[str, str]:
         return "failed", " and ".join((*placed, *broken, *new))
     if plan.impossible:
         return CANNOT_WORK, _parts(plan.impossible)
+    if not plan.judged:
+        return "placed", ""
     late = {verdict.rule for verdict in plan.verdicts if verdict.kind == ENDED and verdict.level == "mandatory"}
     return ("up-refused", f"a day has passed for {listed(sorted(late), _FEW)}") if late else ("ok", "")
 
@@ -233,6 +237,8 @@ def _range(prices: Sequence[Money]) -> str:
 
 def _unjudged(plan: Plan) -> Iterator[str]:
     """The policies that could not be judged, how many are disabled, and how many versions have ended."""
+    if not plan.judged:
+        yield NOT_JUDGED
     if plan.recording is None:
         return
     outcomes = plan.outcomes()

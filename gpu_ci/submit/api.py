@@ -179,4 +179,4 @@ def _delete(job: Object, cluster: Cluster, options: RunOptions, output: Output) 
 
 
 def _command(verb: str, job: Object, cluster: Cluster) -> str:
-    return f"python -m gpu_ci.submit {verb} {name(job)} -n {cluster.namespace} {cluster.options}".rstrip()
+    return f"gpu-ci submit {verb} {name(job)} -n {cluster.namespace} {cluster.options}".rstrip()

@@ -1,4 +1,4 @@
-"""`python -m gpu_ci.submit`: prints the manifest of a GPU Job, or sends it to a cluster and follows it.
+"""`gpu-ci submit`: prints the manifest of a GPU Job, or sends it to a cluster and follows it.
 
 Exit status: 0 complete, 1 the Job failed, 2 the input is wrong or the cluster refuses it, 3 the cluster is unreachable and the
 outcome not known. 130: interrupted; 141: the reader of stdout has ended; 70: a bug of this program. Progress goes to stderr, logs
@@ -24,8 +24,10 @@ from rich.console import Console
 from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import yaml_text
 from fleet.settings.namespaces import SMOKE_NAMESPACE
+from gpu_ci.app import RUN, Cluster, File, Pools, Repository, Stack
+from gpu_ci.app import app as program
 from gpu_ci.submit import api, github, smoke
-from gpu_ci.submit.describe import Described
+from gpu_ci.submit.describe import Described, OfStack
 from gpu_ci.submit.errors import InputError, SubmitError
 from gpu_ci.submit.explain import explain_live
 from gpu_ci.submit.objects import listed, name, text
@@ -35,16 +37,18 @@ from gpu_ci.submit.result import STATUS, Outcome, Result
 from gpu_ci.submit.stack import read_fleet
 
 if TYPE_CHECKING:
-    from gpu_ci.submit.cluster import Cluster
+    from gpu_ci.submit.cluster import Cluster as Live
 
 _BUG = 70
 """EX_SOFTWARE of sysexits.h."""
 _DURATION = re.compile(r"([0-9]{1,6})(s|m|h)?")
 _SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer(no_args_is_help=True, help=__doc__)
+program.add_typer(app, name="submit", rich_help_panel=RUN)
 
 Name = Annotated[str, typer.Argument(help="Name of the Job.")]
+Context = Annotated[str | None, typer.Option("--context", help="Context of the kubeconfig; the current one if not given.")]
 Kubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Read this kubeconfig instead of KUBECONFIG.")]
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's if not given.")]
 Foreground = Annotated[bool, typer.Option("--foreground", help="Delete its pods before the Job, not soon after it.")]
@@ -59,10 +63,10 @@ class Connection:
     """Options that select a namespace of a cluster."""
 
     namespace: Namespace = None
-    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig; the current one if not given.")] = None
+    context: Context = None
     kubeconfig: Kubeconfig = None
 
-    def open(self, default_namespace: str = "") -> Cluster:
+    def open(self, default_namespace: str = "") -> Live:
         """Connect; `default_namespace` goes before the one of the context."""
         return api.connect(self.kubeconfig, self.context, self.namespace or default_namespace)
 
@@ -174,13 +178,13 @@ def delete(job: Name, connection: Connection, foreground: Foreground = False) ->
 def explain_command(
     name: Annotated[str, typer.Argument(help="Name of a Job, or of a pod.")],
     connection: Connection,
-    stack: Annotated[str | None, typer.Option(help="Also compare the pod with the pools of this stack.")] = None,
-    cluster: Annotated[str | None, typer.Option(help="The name that the stack gives to this cluster.")] = None,
-    file: Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")] = None,
+    stack: OfStack = None,
+    cluster: Cluster = None,
+    file: File = None,
 ) -> Sequence[Result]:
     """Explain why a Job or a pod waits: what the cluster says, and the smallest change that lets it run.
 
-    Exit status 1: it waits.
+    With --stack the pod is also compared with the pools of the stack. Exit status 1: it waits.
     """
     if stack is None and (cluster is not None or file is not None):
         raise InputError("--cluster, --file: name a part of a stack; also pass --stack")
@@ -191,22 +195,17 @@ def explain_command(
     return [Result(name, live.namespace, Outcome.LATE, "it waits")] if found.waits else []
 
 
-@app.command("smoke")
+@program.command("smoke", rich_help_panel=RUN)
 @command
 def smoke_command(
-    stack: Annotated[str, typer.Argument(help="The stack whose GPU pools are tested.")],
-    cluster: Annotated[str | None, typer.Option(help="In this cluster of the stack; all if not given.")] = None,
-    pool: Annotated[list[str] | None, typer.Option(help="Test only this pool; repeat the option for more.")] = None,
-    file: Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")] = None,
+    stack: Stack,
+    cluster: Cluster = None,
+    pool: Pools = None,
+    file: File = None,
     start_within: Start = None,
-    context: Annotated[
-        str | None, typer.Option(help="The cluster's context in the kubeconfig; without it nothing is run.")
-    ] = None,
+    context: Context = None,
     kubeconfig: Kubeconfig = None,
-    repository: Annotated[
-        str | None,
-        typer.Option(help="Also run test-gpu.yml of this repository on a runner set, once by name and once by labels."),
-    ] = None,
+    repository: Repository = None,
 ) -> Sequence[Result]:
     """Test that pods of each GPU pool get GPUs that work, and that GitHub's jobs reach a runner set.
 

@@ -11,6 +11,8 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.jobs import JobError, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job, pool_options
 from fleet.jobs import manifest as unplaced
+from fleet.loading.stackfile import name_of_file
+from gpu_ci.app import Cluster, File, Pools
 from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.manifest import read_job
 from gpu_ci.submit.objects import Object
@@ -20,12 +22,19 @@ _OPTIONS = {"gpu_count": "--gpus", "priority_class": "--priority", "command": "t
 """The command line's names of arguments, where they differ."""
 
 
+OfStack = Annotated[
+    str | None, typer.Option("--stack", callback=name_of_file, help="Place it in the pools of this stack, or say why none fits.")
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
     """Every option that describes a Job. The fields are the options of `print` and `run`."""
 
     command: Annotated[list[str] | None, typer.Argument(help="The command, after `--`; default: the image's own.")] = None
-    file: Annotated[Path | None, typer.Option("--file", help="A manifest of one Job, instead of the options below.")] = None
+    manifest_file: Annotated[
+        Path | None, typer.Option("--manifest", help="A manifest of one Job, instead of the options that describe it.")
+    ] = None
     task_id: Annotated[str | None, typer.Option(help="What the Job is for; its name comes from it.")] = None
     image: Annotated[str | None, typer.Option(help="Image with its version, or digest.")] = None
     gpus: Annotated[int | None, typer.Option(help="GPUs, 1 if not given.")] = None
@@ -42,14 +51,10 @@ class Described:
         None
     )
     requirements: Annotated[str | None, typer.Option(help="What the task is, in words: chooses GPUs and memory.")] = None
-    stack: Annotated[str | None, typer.Option(help="Bind it to the best pool of this stack, or refuse it if none fits.")] = None
-    cluster: Annotated[str | None, typer.Option(help="In this cluster of the stack.")] = None
-    pool: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="In this pool of the stack, with its GPU type, spot and shares; repeat the option for the next choices."
-        ),
-    ] = None
+    stack: OfStack = None
+    file: File = None
+    cluster: Cluster = None
+    pool: Pools = None
     spot: Annotated[bool, typer.Option("--spot", help="Allow spot machines.")] = False
     shared: Annotated[bool, typer.Option("--shared", help="A share of a GPU instead of a whole one.")] = False
     queue: Annotated[str | None, typer.Option(help="Kueue's LocalQueue in which it waits.")] = None
@@ -61,15 +66,15 @@ class Described:
 
     def manifest(self, namespace: str | None) -> tuple[Object, list[str]]:
         """The Job, and lines about its size and place. Raises InputError."""
-        if self.file is not None:
-            return self._read(self.file)
+        if self.manifest_file is not None:
+            return self._read(self.manifest_file)
         missing = [option for option, value in (("--task-id", self.task_id), ("--image", self.image)) if not value]
         if missing or self.task_id is None or self.image is None:
-            raise InputError(f"{' and '.join(missing)}: must be given, or --file with a manifest")
+            raise InputError(f"{' and '.join(missing)}: must be given, or --manifest with a file")
         said: list[str] = []
-        if self.stack is None and (self.cluster or self.pool):
-            raise InputError("--cluster, --pool: name a part of a stack; also pass --stack")
-        fleet = None if self.stack is None else read_fleet(self.stack)
+        if self.stack is None and (self.cluster or self.pool or self.file):
+            raise InputError("--cluster, --pool, --file: name a part of a stack; also pass --stack")
+        fleet = None if self.stack is None else read_fleet(self.stack, self.file)
         implied = {} if fleet is None else pool_options(fleet, self.cluster, self.pool)
         try:
             arguments = self._sizes(said, implied) | self._given(namespace)
@@ -83,9 +88,9 @@ class Described:
 
     def _read(self, file: Path) -> tuple[Object, list[str]]:
         """The Job of a file. Raises InputError if another option describes a Job too."""
-        others = [name for name in self.__slots__ if name != "file" and getattr(self, name)]
+        others = [name for name in self.__slots__ if name != "manifest_file" and getattr(self, name)]
         if others:
-            raise InputError(f"--file: the manifest describes the whole Job; remove {', '.join(map(_option, others))}")
+            raise InputError(f"--manifest: the file describes the whole Job; remove {', '.join(map(_option, others))}")
         return read_job(file), []
 
     def _sizes(self, said: list[str], implied: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def read_job(path: Path) -> dict[str, Any]:
     try:
         found = [each for each in documents(path) if each.value is not None]
     except OSError as error:
-        raise InputError(f"--file: {path} cannot be read ({error.strerror}); name another") from error
+        raise InputError(f"--manifest: {path} cannot be read ({error.strerror}); name another") from error
     except errors.InputError as error:
         raise InputError(str(error)) from None
     if len(found) != 1 or not isinstance(job := found[0].value, dict):

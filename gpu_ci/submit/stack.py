@@ -6,11 +6,10 @@ from pathlib import Path
 
 from fleet.facts import errors
 from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
 from fleet.providers.fleet import Fleet
 from gpu_ci.submit.errors import InputError
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def read_fleet(stack: str, file: Path | None = None, root: Path = ROOT) -> Fleet:

@@ -24,9 +24,9 @@ _VERSIONS = {
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    if is_hollow(args.resource_type, args.props):
+    if is_hollow(args.type, args.props):
         return
-    field, otherwise, example = _VERSIONS[args.resource_type]
+    field, otherwise, example = _VERSIONS[args.type]
     version = walk(args.props, field)
     if _WHOLE.match(text(version)) is None:
         yield f"{field} is {shown(version)}: {otherwise}; write a version such as {example}"

@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pulumi_policy import PolicyResource
-
 from fleet.facts.bill import Waiting, Window, window
 from fleet.facts.scheduling import MACHINE_SHAPES, PER_NODE
 
@@ -21,6 +19,7 @@ from .machine_types import ANNOTATIONS
 from .node_labels import wanted
 from .pods import PodSpec, pod_specs, pods_of, takes_gpus
 from .read import Later, UndeterminableError, line, text, walk, whole
+from .record import Resource
 from .releases import Release, releases
 
 _STANDING = frozenset(token for token in POD_PATHS if token.rpartition(":")[2] in ("Deployment", "StatefulSet", "ReplicaSet"))
@@ -32,18 +31,18 @@ _Schedules = Mapping[tuple[str, str], tuple[int, tuple[Window, ...]]]
 """Runners that always wait, and windows, by provider and namespace of a set."""
 
 
-def always(found: Sequence[Group], resources: Sequence[PolicyResource], later: Later) -> Iterator[Waiting]:
+def always(found: Sequence[Group], resources: Sequence[Resource], later: Later) -> Iterator[Waiting]:
     """The pods that always run in the groups of a stack. `later` collects what the resources do not show."""
     schedules = dict(_schedules(resources, later))
     for resource in resources:
         with later:
-            if resource.resource_type in _STANDING:
-                for pod in pod_specs(resource.resource_type, resource.props, later):
+            if resource.type in _STANDING:
+                for pod in pod_specs(resource.type, resource.props, later):
                     replicas = walk(resource.props, "spec", "replicas")
                     count = 1 if replicas is None else whole(replicas) or 0
                     annotations = walk(resource.props, "spec", "template", "metadata", "annotations")
                     yield from _waiting(found, resource, pod, annotations, (count, ()), later)
-        for release in releases(resource.resource_type, resource.props, later) if resource.resource_type in HELM else ():
+        for release in releases(resource.type, resource.props, later) if resource.type in HELM else ():
             with later:
                 annotations = walk(release.values, *ANNOTATIONS) if release.is_scale_set else None
                 if release.is_scale_set and walk(annotations, MACHINE_SHAPES) is None:
@@ -52,7 +51,7 @@ def always(found: Sequence[Group], resources: Sequence[PolicyResource], later: L
                         yield from _waiting(found, resource, runner, annotations, _least(release, resource, schedules), later)
 
 
-def _least(release: Release, resource: PolicyResource, schedules: _Schedules) -> tuple[int, tuple[Window, ...]]:
+def _least(release: Release, resource: Resource, schedules: _Schedules) -> tuple[int, tuple[Window, ...]]:
     least = walk(release.values, "minRunners")
     if least is not None:
         return whole(least) or 0, ()
@@ -61,7 +60,7 @@ def _least(release: Release, resource: PolicyResource, schedules: _Schedules) ->
 
 def _waiting(
     found: Sequence[Group],
-    resource: PolicyResource,
+    resource: Resource,
     pod: PodSpec,
     annotations: Any,
     count: tuple[int, tuple[Window, ...]],
@@ -74,7 +73,7 @@ def _waiting(
         yield Waiting(cluster=groups[0].cluster, pools=names, least=least, per_node=max(per_node, 1), windows=windows)
 
 
-def _groups(found: Sequence[Group], pools: Sequence[str], resource: PolicyResource, later: Later) -> list[Group]:
+def _groups(found: Sequence[Group], pools: Sequence[str], resource: Resource, later: Later) -> list[Group]:
     """The groups whose nodes a pod may run on; none if the stack has none. Raises UndeterminableError if that is not certain.
 
     Where names decide it, a group with an unknown name is left out, and `later` collects the value.
@@ -94,17 +93,15 @@ def _groups(found: Sequence[Group], pools: Sequence[str], resource: PolicyResour
     return groups
 
 
-def _schedules(
-    resources: Sequence[PolicyResource], later: Later
-) -> Iterator[tuple[tuple[str, str], tuple[int, tuple[Window, ...]]]]:
+def _schedules(resources: Sequence[Resource], later: Later) -> Iterator[tuple[tuple[str, str], tuple[int, tuple[Window, ...]]]]:
     for resource in resources:
-        if resource.resource_type in CONFIG_MAPS:
-            for _, props in each(resource.resource_type, resource.props, later):
+        if resource.type in CONFIG_MAPS:
+            for _, props in each(resource.type, resource.props, later):
                 with later:
                     yield from _of_sweep(resource, text(walk(props, "data", _SETTINGS)))
 
 
-def _of_sweep(resource: PolicyResource, content: str) -> Iterator[tuple[tuple[str, str], tuple[int, tuple[Window, ...]]]]:
+def _of_sweep(resource: Resource, content: str) -> Iterator[tuple[tuple[str, str], tuple[int, tuple[Window, ...]]]]:
     if '"sets"' not in content:
         return
     try:
@@ -118,5 +115,5 @@ def _of_sweep(resource: PolicyResource, content: str) -> Iterator[tuple[tuple[st
         raise UndeterminableError(f"{line(resource.name)}: its {_SETTINGS} has no schedules that can be read") from None
 
 
-def _provider(resource: PolicyResource) -> str:
+def _provider(resource: Resource) -> str:
     return resource.provider.urn if resource.provider is not None else ""

@@ -34,10 +34,10 @@ _FILTER = "instanceSourceImageFilterDetails"
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    yield from _IMAGES[args.resource_type](args.props, later)
-    field = _VERSION_FIELDS.get(args.resource_type)
+    yield from _IMAGES[args.type](args.props, later)
+    field = _VERSION_FIELDS.get(args.type)
     if field is not None:
-        supported = strings(args.get_config(), "kubernetesVersions", VERSIONS)
+        supported = strings(args.config, "kubernetesVersions", VERSIONS)
         yield from _version(field, args.props, supported, later)
 
 

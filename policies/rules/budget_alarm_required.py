@@ -14,7 +14,8 @@ from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, groups, several
 from .places import CLUSTER_SETTINGS
 from .read import Later, count, items, text, walk
-from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
+from .record import Resource
+from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation, unseen
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 MONITOR = "aws:costexplorer/anomalyMonitor:AnomalyMonitor"
@@ -57,7 +58,7 @@ def _oci(stack: Stack, later: Later) -> bool:
     return any(True for _ in stack.of(OCI_BUDGET)) and _some(stack, OCI_ALERT, _received, later)
 
 
-def _some(stack: Stack, token: str, test: Callable[[PolicyResource, Later], bool], later: Later) -> bool:
+def _some(stack: Stack, token: str, test: Callable[[Resource, Later], bool], later: Later) -> bool:
     """Whether a resource of this type passes the test. If an unknown value decides, `later` collects it."""
     unsure = Later()
     for resource in stack.of(token):
@@ -68,7 +69,7 @@ def _some(stack: Stack, token: str, test: Callable[[PolicyResource, Later], bool
     return False
 
 
-def _notifies(budget: PolicyResource, later: Later) -> bool:
+def _notifies(budget: Resource, later: Later) -> bool:
     return any(_has_subscriber(notification) for _, notification in items(walk(budget.props, "notifications"), later))
 
 
@@ -77,11 +78,11 @@ def _has_subscriber(notification: Any) -> bool:
     return any(count(walk(notification, field)) for field in ("subscriberEmailAddresses", "subscriberSnsTopicArns"))
 
 
-def _subscribed(subscription: PolicyResource, _: Later) -> bool:
+def _subscribed(subscription: Resource, _: Later) -> bool:
     return count(walk(subscription.props, "subscribers")) > 0 and count(walk(subscription.props, "monitorArnLists")) > 0
 
 
-def _received(alert: PolicyResource, _: Later) -> bool:
+def _received(alert: Resource, _: Later) -> bool:
     return bool(text(walk(alert.props, "recipients")).strip())
 
 

@@ -27,7 +27,7 @@ _ALL_ON_DEMAND = 100
 
 
 def bought(token: str, props: Any) -> frozenset[str]:
-    """The capacity types that a pool may buy; none if its requirements exclude all. Raises UnknownValueError."""
+    """The capacity types that a pool may buy; none if its requirements exclude all. Raises UnknownError."""
     return _READERS[token](props)
 
 

@@ -45,7 +45,7 @@ _BY_ARGO = _Fixes(
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    for release in releases(args.resource_type, args.props, later):
+    for release in releases(args.type, args.props, later):
         yield from _faults(release, later)
 
 

@@ -94,7 +94,7 @@ def images(chart: str) -> tuple[DefaultImage, ...]:
 
 
 def mode(values: Any) -> str:
-    """The container mode of a scale set, "" without one. Raises UnknownValueError."""
+    """The container mode of a scale set, "" without one. Raises UnknownError."""
     return text(walk(values, "containerMode", "type"))
 
 
@@ -120,7 +120,7 @@ def added(values: Any, later: Later) -> Iterator[Added]:
 
 
 def left_out(values: Any) -> frozenset[str]:
-    """Names of containers under `containers` that the chart leaves out of the pod. Raises UnknownValueError."""
+    """Names of containers under `containers` that the chart leaves out of the pod. Raises UnknownError."""
     return frozenset((DIND,)) if mode(values) == DIND else frozenset()
 
 

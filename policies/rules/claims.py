@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pulumi_policy import PolicyResource
-
 from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
 from fleet.facts.pricing import gp3_volume, oci_volume
 from fleet.facts.quantities import quantity
@@ -19,6 +17,7 @@ from fleet.facts.scheduling import REGION
 
 from .kinds import CLAIM, HELM, PROMETHEUS_CHART, STORAGE_CLASS
 from .read import Later, text, walk
+from .record import Resource
 from .releases import releases
 
 _GIB = 2**30
@@ -39,22 +38,22 @@ class Claimed:
     elastic: bool
 
 
-def claims(resource: PolicyResource, later: Later) -> Iterator[Any]:
+def claims(resource: Resource, later: Later) -> Iterator[Any]:
     """The spec of a claim, and of the claim that Prometheus's chart makes. `later` collects unknown values."""
-    if resource.resource_type == CLAIM:
+    if resource.type == CLAIM:
         with later:
             yield walk(resource.props, "spec")
-    elif resource.resource_type in HELM:
-        for release in releases(resource.resource_type, resource.props, later):
+    elif resource.type in HELM:
+        for release in releases(resource.type, resource.props, later):
             with later:
                 if release.chart_name == PROMETHEUS_CHART:
                     yield walk(release.values, *_OF_PROMETHEUS)
 
 
-def claimed(spec: Any, resource: PolicyResource, resources: Iterable[PolicyResource]) -> Claimed | None:
+def claimed(spec: Any, resource: Resource, resources: Iterable[Resource]) -> Claimed | None:
     """The billed volume of a claim that a resource makes; None for a class that is not in the stack or has an unknown driver.
 
-    Raises UnknownValueError.
+    Raises UnknownError.
     """
     name = text(walk(spec, "storageClassName"))
     size = quantity(walk(spec, "resources", "requests", "storage"))
@@ -69,15 +68,15 @@ def claimed(spec: Any, resource: PolicyResource, resources: Iterable[PolicyResou
     return Claimed(amounts(float(size / _GIB), walk(found.props, "parameters")), region, elastic)
 
 
-def _is_class(resource: PolicyResource, name: str, cluster: str) -> bool:
+def _is_class(resource: Resource, name: str, cluster: str) -> bool:
     return (
-        resource.resource_type == STORAGE_CLASS
+        resource.type == STORAGE_CLASS
         and _cluster(resource) == cluster
         and text(walk(resource.props, "metadata", "name")) == name
     )
 
 
-def _cluster(resource: PolicyResource) -> str:
+def _cluster(resource: Resource) -> str:
     """The provider of a resource, which identifies its cluster."""
     return resource.provider.urn if resource.provider is not None else ""
 

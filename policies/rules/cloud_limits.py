@@ -21,7 +21,7 @@ from typing import Any
 from fleet.facts.cloud_limits import SUFFIX, limits
 from fleet.facts.yaml_text import helm_values
 
-from .read import Later, count, items, keys, line, shown, text, walk
+from .read import Later, count, items, keys, known, line, shown, text, walk
 from .rule import Args, Rule, Section, Severity
 from .userdata import decoded
 
@@ -74,12 +74,12 @@ def _at(value: Any, path: Sequence[str], later: Later, here: str = "") -> Iterat
 
 
 def _plain(value: Any, later: Later) -> Any:
-    """The value without the SDK's proxies. `later` collects the unknown parts, which are None in it."""
+    """The value with None for its unknown parts, which `later` collects."""
     if isinstance(value, Mapping):
         found = dict.fromkeys(keys(value))
         for key in found:
             with later:
-                found[key] = _plain(value[key], later)
+                found[key] = _plain(known(value[key]), later)
         return found
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         plain = [None] * count(value)
@@ -121,7 +121,7 @@ _OPENED: Mapping[str, Callable[[Any], Iterator[Any]]] = {
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    for fault in faults(args.resource_type, args.name, args.props, later):
+    for fault in faults(args.type, args.name, args.props, later):
         yield line(str(fault), most=400)
 
 

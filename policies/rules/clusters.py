@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pulumi_policy import PolicyResource
-
 from .kinds import EKS_NODE_GROUP, OKE_CLUSTER, OKE_NODE_POOL, POOLS, TALOS_NODE
 from .read import Later, line, text, walk
+from .record import Resource
 from .releases import releases
 
 _PREFIXES = ("urn:", "ocid1.", "arn:")
@@ -29,13 +28,13 @@ _NAMES = 5
 class Clustered:
     """A resource and the cluster that it belongs to: its name, URN, OCID or ARN, or "" if it is not known."""
 
-    resource: PolicyResource
+    resource: Resource
     cluster: str
 
     @property
     def cloud(self) -> str:
         """The kind of a pool that only one provider's clusters have; "" for a resource that any cluster may have."""
-        token = self.resource.resource_type
+        token = self.resource.type
         return token if token in (EKS_NODE_GROUP, OKE_NODE_POOL, TALOS_NODE) else ""
 
     def near(self, other: Clustered) -> bool:
@@ -50,31 +49,31 @@ class Clustered:
         return self.cloud == TALOS_NODE and cluster.endswith(f"-{self.cluster}")
 
 
-def cluster_of(resource: PolicyResource) -> str:
-    """The cluster's name, an identity of another kind, or "". Raises UnknownValueError."""
-    if resource.resource_type in (EKS_NODE_GROUP, TALOS_NODE):
+def cluster_of(resource: Resource) -> str:
+    """The cluster's name, an identity of another kind, or "". Raises UnknownError."""
+    if resource.type in (EKS_NODE_GROUP, TALOS_NODE):
         return text(walk(resource.props, "clusterName"))
-    if resource.resource_type == OKE_NODE_POOL:
+    if resource.type == OKE_NODE_POOL:
         depended = (*resource.property_dependencies.get("clusterId", ()), *resource.dependencies)
-        above = next((each for each in depended if each.resource_type == OKE_CLUSTER), None)
+        above = next((each for each in depended if each.type == OKE_CLUSTER), None)
         return text(walk(resource.props, "clusterId")) if above is None else cluster_of(above)
-    if resource.resource_type == OKE_CLUSTER:
+    if resource.type == OKE_CLUSTER:
         return text(walk(resource.props, "name")) or resource.urn
-    if any(not release.is_here for release in releases(resource.resource_type, resource.props, Later())):
+    if any(not release.is_here for release in releases(resource.type, resource.props, Later())):
         return ""
     return text(walk(resource.provider.props, "clusterIdentifier")) if resource.provider is not None else ""
 
 
-def clustered(resources: Iterable[PolicyResource], later: Later) -> Iterator[Clustered]:
+def clustered(resources: Iterable[Resource], later: Later) -> Iterator[Clustered]:
     """Resources with their clusters. `later` collects unknown clusters."""
     for resource in resources:
         with later:
             yield Clustered(resource, cluster_of(resource))
 
 
-def in_existing(resources: Iterable[PolicyResource], existing: Collection[str]) -> dict[str, str]:
+def in_existing(resources: Iterable[Resource], existing: Collection[str]) -> dict[str, str]:
     """The URNs of the pools in clusters that exist already, with their clusters."""
-    pools = (each for each in resources if each.resource_type in POOLS)
+    pools = (each for each in resources if each.type in POOLS)
     return {each.resource.urn: each.cluster for each in clustered(pools, Later()) if each.cluster in existing}
 
 
@@ -83,7 +82,7 @@ def named(cluster: str) -> str:
     return f"cluster {line(cluster, _LONGEST)}" if cluster else "the cluster"
 
 
-def names(resources: Iterable[PolicyResource]) -> str:
+def names(resources: Iterable[Resource]) -> str:
     """The first few resources by name, and how many more there are."""
     every = [line(resource.name) for resource in resources]
     return ", ".join(every[:_NAMES]) + (f" and {len(every) - _NAMES} more" if len(every) > _NAMES else "")

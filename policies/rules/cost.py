@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from pulumi_policy import PolicyResource
-
 from fleet.facts import bill as counting
 from fleet.facts.bill import Paid, assumption
 from fleet.facts.hardware import price, unit_price
@@ -25,6 +23,7 @@ from .claims import claimed, claims
 from .groups import Group, groups, region_of, regions_of
 from .kinds import ADDRESS, CLAIM, EKS_CLUSTER, EKS_COMPONENT, KMS_KEY, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, UNPRICED
 from .read import Later, UndeterminableError, count, line, text, walk
+from .record import Resource
 
 HOURS = 730
 """Hours of a month, as clouds count."""
@@ -59,7 +58,7 @@ class Item:
     fault: str = ""
 
 
-def bill(resources: Sequence[PolicyResource], day: date, later: Later) -> tuple[Item, ...]:
+def bill(resources: Sequence[Resource], day: date, later: Later) -> tuple[Item, ...]:
     """The items of a stack at the prices of a day.
 
     A value that is unknown in a preview is left out and goes to `later`, so the sum is a lower bound.
@@ -77,9 +76,9 @@ def sums(items: Iterable[Item]) -> tuple[Money, Money]:
 # -- machines ----------------------------------------------------------------------------------------------------------
 
 
-def _machines(found: Sequence[Group], resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]:
+def _machines(found: Sequence[Group], resources: Sequence[Resource], later: Later) -> Iterator[Item]:
     """The lines of groups of machines, of their disks, and of what else depends on how many run."""
-    gateways = {each.provider.urn for each in resources if each.resource_type == NAT_GATEWAY and each.provider is not None}
+    gateways = {each.provider.urn for each in resources if each.type == NAT_GATEWAY and each.provider is not None}
     paid: list[Paid] = []
     owners: dict[tuple[str, str], Group] = {}
     for group in found:
@@ -177,19 +176,19 @@ class _Spans(dict[tuple[str, str], tuple[float, float]]):
         self[unit, region] = before[0] + least, before[1] + most
 
 
-def _units(resources: Sequence[PolicyResource], day: date, later: Later) -> Iterator[Item]:
+def _units(resources: Sequence[Resource], day: date, later: Later) -> Iterator[Item]:
     counted, logged = Counter[tuple[str, str]](), Counter[str]()
     # On an engine, the component of a control plane has no version, but its child has one. Offline, it has no child.
-    doubled = {each.parent.urn for each in resources if each.resource_type == EKS_CLUSTER and each.parent is not None}
+    doubled = {each.parent.urn for each in resources if each.type == EKS_CLUSTER and each.parent is not None}
     for resource in resources:
         if resource.urn in doubled:
             continue
         with later:
-            if resource.resource_type in UNPRICED:
-                raise UndeterminableError(f"{line(resource.name)}: the table of prices has none of {resource.resource_type}")
+            if resource.type in UNPRICED:
+                raise UndeterminableError(f"{line(resource.name)}: the table of prices has none of {resource.type}")
             if unit := _unit_of(resource, day):
                 counted[unit, _most_expensive_region(unit, _regions(resource, resources))] += 1
-            if resource.resource_type in _LOGS and count(walk(resource.props, "enabledClusterLogTypes")):
+            if resource.type in _LOGS and count(walk(resource.props, "enabledClusterLogTypes")):
                 logged[_most_expensive_region("log-gb", _regions(resource, resources))] += 1
     for (unit, region), number in counted.items():
         # Each of the first two rotations of a key costs as much as the key.
@@ -198,7 +197,7 @@ def _units(resources: Sequence[PolicyResource], day: date, later: Later) -> Iter
         yield _unit("control-plane logs", "log-gb", region, *(number * assumption(name) for name in ("log-gb", "log-gb-worst")))
 
 
-def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]:
+def _claims(resources: Sequence[Resource], later: Later) -> Iterator[Item]:
     """A volume costs its whole size once it exists. A file system costs its stored data, so its least is 0."""
     spans = _Spans()
     for resource in resources:
@@ -213,9 +212,9 @@ def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]
         yield _unit(f"{line(unit)} of claims", unit, region, least, most)
 
 
-def _unit_of(resource: PolicyResource, day: date) -> str:
+def _unit_of(resource: Resource, day: date) -> str:
     """The unit that prices the resource; "" if it is free or another resource includes its price."""
-    token = resource.resource_type
+    token = resource.type
     if token in _BY_TYPE:
         return _BY_TYPE[token]
     if token == OKE_CLUSTER:
@@ -227,9 +226,9 @@ def _unit_of(resource: PolicyResource, day: date) -> str:
     return STANDARD if version is None else control_plane(text(version), day)
 
 
-def _regions(resource: PolicyResource, resources: Sequence[PolicyResource]) -> tuple[str, ...]:
+def _regions(resource: Resource, resources: Sequence[Resource]) -> tuple[str, ...]:
     """The regions of a resource. A component's are those of its dependents, or else all AWS regions of the stack."""
-    if resource.resource_type != EKS_COMPONENT:
+    if resource.type != EKS_COMPONENT:
         return (region_of(resource),)
     inside = [each for each in resources if any(above.urn == resource.urn for above in each.dependencies)]
     return regions_of(inside, "aws:") or regions_of(resources, "aws:") or ("",)

@@ -1,21 +1,15 @@
 """The properties of a resource while a remedy changes them.
 
-The SDK gives a remediation bare properties: an unknown value is a sentinel string, a secret is a wrapper. After an earlier
-remediation the properties are a plain dict. A draft hides the difference: `reading` is for `read.py`, `put` and `append`
-change the properties.
+In a draft a secret stays marked, and an unknown value is a mark too. `reading` is for `read.py`, `put` and `append` change the
+properties.
 """
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
-from pulumi_policy import Secret
-from pulumi_policy.proxy import unknown_checking_proxy
-
-Step = str | int
-
-_TARGET = "__target"
-"""Key under which the SDK's proxies return the wrapped value."""
+from .record import Secret, Step, bare
 
 
 class Draft:
@@ -24,13 +18,13 @@ class Draft:
     __slots__ = ("_dirty", "_props")
 
     def __init__(self, props: Any) -> None:
-        self._props: dict[str, Any] = _plain(props)
+        self._props: dict[str, Any] = copy.deepcopy(props)
         self._dirty = False
 
     @property
     def reading(self) -> Any:
         """The properties as a check reads them: secrets bare, unknowns raise."""
-        return unknown_checking_proxy(_bare(self._props))
+        return bare(self._props)
 
     @property
     def changed(self) -> dict[str, Any] | None:
@@ -78,25 +72,3 @@ class Draft:
 
 def _opened(value: Any) -> Any:
     return value.value if isinstance(value, Secret) else value
-
-
-def _plain(value: Any) -> Any:
-    """A copy without the SDK's proxies: dict, list, Secret and scalars."""
-    if isinstance(value, Secret):
-        return Secret(_plain(value.value))
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if type(value).__name__.endswith("Proxy"):
-        return _plain(value[_TARGET])
-    return value
-
-
-def _bare(value: Any) -> Any:
-    """A copy with secrets replaced by their values."""
-    if isinstance(value, Secret):
-        return _bare(value.value)
-    if isinstance(value, list):
-        return [_bare(item) for item in value]
-    return {key: _bare(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -28,7 +28,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         scan = walk(props, *_SCAN)
         if not true(scan):
             yield f"{'.'.join(_SCAN)} is {shown(scan)}: ECR does not scan images for known vulnerabilities; write true"
-    if true(args.get_config().get("requireKms")):
+    if true(args.config.get("requireKms")):
         unread = Later()
         own = False
         for _, each in entries(props, "encryptionConfigurations", unread):

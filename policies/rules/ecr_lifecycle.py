@@ -19,7 +19,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     names: set[str] = set()
     unread = Later()
     for policy in stack.of(LIFECYCLE_POLICY):
-        above = [each for each in policy.property_dependencies.get("repository", ()) if each.resource_type == ECR_REPOSITORY]
+        above = [each for each in policy.property_dependencies.get("repository", ()) if each.type == ECR_REPOSITORY]
         kept |= {each.urn for each in above}
         if not above:
             with unread:

@@ -24,9 +24,9 @@ _ALL = "all"
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    if is_hollow(args.resource_type, args.props):
+    if is_hollow(args.type, args.props):
         return
-    token, props, allowed = args.resource_type, args.props, strings(args.get_config(), "cidrs")
+    token, props, allowed = args.type, args.props, strings(args.config, "cidrs")
     if token == EKS_COMPONENT:
         yield from _eks("", props, allowed, later)
     elif token == EKS_CLUSTER:

@@ -24,12 +24,12 @@ _KEY = {EKS_COMPONENT: ("encryptionConfigKeyArn",), EKS_CLUSTER: ("encryptionCon
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    if is_hollow(args.resource_type, args.props):
+    if is_hollow(args.type, args.props):
         return
-    if args.resource_type == LOG_GROUP:
+    if args.type == LOG_GROUP:
         yield from _kept(args.props)
         return
-    config = args.get_config()
+    config = args.config
     unread = Later()
     written = [text(name) for _, name in entries(args.props, "enabledClusterLogTypes", unread)]
     missing = [name for name in strings(config, "logTypes", LOG_TYPES) if name and name not in written]
@@ -40,7 +40,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         later.join(unread)
     if true(config.get("requireKms")):
         with later:
-            path = _KEY[args.resource_type]
+            path = _KEY[args.type]
             if not text(walk(args.props, *path)):
                 yield f"{'.'.join(path)} is not set: this stack requires its own key; set the ARN of a KMS key"
 

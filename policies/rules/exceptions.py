@@ -85,11 +85,6 @@ def matches(pattern: str, urn: str) -> bool:
     return _compiled(pattern).fullmatch(urn) is not None
 
 
-def is_exception(reason: str) -> bool:
-    """Whether a policy's reason for "not applicable" is an exception."""
-    return reason.startswith(f"{PROPERTY}[")
-
-
 @dataclass(frozen=True, slots=True)
 class _Entry:
     name: str

@@ -31,9 +31,9 @@ Fields = Mapping[str, tuple[str, Callable[[], str]]]
 
 def _check(args: Args, later: Later) -> Iterator[str]:
     with later:
-        if args.resource_type == SECRET:
+        if args.type == SECRET:
             yield from _secret_faults(args.props, later)
-    for release in releases(args.resource_type, args.props, later):
+    for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
                 values = release.values

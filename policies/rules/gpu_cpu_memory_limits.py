@@ -28,9 +28,9 @@ _ASKED = ("cpu", "memory", "ephemeral-storage")
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    asked = quantity(args.get_config().get("minMemGiPerGpu"))
+    asked = quantity(args.config.get("minMemGiPerGpu"))
     gib = Fraction(GIB_PER_GPU) if asked is None else asked
-    for pod in pod_specs(args.resource_type, args.props, later):
+    for pod in pod_specs(args.type, args.props, later):
         for container in containers_of(pod, later):
             for fault in _container_faults(pod, container, gib, later):
                 yield f"{pod.path}.{fault}"

@@ -18,7 +18,7 @@ _ONE_AT_A_TIME = ("Forbid", "Replace")
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    return of_gpu_pods(args.resource_type, args.props, _faults, later)
+    return of_gpu_pods(args.type, args.props, _faults, later)
 
 
 def _faults(pod: PodSpec, later: Later) -> Iterator[str]:

@@ -42,15 +42,15 @@ class _Bounds:
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    config = args.get_config()
+    config = args.config
     classes = strings(config, "deviceClasses", GPU_CLASSES)
     bounds = _Bounds(classes, bound(config, "maxCount", MAX_COUNT))
-    if args.resource_type not in CLAIMS:
-        for pod in pod_specs(args.resource_type, args.props, later):
+    if args.type not in CLAIMS:
+        for pod in pod_specs(args.type, args.props, later):
             yield from _pod_faults(pod, bound(config, "maxClaims", MAX_CLAIMS), later)
         return
-    path = _SPEC[kind_of(args.resource_type)]
-    for prefix, claim in each(args.resource_type, args.props, later):
+    path = _SPEC[kind_of(args.type)]
+    for prefix, claim in each(args.type, args.props, later):
         with later:
             yield from _claim_faults(prefix + ".".join(path), walk(claim, *path), bounds, later)
 

@@ -17,8 +17,9 @@ from typing import Any
 from .draft import Draft
 from .kinds import POD, kind_of
 from .places import setting
-from .pods import PodSpec, of_gpu_pods, pod_specs, steps, takes_gpus
+from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus
 from .read import Later, bound, keys, shown, walk, whole
+from .record import steps
 from .rule import Args, Rule, Section, Severity
 
 _SPECS = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}
@@ -46,8 +47,8 @@ _FIELDS = (
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    path, config = _SPECS[kind_of(args.resource_type)], args.get_config()
-    yield from of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, path, config, unsure), later)
+    path, config = _SPECS[kind_of(args.type)], args.config
+    yield from of_gpu_pods(args.type, args.props, lambda pod, unsure: _faults(pod, path, config, unsure), later)
 
 
 def _faults(pod: PodSpec, path: tuple[str, ...], config: Mapping[str, Any], later: Later) -> Iterator[str]:
@@ -66,15 +67,15 @@ def _faults(pod: PodSpec, path: tuple[str, ...], config: Mapping[str, Any], late
 
 
 def _recreated(pod: PodSpec, path: tuple[str, ...]) -> bool:
-    """Whether ArgoCD would create this Job again after its deletion. Raises UnknownValueError."""
+    """Whether ArgoCD would create this Job again after its deletion. Raises UnknownError."""
     return path == _SPECS["Job"] and any(key.startswith(_ARGO_CD) for key in keys(walk(pod.owner, "metadata", "annotations")))
 
 
 def _remediate(args: Args, draft: Draft) -> None:
     """Adds missing fields. It keeps existing values, and adds no `backoffLimit` to a Job that counts retries per index."""
     later = Later()
-    path, config = _SPECS[kind_of(args.resource_type)], args.get_config()
-    for pod in pod_specs(args.resource_type, args.props, later):
+    path, config = _SPECS[kind_of(args.type)], args.config
+    for pod in pod_specs(args.type, args.props, later):
         if not takes_gpus(pod, later):
             continue
         for field in _FIELDS:

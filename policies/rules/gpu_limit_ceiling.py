@@ -41,12 +41,12 @@ _RUNNERS: dict[str, tuple[str, ...]] = {
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    config = args.get_config()
-    if args.resource_type in QUEUES:
+    config = args.config
+    if args.type in QUEUES:
         yield from _queue_faults(args.props, bound(config, "maxPerQueue", PER_QUEUE), later)
-    for pod in pod_specs(args.resource_type, args.props, later):
+    for pod in pod_specs(args.type, args.props, later):
         # A runner set has one listener, whatever its number of runners.
-        kind = "" if pod.owner_path.endswith("listenerTemplate.") else kind_of(args.resource_type)
+        kind = "" if pod.owner_path.endswith("listenerTemplate.") else kind_of(args.type)
         yield from _pod_faults(pod, kind, config, later)
 
 

@@ -35,13 +35,13 @@ _RUNTIME_CLASSES = (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-leg
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    allowed = frozenset(strings(args.get_config(), "allowNoLimitNames", SERVING))
-    for release in releases(args.resource_type, args.props, later):
+    allowed = frozenset(strings(args.config, "allowNoLimitNames", SERVING))
+    for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
                 for unread in release.unread(later):
                     yield unread.fault("change the runner pod")
-    for pod in pod_specs(args.resource_type, args.props, later):
+    for pod in pod_specs(args.type, args.props, later):
         yield from _check_pod(pod, allowed, later)
 
 

@@ -30,7 +30,8 @@ from .places import POOL_SETTINGS, pod_settings
 from .pods import PodSpec, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
+from .record import Resource
+from .rule import Section, Severity, Stack, StackRule, Violation, unseen
 
 _PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
 _NAMES = 5
@@ -128,23 +129,23 @@ def _admits(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:
     return (bool(pool.gpu) or not pod.gpus) and pod.asks.admits(pool.labels, known)
 
 
-def _pool(resource: PolicyResource, later: Later) -> _Pool | None:
+def _pool(resource: Resource, later: Later) -> _Pool | None:
     unread, unsigned = Later(), Later()
     found = None
-    sign = gpu_sign(resource.resource_type, resource.props, unsigned)
+    sign = gpu_sign(resource.type, resource.props, unsigned)
     with unread:
-        found = _Pool(Clustered(resource, cluster_of(resource)), labels_of(resource.resource_type, resource.props), sign)
+        found = _Pool(Clustered(resource, cluster_of(resource)), labels_of(resource.type, resource.props), sign)
     if not sign:
         later.join(unsigned)
     later.join(unread)
     return found
 
 
-def _pods(resource: PolicyResource, later: Later) -> list[_Pod]:
+def _pods(resource: Resource, later: Later) -> list[_Pod]:
     found = []
     with later:
         at = Clustered(resource, cluster_of(resource))
-        for spec in pod_specs(resource.resource_type, resource.props, later):
+        for spec in pod_specs(resource.type, resource.props, later):
             with later:
                 found.append(_Pod(at, spec.path, wanted(spec.spec), _takes_gpus(spec)))
     return found

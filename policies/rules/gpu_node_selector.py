@@ -33,8 +33,8 @@ LABELS = (
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    labels = strings(args.get_config(), "labels", LABELS)
-    yield from of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, labels, unsure), later)
+    labels = strings(args.config, "labels", LABELS)
+    yield from of_gpu_pods(args.type, args.props, lambda pod, unsure: _faults(pod, labels, unsure), later)
 
 
 def _faults(pod: PodSpec, labels: tuple[str, ...], later: Later) -> Iterator[str]:

@@ -57,16 +57,16 @@ class _Taints:
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    key = text(args.get_config().get("key", GPU_TAINT_KEY))
-    if args.resource_type in _SPECIAL:
-        yield from _SPECIAL[args.resource_type](args.props, key, later)
+    key = text(args.config.get("key", GPU_TAINT_KEY))
+    if args.type in _SPECIAL:
+        yield from _SPECIAL[args.type](args.props, key, later)
         return
-    dialect = _DIALECTS[args.resource_type]
+    dialect = _DIALECTS[args.type]
     hidden, unsigned = Later(), Later()
     taints = _read(args.props, dialect, key, hidden)
     if taints.hard and not (taints.misspelt or hidden):
         return
-    sign = gpu_sign(args.resource_type, args.props, unsigned)
+    sign = gpu_sign(args.type, args.props, unsigned)
     if not sign:
         later.join(unsigned)
         return
@@ -110,13 +110,13 @@ def _missing(dialect: _Dialect, key: str, sign: str) -> str:
 
 def _remediate(args: Args, draft: Draft) -> None:
     """Adds the missing taint and changes no other: a weak taint does no harm, and the owner has to fix a misspelt one."""
-    if args.resource_type in _SPECIAL:
+    if args.type in _SPECIAL:
         return
-    key = text(args.get_config().get("key", GPU_TAINT_KEY))
-    dialect = _DIALECTS[args.resource_type]
+    key = text(args.config.get("key", GPU_TAINT_KEY))
+    dialect = _DIALECTS[args.type]
     hidden = Later()
     taints = _read(args.props, dialect, key, hidden)
-    if taints.hard or taints.misspelt or hidden or not gpu_sign(args.resource_type, args.props, Later()):
+    if taints.hard or taints.misspelt or hidden or not gpu_sign(args.type, args.props, Later()):
         return
     draft.append({"key": key, "value": "true", "effect": dialect.effects[Effect.NO_SCHEDULE]}, *dialect.path)
 

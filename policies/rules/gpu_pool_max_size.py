@@ -43,21 +43,21 @@ Types = Callable[[Later], Iterator[Choice]]
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    for release in releases(args.resource_type, args.props, later):
-        yield from _machine_set(release, bound(args.get_config(), "maxGpusPerMachineSet", PER_MACHINE_SET), later)
-    if args.resource_type not in HELM:
+    for release in releases(args.type, args.props, later):
+        yield from _machine_set(release, bound(args.config, "maxGpusPerMachineSet", PER_MACHINE_SET), later)
+    if args.type not in HELM:
         yield from _pool(args, later)
 
 
 def _pool(args: Args, later: Later) -> Iterator[str]:
-    cap = bound(args.get_config(), "maxGpusPerPool", PER_POOL)
-    read = _karpenter if args.resource_type == KARPENTER_NODE_POOL else _nodes
-    return of_gpu_pool(args.resource_type, args.props, lambda unsure: read(args, cap, unsure), later)
+    cap = bound(args.config, "maxGpusPerPool", PER_POOL)
+    read = _karpenter if args.type == KARPENTER_NODE_POOL else _nodes
+    return of_gpu_pool(args.type, args.props, lambda unsure: read(args, cap, unsure), later)
 
 
 def _nodes(args: Args, cap: int, later: Later) -> Iterator[str]:
     with later:
-        path, value = most(args.resource_type, args.props, args.opts)
+        path, value = most(args.type, args.props, args.opts)
         name = _shown_path(path)
         nodes = whole(value)
         if nodes is None:
@@ -68,7 +68,7 @@ def _nodes(args: Args, cap: int, later: Later) -> Iterator[str]:
 
 
 def _types(args: Args) -> Types:
-    return partial(choices, args.resource_type, args.props)
+    return partial(choices, args.type, args.props)
 
 
 def _karpenter(args: Args, cap: int, later: Later) -> Iterator[str]:
@@ -82,7 +82,7 @@ def _karpenter(args: Args, cap: int, later: Later) -> Iterator[str]:
                     f"{setting('maxGpusPerPool')}"
                 )
             return
-        path, value = most(args.resource_type, args.props, args.opts)
+        path, value = most(args.type, args.props, args.opts)
         for place in (path, _REPLICAS):
             nodes = whole(value) if place == path else whole(walk(args.props, *_REPLICAS))
             if nodes is not None:

@@ -24,11 +24,11 @@ _SYSTEM = "system-"
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    ceiling = bound(args.get_config(), "ceiling", RUNNER_PRIORITY.value)
-    if args.resource_type not in CLASSES:
-        yield from of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _pod_faults(pod, ceiling, unsure), later)
+    ceiling = bound(args.config, "ceiling", RUNNER_PRIORITY.value)
+    if args.type not in CLASSES:
+        yield from of_gpu_pods(args.type, args.props, lambda pod, unsure: _pod_faults(pod, ceiling, unsure), later)
         return
-    for prefix, found in each(args.resource_type, args.props, later):
+    for prefix, found in each(args.type, args.props, later):
         with later:
             yield from _above(f"{prefix}value", walk(found, "value"), ceiling)
 

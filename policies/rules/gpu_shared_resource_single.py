@@ -29,8 +29,8 @@ _VENDOR = GPU_RESOURCE.partition("/")[0] + "/"
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    token, props = args.resource_type, args.props
-    sliced = true(args.get_config().get("timeSliced", False))
+    token, props = args.type, args.props
+    sliced = true(args.config.get("timeSliced", False))
     for pod in pod_specs(token, props, later):
         yield from _pod_faults(pod, sliced, later)
     for config in plugin_configs(token, props, later):

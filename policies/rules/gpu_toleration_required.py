@@ -17,8 +17,9 @@ from . import schema
 from .draft import Draft
 from .kinds import HELM, POD, RELEASE, RUNNER_SET
 from .labels import GPU_TAINTS
-from .pods import PodSpec, of_gpu_pods, pod_specs, steps, takes_gpus, tolerations
+from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus, tolerations
 from .read import Later, line, shown, strings, text
+from .record import steps
 from .rule import Args, Rule, Section, Severity
 
 VALUES = tuple(dict.fromkeys(taint.value for taint in GPU_TAINTS))
@@ -48,11 +49,11 @@ class _Wanted:
 
 def _check(args: Args, later: Later) -> Iterator[str]:
     wanted = _wanted(args, later)
-    yield from of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, wanted, unsure), later)
+    yield from of_gpu_pods(args.type, args.props, lambda pod, unsure: _faults(pod, wanted, unsure), later)
 
 
 def _wanted(args: Args, later: Later) -> _Wanted:
-    config = args.get_config()
+    config = args.config
     key = text(config.get("key")) or GPU_TAINT_KEY
     asked = text(config.get("effect"))
     effect = Effect(asked) if asked in _EFFECTS else Effect.NO_SCHEDULE
@@ -82,11 +83,11 @@ def _faults(pod: PodSpec, wanted: _Wanted, later: Later) -> Iterator[str]:
 def _remediate(args: Args, draft: Draft) -> None:
     """Adds the toleration, and removes the value from a toleration with operator Exists."""
     # ArgoCD's kinds are left alone, because their values may be text.
-    if args.resource_type in HELM - {RELEASE}:
+    if args.type in HELM - {RELEASE}:
         return
     later = Later()
     wanted = _wanted(args, later)
-    for pod in pod_specs(args.resource_type, args.props, later):
+    for pod in pod_specs(args.type, args.props, later):
         if not takes_gpus(pod, later):
             continue
         hidden = Later()

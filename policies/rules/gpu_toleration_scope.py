@@ -33,10 +33,10 @@ CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    allowed = frozenset(strings(args.get_config(), "allowNames", SERVING))
-    for pod in pod_specs(args.resource_type, args.props, later):
+    allowed = frozenset(strings(args.config, "allowNames", SERVING))
+    for pod in pod_specs(args.type, args.props, later):
         yield from _pod_faults(pod, allowed, later)
-    for release in releases(args.resource_type, args.props, later):
+    for release in releases(args.type, args.props, later):
         with later:
             for place in CONTROLLERS.get(release.chart_name, ()):
                 with later:

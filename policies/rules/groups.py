@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pulumi_policy import PolicyResource
-
 from fleet.facts.bill import Warm, Window, assumption
 from fleet.facts.bill import read as windows_in
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, PREPAID, RESERVED, SPOT
@@ -37,7 +35,8 @@ from .capacity import bought
 from .machine_types import ANNOTATIONS, TAGGED, Choice, booted, choices, gpus_each
 from .node_groups import Pool, pooled
 from .pools import gpu_sign, template_labels
-from .read import Later, UndeterminableError, count, items, keys, label, line, text, true, walk, whole
+from .read import Later, UndeterminableError, count, items, keys, known, label, line, text, true, walk, whole
+from .record import Resource
 from .releases import Release, releases
 from .volumes import Volume, of_ec2, of_oci, of_template
 
@@ -100,7 +99,7 @@ class Group:
         return min(known, default=None)
 
 
-def groups(resources: Sequence[PolicyResource], later: Later) -> tuple[Group, ...]:
+def groups(resources: Sequence[Resource], later: Later) -> tuple[Group, ...]:
     """The groups of a stack in order. A group with an unknown value is left out, and `later` collects the value."""
     found = []
     for resource in pooled(resources):
@@ -114,24 +113,22 @@ def groups(resources: Sequence[PolicyResource], later: Later) -> tuple[Group, ..
     return tuple(found)
 
 
-def _readings(
-    resource: PolicyResource, resources: Sequence[PolicyResource], later: Later
-) -> Iterator[Callable[[Later], Group | None]]:
+def _readings(resource: Resource, resources: Sequence[Resource], later: Later) -> Iterator[Callable[[Later], Group | None]]:
     """Functions that each read one group of a resource. An Application may install several charts."""
-    if resource.resource_type in _READERS:
-        yield partial(_READERS[resource.resource_type], resource, resources)
-    for release in releases(resource.resource_type, resource.props, later):
+    if resource.type in _READERS:
+        yield partial(_READERS[resource.type], resource, resources)
+    for release in releases(resource.type, resource.props, later):
         yield partial(_runner_set, resource, release)
 
 
-def regions_of(resources: Iterable[PolicyResource], token_prefix: str) -> tuple[str, ...]:
-    """The regions in which a stack has resources of a cloud ("aws:"). Raises UnknownValueError."""
-    return tuple(sorted({region_of(each) for each in resources if each.resource_type.startswith(token_prefix)} - {""}))
+def regions_of(resources: Iterable[Resource], token_prefix: str) -> tuple[str, ...]:
+    """The regions in which a stack has resources of a cloud ("aws:"). Raises UnknownError."""
+    return tuple(sorted({region_of(each) for each in resources if each.type.startswith(token_prefix)} - {""}))
 
 
-def region_of(resource: PolicyResource) -> str:
-    """The region of a resource: its own (AWS only) or its provider's; "" without both. Raises UnknownValueError."""
-    own = text(walk(resource.props, "region")) if resource.resource_type.startswith("aws:") else ""
+def region_of(resource: Resource) -> str:
+    """The region of a resource: its own (AWS only) or its provider's; "" without both. Raises UnknownError."""
+    own = text(walk(resource.props, "region")) if resource.type.startswith("aws:") else ""
     return own or (text(walk(resource.provider.props, "region")) if resource.provider is not None else "")
 
 
@@ -150,9 +147,9 @@ def either(words: Iterable[str]) -> str:
 # -- pools -------------------------------------------------------------------------------------------------------------
 
 
-def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
+def _pool(resource: Resource, later: Later) -> dict[str, Any]:
     """The fields of `Group` that every kind of pool has."""
-    token, props = resource.resource_type, resource.props
+    token, props = resource.type, resource.props
     _, most = sizes.most(token, props, resource.opts)
     unnamed = Later()
     return {
@@ -168,7 +165,7 @@ def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
     }
 
 
-def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
+def _eks(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     """An EKS node group or an Auto Scaling group. Only an EKS node group has a disk size and a warm pool, and can be reserved."""
     found = _pool(resource, later)
     found["choices"], template = _templated(resource, found["choices"], later)
@@ -177,10 +174,7 @@ def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
     if tagged := text(walk(resource.props, "tags", SCHEDULED_NODES_TAG)):
         found["windows"] = windows_of(tagged, f"{found['name']}: tag {SCHEDULED_NODES_TAG}")
         found["settings"] = ("schedules", "nodes.max")
-    if (
-        resource.resource_type == kinds.EKS_NODE_GROUP
-        and text(walk(resource.props, "updateConfig", "updateStrategy")) != "MINIMAL"
-    ):
+    if resource.type == kinds.EKS_NODE_GROUP and text(walk(resource.props, "updateConfig", "updateStrategy")) != "MINIMAL":
         found["spare"] = assumption("update-nodes") * max(count(walk(resource.props, "subnetIds")) // found["zones"], 1)
     volume = of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props)
     reserved = _reserved(found, resource, "tags")
@@ -203,7 +197,7 @@ def _warm(config: Any) -> Warm | None:
     return Warm(least, most, text(walk(config, "poolState")) == "RUNNING")
 
 
-def _oke(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
+def _oke(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     props = resource.props
     found = _pool(resource, later)
     cycling = walk(props, "nodePoolCyclingDetails")
@@ -221,7 +215,7 @@ def _oke(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
     )
 
 
-def _karpenter(resource: PolicyResource, resources: Sequence[PolicyResource], later: Later) -> Group:
+def _karpenter(resource: Resource, resources: Sequence[Resource], later: Later) -> Group:
     props = resource.props
     limit = whole(walk(props, "spec", "limits", GPU_RESOURCE))
     found = _pool(resource, later) | {"settings": ("spec.replicas", "spec.limits")}
@@ -237,7 +231,7 @@ def _karpenter(resource: PolicyResource, resources: Sequence[PolicyResource], la
     )
 
 
-def _reserved(found: dict[str, Any], resource: PolicyResource, tags: str) -> int | None:
+def _reserved(found: dict[str, Any], resource: Resource, tags: str) -> int | None:
     """Machines that the pool's reservation holds: the number in its tag, or else the most that the pool may use."""
     if found["capacity"] not in PREPAID:
         return None
@@ -249,8 +243,8 @@ def _reserved(found: dict[str, Any], resource: PolicyResource, tags: str) -> int
 # -- single machines --------------------------------------------------------------------------------------------------
 
 
-def _ec2(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
-    token, props = resource.resource_type, resource.props
+def _ec2(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
+    token, props = resource.type, resource.props
     found = _templated(resource, tuple(choices(token, props, later)), later)[0]
     market = "spot" if token == kinds.SPOT_REQUEST else text(walk(props, "instanceMarketOptions", "marketType"))
     root = walk(props, "rootBlockDevice")
@@ -268,18 +262,18 @@ def _ec2(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
     )
 
 
-def _instance_pool(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
+def _instance_pool(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     configuration = _behind(resource, "instanceConfigurationId", kinds.OCI_INSTANCE_CONFIGURATION)
     props = {} if configuration is None else configuration.props
     found = tuple(choices(kinds.OCI_INSTANCE_CONFIGURATION, props, later)) if configuration is not None else ()
     details = walk(props, "instanceDetails", "launchDetails")
     if details is None:
         options = walk(props, "instanceDetails", "options")
-        details = walk(options[0], "launchDetails") if count(options) else None
+        details = walk(known(options[0]), "launchDetails") if count(options) else None
     return _launched(resource, details, found, _natural(walk(resource.props, "size")))
 
 
-def _launched(resource: PolicyResource, details: Any, found: tuple[Choice, ...], size: int | None) -> Group:
+def _launched(resource: Resource, details: Any, found: tuple[Choice, ...], size: int | None) -> Group:
     """OCI machines that run all the time, from their launch details."""
     capacity = ON_DEMAND
     if keys(walk(details, "preemptibleInstanceConfig")):
@@ -295,13 +289,13 @@ def _launched(resource: PolicyResource, details: Any, found: tuple[Choice, ...],
         capacity=capacity,
         least=size or 0,
         most=size,
-        settings=_STANDING if resource.resource_type == kinds.OCI_INSTANCE_POOL else ("", ""),
+        settings=_STANDING if resource.type == kinds.OCI_INSTANCE_POOL else ("", ""),
         volume=of_oci(walk(details, "sourceDetails", "bootVolumeSizeInGbs")),
         flex=_flex(walk(details, "shapeConfig")),
     )
 
 
-def _runner_set(resource: PolicyResource, release: Release, later: Later) -> Group | None:
+def _runner_set(resource: Resource, release: Release, later: Later) -> Group | None:
     """The machines that the launchers of a runner set boot; None for a set without launchers and for any other chart."""
     found = tuple(booted(release, later))
     if not found:
@@ -329,15 +323,13 @@ def _runner_set(resource: PolicyResource, release: Release, later: Later) -> Gro
 # -- shared by several ---------------------------------------------------------------------------------------------------
 
 
-def _behind(resource: PolicyResource, field: str, token: str) -> PolicyResource | None:
+def _behind(resource: Resource, field: str, token: str) -> Resource | None:
     """The resource of this type in the dependencies of a property, or of the whole resource."""
     candidates = [*resource.property_dependencies.get(field, ()), *resource.dependencies]
-    return next((each for each in candidates if each.resource_type == token), None)
+    return next((each for each in candidates if each.type == token), None)
 
 
-def _templated(
-    resource: PolicyResource, found: tuple[Choice, ...], later: Later
-) -> tuple[tuple[Choice, ...], PolicyResource | None]:
+def _templated(resource: Resource, found: tuple[Choice, ...], later: Later) -> tuple[tuple[Choice, ...], Resource | None]:
     """The machine types of a machine or group, or else of its launch template; and that template, if there is one."""
     template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
     if template is not None and not [choice for choice in found if choice.path != TAGGED]:
@@ -345,7 +337,7 @@ def _templated(
     return found, template
 
 
-def _region(resource: PolicyResource) -> tuple[str, ...]:
+def _region(resource: Resource) -> tuple[str, ...]:
     return tuple(filter(None, (region_of(resource),)))
 
 
@@ -394,7 +386,7 @@ _LABELS: dict[str, Callable[[Any], Any]] = {
     kinds.KARPENTER_NODE_POOL: template_labels,
     kinds.AUTO_SCALING_GROUP: lambda _: None,
 }
-_READERS: dict[str, Callable[[PolicyResource, Sequence[PolicyResource], Later], Group | None]] = {
+_READERS: dict[str, Callable[[Resource, Sequence[Resource], Later], Group | None]] = {
     kinds.EKS_NODE_GROUP: _eks,
     kinds.OKE_NODE_POOL: _oke,
     kinds.AUTO_SCALING_GROUP: _eks,

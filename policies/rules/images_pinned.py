@@ -80,18 +80,18 @@ class _Demands:
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    config = args.get_config()
+    config = args.config
     extra = strings(config, "extraRegistries", ())
     registries = tuple(filter(None, (*strings(config, "registries", REGISTRIES), *extra)))
     demands = _Demands(registries, true(config.get("requireDigest", False)))
-    for pod in pod_specs(args.resource_type, args.props, later):
+    for pod in pod_specs(args.type, args.props, later):
         for fault in _pod_faults(pod, demands, later):
             yield f"{pod.path}.{fault}"
-    for release in releases(args.resource_type, args.props, later):
+    for release in releases(args.type, args.props, later):
         for unread in release.unread(later):
             yield unread.fault("name other images")
         yield from _named_faults(of_release(release, later), demands)
-    if args.resource_type in CLUSTER_POLICY:
+    if args.type in CLUSTER_POLICY:
         yield from _named_faults(of_policy(args.props, later), demands)
 
 

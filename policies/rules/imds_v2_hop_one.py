@@ -31,8 +31,8 @@ _LEGACY_FLAGS: dict[str, tuple[Any, ...]] = {
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    max_hop = whole(args.get_config().get("maxHop", MAX_HOP)) or MAX_HOP
-    yield from _FAULTS[args.resource_type](args.props, max_hop, later)
+    max_hop = whole(args.config.get("maxHop", MAX_HOP)) or MAX_HOP
+    yield from _FAULTS[args.type](args.props, max_hop, later)
 
 
 def _launch_template(props: Any, max_hop: int, later: Later) -> Iterator[str]:
@@ -95,9 +95,9 @@ def _legacy(prefix: str, details: Any, field: str, later: Later, *, wanted: str 
 
 def _remediate(args: Args, draft: Draft) -> None:
     """Sets the options if the resource has such properties. A remediation cannot create a launch template."""
-    max_hop = whole(args.get_config().get("maxHop", MAX_HOP)) or MAX_HOP
+    max_hop = whole(args.config.get("maxHop", MAX_HOP)) or MAX_HOP
     later = Later()
-    token = args.resource_type
+    token = args.type
     if token in _OPTIONS and any(True for _ in _FAULTS[token](args.props, max_hop, later)):
         _remediate_options(_OPTIONS[token], args.props, max_hop, draft)
     elif token in _LEGACY_FLAGS:

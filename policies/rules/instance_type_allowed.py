@@ -30,14 +30,14 @@ _ALLOWED_TYPES = "allowedInstanceTypes"
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    allowed = strings(args.get_config(), "types", TYPES)
-    if args.resource_type == KARPENTER_NODE_POOL:
+    allowed = strings(args.config, "types", TYPES)
+    if args.type == KARPENTER_NODE_POOL:
         yield from _karpenter(args.props, allowed, later)
         return
-    for choice in choices(args.resource_type, args.props, later):
+    for choice in choices(args.type, args.props, later):
         if not _allows(allowed, choice.name):
             yield f"{choice.path}: {_refused(choice.name, allowed)}"
-    for path, wanted in _by_attributes(args.resource_type, args.props, later):
+    for path, wanted in _by_attributes(args.type, args.props, later):
         with later:
             names = walk(wanted, _ALLOWED_TYPES)
             if not count(names):

@@ -19,8 +19,9 @@ from . import schema
 from .kinds import AUTO_SCALING_GROUP, AUTO_SCALING_TAG, EKS_NODE_GROUP, LAUNCH_TEMPLATE
 from .places import stack_file
 from .read import Later, entries, label, strings, text, true, walk
+from .record import Resource
 from .required_tags import REQUIRED
-from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation
 
 VOLUME = ("gpu-ci/stack", "gpu-ci/cluster", "gpu-ci/pool")
 
@@ -43,9 +44,9 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 
 
 def _instances(
-    template: PolicyResource,
-    users: Sequence[PolicyResource],
-    tags: Mapping[str, Sequence[PolicyResource]],
+    template: Resource,
+    users: Sequence[Resource],
+    tags: Mapping[str, Sequence[Resource]],
     wanted: Sequence[str],
     later: Later,
 ) -> Iterator[Violation]:
@@ -66,7 +67,7 @@ def _instances(
         names = ", ".join(missing)
         yield f"Missing required tags in tagSpecifications of instance: {names}. Set {stack_file('tags')}.", template.urn
     for user in users:
-        if user.resource_type == AUTO_SCALING_GROUP:
+        if user.type == AUTO_SCALING_GROUP:
             # required-tags judges the tags that such a group propagates.
             continue
         unsure = Later()
@@ -82,9 +83,9 @@ def _instances(
             later.join(unsure)
 
 
-def _by_target(resources: Iterable[PolicyResource], field: str) -> Mapping[str, Sequence[PolicyResource]]:
+def _by_target(resources: Iterable[Resource], field: str) -> Mapping[str, Sequence[Resource]]:
     """Resources by the URN of each resource that their property refers to, or that they depend on."""
-    found: dict[str, list[PolicyResource]] = {}
+    found: dict[str, list[Resource]] = {}
     for resource in resources:
         targets = (*resource.property_dependencies.get(field, ()), *resource.dependencies)
         for urn in dict.fromkeys(each.urn for each in targets):
@@ -92,7 +93,7 @@ def _by_target(resources: Iterable[PolicyResource], field: str) -> Mapping[str, 
     return found
 
 
-def _specified(template: PolicyResource, kind: str, later: Later) -> set[str]:
+def _specified(template: Resource, kind: str, later: Later) -> set[str]:
     """Names of the tags that a template gives to one kind of what it launches."""
     found: set[str] = set()
     for _, specification in entries(template.props, "tagSpecifications", later):
@@ -113,7 +114,7 @@ def _set(tags: Any, name: str, later: Later) -> bool:
     return False
 
 
-def _propagated(tag: PolicyResource, later: Later) -> str:
+def _propagated(tag: Resource, later: Later) -> str:
     """The key of a tag that new instances get; "" for any other tag."""
     with later:
         held = walk(tag.props, "tag")

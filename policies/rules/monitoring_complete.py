@@ -33,11 +33,11 @@ _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    if args.resource_type in PROMETHEUS_RULE:
+    if args.type in PROMETHEUS_RULE:
         yield from _alerts(args.props, later)
         return
-    most = bound(args.get_config(), "maxIntervalSeconds", _LONGEST)
-    listed, ports = _ENDPOINTS[args.resource_type in POD_MONITOR]
+    most = bound(args.config, "maxIntervalSeconds", _LONGEST)
+    listed, ports = _ENDPOINTS[args.type in POD_MONITOR]
     with later:
         if not (true(walk(args.props, "spec", "namespaceSelector", "any")) or _names(args.props) or _beside(args.props)):
             yield (

@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet.facts.credentials import mask
 
-from .read import Later, items, keys, shown
+from .read import Later, items, keys, known, shown
 from .releases import Release
 
 SCHEDULING = frozenset(("annotations", "labels", "env", "resources", "tolerations", "nodeSelector", "affinity"))
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 def passed_over(release: Release) -> frozenset[str]:
     """Keys of a release's values that `objects` skips. The scale-set chart's pod templates are judged as pods.
 
-    Raises UnknownValueError.
+    Raises UnknownError.
     """
     return SCHEDULING | _POD_TEMPLATES if release.is_scale_set else SCHEDULING
 
@@ -35,7 +35,7 @@ def objects(value: Any, path: str, later: Later, passing: frozenset[str] = froze
         for key in keys(value):
             if key not in passing:
                 with later:
-                    yield from objects(value[key], step(path, key), later, passing)
+                    yield from objects(known(value[key]), step(path, key), later, passing)
         return
     for index, item in items(value, later):
         yield from objects(item, f"{path}[{index}]", later, passing)
@@ -48,7 +48,7 @@ def texts(value: Any, path: str, later: Later) -> Iterator[tuple[str, str]]:
         return
     for key in keys(value):
         with later:
-            yield from texts(value[key], step(path, key), later)
+            yield from texts(known(value[key]), step(path, key), later)
     for index, item in items(value, later):
         yield from texts(item, f"{path}[{index}]", later)
 

@@ -18,7 +18,7 @@ _PORT = 80
 
 
 def denies(props: Any, direction: str) -> bool:
-    """Whether a policy isolates every pod of its namespace in a direction. Raises UnknownValueError."""
+    """Whether a policy isolates every pod of its namespace in a direction. Raises UnknownError."""
     selector = walk(props, "spec", "podSelector")
     if any(keys(walk(selector, field)) or count(walk(selector, field)) for field in keys(selector)):
         return False
@@ -73,7 +73,7 @@ def _reached(addresses: Iterable[Address]) -> str:
 
 
 def _reaches_port(ports: Any) -> bool:
-    """Whether a rule's ports include the port of instance metadata. A rule without ports covers all. Raises UnknownValueError."""
+    """Whether a rule's ports include the port of instance metadata. A rule without ports covers all. Raises UnknownError."""
     later = Later()
     if not count(ports):
         return True

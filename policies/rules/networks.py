@@ -35,5 +35,5 @@ def covers(low: Any, high: Any, port: int) -> bool:
 
 
 def from_networks(rule: Any) -> bool:
-    """Whether the source of an OCI ingress rule is a network, not a security group or a service. Raises UnknownValueError."""
+    """Whether the source of an OCI ingress rule is a network, not a security group or a service. Raises UnknownError."""
     return text(walk(rule, "sourceType")) in ("", "CIDR_BLOCK")

@@ -57,11 +57,11 @@ _IDLE = frozenset(("name", "image", "imagePullPolicy", "resources", "securityCon
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    token = args.resource_type
+    token = args.type
     if token in FORBIDDEN:
         yield f"{FORBIDDEN[token]}: this credential works for anybody who has it, and never expires"
         return
-    config = args.get_config()
+    config = args.config
     allowed = frozenset(strings(config, "secretKeys", SECRET_KEYS))
     late = frozenset(strings(config, "lateKeys", LATE_KEYS))
     for release in releases(token, args.props, later):

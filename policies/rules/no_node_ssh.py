@@ -21,7 +21,7 @@ _TCP = ("tcp", "6", "-1", "all")
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    return _FAULTS[args.resource_type](args.props, later)
+    return _FAULTS[args.type](args.props, later)
 
 
 def _node_group(props: Any, later: Later) -> Iterator[str]:

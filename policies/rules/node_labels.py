@@ -23,7 +23,7 @@ _OWN = frozenset(
 
 
 def labels_of(token: str, props: Any) -> dict[str, str]:
-    """The labels that a pool sets on its nodes, not those that the cloud or device plugin adds. Raises UnknownValueError."""
+    """The labels that a pool sets on its nodes, not those that the cloud or device plugin adds. Raises UnknownError."""
     if token in (EKS_NODE_GROUP, TALOS_NODE):
         return _object(walk(props, "labels" if token == EKS_NODE_GROUP else "nodeLabels"))
     later = Later()
@@ -105,7 +105,7 @@ class Wanted:
 
 
 def wanted(spec: Any) -> Wanted:
-    """A pod spec's conditions on its node. Raises UnknownValueError."""
+    """A pod spec's conditions on its node. Raises UnknownError."""
     selector = tuple(Ask(key, "In", (value,)) for key, value in _object(walk(spec, "nodeSelector")).items())
     later = Later()
     terms = []

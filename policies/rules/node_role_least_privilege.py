@@ -15,7 +15,8 @@ from . import schema
 from .documents import listed, statements
 from .kinds import IAM_ROLE
 from .read import Later, entries, keys, shown, strings, text, walk
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .record import Resource
+from .rule import Section, Severity, Stack, StackRule, Violation
 
 ATTACHMENTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role", "aws:iam/policyAttachment:PolicyAttachment": "roles"}
 """Token to the property with the roles."""
@@ -51,16 +52,16 @@ _WHOLE_TENANCY = re.compile(r"\s*allow\b.*\bto\s+manage\s+all-resources\s+in\s+t
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     allowed = strings(stack.config, "allowed", ALLOWED)
     for resource in stack.resources:
-        for fault in _FAULTS[resource.resource_type](resource, allowed, later):
+        for fault in _FAULTS[resource.type](resource, allowed, later):
             yield fault, resource.urn
 
 
-def _attachment(attachment: PolicyResource, allowed: Sequence[str], later: Later) -> Iterator[str]:
+def _attachment(attachment: Resource, allowed: Sequence[str], later: Later) -> Iterator[str]:
     with later:
         arn = text(walk(attachment.props, "policyArn"))
         if _permitted(arn, allowed):
             return
-        for role in _roles(attachment, ATTACHMENTS[attachment.resource_type]):
+        for role in _roles(attachment, ATTACHMENTS[attachment.type]):
             if _is_node(role, later):
                 yield f"policyArn is {shown(arn)}: a node does not need these permissions; {_POD}"
 
@@ -70,12 +71,12 @@ def _permitted(arn: str, allowed: Sequence[str]) -> bool:
     return name in allowed and (name not in ALLOWED or _MANAGED in arn)
 
 
-def _roles(resource: PolicyResource, field: str) -> list[PolicyResource]:
+def _roles(resource: Resource, field: str) -> list[Resource]:
     """The roles of the stack that a property comes from."""
-    return [each for each in resource.property_dependencies.get(field, ()) if each.resource_type == IAM_ROLE]
+    return [each for each in resource.property_dependencies.get(field, ()) if each.type == IAM_ROLE]
 
 
-def _is_node(role: PolicyResource, later: Later) -> bool:
+def _is_node(role: Resource, later: Later) -> bool:
     with later:
         for _, statement in statements(walk(role.props, "assumeRolePolicy"), later):
             services = listed(walk(statement, "Principal", "Service"), later)
@@ -85,7 +86,7 @@ def _is_node(role: PolicyResource, later: Later) -> bool:
     return False
 
 
-def _role(role: PolicyResource, allowed: Sequence[str], later: Later) -> Iterator[str]:
+def _role(role: Resource, allowed: Sequence[str], later: Later) -> Iterator[str]:
     for path, policy in entries(role.props, "inlinePolicies", later):
         with later:
             document = walk(policy, "policy")
@@ -99,19 +100,19 @@ def _role(role: PolicyResource, allowed: Sequence[str], later: Later) -> Iterato
             yield f"{path} is {shown(arn)}: a node does not need these permissions; {_POD}"
 
 
-def _policy(policy: PolicyResource, _: Sequence[str], later: Later) -> Iterator[str]:
+def _policy(policy: Resource, _: Sequence[str], later: Later) -> Iterator[str]:
     with later:
         yield from _documents("policy", walk(policy.props, "policy"), later)
 
 
-def _role_policy(policy: PolicyResource, allowed: Sequence[str], later: Later) -> Iterator[str]:
+def _role_policy(policy: Resource, allowed: Sequence[str], later: Later) -> Iterator[str]:
     yield from _policy(policy, allowed, later)
     for role in _roles(policy, "role"):
         if _is_node(role, later) and not _fills_caches(policy, later):
             yield f"policy adds permissions to a node's role, which needs no others; {_POD}"
 
 
-def _fills_caches(policy: PolicyResource, later: Later) -> bool:
+def _fills_caches(policy: Resource, later: Later) -> bool:
     """Whether a policy allows only what the first pull through a cache of ECR needs, in repositories that it names."""
     with later:
         found = [statement for _, statement in statements(walk(policy.props, "policy"), later)]
@@ -138,7 +139,7 @@ def _all(statement: Any, field: str, later: Later) -> bool:
     )
 
 
-def _oci(policy: PolicyResource, _: Sequence[str], later: Later) -> Iterator[str]:
+def _oci(policy: Resource, _: Sequence[str], later: Later) -> Iterator[str]:
     with later:
         # A policy cannot grant anything above its own compartment.
         if text(walk(policy.props, "compartmentId")).startswith(_COMPARTMENT):

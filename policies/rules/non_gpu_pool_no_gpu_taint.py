@@ -23,16 +23,16 @@ from .rule import Args, Rule, Section, Severity
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    key = text(args.get_config().get("key", GPU_TAINT_KEY))
+    key = text(args.config.get("key", GPU_TAINT_KEY))
     unread, unsure = Later(), Later()
     carried = []
-    for path, taint in taints(args.resource_type, args.props, unread):
+    for path, taint in taints(args.type, args.props, unread):
         with unread:
             if text(walk(taint, "key")) == key:
                 carried.append(path)
     if not (carried or unread):
         return
-    why = _no_gpus(args.resource_type, args.props, unsure)
+    why = _no_gpus(args.type, args.props, unsure)
     if not why:
         later.join(unsure)
         return

@@ -34,8 +34,9 @@ from .kinds import (
 from .places import CLUSTER_SETTINGS
 from .pods import containers_of, pod_specs, volumes_of
 from .read import Later, shown, text, walk
+from .record import Resource
 from .releases import releases
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import Section, Severity, Stack, StackRule, Violation
 
 Pin = tuple[str, str, Life]
 """Path of a pinned value, the value, and its life."""
@@ -48,14 +49,14 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
         for path, value, life in pins(resource, stack.as_of, later):
             if life.over(stack.as_of):
                 yield (
-                    f"{path} is {shown(value)}: {life.words(stack.as_of)}; take a newer one (python -m gpu_ci freshen)",
+                    f"{path} is {shown(value)}: {life.words(stack.as_of)}; take a newer one (gpu-ci freshen)",
                     resource.urn,
                 )
 
 
-def pins(resource: PolicyResource, day: date, later: Later) -> Iterator[Pin]:
+def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
     """Everything that a resource pins and whose life a table has. `later` collects unknown values."""
-    token, props = resource.resource_type, resource.props
+    token, props = resource.type, resource.props
     if token in _MINORS:
         with later:
             yield from _minor(token, props)
@@ -127,7 +128,7 @@ RULE = StackRule(
     levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "advisory"},
     rationale="GitHub gives an old runner no job, AWS charges more for an old control plane, and old software gets no fixes.",
     source="https://docs.github.com/en/actions/reference/runners/self-hosted-runners",
-    fix="Take a newer version. `python -m gpu_ci calendar STACK` shows every day, its effect and the command.",
+    fix="Take a newer version. `gpu-ci calendar STACK` shows every day, its effect and the command.",
     settings=dict.fromkeys((*_MINORS, EKS_NODE_GROUP), f"{CLUSTER_SETTINGS}.kubernetesVersion"),
     check=_check,
 )

@@ -32,7 +32,7 @@ _SCOPED = re.compile(rf"repo:(?P<owner>[^*?:/]+)/[^*?:/]+:(?:{_PLACE})", re.DOTA
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    orgs = strings(args.get_config(), "orgs")
+    orgs = strings(args.config, "orgs")
     for where, statement in statements(walk(args.props, "assumeRolePolicy"), later):
         if any(_ISSUER in name for name in listed(walk(statement, "Principal", "Federated"), later)):
             for fault in _faults(statement, orgs):

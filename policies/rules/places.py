@@ -3,7 +3,7 @@
 A check writes `setting("maxGpus")`, `entry("types", "g6.xlarge")` or `stack_file("tags")`. When `Rule` and `StackRule` report,
 they fill in the policy and the file, because only the URN names the stack. A message without a place gets that of the rule's
 `settings`. People edit `policies/stacks.toml`, unless the stack has only a JSON that a person wrote. For a manifest of
-`offline check` the file is the manifest's own.
+`gpu-ci check` the file is the manifest's own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .kinds import HELM, POD, RUNNER_SET, kind_of
 _FOLDER = Path(__file__).resolve().parent.parent
 """Has stacks.toml and config/, in the repository and in a published pack."""
 _PROGRAM, _MANIFESTS = "gpu-ci", "check"
-"""The projects of URNs: that of the fleet's program, and that of `offline check`."""
+"""The projects of URNs: that of the fleet's program, and that of `gpu-ci check`."""
 
 _MARK = "\x00"
 """Marks the start and end of a place to fill in. `read.line` escapes this character, so no value of a resource contains it."""

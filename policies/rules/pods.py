@@ -6,7 +6,6 @@ chart adds to them (`charts.py`). ARC's runner set has the same two.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -44,7 +43,6 @@ SERVING = (
 
 _MANY = 10**6
 """Larger numbers of GPUs count as this one."""
-_STEP = re.compile(r"[^.\[\]]+|\[([0-9]+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +181,6 @@ def serves_the_node(pod: PodSpec, allowed: Iterable[str], later: Later) -> bool:
     unnamed.join(unknown)
     later.join(unnamed)
     return bool(containers) and not unnamed
-
-
-def steps(path: str) -> tuple[str | int, ...]:
-    """The object keys and list indices of a path such as "items[0].spec.containers[1]"."""
-    return tuple(int(match[1]) if match[1] else match[0] for match in _STEP.finditer(path))
 
 
 def _is_gpu(name: str, amounts: Any) -> bool:

@@ -71,12 +71,12 @@ def of_gpu_pool(token: str, props: Any, faults: Callable[[Later], Iterable[str]]
 
 
 def role(token: str, props: Any) -> str:
-    """The pool's role label; "" if it has none. Raises UnknownValueError."""
+    """The pool's role label; "" if it has none. Raises UnknownError."""
     return label(_ROLES[token](props))
 
 
 def template_labels(props: Any) -> Any:
-    """The node labels of a Karpenter NodePool. Raises UnknownValueError."""
+    """The node labels of a Karpenter NodePool. Raises UnknownError."""
     return walk(props, "spec", "template", "metadata", "labels")
 
 

@@ -14,7 +14,8 @@ from typing import Any
 from . import kinds
 from .places import CLUSTER_SETTINGS
 from .read import Later, entries, line, shown, true, walk
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .record import Resource
+from .rule import Section, Severity, Stack, StackRule, Violation
 
 _SUBNETS = {
     kinds.EKS_NODE_GROUP: "subnetIds",
@@ -31,8 +32,8 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
             yield fault, resource.urn
 
 
-def _faults(resource: PolicyResource, later: Later) -> Iterator[str]:
-    token, props = resource.resource_type, resource.props
+def _faults(resource: Resource, later: Later) -> Iterator[str]:
+    token, props = resource.type, resource.props
     if token in _SUBNETS:
         for subnet in _of(resource, _SUBNETS[token]):
             yield from _subnet(_SUBNETS[token], subnet, later)
@@ -53,30 +54,26 @@ def _faults(resource: PolicyResource, later: Later) -> Iterator[str]:
             yield from _vnic(f"{path}.", launch, _of(resource, "instanceDetails"), later)
 
 
-def _of(resource: PolicyResource, field: str) -> list[PolicyResource]:
+def _of(resource: Resource, field: str) -> list[Resource]:
     """The subnets of the stack that a property depends on."""
-    return [
-        each
-        for each in resource.property_dependencies.get(field, ())
-        if each.resource_type in (kinds.AWS_SUBNET, kinds.OCI_SUBNET)
-    ]
+    return [each for each in resource.property_dependencies.get(field, ()) if each.type in (kinds.AWS_SUBNET, kinds.OCI_SUBNET)]
 
 
-def _subnet(field: str, subnet: PolicyResource, later: Later) -> Iterator[str]:
+def _subnet(field: str, subnet: Resource, later: Later) -> Iterator[str]:
     with later:
-        if subnet.resource_type == kinds.AWS_SUBNET and true(walk(subnet.props, "mapPublicIpOnLaunch")):
+        if subnet.type == kinds.AWS_SUBNET and true(walk(subnet.props, "mapPublicIpOnLaunch")):
             yield (
                 f"{field}: {line(subnet.name)} gives every node a public address (mapPublicIpOnLaunch is true); "
                 "use subnets that do not"
             )
-        elif subnet.resource_type == kinds.OCI_SUBNET and not _closed(subnet):
+        elif subnet.type == kinds.OCI_SUBNET and not _closed(subnet):
             yield (
                 f"{field}: subnet {line(subnet.name)} lets nodes have a public address; "
                 "set prohibitPublicIpOnVnic of the subnet, or use another"
             )
 
 
-def _closed(subnet: PolicyResource) -> bool:
+def _closed(subnet: Resource) -> bool:
     """Whether a subnet of OCI has no public addresses: either flag says so (OCI API reference, CreateSubnetDetails)."""
     later = Later()
     for field in ("prohibitPublicIpOnVnic", "prohibitInternetIngress"):
@@ -94,7 +91,7 @@ def _ec2(prefix: str, holder: Any, later: Later) -> Iterator[str]:
             yield f"{prefix}{_PUBLIC} is {shown(given)}: a node needs no public address; write false"
 
 
-def _vnic(prefix: str, details: Any, subnets: list[PolicyResource], later: Later) -> Iterator[str]:
+def _vnic(prefix: str, details: Any, subnets: list[Resource], later: Later) -> Iterator[str]:
     with later:
         given = walk(details, "createVnicDetails", "assignPublicIp")
         # OCI assigns a public address by default if the subnet allows one. Terraform's provider takes text.

@@ -22,9 +22,9 @@ STATEFUL = (
 
 
 def _check(args: Args, _: Later) -> Iterator[str]:
-    if args.opts.protect or is_hollow(args.resource_type, args.props):
+    if args.opts.protect or is_hollow(args.type, args.props):
         return
-    if args.resource_type in (EKS_CLUSTER, EKS_COMPONENT) and true(walk(args.props, "deletionProtection")):
+    if args.type in (EKS_CLUSTER, EKS_COMPONENT) and true(walk(args.props, "deletionProtection")):
         return
     yield "opts.protect is not set: one wrong name in a stack file could delete it with all its data; protect it"
 

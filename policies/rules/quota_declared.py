@@ -30,7 +30,8 @@ from .machine_types import known
 from .places import CLUSTER_SETTINGS, stack_file
 from .pods import containers_of, gpu_amounts
 from .read import Later, UndeterminableError, items, keys, line, shown, text, walk
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
+from .record import Resource
+from .rule import Section, Severity, Stack, StackRule, Violation, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
@@ -190,7 +191,7 @@ def _check_namespaces(stack: Stack, later: Later) -> Iterator[Violation]:
         yield from _check_namespace(runner_set, quotas, later)
 
 
-def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[PolicyResource], later: Later) -> Iterator[Violation]:
+def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: Later) -> Iterator[Violation]:
     unsure = Later()
     names = _gpu_names(runner_set, unsure)
     if not (names or unsure) or runner_set.makes_pods(unsure):
@@ -217,7 +218,7 @@ def _gpu_names(runner_set: RunnerSet, later: Later) -> list[str]:
     return sorted({name for each in containers for kind in ("limits", "requests") for name in gpu_amounts(each, kind, later)})
 
 
-def _limits(quota: PolicyResource, resource: str, later: Later) -> bool:
+def _limits(quota: Resource, resource: str, later: Later) -> bool:
     with later:
         hard = walk(quota.props, "spec", "hard")
         return resource in keys(hard) and quantity(walk(hard, resource)) is not None

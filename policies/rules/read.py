@@ -1,71 +1,67 @@
 """Reading resource properties as the wire gives them.
 
-The SDK gives a policy proxies: objects are `Mapping`, lists are `Sequence` (never `dict` and `list`), numbers are floats, keys
-are camelCase. Reading a value that is unknown in preview raises UnknownValueError; keys and lengths are safe to read. Any other
-exception would end the whole run, so nothing here raises one.
+Properties are plain data (`record.py`): numbers are floats, keys are camelCase. Reading a value that is unknown in preview raises
+UnknownError; keys and lengths are safe to read. Any other exception would end the whole run, so nothing here raises one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from types import TracebackType
 from typing import Any, Self
-
-from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError
 
 from fleet.facts.credentials import mask
 from fleet.facts.quantities import HUGE, quantity
 
+from .record import Unknown, UnknownError
+
 _SHOWN = 60
 
 
-class UndeterminableError(UnknownValueError):
+class UndeterminableError(UnknownError):
     """The resources of a stack do not show what a rule needs to know, although no value is unknown. `message` says why."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(UNKNOWN_STRING_VALUE, [message])
+        super().__init__(Unknown((message,)))
         self.message = message
 
 
 class Later:
-    """Collects unknown values: `with later:` swallows UnknownValueError and keeps the first one; `settle` raises it.
+    """Collects unknown values: `with later:` swallows UnknownError and keeps the first one; `settle` raises it.
 
     It is true once it has met an unknown value. A rule judges each part under `with` and gives the violations that are certain.
     """
 
-    __slots__ = ("_first",)
+    __slots__ = ("first",)
 
     def __init__(self) -> None:
-        self._first: UnknownValueError | None = None
+        self.first: UnknownError | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
-        if not isinstance(error, UnknownValueError):
+        if not isinstance(error, UnknownError):
             return False
         self.note(error)
         return True
 
     def __bool__(self) -> bool:
-        return self._first is not None
+        return self.first is not None
 
-    def note(self, error: UnknownValueError) -> None:
+    def note(self, error: UnknownError | None) -> None:
         """Keep an unknown value, if it is the first one."""
-        if self._first is None:
-            self._first = error
+        self.first = self.first or error
 
     def join(self, other: Later) -> None:
         """Keep the unknown value of another one."""
-        if other._first is not None:
-            self.note(other._first)
+        self.note(other.first)
 
     def settle(self) -> None:
         """Raise the first unknown value, if there was one."""
-        if self._first is not None:
-            raise self._first
+        if self.first is not None:
+            raise self.first
 
 
 def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
@@ -81,31 +77,29 @@ def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]
         later.join(hidden)
 
 
-@cache
-def _is_mapping(kind: type[object]) -> bool:
-    return issubclass(kind, Mapping)
+def known(value: Any) -> Any:
+    """The value. Raises UnknownError if a preview does not know it."""
+    if type(value) is Unknown:
+        raise UnknownError(value)
+    return value
 
 
 def walk(value: Any, *path: str) -> Any:
-    """The value under nested object keys; None if a key is missing or a value is not an object. Raises UnknownValueError."""
+    """The value under nested object keys; None if a key is missing or a value is not an object. Raises UnknownError."""
     for key in path:
-        # Not `key in value`: the SDK's proxies read the value for that. This is the most frequent call of all rules.
-        kind: Any = type(value)
-        if not _is_mapping(kind) or key not in iter(value):
+        if not isinstance(value, dict):
             return None
-        value = value[key]
+        value = known(value.get(key))
     return value
 
 
 def items(value: Any, later: Later) -> Iterator[tuple[int, Any]]:
     """Index and item of a list, none for anything else. `later` collects unknown items."""
     for index in range(count(value)):
-        try:
-            item = value[index]
-        except UnknownValueError as error:
-            later.note(error)
+        if type(value[index]) is Unknown:
+            later.note(UnknownError(value[index]))
         else:
-            yield index, item
+            yield index, value[index]
 
 
 def entries(holder: Any, path: str, later: Later) -> Iterator[tuple[str, Any]]:
@@ -122,12 +116,12 @@ def gpus(number: int) -> str:
 
 def count(value: Any) -> int:
     """The length of a list, 0 for anything else; its items may be unknown."""
-    return len(value) if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else 0
+    return len(value) if isinstance(value, (list, tuple)) else 0
 
 
 def keys(value: Any) -> tuple[str, ...]:
     """The keys of an object, none for anything else; their values may be unknown. Sorted, because the wire has no order."""
-    return tuple(sorted(value)) if isinstance(value, Mapping) else ()
+    return tuple(sorted(value)) if isinstance(value, dict) else ()
 
 
 def text(value: Any) -> str:
@@ -172,9 +166,9 @@ def shown(value: Any) -> str:
         return _number(value)
     if isinstance(value, str):
         return f'"{line(value)}"'
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return "an object"
-    if isinstance(value, Sequence):
+    if isinstance(value, (list, tuple)):
         return "a list"
     return "not set" if value is None else "of another kind"
 

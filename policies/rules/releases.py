@@ -13,16 +13,15 @@ multiple_sources.md; pkg/apis/application/v1alpha1)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError
 
 from fleet.facts.yaml_text import helm_values
 
 from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART
-from .read import Later, count, entries, keys, text, walk
+from .read import Later, count, entries, keys, known, text, walk
+from .record import Step, Unknown, UnknownError, steps
 
 # What may follow a chart's name: the version in an archive's name, a tag or digest.
 _CHART_VERSION = re.compile(r"(?:-v?[0-9][^/]*\.tgz)?(?:[:@].*)?$", re.DOTALL)
@@ -57,7 +56,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release of a chart. Every property that reads a value raises UnknownValueError.
+    """A release of a chart. Every property that reads a value raises UnknownError.
 
     `source` is the object that names the chart: the resource's properties, or a source of an Application. `at` is the path of
     that source ("spec.source."). `application` is the whole Application, None for a Helm release of Pulumi.
@@ -135,7 +134,7 @@ class Release:
             return given
         found = helm_values(self._text())
         if not isinstance(found, Mapping):
-            raise UnknownValueError(UNKNOWN_STRING_VALUE, self.path("text").split("."))
+            raise UnknownError(Unknown(steps(self.path("text"))))
         return found
 
     @property
@@ -185,7 +184,7 @@ def releases(token: str, props: Any, later: Later) -> Iterator[Release]:
     with later:
         # Generators write the patch, and it may change every field.
         if found and token == APPLICATION_SET and walk(props, *_PATCH):
-            raise UnknownValueError(UNKNOWN_STRING_VALUE, list(_PATCH))
+            raise UnknownError(Unknown(_PATCH))
 
 
 def sources(token: str, props: Any, later: Later) -> Iterator[Release]:
@@ -195,7 +194,7 @@ def sources(token: str, props: Any, later: Later) -> Iterator[Release]:
     with later:
         base, application = "", props
         if token == APPLICATION_SET:
-            base, application = f"{'.'.join(_TEMPLATE)}.", _known(walk(props, *_TEMPLATE), _TEMPLATE)
+            base, application = f"{'.'.join(_TEMPLATE)}.", known(_filled_in(walk(props, *_TEMPLATE), _TEMPLATE))
         spec = walk(application, "spec")
         if count(walk(spec, "sources")):
             for path, source in entries(application, "spec.sources", later):
@@ -204,42 +203,10 @@ def sources(token: str, props: Any, later: Later) -> Iterator[Release]:
             yield Release(source, f"{base}spec.source.", application)
 
 
-# -- templates ---------------------------------------------------------------------------------------------------------
-
-
-class _Node:
-    """An object or a list of an ApplicationSet's template."""
-
-    __slots__ = ("_content", "_path")
-
-    def __init__(self, content: Any, path: tuple[str, ...]) -> None:
-        self._content = content
-        self._path = path
-
-    def __getitem__(self, key: Any) -> Any:
-        return _known(self._content[key], (*self._path, str(key)))
-
-    def __len__(self) -> int:
-        return len(self._content)
-
-
-class _Object(_Node, Mapping[str, Any]):
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._content)
-
-
-class _List(_Node, Sequence[Any]):
-    pass
-
-
-def _known(value: Any, path: tuple[str, ...]) -> Any:
-    """A value of a template. Raises UnknownValueError for a text with a placeholder."""
+def _filled_in(value: Any, path: tuple[Step, ...]) -> Any:
+    """A value of an ApplicationSet's template. A text with a placeholder is unknown."""
     if isinstance(value, str):
-        if "{{" in value:
-            raise UnknownValueError(UNKNOWN_STRING_VALUE, list(path))
-        return value
-    if isinstance(value, Mapping):
-        return _Object(value, path)
-    if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return _List(value, path)
-    return value
+        return Unknown(path) if "{{" in value else value
+    if isinstance(value, dict):
+        return {key: _filled_in(item, (*path, key)) for key, item in value.items()}
+    return [_filled_in(item, (*path, index)) for index, item in enumerate(value)] if isinstance(value, list) else value

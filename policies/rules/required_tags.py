@@ -61,7 +61,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 def _remediate(args: Args, draft: Draft) -> None:
     """Adds tags and labels. It leaves lists alone, because it cannot know which entry to change."""
-    values = args.get_config().get("values")
+    values = args.config.get("values")
     for path, missing in _missing(args, Later()):
         for name in missing:
             value = text(walk(values, name))
@@ -71,7 +71,7 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     """Where tags are missing, and which."""
-    token, props, config = args.resource_type, args.props, args.get_config()
+    token, props, config = args.type, args.props, args.config
     if token == kinds.NAMESPACE:
         yield from _lacking(_LABELS, _names(config, "labels"), props, later)
         return

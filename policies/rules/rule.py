@@ -1,4 +1,4 @@
-"""What a rule is, and how it becomes a policy of the SDK.
+"""What a rule is, and how it judges resources.
 
 A `Rule` judges one resource at a time, a `StackRule` the resources of a stack together. Exceptions (`exceptions.py`) and remedies
 (`draft.py`) work alike for all rules, so no rule handles them itself.
@@ -6,26 +6,12 @@ A `Rule` judges one resource at a time, a `StackRule` the resources of a stack t
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from functools import wraps
 from typing import Any, Self
-
-from pulumi_policy import (
-    EnforcementLevel,
-    PolicyConfigSchema,
-    PolicyResource,
-    ReportViolation,
-    ResourceValidationArgs,
-    ResourceValidationPolicy,
-    Severity,
-    StackValidationArgs,
-    StackValidationPolicy,
-)
-from pulumi_policy.proxy import UnknownValueError
 
 from . import exceptions
 from .draft import Draft
@@ -34,12 +20,27 @@ from .kinds import EXISTING_CLUSTER
 from .node_groups import Pool, pooled
 from .places import filled, key_of
 from .read import Later, UndeterminableError, line, text, walk
+from .record import Resource, UnknownError
 
-__all__ = ["PolicyResource", "Severity"]
-"""The SDK's names that rules import from here."""
-
-Args = ResourceValidationArgs
 STACK_KINDS = ("dev", "staging", "prod", "homelab")
+
+
+class Level(StrEnum):
+    """What a broken rule does, from the weakest to the strictest. Remediate fixes what it can and then is mandatory."""
+
+    DISABLED = "disabled"
+    ADVISORY = "advisory"
+    REMEDIATE = "remediate"
+    MANDATORY = "mandatory"
+
+
+class Severity(StrEnum):
+    """How much harm the violation of a rule does."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
 
 
 class Section(StrEnum):
@@ -57,16 +58,23 @@ WHY = "why"
 
 _LONGEST = 160
 """A message shows an OCID whole."""
-_BY_STRICTNESS = ("disabled", "advisory", "remediate", "mandatory")
 _SHARED: Mapping[str, Mapping[str, Any]] = {
     WHY: {"type": "string", "default": "", "description": "Why this stack's values differ from the defaults; for people."},
     exceptions.PROPERTY: EXCEPTIONS,
 }
 
-Check = Callable[[ResourceValidationArgs, Later], Iterable[str]]
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Args(Resource):
+    """The input of a rule that judges one resource: the resource, and the rule's config."""
+
+    config: Mapping[str, Any]
+
+
+Check = Callable[[Args, Later], Iterable[str]]
 """Gives the message of each certain violation. An unknown value that could hide another goes to `Later`, or is raised."""
 
-Remedy = Callable[[ResourceValidationArgs, Draft], None]
+Remedy = Callable[[Args, Draft], None]
 """Fixes in the draft what is safe and unambiguous, and leaves unknown values alone. The check then judges the result."""
 
 
@@ -77,7 +85,7 @@ class Stack:
     Follow parents and dependencies only to resources of these types, because an offline plan has no others.
     """
 
-    resources: tuple[PolicyResource, ...]
+    resources: tuple[Resource, ...]
     config: Mapping[str, Any]
     as_of: date
     existing: Mapping[str, str] = field(default_factory=dict)
@@ -89,14 +97,24 @@ class Stack:
             return cluster
         return "" if cluster else next(iter(self.existing), "")
 
-    def of(self, *types: str | frozenset[str]) -> Iterator[PolicyResource]:
+    def of(self, *types: str | frozenset[str]) -> Iterator[Resource]:
         """The resources of these tokens or sets of tokens."""
         wanted = frozenset[str]().union(*(each if isinstance(each, frozenset) else {each} for each in types))
-        return (each for each in self.resources if each.resource_type in wanted)
+        return (each for each in self.resources if each.type in wanted)
 
 
 Violation = tuple[str, str | None]
 """A message, and the URN of the resource that it is about; None for the stack."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a rule says: certain violations, then the unknown value that may hide more, or what an exception hides ("")."""
+
+    violations: list[Violation] = field(default_factory=list)
+    unknown: UnknownError | None = None
+    excepted: str = ""
+
 
 StackCheck = Callable[[Stack, Later], Iterable[Violation]]
 """Gives each certain violation. Unknown values go to `Later`, or are raised."""
@@ -151,9 +169,9 @@ class _Common:
         return later
 
     @property
-    def level(self) -> str:
+    def level(self) -> Level:
         """The strictest of `levels`. The pack enforces it for a stack without a policy config."""
-        return max(self.levels.values(), key=_BY_STRICTNESS.index)
+        return max(map(Level, self.levels.values()), key=tuple(Level).index)
 
     @property
     def of_manifests(self) -> Self:
@@ -165,18 +183,6 @@ class _Common:
         """The JSON schema of each config property, with those that all rules share."""
         return {**self.config, **_SHARED}
 
-    def _metadata(self) -> dict[str, Any]:
-        return {
-            "name": self.id,
-            "description": self.rationale,
-            "enforcement_level": EnforcementLevel(self.level),
-            "config_schema": PolicyConfigSchema({name: copy.deepcopy(dict(schema)) for name, schema in self.schemas.items()}),
-            "display_name": self.title,
-            "severity": self.severity,
-            "remediation_steps": self.fix,
-            "url": self.source,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rule(_Common):
@@ -185,54 +191,44 @@ class Rule(_Common):
     check: Check
     remedy: Remedy | None = None
 
-    def policy(self, as_of: date) -> ResourceValidationPolicy:
-        """The rule as the SDK's policy; its callables do not read a resource of another type.
-
-        `as_of` is the day that decides whether an exception is valid.
-        """
-
-        def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
-            if args.resource_type in self.reads:
-                self._judge(args, report, as_of)
-
-        def remediate(args: ResourceValidationArgs) -> Mapping[str, Any] | None:
-            if self.remedy is None or args.resource_type not in self.types:
-                return None
-            if exceptions.exemption(args.get_config(), args.urn, as_of).excused:
-                return None
-            draft = Draft(args.props)
-            with Later():
-                self.remedy(_reading(args, draft.reading), draft)
-            return draft.changed
-
-        # The SDK's type allows only awaitables here, but the SDK also calls a plain function.
-        remediation: Any = remediate if self.remedy is not None else None
-        return ResourceValidationPolicy(validate=validate, remediate=remediation, **self._metadata())
-
-    def _judge(self, args: ResourceValidationArgs, report: ReportViolation, as_of: date) -> None:
-        exemption = exceptions.exemption(args.get_config(), args.urn, as_of)
-        for fault in exemption.faults:
-            report(fault, None)
+    def judge(self, args: Args, as_of: date) -> Outcome:
+        """What the rule says of a resource, if it reads that type. `as_of` decides whether an exception is valid."""
+        if args.type not in self.reads:
+            return Outcome()
+        exemption = exceptions.exemption(args.config, args.urn, as_of)
+        outcome = Outcome([(fault, None) for fault in exemption.faults])
         hidden: list[str] = []
         later = Later()
-        try:
-            with later:
-                if args.resource_type == EXISTING_CLUSTER:
-                    self._unseen(_existing([args])).settle()
-                    return
-                for message in self.check(args, later):
-                    filled_in = filled(message, self.id, args.urn, key_of(self.settings, args.urn))
-                    if exemption.excused:
-                        hidden.append(filled_in)
-                    else:
-                        report(filled_in, None)
-            later.settle()
-        except UnknownValueError as unknown:
-            if not exemption.excused:
-                raise
-            hidden.append(unknown.message)
+        with later:
+            if args.type == EXISTING_CLUSTER:
+                later.join(self._unseen(_existing([args])))
+                messages: Iterable[str] = ()
+            else:
+                messages = self.check(args, later)
+            for message in messages:
+                text = filled(message, self.id, args.urn, key_of(self.settings, args.urn))
+                if exemption.excused:
+                    hidden.append(text)
+                else:
+                    outcome.violations.append((text, None))
+        if later.first is not None and exemption.excused:
+            hidden.append(later.first.message)
+        else:
+            outcome.unknown = later.first
         if hidden:
-            args.not_applicable(exemption.reason(hidden))
+            outcome.excepted = exemption.reason(hidden)
+        return outcome
+
+    def remedied(self, args: Args, as_of: date) -> dict[str, Any] | None:
+        """The properties, in which secrets are marked, after the rule's remedy; None if it changes nothing."""
+        if self.remedy is None or args.type not in self.types:
+            return None
+        if exceptions.exemption(args.config, args.urn, as_of).excused:
+            return None
+        draft = Draft(args.props)
+        with Later():
+            self.remedy(replace(args, props=draft.reading), draft)
+        return draft.changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -251,52 +247,44 @@ class StackRule(_Common):
         types, check = self.in_manifests or (self.types, self.check)
         return replace(self, types=types, check=check)
 
-    def policy(self, as_of: date) -> StackValidationPolicy:
-        """The rule as the SDK's policy; `as_of` is the day for prices and exceptions."""
-
-        def validate(args: StackValidationArgs, report: ReportViolation) -> None:
-            config = args.get_config()
-            hidden: dict[str, str] = {}
-            any_urn = args.resources[0].urn if args.resources else ""
-            for fault in exceptions.expired(config, as_of):
-                report(fault, None)
-
-            later = Later()
-            try:
-                for message, urn in self.check(_stack(args, self.types, as_of), later):
-                    exemption = exceptions.exemption(config, urn or exceptions.STACK, as_of)
-                    filled_in = filled(message, self.id, urn or any_urn, key_of(self.settings, urn or ""))
-                    if exemption.excused:
-                        hidden.setdefault(exemption.name, exemption.reason([filled_in]))
-                    else:
-                        report(filled_in, urn)
-                # Report this before unknown values: an update does not resolve it.
-                self._unseen(_existing(args.resources)).settle()
-                later.settle()
-            except UnknownValueError:
-                # The unknown value may belong to any resource, so only an exception of the whole stack covers it.
-                if not (hidden and exceptions.exemption(config, exceptions.STACK, as_of).excused):
-                    raise
-            if hidden:
-                args.not_applicable("; ".join(hidden.values()))
-
-        return StackValidationPolicy(validate=validate, **self._metadata())
+    def judge(self, resources: Iterable[Resource], config: Mapping[str, Any], as_of: date) -> Outcome:
+        """What the rule says of the resources of a stack. `as_of` is the day for prices and exceptions."""
+        # Sorted, because an engine gives them in no fixed order.
+        known = sorted((resource for resource in resources if resource.type in self.reads), key=lambda resource: resource.urn)
+        any_urn = known[0].urn if known else ""
+        existing = _existing(known)
+        stack = Stack(tuple(resource for resource in known if resource.type in self.types), config, as_of, existing)
+        outcome = Outcome([(fault, None) for fault in exceptions.expired(config, as_of)])
+        hidden: dict[str, str] = {}
+        later = Later()
+        try:
+            for message, urn in self.check(stack, later):
+                exemption = exceptions.exemption(config, urn or exceptions.STACK, as_of)
+                text = filled(message, self.id, urn or any_urn, key_of(self.settings, urn or ""))
+                if exemption.excused:
+                    hidden.setdefault(exemption.name, exemption.reason([text]))
+                else:
+                    outcome.violations.append((text, urn))
+            # Report this before unknown values: an update does not resolve it.
+            self._unseen(existing).settle()
+            later.settle()
+        except UnknownError as unknown:
+            # The unknown value may belong to any resource, so only an exception of the whole stack covers it.
+            if not (hidden and exceptions.exemption(config, exceptions.STACK, as_of).excused):
+                outcome.unknown = unknown
+                return outcome
+        outcome.excepted = "; ".join(hidden.values())
+        return outcome
 
 
-def _stack(args: StackValidationArgs, types: frozenset[str], as_of: date) -> Stack:
-    """The resources of these types, sorted, because an engine gives them in no fixed order."""
-    wanted = sorted((each for each in args.resources if each.resource_type in types), key=lambda each: each.urn)
-    return Stack(tuple(wanted), args.get_config(), as_of, _existing(args.resources))
-
-
-def _existing(resources: Iterable[PolicyResource | ResourceValidationArgs]) -> dict[str, str]:
+def _existing(resources: Iterable[Resource]) -> dict[str, str]:
     """The providers of the clusters that exist already, by cluster. Both are text that the program knows."""
-    found: dict[str, str] = {}
-    for each in resources:
-        if each.resource_type == EXISTING_CLUSTER:
+    providers: dict[str, str] = {}
+    for resource in resources:
+        if resource.type == EXISTING_CLUSTER:
             with Later():
-                found[text(walk(each.props, "clusterName"))] = text(walk(each.props, "provider"))
-    return dict(sorted(found.items()))
+                providers[text(walk(resource.props, "clusterName"))] = text(walk(resource.props, "provider"))
+    return dict(sorted(providers.items()))
 
 
 def unseen(cluster: str, what: str) -> UndeterminableError:
@@ -310,26 +298,14 @@ def each(check: Check) -> StackCheck:
     @wraps(check)
     def judge(stack: Stack, later: Later) -> Iterator[Violation]:
         for resource in pooled(stack.resources):
-            args = ResourceValidationArgs(
-                resource.resource_type,
-                resource.props,
-                resource.urn,
-                resource.name,
-                resource.opts,
-                resource.provider,
-                stack.config,
-                {},
-            )
             together = f" (its {resource.groups} node groups together)" if isinstance(resource, Pool) else ""
             with later:
-                for message in check(args, later):
+                for message in check(args_of(resource, stack.config), later):
                     yield f"{message}{together}", resource.urn
 
     return judge
 
 
-def _reading(args: ResourceValidationArgs, props: Any) -> ResourceValidationArgs:
-    """The arguments with properties that raise on unknowns: the SDK gives a remediation bare ones."""
-    return ResourceValidationArgs(
-        args.resource_type, props, args.urn, args.name, args.opts, args.provider, args.get_config(), args.stack_tags
-    )
+def args_of(resource: Resource, config: Mapping[str, Any]) -> Args:
+    """The input of a rule with this config."""
+    return Args(resource.type, resource.props, resource.urn, resource.name, resource.opts, resource.provider, config=config)

@@ -32,16 +32,16 @@ _ENDS = re.compile(r"\bpoweroff\b|\bshutdown\b|\bhalt\b|\bterminate-instances\b|
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    if args.resource_type in LEGACY:
-        kind = args.resource_type.rpartition(":")[2]
+    if args.type in LEGACY:
+        kind = args.type.rpartition(":")[2]
         yield f"a {kind} of ARC's older controller: its runners may run several jobs; use chart gha-runner-scale-set"
-    for release in releases(args.resource_type, args.props, later):
+    for release in releases(args.type, args.props, later):
         with later:
             if release.chart_name == LEGACY_CHART:
                 fault = f'{release.chart_path} is "{LEGACY_CHART}", ARC\'s older controller: its runners may run several jobs'
                 yield f"{fault}; use gha-runner-scale-set"
-    if args.resource_type in MACHINES:
-        for path, given in user_data(args.resource_type, args.props, later):
+    if args.type in MACHINES:
+        for path, given in user_data(args.type, args.props, later):
             for fault in _faults(given):
                 yield f"{path} registers a runner {fault}"
 

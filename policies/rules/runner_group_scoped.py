@@ -6,7 +6,7 @@ repositories have no runner groups.
 Without `owners` the pack accepts every owner: all runner sets of the program register at `github.url`, so there is nothing to
 compare. The pack does not read that setting, because the engine's Python host passes it only in an environment variable with
 every decrypted secret of the stack (pulumi/pulumi, sdk/python/cmd/pulumi-language-python, RunPlugin). The manifests of `offline
-check` have their own URLs, so `offline check` takes the owner from the stack file.
+check` have their own URLs, so `gpu-ci check` takes the owner from the stack file.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _SCOPE = re.compile(
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    owners = [each.lower().strip("/") for each in strings(args.get_config(), "owners")]
+    owners = [each.lower().strip("/") for each in strings(args.config, "owners")]
     with later:
-        if args.resource_type == RUNNER_SET:
+        if args.type == RUNNER_SET:
             yield from _faults("spec", walk(args.props, "spec"), owners, later)
-    for release in releases(args.resource_type, args.props, later):
+    for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
                 values = release.values

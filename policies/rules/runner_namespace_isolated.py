@@ -33,8 +33,9 @@ from .machine_types import booted
 from .network_policies import DIRECTIONS, Address, denies, ways_out
 from .places import setting
 from .read import Later, UndeterminableError, count, keys, shown, strings, text, walk
+from .record import Resource
 from .releases import Release, releases
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
+from .rule import Section, Severity, Stack, StackRule, Violation, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
 
 METADATA = ("169.254.169.254", "fd00:ec2::254")
@@ -52,9 +53,9 @@ _LONGEST = 65536
 class _Namespaced:
     """A stack's resources by namespace; `by_kind` maps a kind to its resources."""
 
-    controllers: ByPlace[tuple[PolicyResource, Release]]
-    namespaces: ByPlace[PolicyResource]
-    by_kind: Mapping[str, ByPlace[PolicyResource]]
+    controllers: ByPlace[tuple[Resource, Release]]
+    namespaces: ByPlace[Resource]
+    by_kind: Mapping[str, ByPlace[Resource]]
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
@@ -84,15 +85,15 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     unsure.settle()
 
 
-def _controllers(stack: Stack, later: Later) -> Iterator[tuple[PolicyResource, Release]]:
+def _controllers(stack: Stack, later: Later) -> Iterator[tuple[Resource, Release]]:
     for resource in stack.of(kinds.HELM):
-        for release in releases(resource.resource_type, resource.props, later):
+        for release in releases(resource.type, resource.props, later):
             with later:
                 if release.chart_name == kinds.CONTROLLER_CHART:
                     yield resource, release
 
 
-def _named(namespace: PolicyResource) -> Place:
+def _named(namespace: Resource) -> Place:
     return Place(cluster_of(namespace), text(walk(namespace.props, "metadata", "name")))
 
 
@@ -213,7 +214,7 @@ def _check_namespace(
         yield f"{place}: no LimitRange sets limits for containers without limits; add one with spec.limits", urn
 
 
-def _lacks(resources: ByPlace[PolicyResource], place: Place, fits: Callable[[Any], bool], later: Later) -> bool:
+def _lacks(resources: ByPlace[Resource], place: Place, fits: Callable[[Any], bool], later: Later) -> bool:
     """Whether certainly no resource of a kind in the namespace fits. If an unknown value decides, `later` collects it."""
     hidden = Later()
     for each in resources.at(place, hidden):
@@ -224,7 +225,7 @@ def _lacks(resources: ByPlace[PolicyResource], place: Place, fits: Callable[[Any
     return not hidden
 
 
-def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[PolicyResource], later: Later) -> Iterator[Violation]:
+def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later: Later) -> Iterator[Violation]:
     place, hidden = runner_set.place, Later()
     found = namespaces.at(place, hidden)
     for namespace in found:

@@ -42,22 +42,22 @@ EXEMPT = (
 _HOST_FLAGS = ("hostNetwork", "hostPID", "hostIPC")
 
 _Named = Callable[[str], str]
-"""Returns the "namespace" or the "name" of the judged pods. Raises UnknownValueError."""
+"""Returns the "namespace" or the "name" of the judged pods. Raises UnknownError."""
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    config = args.get_config()
+    config = args.config
     exempt = strings(config, "exempt", EXEMPT)
     allowed = frozenset(strings(config, "capabilities"))
-    for release in releases(args.resource_type, args.props, later):
+    for release in releases(args.type, args.props, later):
         of = _of_release(release)
         for pod in pods_of(release, later):
             yield from _judge(of, exempt, _pod_faults(pod, allowed, later), later)
         yield from _judge(of, exempt, _release_faults(release, allowed, later), later)
         yield from _shared_nodes(release, exempt, later)
-    if args.resource_type not in HELM:
-        for pod in pod_specs(args.resource_type, args.props, later):
-            owner = pod.owner if args.resource_type in LIST_PATHS else args.props
+    if args.type not in HELM:
+        for pod in pod_specs(args.type, args.props, later):
+            owner = pod.owner if args.type in LIST_PATHS else args.props
             yield from _judge(_of_object(owner), exempt, _pod_faults(pod, allowed, later), later)
 
 

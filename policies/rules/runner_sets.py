@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pulumi_policy import PolicyResource
-from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError
-
 from . import charts
 from .kinds import HELM, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs, pods_of
 from .read import Later, items, line, shown, text, walk
+from .record import Resource, Unknown, UnknownError
 from .releases import Release, releases
 
 RUNNER_SETS = HELM | RUNNER_SET
@@ -46,20 +44,20 @@ class RunnerSet:
     `release` is the chart's release; None for the custom resource.
     """
 
-    resource: PolicyResource
+    resource: Resource
     place: Place
     name: str
     release: Release | None = None
 
     @property
     def values(self) -> Any:
-        """The chart's values; the custom resource's spec has another form, so it has none. Raises UnknownValueError."""
+        """The chart's values; the custom resource's spec has another form, so it has none. Raises UnknownError."""
         return None if self.release is None else self.release.values
 
     def pod(self, later: Later) -> PodSpec | None:
         """The runner pod. `later` collects unknown values."""
         if self.release is None:
-            found = pod_specs(self.resource.resource_type, self.resource.props, later)
+            found = pod_specs(self.resource.type, self.resource.props, later)
         else:
             found = pods_of(self.release, later)
         return next((pod for pod in found if not pod.path.endswith("listenerTemplate.spec")), None)
@@ -80,35 +78,35 @@ class RunnerSet:
         return False
 
 
-def runner_sets(resources: Iterable[PolicyResource], later: Later) -> Iterator[RunnerSet]:
+def runner_sets(resources: Iterable[Resource], later: Later) -> Iterator[RunnerSet]:
     """The runner sets among resources. If a chart or namespace is unknown, `later` collects it instead."""
     for resource in resources:
-        if resource.resource_type in RUNNER_SET:
+        if resource.type in RUNNER_SET:
             with later:
                 yield RunnerSet(resource, place_of(resource), _name(resource))
-        for release in releases(resource.resource_type, resource.props, later):
+        for release in releases(resource.type, resource.props, later):
             with later:
                 if release.is_scale_set:
                     place = place_of_release(resource, release)
                     yield RunnerSet(resource, place, _name(resource, release), release)
 
 
-def place_of(resource: PolicyResource) -> Place:
-    """The namespace that a Kubernetes object is in. Raises UnknownValueError."""
+def place_of(resource: Resource) -> Place:
+    """The namespace that a Kubernetes object is in. Raises UnknownError."""
     return Place(cluster_of(resource), text(walk(resource.props, "metadata", "namespace")) or _DEFAULT)
 
 
-def place_of_release(resource: PolicyResource, release: Release) -> Place:
+def place_of_release(resource: Resource, release: Release) -> Place:
     """The namespace that a resource's release is installed in.
 
-    Raises UnknownValueError, also if ArgoCD delivers to another cluster: the stack has no resources of that cluster.
+    Raises UnknownError, also if ArgoCD delivers to another cluster: the stack has no resources of that cluster.
     """
     if not release.is_here:
-        raise UnknownValueError(UNKNOWN_STRING_VALUE, ["spec", "destination"])
+        raise UnknownError(Unknown(("spec", "destination")))
     return Place(cluster_of(resource), release.namespace or _DEFAULT)
 
 
-def cluster_of(resource: PolicyResource) -> str:
+def cluster_of(resource: Resource) -> str:
     """The identity of a resource's cluster: its provider's `clusterIdentifier`, or else the provider's URN.
 
     Resources that ArgoCD reads from Git have a separate provider for the same cluster. "" for a default provider.
@@ -138,7 +136,7 @@ class ByPlace(Generic[T]):
         return self._found.get(place, [])
 
 
-def _name(resource: PolicyResource, release: Release | None = None) -> str:
+def _name(resource: Resource, release: Release | None = None) -> str:
     with Later():
         own = text(walk(resource.props, "metadata", "name")) if release is None else release.name
         return line(own or resource.name)

@@ -61,12 +61,12 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 def _faults(args: Args, later: Later) -> list[_Fault]:
     """The certain faults. `later` collects unknown values that could hide one."""
-    if args.resource_type not in HELM:
+    if args.type not in HELM:
         return _sure(partial(_kept, args), partial(_sign, args), later)
-    allowed = bound(args.get_config(), "minAllowed", 0)
+    allowed = bound(args.config, "minAllowed", 0)
     return [
         fault
-        for release in releases(args.resource_type, args.props, later)
+        for release in releases(args.type, args.props, later)
         for fault in _sure(partial(_waiting_runners, release, allowed), partial(_release_sign, release), later)
     ]
 
@@ -87,18 +87,18 @@ def _sure(kept: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str]
 
 def _sign(args: Args, later: Later) -> str:
     """Why nodes or runners without jobs cost GPUs; "" if they do not, or if no known value shows it."""
-    if args.resource_type in RUNNER_SET:
+    if args.type in RUNNER_SET:
         unread = Later()
-        if any(takes_gpus(pod, unread) for pod in pod_specs(args.resource_type, args.props, unread)):
+        if any(takes_gpus(pod, unread) for pod in pod_specs(args.type, args.props, unread)):
             return _TAKES
         later.join(unread)
         return ""
     unsigned, unread = Later(), Later()
-    sign = gpu_sign(args.resource_type, args.props, unsigned)
+    sign = gpu_sign(args.type, args.props, unsigned)
     if not (sign or unsigned):
         return ""
     with unread:
-        if set() < bought(args.resource_type, args.props) <= PREPAID:
+        if set() < bought(args.type, args.props) <= PREPAID:
             return ""
     later.join(unread if unread else unsigned)
     return "" if unread else sign
@@ -118,7 +118,7 @@ def _release_sign(release: Release, later: Later) -> str:
 
 
 def _kept(args: Args, later: Later) -> Iterator[_Fault]:
-    token, props, config = args.resource_type, args.props, args.get_config()
+    token, props, config = args.type, args.props, args.config
     allowed = bound(config, "minAllowed", 0)
     if token in RUNNER_SET:
         yield from _above(("spec", *_MIN_RUNNERS), props, allowed, _WAITING, later)
@@ -169,7 +169,7 @@ def _warm(field: str, props: Any, later: Later) -> Iterator[_Fault]:
 
 def _remediate(args: Args, draft: Draft) -> None:
     """Lowers numbers that are too large to the allowed number. The owner has to fix other faults."""
-    allowed = whole(args.get_config().get("minAllowed", 0)) or 0
+    allowed = whole(args.config.get("minAllowed", 0)) or 0
     later = Later()
     for fault in _faults(args, later):
         if fault.count:

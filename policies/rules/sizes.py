@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulumi_policy import PolicyResourceOptions
-
 from fleet.facts.scheduling import MOST_NODES_TAG
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
 from .read import walk, whole
+from .record import Options
 
 OKE_SIZE = ("nodeConfigDetails", "size")
 OKE_MOST = ("freeformTags", MOST_NODES_TAG)
@@ -34,12 +33,12 @@ _MOST: dict[str, tuple[str, ...]] = {
 
 
 def least(token: str, props: Any) -> int:
-    """The least number of nodes of a pool; 0 if it sets none. Raises UnknownValueError."""
+    """The least number of nodes of a pool; 0 if it sets none. Raises UnknownError."""
     return whole(walk(props, *LEAST[token])) or 0
 
 
-def most(token: str, props: Any, opts: PolicyResourceOptions) -> tuple[tuple[str, ...], Any]:
-    """Path and value of the most nodes that a pool may have; the value is None if it sets none. Raises UnknownValueError.
+def most(token: str, props: Any, opts: Options) -> tuple[tuple[str, ...], Any]:
+    """Path and value of the most nodes that a pool may have; the value is None if it sets none. Raises UnknownError.
 
     An OKE pool may grow to the maximum in its tag if the program ignores changes of its size. Without a tag it has no maximum.
     """
@@ -51,7 +50,7 @@ def most(token: str, props: Any, opts: PolicyResourceOptions) -> tuple[tuple[str
     return OKE_SIZE, walk(props, *OKE_SIZE)
 
 
-def ignored(opts: PolicyResourceOptions, path: tuple[str, ...]) -> bool:
+def ignored(opts: Options, path: tuple[str, ...]) -> bool:
     """Whether `ignoreChanges` covers a property: its own path, an outer one, or `*`."""
     heads = {".".join(path[: length + 1]) for length in range(len(path))}
     return any(each in heads or each == "*" for each in opts.ignore_changes)

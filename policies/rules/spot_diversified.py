@@ -37,7 +37,7 @@ _ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    token, props, config = args.resource_type, args.props, args.get_config()
+    token, props, config = args.type, args.props, args.config
 
     def faults(unsure: Later) -> Iterator[str]:
         yield from _types(token, props, whole(config.get("minTypes")) or MIN_TYPES, config.get("maxSpread", MAX_SPREAD), unsure)

@@ -36,11 +36,11 @@ _SPOT_PLACES = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSel
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    roles = frozenset(strings(args.get_config(), "roles", ROLES))
-    for release in releases(args.resource_type, args.props, later):
+    roles = frozenset(strings(args.config, "roles", ROLES))
+    for release in releases(args.type, args.props, later):
         yield from _runner_set(release, roles, later)
-    if args.resource_type not in HELM:
-        yield from _pool(args.resource_type, args.props, roles, later)
+    if args.type not in HELM:
+        yield from _pool(args.type, args.props, roles, later)
 
 
 def _pool(token: str, props: Any, roles: frozenset[str], later: Later) -> Iterator[str]:

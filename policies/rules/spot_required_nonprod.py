@@ -46,8 +46,8 @@ _KARPENTER_CHEAP = ("spot", "reserved")
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    token, props = args.resource_type, args.props
-    roles = strings(args.get_config(), "roles", ROLES)
+    token, props = args.type, args.props
+    roles = strings(args.config, "roles", ROLES)
     named, unnamed = "", Later()
     with unnamed:
         named = role(token, props)

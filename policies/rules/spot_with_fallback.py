@@ -34,7 +34,8 @@ from .places import CLUSTER_SETTINGS, RUNNER_SETTINGS, setting
 from .pods import takes_gpus
 from .pools import FAMILY_LABEL, gpu_sign, requirements
 from .read import Later, bound, entries, line, shown, text, walk, whole
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
+from .record import Resource
+from .rule import Section, Severity, Stack, StackRule, Violation, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
 from .sizes import LEAST, least, most
 
@@ -181,10 +182,10 @@ def _sets(stack: Stack, pools: Sequence[_Pool], later: Later) -> Iterator[_Set]:
         later.join(unread)
 
 
-def _read(resource: PolicyResource, later: Later, unlabeled: Later) -> _Pool | None:
+def _read(resource: Resource, later: Later, unlabeled: Later) -> _Pool | None:
     """The GPU pool; None for other pools, and if an unknown value decides. `unlabeled` collects unknown labels."""
     unread, unsigned = Later(), Later()
-    token, props = resource.resource_type, resource.props
+    token, props = resource.type, resource.props
     if not gpu_sign(token, props, unsigned):
         later.join(unsigned)
         return None
@@ -228,13 +229,13 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
         return
     resource = fallback.at.resource
     with later:
-        if least(resource.resource_type, resource.props):
-            field = ".".join(LEAST[resource.resource_type])
-            value = walk(resource.props, *LEAST[resource.resource_type])
+        if least(resource.type, resource.props):
+            field = ".".join(LEAST[resource.type])
+            value = walk(resource.props, *LEAST[resource.type])
             yield f"{field} is {shown(value)}", "it keeps no node until one is needed; write 0"
     with later:
-        path, value = most(resource.resource_type, resource.props, resource.opts)
-        if value is None and resource.resource_type == KARPENTER_NODE_POOL:
+        path, value = most(resource.type, resource.props, resource.opts)
+        if value is None and resource.type == KARPENTER_NODE_POOL:
             # Every node has at least one GPU, so the GPU limit also limits the nodes.
             path = _GPU_LIMIT
             value = walk(resource.props, *path)

@@ -25,7 +25,8 @@ from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
 from .places import CLUSTER_SETTINGS
 from .pools import machine_sign, taints
 from .read import Later, bound, text, walk
-from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .record import Resource
+from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation
 from .sizes import LEAST, least
 
 MIN_NODES = 1
@@ -63,7 +64,7 @@ def _clusters(pools: list[_Pool]) -> Iterator[Clustered]:
     return (at for (cluster, cloud), at in first.items() if cloud or cluster not in clouds)
 
 
-def _read(resource: PolicyResource, later: Later) -> _Pool | None:
+def _read(resource: Resource, later: Later) -> _Pool | None:
     """What is known of a pool; None if its cluster is unknown."""
     unread = Later()
     at, free, keeps = None, None, None
@@ -76,18 +77,18 @@ def _read(resource: PolicyResource, later: Later) -> _Pool | None:
         keeps = 0
     else:
         with unread:
-            keeps = 0 if resource.resource_type == KARPENTER_NODE_POOL else least(resource.resource_type, resource.props)
+            keeps = 0 if resource.type == KARPENTER_NODE_POOL else least(resource.type, resource.props)
     later.join(unread)
     return None if at is None else _Pool(at, free, keeps)
 
 
-def _untainted(resource: PolicyResource) -> bool:
+def _untainted(resource: Resource) -> bool:
     later = Later()
-    if resource.resource_type == OKE_NODE_POOL:
+    if resource.type == OKE_NODE_POOL:
         with later:
             if machine_sign(text(walk(resource.props, "nodeShape"))) or SPOT in bought(OKE_NODE_POOL, resource.props):
                 return False
-    for _, taint in taints(resource.resource_type, resource.props, later):
+    for _, taint in taints(resource.type, resource.props, later):
         with later:
             if text(walk(taint, "effect")) not in _WEAK:
                 return False
@@ -103,7 +104,7 @@ def _fault(cluster: str, pools: list[_Pool], wanted: int) -> str:
             f"{named(cluster)}: all its node pools ({known}) are tainted: CoreDNS and ARC's controller tolerate no taint "
             "and stay pending; add a pool without taints"
         )
-    fields = ", ".join(sorted({".".join(LEAST[pool.at.resource.resource_type]) for pool in free}))
+    fields = ", ".join(sorted({".".join(LEAST[pool.at.resource.type]) for pool in free}))
     return (
         f"{named(cluster)}: its untainted node pools ({known}) keep {sum(pool.keeps or 0 for pool in free)} nodes: CoreDNS and "
         f"the autoscaler need {wanted}; raise {fields}"

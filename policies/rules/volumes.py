@@ -29,7 +29,7 @@ class Volume:
 
 
 def of_template(template: Any) -> Volume:
-    """Disks that an EC2 launch template maps; EKS' default if it maps none. Raises UnknownValueError."""
+    """Disks that an EC2 launch template maps; EKS' default if it maps none. Raises UnknownError."""
     later = Later()
     mapped = [volume for _, each in items(walk(template, "blockDeviceMappings"), later) for volume in _mapped(each)]
     later.settle()

@@ -18,8 +18,8 @@ from typing import Any
 
 from . import kinds, schema
 from .draft import Draft
-from .pods import steps
 from .read import Later, entries, keys, shown, text, true, walk
+from .record import steps
 from .rule import Args, Rule, Section, Severity
 
 EBS_VOLUME = "aws:ebs/volume:Volume"
@@ -33,15 +33,15 @@ _BARE_METAL = "BM."
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    kms = true(args.get_config().get("requireKms"))
-    for path, fault in _FAULTS[args.resource_type](args.props, kms, later):
+    kms = true(args.config.get("requireKms"))
+    for path, fault in _FAULTS[args.type](args.props, kms, later):
         yield f"{path} {fault}"
 
 
 def _remediate(args: Args, draft: Draft) -> None:
     """Sets the flags. A remediation cannot create a missing mapping or key."""
-    wanted: Any = "true" if args.resource_type in _AS_TEXT else True
-    for path, fault in _FAULTS[args.resource_type](args.props, False, Later()):
+    wanted: Any = "true" if args.type in _AS_TEXT else True
+    for path, fault in _FAULTS[args.type](args.props, False, Later()):
         if fault is not _NO_MAPPING:
             draft.put(wanted, *steps(path))
 

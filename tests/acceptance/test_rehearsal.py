@@ -23,7 +23,7 @@ from fleet.facts.pricing import total
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.prove.bill import bill
-from gpu_ci.acceptance import __main__ as command
+from gpu_ci.acceptance import cli as command
 from gpu_ci.acceptance import record
 from gpu_ci.acceptance.leftovers import Scan
 from gpu_ci.acceptance.runner import NOT_RUN, OK, Run
@@ -171,7 +171,7 @@ def test_ctrl_c_during_the_update_destroys_on_the_engine(rehearsal: Rehearsal, s
 
 
 def test_a_failure_in_the_middle_destroys_on_the_engine(rehearsal: Rehearsal, site: Site, tmp_path: Path) -> None:
-    rehearsal.shell.fails = "submit smoke"
+    rehearsal.shell.fails = "gpu_ci smoke"
     rehearsal.run.run()
     command.summary(rehearsal.run, tmp_path / "record.json", STACK)
     found = statuses(rehearsal.run)

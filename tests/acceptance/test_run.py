@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-import gpu_ci.acceptance.__main__ as command
+import gpu_ci.acceptance.cli as command
 from fleet.facts.errors import InputError
 from fleet.facts.pricing import Money
 from fleet.loading.config import fleet_of
@@ -95,9 +94,7 @@ def test_every_step_runs_in_order(made: Any, shell: Fake, scan: Scan) -> None:
     assert all("--policy-pack policies" in line for line in shell.ran if re.match("pulumi (up|preview) ", line))
 
 
-@pytest.mark.parametrize(
-    ("part", "step"), [("offline plan", "plan"), ("offline doctor", "doctor"), ("preview --stack", "preview")]
-)
+@pytest.mark.parametrize(("part", "step"), [("gpu_ci plan", "plan"), ("gpu_ci doctor", "doctor"), ("preview --stack", "preview")])
 def test_a_failure_before_anything_is_created_destroys_nothing(made: Any, shell: Fake, part: str, step: str) -> None:
     shell.answers = {part: StepError("it failed"), **shell.answers}
     run = made()
@@ -109,7 +106,7 @@ def test_a_failure_before_anything_is_created_destroys_nothing(made: Any, shell:
 
 
 @pytest.mark.parametrize(
-    ("part", "step"), [("up --stack", "up"), ("--expect-no-changes", "again"), ("submit smoke", "job"), ("config set", "edit")]
+    ("part", "step"), [("up --stack", "up"), ("--expect-no-changes", "again"), ("gpu_ci smoke", "job"), ("config set", "edit")]
 )
 def test_the_first_failure_stops_and_destroys(made: Any, shell: Fake, part: str, step: str) -> None:
     shell.answers = {part: StepError("it failed"), **shell.answers}
@@ -177,7 +174,7 @@ def test_no_step_gets_more_time_than_the_budget(made: Any, shell: Fake) -> None:
         starts.append(began)
         return ""
 
-    shell.answers = {"up --stack": late, "--expect-no-changes": slow, "submit smoke": slow, "config set": slow, **shell.answers}
+    shell.answers = {"up --stack": late, "--expect-no-changes": slow, "gpu_ci smoke": slow, "config set": slow, **shell.answers}
     run.run()
     assert [round(each) for each in starts[:4]] == [5400, 900, 3600, 202], "the last paid step gets what the budget has left"
 
@@ -260,8 +257,8 @@ def test_the_users_stack_file_is_not_edited(made: Any, shell: Fake, tmp_path: Pa
 
 def test_the_jobs_of_github_are_those_of_make_smoke(made: Any, shell: Fake) -> None:
     assert made("acme/repo").run()
-    smokes = [line.partition(" -m ")[2] for line in shell.ran if "submit smoke" in line]
-    assert smokes[1:] == ["submit smoke --repository acme/repo -- staging"]
+    smokes = [line.partition(" -m ")[2] for line in shell.ran if "gpu_ci smoke" in line]
+    assert smokes[1:] == ["gpu_ci smoke --repository acme/repo -- staging"]
 
 
 def test_the_page_has_each_step_with_what_it_proves_and_its_time(made: Any) -> None:
@@ -330,9 +327,7 @@ def test_wrong_input_has_one_line_and_status_2_and_starts_nothing(
 
 
 def invoke(*words: str) -> Any:
-    app = typer.Typer()
-    app.command()(command.main)
-    return CliRunner().invoke(app, list(words))
+    return CliRunner().invoke(command.app, ["accept", *words])
 
 
 @pytest.mark.parametrize(("failing", "status"), [("", 0), ("up --stack", 1)])

@@ -5,7 +5,7 @@
 - record: runs it with our recorder, without policies.
 - judge: records it and checks it against all policies.
 - server: records it and checks it with the SDK's own policy server, as the engine does.
-- plan: runs `python -m gpu_ci plan` with its printed report.
+- plan: runs `gpu-ci plan` with its printed report.
 """
 
 from __future__ import annotations
@@ -97,14 +97,15 @@ def served(stack: str, path: Path) -> None:
 
     from gpu_ci.offline.judge import analyze_request, configure, stack_request
     from gpu_ci.offline.record import record
+    from policies.pack import policy
     from policies.rules import RULES
 
     recording = record(ROOT / "__main__.py", _config(stack, path))
     policies = configure(RULES, {}, _AS_OF)
-    server: Any = _PolicyAnalyzerServicer("gpu-ci", "0.0.1", [each.policy for each in policies], EnforcementLevel.MANDATORY)
+    server: Any = _PolicyAnalyzerServicer("gpu-ci", "0.0.1", [policy(rule, _AS_OF) for rule in RULES], EnforcementLevel.MANDATORY)
     configuration = proto.ConfigureAnalyzerRequest()
     for each in policies:
-        sent = configuration.policyConfig[each.policy.name]
+        sent = configuration.policyConfig[each.policy.id]
         sent.enforcementLevel = proto.EnforcementLevel.Value(each.level.value.upper())
         sent.properties.update(each.config)
     server.Configure(configuration, None)
@@ -120,8 +121,8 @@ def served(stack: str, path: Path) -> None:
 
 def planned(stack: str, path: Path) -> None:
     """The whole command."""
-    sys.argv = ["offline", "plan", stack, "--file", str(path)]
-    runpy.run_module("offline", run_name="__main__")
+    sys.argv = ["gpu-ci", "plan", stack, "--file", str(path)]
+    runpy.run_module("gpu_ci", run_name="__main__")
 
 
 def _config(stack: str, path: Path) -> Any:

@@ -13,7 +13,7 @@ from tests.builders import ROOT
 from tests.docs.markdown import fences
 
 STAND_INS = {
-    "make": f'[ "$1" = policy-pack ] && exec "{sys.executable}" -m offline policy-pack --out "${{2#OUT=}}"',
+    "make": f'[ "$1" = policy-pack ] && exec "{sys.executable}" -m gpu_ci policy-pack --out "${{2#OUT=}}"',
     "pulumi": '[ "$1" = -C ] && cd "$2" && shift 2 && printf "%s\\n" "$PWD" "$*" "$PATH" > "$SAID" && exit 0',
 }
 """Make without setting up its virtual environment; the CLI, which says where it is, what it is asked and where programs are."""

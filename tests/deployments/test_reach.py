@@ -49,7 +49,7 @@ def test_the_plan_ends_where_a_private_endpoint_meets_pulumis_own_runners(tmp_pa
 def test_the_command_line_says_so_with_status_2(tmp_path):
     from typer.testing import CliRunner
 
-    from gpu_ci.offline.cli import app
+    from gpu_ci.cli import app
 
     path, line = private_staging(tmp_path)
     done = CliRunner().invoke(app, ["plan", "staging", "--file", str(path)])

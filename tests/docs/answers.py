@@ -11,15 +11,11 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from components.outputs import EksOutputs
-from gpu_ci.acceptance.__main__ import main as accept
-from gpu_ci.offline.cli import app as offline
+from gpu_ci.cli import app
 from gpu_ci.offline.wire import UNKNOWN, Secret
-from gpu_ci.submit.cli import app as submit
-from images.__main__ import app as images
 from tests.components.recorded import recorded
 from tests.docs.kubectl import Call
 from tests.docs.markdown import ROOT
@@ -29,16 +25,12 @@ from tests.docs.test_cloud_commands import aws_faults, oci_faults
 from tests.docs.test_commands import pulumi_faults, wrong_names
 from tests.docs.tools import TOOLS
 
-acceptance = typer.Typer()
-acceptance.command()(accept)
-APPS: Mapping[str, typer.Typer] = {"acceptance": acceptance, "offline": offline, "submit": submit, "images": images}
-"""The commands of this repository, by module."""
 CHECKERS = ("hadolint", "mypy", "ruff", "shellcheck", "yamllint", "zizmor")
 """Programs of the virtual environment that `make lint` calls. `make lint` itself is their test."""
-PROGRAMS = frozenset((*TOOLS, *CHECKERS, "python", "python3", "aws", "oci"))
+PROGRAMS = frozenset((*TOOLS, *CHECKERS, "gpu-ci", "python", "python3", "aws", "oci"))
 NEEDS = ("there is no kubeconfig", "found no working podman", "helm is missing", "gh cannot be started")
 """Errors of our commands after everything was right: only the cluster or the program that they call is missing."""
-NOT_RUN = frozenset(("acceptance", "doctor", "freshen", "init", "probe"))
+NOT_RUN = frozenset(("accept", "doctor", "freshen", "init", "probe"))
 """Commands that change or ask clouds, ask the reader, or read what a machine printed. Only their arguments are checked."""
 READERS = ("acme", "staging")
 """The name that pages give to the stack that a reader makes, and our stack that stands for it here."""
@@ -65,7 +57,8 @@ class Answers:
         faults = [*TOOLS[program].faults(words), *self._missing_files(words)] if program in TOOLS else []
         if faults:
             return faults, ""
-        answer = {"python": self._python, "python3": self._python, "pulumi": self._pulumi, "git": self._git}.get(program)
+        own = {"gpu-ci": self._gpu_ci, "python": self._python, "python3": self._python, "pulumi": self._pulumi, "git": self._git}
+        answer = own.get(program)
         return answer(words) if answer else ([*CHECKS.get(program, _nothing)(words)], "answer")
 
     # -- this repository's commands ----------------------------------------------------------------------------------------
@@ -73,23 +66,23 @@ class Answers:
     def _python(self, words: tuple[str, ...]) -> tuple[list[str], str]:
         if words[0].endswith(".py"):
             return ([] if (ROOT / words[0]).is_file() else [f"no file {words[0]}"]), ""
-        module, arguments = words[1], words[2:]
-        if words[0] != "-m" or module not in (*APPS, "pytest", "http.server"):
-            return [f"module {module}"], ""
-        if module in ("pytest", "http.server"):
+        if words[0] == "-m" and words[1] in ("package.reference", "pytest", "http.server"):
             return [*self._missing_files(words)], ""
-        if {module, arguments[0]} & NOT_RUN:
-            return [*_parsed(module, arguments)], ""
-        free = module == "offline" and arguments[0] == "plan" and "--base" not in arguments
+        return [f"module {words[1]}"], ""
+
+    def _gpu_ci(self, arguments: tuple[str, ...]) -> tuple[list[str], str]:
+        if arguments[0] in NOT_RUN:
+            return [*_parsed(arguments)], ""
+        free = arguments[0] == "plan" and "--base" not in arguments
         with chdir(self._folder), pytest.MonkeyPatch.context() as patch:
             patch.setenv("PATH", "")
             patch.setenv("HOME", str(self._folder))
             patch.delenv("KUBECONFIG", raising=False)
             # A release has no git checkout.
-            patch.setattr("images.__main__._commit", lambda: "0123456789ab")
+            patch.setattr("gpu_ci.image._commit", lambda: "0123456789ab")
             # No GitHub may be asked from here.
             patch.setattr("gpu_ci.submit.github.GH", "gh-of-no-machine")
-            status, text, errors = _planned(arguments) if free else _invoke(module, arguments)
+            status, text, errors = _planned(arguments) if free else _invoke(arguments)
         wrong = status != 0 and not any(need in errors for need in NEEDS)
         return [f"exit status {status}: {errors or text}"] * wrong, text
 
@@ -126,18 +119,18 @@ class Answers:
 @cache
 def _planned(arguments: tuple[str, ...]) -> tuple[int, str, str]:
     """A plan reads the repository and writes nothing, so each is made once."""
-    return _invoke("offline", arguments)
+    return _invoke(arguments)
 
 
-def _parsed(module: str, arguments: tuple[str, ...]) -> Iterator[str]:
+def _parsed(arguments: tuple[str, ...]) -> Iterator[str]:
     """What is wrong with the arguments of a command that is not run."""
-    done = CliRunner().invoke(APPS[module], [*arguments[: arguments.index("--") if "--" in arguments else None], "--help"])
+    done = CliRunner().invoke(app, [*arguments[: arguments.index("--") if "--" in arguments else None], "--help"])
     if done.exit_code:
         yield done.stderr
 
 
-def _invoke(module: str, arguments: tuple[str, ...]) -> tuple[int, str, str]:
-    done = CliRunner().invoke(APPS[module], [*arguments])
+def _invoke(arguments: tuple[str, ...]) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, [*arguments])
     return done.exit_code, done.stdout, done.stderr
 
 

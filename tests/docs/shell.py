@@ -57,7 +57,7 @@ def checkout(home: Path, programs: Iterable[str]) -> Path:
     stub.chmod(0o755)
     for program in {*programs} - {"python"}:
         (places[0] / program).symlink_to(stub)
-    for program in ("python", "ruff", "mypy", "yamllint", "shellcheck", "zizmor", "hadolint"):
+    for program in ("gpu-ci", "python", "ruff", "mypy", "yamllint", "shellcheck", "zizmor", "hadolint"):
         (places[1] / program).symlink_to(stub)
     for program in REAL:
         found = shutil.which(program)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from gpu_ci.offline.cli import app
+from gpu_ci.cli import app
 from tests.docs.markdown import assert_written
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "example-plans.md"

@@ -106,9 +106,9 @@ def test_few_blocks_are_exempt_and_only_because_they_need_a_machine_or_an_accoun
         ("helm upgrade --install a b --values homelab/none.yaml", "no file homelab/none.yaml"),
         ("make plan STACK=nobody", "nobody"),
         ("make smoke STACK=staging POOL=t9", "t9"),
-        ("python -m gpu_ci plan staging --agre", "--agre"),
-        ("python -m gpu_ci doctor staging --nothing", "doctor"),
-        ("python -m images push staging --cuda 1", "exit status"),
+        ("gpu-ci plan staging --agre", "--agre"),
+        ("gpu-ci doctor staging --nothing", "doctor"),
+        ("gpu-ci image push staging --cuda 1", "exit status"),
         ("cosign verify a --certificate-identity x/.github/workflows/a.yml@refs/heads/main", "no file .github/workflows/a.yml"),
     ],
 )

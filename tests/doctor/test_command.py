@@ -1,4 +1,4 @@
-"""`python -m gpu_ci doctor`: its report, its exit status, and a whole run against simulated clouds."""
+"""`gpu-ci doctor`: its report, its exit status, and a whole run against simulated clouds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from fleet.facts.errors import InputError
 from fleet.facts.placeholders import meaning
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
+from gpu_ci.cli import app
 from gpu_ci.doctor import backend, github, network, settings
 from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
 from gpu_ci.doctor.sources import web
-from gpu_ci.offline.cli import app
 from gpu_ci.offline.commands import doctor
 from tests.builders import ROOT
 from tests.docs.test_cloud_commands import aws_faults

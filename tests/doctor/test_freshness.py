@@ -57,7 +57,7 @@ def test_the_last_day_of_the_pinned_runner_is_githubs(days: int | None, line: st
     day = None if days is None else DAY + timedelta(days)
     first = ask(end(day))[0]
     assert lines([first]) == [line.format(v=VERSION, day=day)]
-    assert first.fix == ("python -m gpu_ci freshen --only runner, then pulumi up" if first.state == "wrong" else "")
+    assert first.fix == ("gpu-ci freshen --only runner, then pulumi up" if first.state == "wrong" else "")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pulumi_policy import StackValidationPolicy
 
 from fleet.loading import stackfile
 from gpu_ci.offline.judge import Configured, configure, judge
@@ -80,7 +79,7 @@ def test_the_engine_says_of_every_rules_cases_what_the_judge_says(cli, where, re
 
 def judged(document: Mapping[str, Any], policies: tuple[Configured, ...]) -> list[Said]:
     """What the judge says of a state: of a resource by its inputs, of the stack by its outputs."""
-    of_stack = [each for each in policies if isinstance(each.policy, StackValidationPolicy)]
+    of_stack = [each for each in policies if isinstance(each.policy, StackRule)]
     alone = [each for each in policies if each not in of_stack]
     shown = state.recording(document, "inputs")
     return expected((*judge(shown, alone), *judge(state.recording(document, "outputs"), of_stack)), state.stack_urn(shown))

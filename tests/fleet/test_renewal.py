@@ -149,4 +149,4 @@ def test_no_date_is_the_one_that_renovate_leaves_behind(row: str):
 
 def test_renovate_waits_three_days_and_renews_actions_and_locks():
     assert RENOVATE["minimumReleaseAge"] == "3 days"
-    assert {"custom.regex", "github-actions", "pip_requirements"} == set(RENOVATE["enabledManagers"])
+    assert {"custom.regex", "github-actions", "pep621", "pip_requirements"} == set(RENOVATE["enabledManagers"])

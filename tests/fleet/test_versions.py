@@ -303,7 +303,7 @@ def test_a_chart_version_is_exact_and_spelled_as_its_publisher_does(name: str) -
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_chart_has_the_digest_of_its_archive_or_manifest(name: str) -> None:
-    assert re.fullmatch(r"[0-9a-f]{64}", CHARTS[name].sha256), "`python -m gpu_ci charts` prints it"
+    assert re.fullmatch(r"[0-9a-f]{64}", CHARTS[name].sha256), "`gpu-ci charts` prints it"
     assert "sha256: " in DATA["charts"][name]["source"], "the source of the digest"
 
 

@@ -1,4 +1,4 @@
-"""`python -m images`: the matrix, the commands that it runs, and what it refuses. No container tool and no registry."""
+"""`gpu-ci image`: the matrix, the commands that it runs, and what it refuses. No container tool and no registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleet.facts.errors import InputError
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.versions import RUNNER_GPU, RUNNER_IMAGE
 from fleet.loading.config import load
-from images import __main__
+from gpu_ci import image
 from images.matrix import cells
 from images.push import push_script
 from images.row import built
@@ -137,7 +137,7 @@ def test_what_is_not_in_the_matrix_is_refused_with_what_is():
 
 
 def test_the_seeds_image_is_built_unless_another_is_asked():
-    defaults = {name: each.default for name, each in inspect.signature(__main__.build).parameters.items()}
+    defaults = {name: each.default for name, each in inspect.signature(image.build).parameters.items()}
     assert built(defaults["cuda"], defaults["ubuntu"], defaults["flavour"]) == DEVEL
     words = [
         re.search(rf"^{name} := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE) for name in ("CUDA", "UBUNTU", "FLAVOUR")
@@ -266,7 +266,7 @@ def test_the_matrix_of_a_stack_has_every_image_on_every_pool():
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "images", *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=100
+        [sys.executable, "-m", "gpu_ci", "image", *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=100
     )
 
 

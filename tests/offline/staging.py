@@ -15,8 +15,8 @@ from tempfile import mkdtemp
 import pytest
 
 import gpu_ci.offline.plan
+from fleet.loading.home import ROOT
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.cli import ROOT
 from gpu_ci.offline.plan import Plan, make_plan
 
 TEXT, _FALLBACKS = re.subn(

@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
+from fleet.loading.home import ROOT
+from gpu_ci.cli import app
 from gpu_ci.offline.agree import Agreement, agree, lines
-from gpu_ci.offline.cli import ROOT, app
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.plan import Plan, make_plan

@@ -1,4 +1,4 @@
-"""`python -m gpu_ci arc-upgrade`: the commands for another minor, nothing to do, wrong input."""
+"""`gpu-ci arc-upgrade`: the commands for another minor, nothing to do, wrong input."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 from fleet.facts.versions import CHARTS
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT
 from fleet.render.arc import SETS, upgrade
-from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.cli import app
 
 PINNED = CHARTS[SETS].version
 

@@ -12,10 +12,10 @@ import gpu_ci.offline.base
 import gpu_ci.offline.plan
 from fleet.facts.errors import InputError
 from fleet.facts.versions import CHARTS
+from fleet.loading.home import ROOT
 from fleet.render.arc import SETS, upgrade
 from gpu_ci.offline.base import read_base
 from gpu_ci.offline.changes import changed_lines
-from gpu_ci.offline.cli import ROOT
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.plan import make_plan

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from fleet.facts.remark import CANNOT_WORK
 from fleet.loading import stackfile
+from fleet.loading.home import ROOT
+from gpu_ci.cli import app
 from gpu_ci.offline.annotations import annotate
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.cli import ROOT, app
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.record import record

@@ -1,4 +1,4 @@
-"""`python -m gpu_ci charts`: what it compares, with a stand-in for helm, and its exit status."""
+"""`gpu-ci charts`: what it compares, with a stand-in for helm, and its exit status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.versions import CHARTS
-from gpu_ci.offline.cli import app
+from gpu_ci.cli import app
 
 HELM = """\
 #!/bin/sh

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 import gpu_ci.offline.manifests.check
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import yaml_text
-from gpu_ci.offline.cli import ROOT, app
+from fleet.loading.home import ROOT
+from gpu_ci.cli import app
 from gpu_ci.offline.manifests.check import Check, make_check
 from gpu_ci.offline.manifests.tree import read_tree
 from gpu_ci.offline.plan import make_plan
@@ -45,8 +46,8 @@ HOST = CLEAN.replace("      containers:", "      hostNetwork: true\n      contai
 ON_HOST = "spec.template.spec.hostNetwork is true: the pod then uses the node's network, metadata included; remove it"
 
 
-def run(*arguments: str):
-    return CliRunner().invoke(app, ["check", *arguments])
+def run(folder: str, *options: str, stack: str = "staging"):
+    return CliRunner().invoke(app, ["check", *options, "--", stack, folder])
 
 
 def written(folder: Path, files: Mapping[str, str]) -> str:
@@ -92,7 +93,7 @@ def test_a_broken_mandatory_policy_is_status_1_with_file_and_line(tmp_path):
 
 
 def test_a_broken_advisory_policy_is_told_and_does_not_fail(tmp_path):
-    result = run(written(tmp_path, {"web.yaml": HOST}), "--stack", "dev")
+    result = run(written(tmp_path, {"web.yaml": HOST}), stack="dev")
     assert result.exit_code == 0, result.output
     assert f"web.yaml:9: advisory runner-no-privileged: Deployment apps/web: {ON_HOST}" in result.stdout
 
@@ -136,18 +137,19 @@ def test_strict_fails_on_what_a_critical_policy_cannot_tell(tmp_path, strict, st
         (("no/such/folder",), "DIR: no/such/folder does not exist; name a folder of manifests, or one file"),
         (("/dev/null",), "DIR: /dev/null is neither a folder nor a file; name a folder of manifests, or one file"),
         (
-            (".", "--stack", "prd"),
-            "--stack: there must be a stack or a policy config of that name; got 'prd'; did you mean prod?",
+            (".", "STACK", "prd"),
+            "stack: there must be a stack or a policy config of that name; got 'prd'; did you mean prod?",
         ),
         (
-            (".", "--stack", "../config/prod"),
-            "--stack: there must be a stack or a policy config of that name; got '../config/prod'; ",
+            (".", "STACK", "../config/prod"),
+            "stack: there must be a stack or a policy config of that name; got '../config/prod'; ",
         ),
         ((".", "--as-of", "tomorrow"), "--as-of: must be a day before the year 3000 as YYYY-MM-DD; got 'tomorrow'; correct it"),
     ],
 )
 def test_what_cannot_be_checked_is_status_2_and_one_line(arguments, message):
-    result = run(*arguments)
+    folder, *words = arguments
+    result = run(folder, stack=words[1]) if words[:1] == ["STACK"] else run(folder, *words)
     assert result.exit_code == 2
     assert result.stdout == ""
     (line,) = [line for line in result.stderr.splitlines() if not line.startswith("…")]
@@ -547,12 +549,11 @@ def test_an_exception_means_a_file_or_an_object(monkeypatch, tmp_path):
     assert "FAILED: 2 mandatory violations; " in after.stdout, "two files share a line, and the exception has one"
 
 
-def test_the_levels_are_those_of_the_stack_and_staging_is_the_default(tmp_path):
+def test_the_levels_are_those_of_the_stack(tmp_path):
     folder = written(tmp_path, {"web.yaml": HOST})
-    default, staging = (json.loads(run(folder, "--json", *stack).stdout) for stack in ((), ("--stack", "staging")))
-    assert default == staging
+    staging = json.loads(run(folder, "--json").stdout)
     homelab = make_check(folder, "homelab", ROOT)
-    assert {each.rule: each.level for each in homelab.outcomes} != {each["policy"]: each["level"] for each in default["policies"]}
+    assert {each.rule: each.level for each in homelab.outcomes} != {each["policy"]: each["level"] for each in staging["policies"]}
 
 
 def test_what_a_plan_would_mend_is_broken_here(monkeypatch, tmp_path):

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fleet.facts.pricing import Money
+from fleet.loading.home import ROOT
 from fleet.loading.stackfile import PLACEHOLDER
-from gpu_ci.offline.cli import ROOT
 from gpu_ci.offline.compare import Comparison, Pair, difference
 from gpu_ci.offline.judge import Verdict, configure, judge
 from gpu_ci.offline.plan import Plan, make_plan

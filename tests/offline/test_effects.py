@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fleet.loading.home import ROOT
 from gpu_ci.offline.changes import changed_lines
-from gpu_ci.offline.cli import ROOT
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.markdown import markdown

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import gpu_ci.offline.plan
-from gpu_ci.offline.cli import ROOT, app
+from fleet.loading.home import ROOT
+from gpu_ci.cli import app
 from gpu_ci.offline.compare import Comparison
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.ended import ENDED, by_time

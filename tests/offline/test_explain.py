@@ -1,4 +1,4 @@
-"""`python -m gpu_ci explain`: what it prints about manifests, and its exit status."""
+"""`gpu-ci explain`: what it prints about manifests, and its exit status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from gpu_ci.offline.cli import app
+from gpu_ci.cli import app
 from tests.builders import GUARD, ROOT, read_stack
 
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
@@ -21,7 +21,7 @@ def pod(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def explain(path: Path, *words: str) -> Any:
-    return CliRunner().invoke(app, ["explain", str(path), "--stack", "staging", *words])
+    return CliRunner().invoke(app, ["explain", "staging", str(path), *words])
 
 
 def write(path: Path, *objects: dict[str, Any]) -> Path:

@@ -23,13 +23,14 @@ from fleet.charts.argo_cd import ARGO_CD
 from fleet.facts.errors import InputError
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.installed import installed
 from fleet.render.gitops.applicationset import TIERS
 from fleet.render.gitops.manifest import SYNC_OPTIONS
 from fleet.render.gitops.waves import WAVE, WAVE_OF_SECRETS
 from fleet.settings.cluster import physical_name
-from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.cli import app
 from gpu_ci.offline.gitops import git_files
 from gpu_ci.offline.plan import Plan, declared
 from tests.builders import reference

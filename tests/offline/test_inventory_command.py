@@ -1,4 +1,4 @@
-"""`python -m gpu_ci inventory`: the page, or one line that says what is wrong."""
+"""`gpu-ci inventory`: the page, or one line that says what is wrong."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
-from gpu_ci.offline.cli import ROOT, app
+from gpu_ci.cli import app
 from gpu_ci.offline.inventory.page import document
 from tests.offline.staging import TOO_SMALL, write
 

@@ -10,7 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from gpu_ci.offline.cli import ROOT, app
+from fleet.loading.home import ROOT
+from gpu_ci.cli import app
 from tests.offline.staging import line_of, write
 
 PARTS = {"file", "line", "path", "rule", "message", "value"}
@@ -46,11 +47,9 @@ def test_an_error_of_the_settings_has_every_part(command: str, slip: Path) -> No
 def test_explain_and_check_have_them_too(slip: Path, tmp_path: Path) -> None:
     pod = tmp_path / "pod.yaml"
     pod.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: b}]}\n")
-    assert errors("explain", str(pod), "--stack", "staging", "--json", "--file", str(slip))[0]["line"] == line_of(
-        slip, "idleDely"
-    )
+    assert errors("explain", "staging", str(pod), "--json", "--file", str(slip))[0]["line"] == line_of(slip, "idleDely")
     pod.write_text("apiVersion: v1\nkind: Pod\nkind: Pod\n")
-    (found,) = errors("check", str(pod), "--json")
+    (found,) = errors("check", "staging", str(pod), "--json")
     assert (found["file"], found["line"]) == (str(pod), 3)
 
 
@@ -81,7 +80,7 @@ def test_an_explanation_as_json_says_where_a_pod_runs(tmp_path: Path) -> None:
         "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
         "spec: {containers: [{name: a, image: b, resources: {limits: {nvidia.com/gpu: 1}}}]}\n"
     )
-    result = CliRunner().invoke(app, ["explain", str(pod), "--stack", "Pulumi.staging.yaml", "--json"])
+    result = CliRunner().invoke(app, ["explain", "Pulumi.staging.yaml", str(pod), "--json"])
     assert result.exit_code == 1
     (found,) = json.loads(result.stdout)["pods"]
     assert found["runs"] is False

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_ci.offline.app import console as stdout_console
-from gpu_ci.offline.cli import ROOT
+from fleet.loading.home import ROOT
+from gpu_ci.app import console as stdout_console
 from gpu_ci.offline.console import MaskingConsole
 from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.layout import show_line, show_table

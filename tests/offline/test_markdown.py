@@ -9,8 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from fleet.facts.errors import InputError
+from fleet.loading.home import ROOT
 from gpu_ci.offline.base import Base
-from gpu_ci.offline.cli import ROOT
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.markdown import markdown, wrong_input
 from gpu_ci.offline.plan import Plan

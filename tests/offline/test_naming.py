@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpu_ci.offline.cli import ROOT
+from fleet.loading.home import ROOT
 from gpu_ci.offline.naming import key_of
 from gpu_ci.offline.plan import make_plan
 

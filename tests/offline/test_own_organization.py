@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from fleet.loading.home import ROOT
 from fleet.loading.placeholders import placeholders
-from gpu_ci.offline.cli import ROOT
 from gpu_ci.offline.plan import Plan, make_plan
 
 URLS = ("https://github.com/acme-robotics", "https://github.com/octo-lab/gpu-tests", "https://ghe.example.net/acme")

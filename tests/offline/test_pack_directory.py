@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
-from gpu_ci.offline.cli import app
+from gpu_ci.cli import app
 from gpu_ci.offline.pack import write_pack
 from policies.rules import RULES
 from tests.builders import ROOT

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 import gpu_ci.offline.base
 import gpu_ci.offline.commands.plan
 import gpu_ci.offline.commands.render
-from gpu_ci.offline.cli import ROOT, app
+from fleet.loading.home import ROOT
+from gpu_ci.cli import app
 from tests.day import AS_OF
 from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, few_policies, folder, line_of, staging, write
 

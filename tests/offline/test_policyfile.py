@@ -141,7 +141,7 @@ def test_a_stack_without_a_config_hears_of_a_similar_table(tmp_path):
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "stacks.toml").write_text('[stagin]\nkind = "staging"\n[other]\nkind = "dev"\n')
     said = "no entry for staging: the strictest levels and default limits; add [staging] to policies/stacks.toml"
-    said += " (python -m gpu_ci init)"
+    said += " (gpu-ci init)"
     note = "; policies/stacks.toml has [stagin]: rename it to [staging] if it is for this stack"
     assert policy_values("staging", tmp_path) == said + note
     (tmp_path / "Pulumi.stagin.yaml").write_text("config: {}\n")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fleet.facts import hardware
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import yaml_text
-from gpu_ci.offline.cli import app
+from gpu_ci.cli import app
 from gpu_ci.offline.probe import machine
 
 # util-linux 2.39

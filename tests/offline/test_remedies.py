@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,18 @@ import pulumi
 import pytest
 from google.protobuf import json_format, struct_pb2
 from pulumi.runtime import proto
-from pulumi_policy import EnforcementLevel, ResourceValidationPolicy
+from pulumi_policy import EnforcementLevel
 from pulumi_policy.policy import _PolicyAnalyzerServicer
 
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.judge import Configured, analyze_request, judge
 from gpu_ci.offline.record import record
 from gpu_ci.offline.remedies import Remedies
+from policies.pack import policy
 from policies.rules.draft import Draft
+from policies.rules.read import Later
+from policies.rules.rule import STACK_KINDS, Args, Level, Rule, Section, Severity
+from tests.day import AS_OF
 
 THING = "test:index:Thing"
 CONFIG = StackConfig("gpu-ci", "dev", Path("Pulumi.dev.yaml"), {}, frozenset(), {})
@@ -32,22 +37,27 @@ class Thing(pulumi.CustomResource):
         super().__init__(THING, name, {"size": None, **properties})
 
 
-def mend(name: str, change: Any, level: EnforcementLevel = EnforcementLevel.REMEDIATE) -> Configured:
-    """A policy that changes things and then demands that `size` is no more than 4."""
+def mend(name: str, change: Callable[[Draft], None], level: Level = Level.REMEDIATE) -> Configured:
+    """A rule that changes things and then demands that `size` is no more than 4."""
 
-    def remediate(args: Any) -> Any:
-        if args.resource_type != THING:
-            return None
-        draft = Draft(args.props)
-        change(draft)
-        return draft.changed
+    def check(args: Args, _: Later) -> Iterator[str]:
+        if args.props["size"] > 4:
+            yield f"size is {args.props['size']}"
 
-    def validate(args: Any, report: Any) -> None:
-        if args.resource_type == THING and args.props["size"] > 4:
-            report(f"size is {args.props['size']}")
-
-    policy = ResourceValidationPolicy(name, f"About {name}.", validate, level, remediate=remediate)
-    return Configured(policy, frozenset({THING}), level, {})
+    rule = Rule(
+        id=name,
+        order=(Section.COST, 1),
+        title=f"Title of {name}",
+        severity=Severity.LOW,
+        types=frozenset({THING}),
+        levels=dict.fromkeys(STACK_KINDS, level.value),
+        rationale=f"About {name}.",
+        source="https://example.com",
+        fix="Fix it.",
+        check=check,
+        remedy=lambda _, draft: change(draft),
+    )
+    return Configured(rule, level, {}, AS_OF)
 
 
 def shrink(draft: Draft) -> None:
@@ -66,7 +76,7 @@ def program() -> None:
     Thing("second", size=1, told=first.size.apply(lambda size: f"{size:g}"), late=first.id, tags=pulumi.Output.secret({"a": "b"}))
 
 
-POLICIES = [mend("shrink", shrink), mend("label", label), mend("idle", shrink, EnforcementLevel.ADVISORY)]
+POLICIES = [mend("shrink", shrink), mend("label", label), mend("idle", shrink, Level.ADVISORY)]
 
 
 def test_what_is_remedied_is_what_is_recorded_answered_and_judged() -> None:
@@ -86,14 +96,16 @@ def test_what_is_remedied_is_what_is_recorded_answered_and_judged() -> None:
 
 
 def test_without_a_level_that_remediates_nothing_is_changed() -> None:
-    remedies = Remedies([mend("shrink", shrink, EnforcementLevel.MANDATORY)])
+    remedies = Remedies([mend("shrink", shrink, Level.MANDATORY)])
     recording = record(program, CONFIG, remedy=remedies)
     assert recording.resources[1].inputs["size"] == 9
     assert remedies.done == []
 
 
 def test_the_sdks_servicer_changes_the_same() -> None:
-    servicer = _PolicyAnalyzerServicer("gpu-ci", "0.0.1", [each.policy for each in POLICIES], EnforcementLevel.ADVISORY)
+    servicer = _PolicyAnalyzerServicer(
+        "gpu-ci", "0.0.1", [policy(each.policy, AS_OF) for each in POLICIES], EnforcementLevel.ADVISORY
+    )
     plain = record(program, CONFIG)
     mended = record(program, CONFIG, remedy=Remedies(POLICIES))
     for before, after in zip(plain.resources[1:2], mended.resources[1:2], strict=True):

@@ -11,10 +11,11 @@ import yaml
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
+from fleet.loading.home import ROOT
 from fleet.providers.oke.vm_runner import MachineRunner
+from gpu_ci.cli import app
 from gpu_ci.offline import outfolder
 from gpu_ci.offline import render as rendering
-from gpu_ci.offline.cli import ROOT, app
 from gpu_ci.offline.plan import make_plan
 from gpu_ci.offline.record import Resource
 from gpu_ci.offline.wire import UNKNOWN, Secret

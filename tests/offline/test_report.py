@@ -7,7 +7,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from gpu_ci.offline.cli import ROOT, app
+from fleet.loading.home import ROOT
+from gpu_ci.cli import app
 from gpu_ci.offline.report import detail
 
 MACHINES = ("oci-machines", "--file", str(ROOT / "examples" / "Pulumi.oci-machines.yaml"))

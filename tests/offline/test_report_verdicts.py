@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from gpu_ci.offline.cli import ROOT, app
+from fleet.loading.home import ROOT
+from gpu_ci.cli import app
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.markdown import markdown
 from gpu_ci.offline.plan import make_plan
@@ -53,9 +54,7 @@ def test_markdown_has_one_row_for_them(untagged: Path) -> None:
 
 
 def test_the_plan_names_the_config_that_judged_it(untagged: Path) -> None:
-    absent = (
-        "no entry for acme: the strictest levels and default limits; add [acme] to policies/stacks.toml (python -m gpu_ci init)"
-    )
+    absent = "no entry for acme: the strictest levels and default limits; add [acme] to policies/stacks.toml (gpu-ci init)"
     assert f"policy values: {absent}\n" in run(untagged)
     found = make_plan(STACK, ROOT, untagged)
     assert f"Policy values: {absent}." in markdown(found).replace("\\", "")

@@ -1,4 +1,4 @@
-"""`python -m gpu_ci start`: what it prints, and its exit status."""
+"""`gpu-ci start`: what it prints, and its exit status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from fleet.facts.starts import PHASES
-from gpu_ci.offline.cli import app
+from gpu_ci.cli import app
 from tests.builders import GUARD, ROOT, read_stack
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from gpu_ci.offline.cli import ROOT, app
+from fleet.loading.home import ROOT
+from gpu_ci.cli import app
 from tests.offline.staging import TEXT, few_policies, line_of, plan_of, write
 
 HEAD = "      runners:\n"

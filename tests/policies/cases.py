@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tests.policies.harness import NAME, proxied
+from tests.policies import harness
+from tests.policies.harness import NAME
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,12 @@ class Member:
     @cached_property
     def seen(self) -> Any:
         """The properties as a rule gets them. A stack is judged hundreds of times with one other member each."""
-        return proxied(self.props)
+        return harness.as_read(self.props)
 
     @cached_property
     def seen_provider(self) -> Any:
         """The provider's, if it has one."""
-        return None if self.provider is None else proxied(self.provider)
+        return None if self.provider is None else harness.as_read(self.provider)
 
 
 @dataclass(frozen=True)

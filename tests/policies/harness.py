@@ -1,4 +1,4 @@
-"""Two ways to judge a resource: in process, as the SDK would hand it over, and by the real pack over gRPC."""
+"""Two ways to judge a resource: in process, and by the real pack over gRPC."""
 
 from __future__ import annotations
 
@@ -14,31 +14,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import grpc
 from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
-from pulumi_policy import (
-    PolicyCustomTimeouts,
-    PolicyProviderResource,
-    PolicyResource,
-    PolicyResourceOptions,
-    ResourceValidationArgs,
-    StackValidationArgs,
-)
-from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY, deserialize_properties, serialize_properties
-from pulumi_policy.policy import _NotApplicableError
-from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError, unknown_checking_proxy
 
 from policies.rules import AnyRule, Rule, StackRule
 from policies.rules.read import UndeterminableError
+from policies.rules.record import SECRET, SIGNATURE, UNKNOWN, Options, Provider, Resource, plain, wired
+from policies.rules.rule import Args, Outcome
 from tests.day import AS_OF
 
 POLICIES = Path(__file__).resolve().parents[2] / "policies"
-UNKNOWN = UNKNOWN_STRING_VALUE
 NAME = "fixture"
 REMOVE = object()
 
@@ -47,7 +36,7 @@ Step = str | int
 
 def secret(value: Any) -> dict[str, Any]:
     """A secret as the engine sends it."""
-    return {SPECIAL_SIG_KEY: SPECIAL_SECRET_SIG, "value": value}
+    return {SIGNATURE: SECRET, "value": value}
 
 
 def changed(props: Any, *path_and_value: Any) -> Any:
@@ -164,26 +153,22 @@ def judge(
     provider: Mapping[str, Any] | None = None,
     as_of: date = AS_OF,
 ) -> Verdict:
-    """The rule's verdict through the SDK's own deserialisation and proxies; `unknown` is a path that preview cannot know.
+    """The rule's verdict; `unknown` is a path that preview cannot know.
 
     `parent` is the type of the parent, `provider` the properties of the resource's provider.
     """
     if unknown:
         props = changed(props, *unknown, UNKNOWN)
-    args = _arguments(rule, token, proxied(props), config, parent, protect, provider)
-    messages: list[str] = []
+    args = _arguments(rule, token, as_read(props), config, parent, protect, provider)
+    return _verdict(rule.judge(args, as_of))
 
-    def report(message: str, urn: str | None = None) -> None:
-        assert urn is None, "the SDK ignores a resource policy's urn"
-        messages.append(message)
 
-    try:
-        _policy(rule, as_of).validate(args, report)
-    except UnknownValueError as error:
-        return replace(parted(messages), unknown=".".join(error.props))
-    except _NotApplicableError as reason:
-        return replace(parted(messages), excepted=str(reason.reason))
-    return parted(messages)
+def _verdict(outcome: Outcome) -> Verdict:
+    unknown = outcome.unknown
+    found = replace(parted(message for message, _ in outcome.violations), excepted=outcome.excepted)
+    if isinstance(unknown, UndeterminableError):
+        return replace(found, undeterminable=unknown.message)
+    return found if unknown is None else replace(found, unknown=unknown.place.removeprefix("."))
 
 
 def remedied(
@@ -196,9 +181,9 @@ def remedied(
     as_of: date = AS_OF,
 ) -> dict[str, Any] | None:
     """The properties that the engine gets from the rule's remedy; None if it changes nothing."""
-    bare = unknown_checking_proxy(deserialize_properties(wire(props), True))
-    after = _policy(rule, as_of).remediate(_arguments(rule, token, bare, config, "", False, provider))
-    return None if not after else json.loads(json.dumps(serialize_properties(after)))
+    marked = plain(wire(props), secrets=True)
+    after = rule.remedied(_arguments(rule, token, marked, config, "", False, provider), as_of)
+    return None if not after else json.loads(json.dumps(wired(after)))
 
 
 def judge_stack(
@@ -206,20 +191,12 @@ def judge_stack(
 ) -> Verdict:
     """The verdict on a stack of members (`suite.Member`)."""
     placed = list(members)
-    found: dict[str, PolicyResource] = {}
-    for each in placed:
-        options = PolicyResourceOptions(each.protect, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
-        found[each.name] = PolicyResource(
-            each.token,
-            each.seen,
-            urn(each.token, each.name),
-            each.name,
-            options,
-            _provider(each.seen_provider),
-            None,
-            [],
-            {},
+    found = {
+        each.name: Resource(
+            each.token, each.seen, urn(each.token, each.name), each.name, Options(each.protect), _provider(each.seen_provider)
         )
+        for each in placed
+    }
     for each in placed:
         found[each.name].parent = found.get(each.parent)
         found[each.name].dependencies = [found[name] for name in each.depends_on]
@@ -229,23 +206,9 @@ def judge_stack(
     return _judged(rule, list(found.values()), config, as_of)
 
 
-def _judged(rule: StackRule, resources: list[PolicyResource], config: Mapping[str, Any] | None, as_of: date) -> Verdict:
-    messages: list[tuple[str, str]] = []
-
-    def report(message: str, urn: str | None = None) -> None:
-        messages.append((message, urn or ""))
-
-    verdict = Verdict()
-    try:
-        _policy(rule, as_of).validate(StackValidationArgs(resources, _config(rule, config)), report)
-    except UndeterminableError as error:
-        verdict = Verdict(undeterminable=error.message)
-    except UnknownValueError as error:
-        verdict = Verdict(unknown=".".join(error.props))
-    except _NotApplicableError as reason:
-        verdict = Verdict(excepted=str(reason.reason))
-    found = parted(text for text, _ in messages)
-    return replace(verdict, messages=found.messages, changes=found.changes, urns=tuple(of for _, of in messages))
+def _judged(rule: StackRule, resources: list[Resource], config: Mapping[str, Any] | None, as_of: date) -> Verdict:
+    outcome = rule.judge(resources, _config(rule, config), as_of)
+    return replace(_verdict(outcome), urns=tuple(of or "" for _, of in outcome.violations))
 
 
 def judge_alone(
@@ -260,14 +223,13 @@ def judge_alone(
     """The verdict of a stack rule on a stack of one resource. `ignored` are the paths of its `ignoreChanges`."""
     if unknown:
         props = changed(props, *unknown, UNKNOWN)
-    options = PolicyResourceOptions(False, list(ignored), None, [], PolicyCustomTimeouts(0, 0, 0), [])
-    only = PolicyResource(token, proxied(props), urn(token), NAME, options, None, None, [], {})
+    only = Resource(token, as_read(props), urn(token), NAME, Options(False, ignored))
     return replace(_judged(rule, [only], config, AS_OF), urns=())
 
 
-def proxied(props: Mapping[str, Any]) -> Any:
-    """Properties as the SDK hands them to a check."""
-    return unknown_checking_proxy(deserialize_properties(wire(props)))
+def as_read(props: Mapping[str, Any]) -> Any:
+    """Properties as a check reads them."""
+    return plain(wire(props))
 
 
 def _arguments(
@@ -278,28 +240,18 @@ def _arguments(
     parent: str,
     protect: bool,
     provider: Mapping[str, Any] | None,
-) -> ResourceValidationArgs:
-    above = urn(parent, "above") if parent else None
-    options = PolicyResourceOptions(protect, [], None, [], PolicyCustomTimeouts(0, 0, 0), [], above)
+) -> Args:
     name = urn(f"{parent}${token}" if parent else token)
-    made_by = None if provider is None else proxied(provider)
-    return ResourceValidationArgs(token, props, name, NAME, options, _provider(made_by), _config(rule, config))
+    made_by = None if provider is None else as_read(provider)
+    return Args(token, props, name, NAME, Options(protect), _provider(made_by), config=_config(rule, config))
 
 
-def _provider(seen: Any) -> PolicyProviderResource | None:
-    if seen is None:
-        return None
-    token = "pulumi:providers:aws"  # noqa: S105 - a type token
-    return PolicyProviderResource(token, seen, urn(token, "cloud"), "cloud")
+def _provider(props: Any) -> Provider | None:
+    return None if props is None else Provider(props, urn("pulumi:providers:aws", "cloud"), "cloud")
 
 
 def _config(rule: AnyRule, config: Mapping[str, Any] | None) -> dict[str, Any]:
     return wire({name: schema["default"] for name, schema in rule.schemas.items()} | dict(config or {}))
-
-
-@cache
-def _policy(rule: AnyRule, as_of: date) -> Any:
-    return rule.policy(as_of)
 
 
 def config_of(policy: str, name: str) -> str:

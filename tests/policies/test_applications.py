@@ -93,7 +93,7 @@ def test_the_charts_of_our_own_stacks_are_judged_alike(stack: str) -> None:
     charts = [each for each in recorded(stack).resources if each.type == RELEASE]
     assert charts
     told: set[str] = set()
-    configs = {each.policy.name: dict(each.config) for each in configured(stack)}
+    configs = {each.policy.id: dict(each.config) for each in configured(stack)}
     for each in charts:
         props = raw(each.wire)
         worse = changed(props, "values", "template", {"spec": fixtures.UNLIMITED}) | {"version": "*"}

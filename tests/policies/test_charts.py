@@ -27,7 +27,7 @@ from policies.rules.read import Later
 from policies.rules.releases import Release
 from tests.components.recorded import ROOT, STACKS, recorded
 from tests.policies.fixtures import GPU_POD, RUNNER_SET, release
-from tests.policies.harness import UNKNOWN, Verdict, changed, judge, proxied
+from tests.policies.harness import UNKNOWN, Verdict, as_read, changed, judge
 from tests.policies.published import skip_if_on
 from tests.policies.rendered import KUBERNETES, OURS, of_kind, published, render, resources, verdicts
 
@@ -114,18 +114,18 @@ VOLUMES = {
 
 def read(given: Mapping[str, Any]) -> Any:
     """Values as a rule gets them."""
-    return proxied({"values": given})["values"]
+    return as_read({"values": given})["values"]
 
 
 def named_in(props: Mapping[str, Any]) -> Iterator[Named]:
     """The images of a Helm release."""
-    return of_release(Release(proxied(props)), Later())
+    return of_release(Release(as_read(props)), Later())
 
 
 def seen(given: Mapping[str, Any]) -> set[Seen]:
     """The containers of a set's runner pod, as rules see them."""
     later = Later()
-    pod = next(pod_specs(RELEASE, proxied({"chart": SET, "values": given}), later))
+    pod = next(pod_specs(RELEASE, as_read({"chart": SET, "values": given}), later))
     found = {_seen(each.field, each.body) for each in containers_of(pod, later)}
     assert not later
     return found
@@ -149,7 +149,7 @@ def test_the_runner_pod_has_the_volumes_of_its_mode(given: dict[str, Any], expec
 def test_an_unknown_mode_is_put_off_and_what_is_known_is_still_seen() -> None:
     props = {"chart": SET, "values": changed(values("dind", containers=[RUNNER, DOCKER]), "containerMode", "type", UNKNOWN)}
     later = Later()
-    (pod,) = pod_specs(RELEASE, proxied(props), later)
+    (pod,) = pod_specs(RELEASE, as_read(props), later)
     assert [each.path for each in containers_of(pod, later)] == ["containers[0]"], "the other one may be left out"
     assert later
 
@@ -330,7 +330,7 @@ def running(manifests: list[dict[str, Any]]) -> set[str]:
     later = Later()
     found = set()
     for token, props in resources(manifests):
-        for pod in pod_specs(token, proxied(props), later):
+        for pod in pod_specs(token, as_read(props), later):
             found |= {body["image"] for each in containers_of(pod, later) if (body := each.body).get("image")}
         if token.startswith("kubernetes:monitoring.coreos.com/") and "image" in props["spec"]:
             found.add(props["spec"]["image"])
@@ -338,7 +338,7 @@ def running(manifests: list[dict[str, Any]]) -> set[str]:
             if argument.startswith(_RELOADER):
                 found.add(argument.removeprefix(_RELOADER))
         if token.endswith(":ClusterPolicy"):
-            found |= {named.reference for named in of_policy(proxied(props), later)}
+            found |= {named.reference for named in of_policy(as_read(props), later)}
     assert not later
     return found
 
@@ -466,7 +466,7 @@ def test_each_image_that_our_own_stacks_render_is_a_reference_and_that_of_its_ro
         rows = rows_of(chart, inputs["values"])
         for manifest in manifests:
             found = (
-                [(named.path, named.reference) for named in of_policy(proxied(manifest), Later())]
+                [(named.path, named.reference) for named in of_policy(as_read(manifest), Later())]
                 if manifest["kind"] == "ClusterPolicy"
                 else references(manifest)
             )

@@ -132,7 +132,7 @@ def test_unknown_amounts_are_not_taken_for_absent_ones() -> None:
     assert judged(late, path).messages == (outgrown('"99Gi"'),), "another mount is the one"
     path = ("containers", 1, "volumeMounts", 1, "name")
     assert judged(late, path) == said(unknown=".".join(map(str, ("spec", *path))))
-    assert judged(SIZED, ("containers", 1, "volumeMounts")) == said(unknown="spec.containers.1.volumeMounts"), (
+    assert judged(SIZED, ("containers", 1, "volumeMounts")) == said(unknown="spec.containers[1].volumeMounts"), (
         "the cache, perhaps"
     )
     small_ones = changed(SIZED, "volumes", 2, REMOVE)

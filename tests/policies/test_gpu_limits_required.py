@@ -375,7 +375,7 @@ def test_an_exempt_container_still_has_to_state_a_request_right() -> None:
 
 def test_an_unknown_name_may_be_exempt_unless_another_is_not() -> None:
     path = ("spec", "containers", 0, "name")
-    assert judge(RULE, POD, pod(DEVICE_PLUGIN), unknown=path) == said(unknown="spec.containers.0.name")
+    assert judge(RULE, POD, pod(DEVICE_PLUGIN), unknown=path) == said(unknown="spec.containers[0].name")
     mixed = changed(DEVICE_PLUGIN, "containers", 1, {"name": "miner"})
     assert judge(RULE, POD, pod(mixed), unknown=path) == said(unlimited("spec", TOLERATION))
     idle = changed(DEVICE_PLUGIN, "tolerations", [])
@@ -419,7 +419,7 @@ def test_a_known_fault_is_reported_before_an_unknown_stops_the_rule() -> None:
     spec = changed(with_limit(0), "containers", 1, {"name": "b", "resources": {"limits": {GPU: 1}}})
     verdict = judge(RULE, POD, pod(spec), unknown=("spec", "containers", 1, "resources", "limits", GPU))
     assert len(verdict.messages) == 1
-    assert verdict.unknown == f"spec.containers.1.resources.limits.{GPU}"
+    assert verdict.unknown == f"spec.containers[1].resources.limits.{GPU}"
 
 
 def test_an_unknown_that_could_hold_the_limit_is_not_taken_for_its_absence() -> None:

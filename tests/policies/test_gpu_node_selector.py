@@ -108,7 +108,7 @@ def test_unknown_parts_leave_it_open_only_where_they_decide() -> None:
     assert judged(requiring([expression()], [OS]), (*terms, 0)) == said(anywhere()), "the other term leaves it open"
     limits = ("containers", 0, "resources")
     assert judged(GPU_POD, limits) == CLEAN
-    assert judged(ANYWHERE, limits) == said(unknown="spec.containers.0.resources")
+    assert judged(ANYWHERE, limits) == said(unknown="spec.containers[0].resources")
     assert judged(ANYWHERE, (*limits, "limits", GPU)).messages == (anywhere(),)
 
 

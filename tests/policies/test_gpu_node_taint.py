@@ -308,13 +308,13 @@ def test_unknown_taints_of_a_known_gpu_pool_are_undeterminable() -> None:
 def test_a_known_taint_makes_unknown_types_harmless_and_unknown_types_without_one_do_not_pass() -> None:
     assert judge(RULE, NODE_GROUP, NODE_GROUP_PROPS, unknown=("instanceTypes",)) == CLEAN
     props = changed(SYSTEM_GROUP_PROPS, "taints", [])
-    assert judge(RULE, NODE_GROUP, props, unknown=("instanceTypes", 0)) == said(unknown="instanceTypes.0")
+    assert judge(RULE, NODE_GROUP, props, unknown=("instanceTypes", 0)) == said(unknown="instanceTypes[0]")
     assert judge(RULE, NODE_GROUP, props, unknown=("amiType",)) == said(unknown="amiType")
 
 
 def test_an_unknown_taint_beside_a_hard_one_may_still_be_misspelt() -> None:
     props = changed(NODE_GROUP_PROPS, "taints", 1, {"key": GPU, "effect": "NO_EXECUTE"})
-    assert judge(RULE, NODE_GROUP, props, unknown=("taints", 1, "effect")) == said(unknown="taints.1.effect")
+    assert judge(RULE, NODE_GROUP, props, unknown=("taints", 1, "effect")) == said(unknown="taints[1].effect")
 
 
 def test_one_known_gpu_type_is_enough_whatever_the_other_is() -> None:
@@ -327,11 +327,11 @@ def test_a_misspelt_effect_is_reported_before_an_unknown_taint_stops_the_rule() 
     taints = [{"key": GPU, "effect": "NoSchedule"}, {"key": GPU, "effect": "NO_SCHEDULE"}]
     props = changed(NODE_GROUP_PROPS, "taints", taints)
     assert judge(RULE, NODE_GROUP, props, unknown=("taints", 1, "key")) == said(
-        'taints[0].effect is "NoSchedule": EKS spells it NO_SCHEDULE; write that', unknown="taints.1.key"
+        'taints[0].effect is "NoSchedule": EKS spells it NO_SCHEDULE; write that', unknown="taints[1].key"
     )
     weak = changed(NODE_GROUP_PROPS, "taints", 1, {"key": "a", "effect": "PREFER_NO_SCHEDULE"})
     weak = changed(weak, "taints", 0, "effect", "PREFER_NO_SCHEDULE")
-    assert judge(RULE, NODE_GROUP, weak, unknown=("taints", 1)) == said(unknown="taints.1"), "the unknown may be the hard one"
+    assert judge(RULE, NODE_GROUP, weak, unknown=("taints", 1)) == said(unknown="taints[1]"), "the unknown may be the hard one"
 
 
 # -- the remedy --------------------------------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ def test_the_node_groups_of_a_pool_count_together() -> None:
 
 def test_what_decides_must_be_known() -> None:
     assert judge_alone(RULE, EKS, SPOT, unknown=MAX) == said(unknown=".".join(MAX))
-    assert judge_alone(RULE, EKS, SPOT, unknown=("instanceTypes", 0)) == said(unknown="instanceTypes.0")
+    assert judge_alone(RULE, EKS, SPOT, unknown=("instanceTypes", 0)) == said(unknown="instanceTypes[0]")
     assert judge_alone(RULE, EKS, BIG, unknown=("instanceTypes", 0)) == said(EKS_FAULT), "too many of the other type already"
     assert judge_alone(RULE, KARPENTER, NODE_POOL, unknown=LIMIT) == said(unknown=".".join(LIMIT))
     assert judge_alone(RULE, EKS, SPOT, unknown=("labels",)) == CLEAN

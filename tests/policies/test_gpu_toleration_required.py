@@ -108,7 +108,7 @@ def test_config_that_is_none_leaves_the_default(config: dict[str, Any]) -> None:
 
 
 def test_an_unknown_toleration_may_be_the_one() -> None:
-    assert judge(RULE, POD, pod(tolerating(SPOT)), unknown=("spec", "tolerations", 0)) == said(unknown="spec.tolerations.0")
+    assert judge(RULE, POD, pod(tolerating(SPOT)), unknown=("spec", "tolerations", 0)) == said(unknown="spec.tolerations[0]")
     assert judge(RULE, POD, pod(GPU_POD), unknown=("spec", "tolerations")) == said(unknown="spec.tolerations")
 
 

@@ -153,7 +153,7 @@ def test_unknown_parts_leave_it_open_only_where_they_decide() -> None:
     assert judge(RULE, POD, pod(STRAY), unknown=path) == said(unknown=".".join(map(str, path)))
     assert judge(RULE, POD, pod(CPU_POD), unknown=path) == CLEAN
     name = ("spec", "containers", 0, "name")
-    assert judge(RULE, POD, pod(NODE_AGENT), unknown=name) == said(unknown="spec.containers.0.name")
+    assert judge(RULE, POD, pod(NODE_AGENT), unknown=name) == said(unknown="spec.containers[0].name")
     assert judge(RULE, POD, pod(CPU_POD), unknown=name) == CLEAN
     everything = CPU_POD | {"tolerations": [EVERYTHING]}
     assert judge(RULE, POD, pod(everything), unknown=path) == said(keyless()), "whatever it takes"

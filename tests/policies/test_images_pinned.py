@@ -155,7 +155,7 @@ def test_an_image_volume_is_an_image() -> None:
 
 def test_an_image_that_is_secret_is_judged_and_one_that_is_unknown_is_not_passed() -> None:
     assert judged(secret("ghcr.io/actions/a")).messages
-    assert judge(RULE, POD, pod(running("a")), unknown=("spec", "containers", 0, "image")).unknown == "spec.containers.0.image"
+    assert judge(RULE, POD, pod(running("a")), unknown=("spec", "containers", 0, "image")).unknown == "spec.containers[0].image"
 
 
 # -- the scale-set chart -----------------------------------------------------------------------------------------------

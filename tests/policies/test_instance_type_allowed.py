@@ -168,7 +168,7 @@ def test_the_default_is_of_types_that_there_are_with_one_gpu_or_none() -> None:
 
 
 def test_what_is_read_must_be_known() -> None:
-    assert judge(RULE, EKS, SPOT, unknown=("instanceTypes", 1)) == said(unknown="instanceTypes.1")
+    assert judge(RULE, EKS, SPOT, unknown=("instanceTypes", 1)) == said(unknown="instanceTypes[1]")
     hidden = (*REQUIREMENTS, 0)
     assert judge(RULE, KARPENTER, NODE_POOL, unknown=hidden) == CLEAN, "the other one narrows the pool enough"
     bad = with_values(1, "p4d.24xlarge")

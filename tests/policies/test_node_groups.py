@@ -5,25 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pulumi_policy import PolicyCustomTimeouts, PolicyResource, PolicyResourceOptions
-from pulumi_policy.proxy import UnknownValueError
 
 from fleet.facts.bill import Warm
 from policies.rules.groups import groups
 from policies.rules.node_groups import Pool, pooled
 from policies.rules.read import Later, count, items, walk
+from policies.rules.record import Resource, UnknownError
 from policies.rules.spot_with_fallback import RULE as FALLBACK
 from tests.policies.cases import Member
-from tests.policies.harness import CLEAN, UNKNOWN, changed, judge_stack, proxied, urn
+from tests.policies.harness import CLEAN, UNKNOWN, as_read, changed, judge_stack, urn
 from tests.policies.pool_fixtures import EKS, OKE, RELEASES, SPOT, V100
 
 
-def resource(name: str, props: dict[str, Any], token: str = EKS) -> PolicyResource:
-    options = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
-    return PolicyResource(token, proxied(props), urn(token, name), name, options, None, None, [], {})
+def resource(name: str, props: dict[str, Any], token: str = EKS) -> Resource:
+    return Resource(token, as_read(props), urn(token, name), name)
 
 
-def zone(name: str, least: int, most: int, **changes: Any) -> PolicyResource:
+def zone(name: str, least: int, most: int, **changes: Any) -> Resource:
     sizes = {"minSize": least, "maxSize": most, "desiredSize": least}
     return resource(name, SPOT | {"scalingConfig": sizes, "subnetIds": [f"subnet-{name}"]} | changes)
 
@@ -77,7 +75,7 @@ def test_what_is_unknown_of_one_group_is_unknown_of_the_pool() -> None:
     assert count(walk(pool.props, "subnetIds")) == 2
     unknown = changed(SPOT, "scalingConfig", "maxSize", UNKNOWN)
     (pool,) = pooled([resource("a", SPOT), resource("b", unknown)])
-    with pytest.raises(UnknownValueError):
+    with pytest.raises(UnknownError):
         walk(pool.props, "scalingConfig", "maxSize")
 
 

@@ -31,7 +31,7 @@ OKE_OVER = "1.33"
 EKS_EXTENDED = "1.33"
 NODES = "1.34.1-20251016"
 """A node image whose driver branch has ended, R570."""
-NEWER = "take a newer one (python -m gpu_ci freshen)"
+NEWER = "take a newer one (gpu-ci freshen)"
 
 
 def fault(path: str, value: str, life: lifecycle.Life | None) -> str:

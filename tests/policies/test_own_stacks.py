@@ -76,7 +76,7 @@ def configured(stack: str) -> tuple[Configured, ...]:
 
 def level(rule: str, stack: str) -> str:
     """What the rule enforces on the stack."""
-    (found,) = [each.level.value for each in configured(stack) if each.policy.name == rule]
+    (found,) = [each.level.value for each in configured(stack) if each.policy.id == rule]
     return found
 
 
@@ -346,11 +346,9 @@ def test_every_exception_of_our_own_hides_something(stack):
     told = verdicts(recorded(stack), stack)
     for each in configured(stack):
         for index, entry in enumerate(each.config["exceptions"]):
-            found = [
-                verdict for verdict in told if verdict.rule == each.policy.name and f"exceptions[{index}]" in verdict.message
-            ]
+            found = [verdict for verdict in told if verdict.rule == each.policy.id and f"exceptions[{index}]" in verdict.message]
             # One with a `#` is of a check of manifests.
-            assert bool(found) != ("#" in entry["urn"]), (each.policy.name, entry["urn"])
+            assert bool(found) != ("#" in entry["urn"]), (each.policy.id, entry["urn"])
 
 
 def test_every_policy_judges_something_of_our_own_or_is_named_here():
@@ -439,7 +437,7 @@ def test_a_plan_and_the_pack_differ_in_one_thing_what_has_ended_fails_the_pack_a
     pack.configure(policy_settings(stack, ROOT))
     refused = {(policy, urn) for policy, level, urn, _ in _said(pack, recorded(stack)) if level == "1"}
     judged = judge(recorded(stack), configured(stack))
-    early = [each for each in configure(RULES, policy_settings(stack, ROOT), date.min) if each.policy.name == BY_DAY]
+    early = [each for each in configure(RULES, policy_settings(stack, ROOT), date.min) if each.policy.id == BY_DAY]
     offline = by_time(judged, lambda rules: judge(recorded(stack), early) if rules == {BY_DAY} else pytest.fail(str(rules)))
     assert refused == {(each.rule, each.urn) for each in offline if each.kind == ENDED}
     assert refused

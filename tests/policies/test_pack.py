@@ -65,7 +65,6 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "claims",
         "clusters",
         "cost",
-        "day",
         "documents",
         "draft",
         "exceptions",
@@ -84,6 +83,7 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "pods",
         "pools",
         "read",
+        "record",
         "releases",
         "rule",
         "runner_sets",
@@ -132,7 +132,7 @@ EACH_FILE = pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def levels(stack: str) -> dict[str, str]:
     """What each policy enforces on a stack: as the CLI reconciles its file, or without one."""
     configured = configure(RULES, policy_settings(stack, POLICIES.parent), AS_OF)
-    return {each.policy.name: each.level.value for each in configured}
+    return {each.policy.id: each.level.value for each in configured}
 
 
 @EACH_FILE

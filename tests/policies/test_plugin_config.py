@@ -10,7 +10,7 @@ from fleet.facts.yaml_text import helm_values
 from policies.rules.plugin_config import plugin_configs
 from policies.rules.read import Later, true
 from tests.policies.fixtures import RELEASE
-from tests.policies.harness import proxied
+from tests.policies.harness import as_read
 from tests.policies.published import chart_values
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
@@ -18,7 +18,7 @@ SLICED = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvi
 
 
 def found(token: str, props: dict[str, Any]) -> list[str]:
-    return [config.path for config in plugin_configs(token, proxied(props), Later())]
+    return [config.path for config in plugin_configs(token, as_read(props), Later())]
 
 
 def plugin(files: Any) -> dict[str, Any]:

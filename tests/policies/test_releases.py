@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pulumi_policy.proxy import UnknownValueError
 
 from policies.rules.kinds import APPLICATION, APPLICATION_SET, RELEASE
-from policies.rules.read import Later, walk
+from policies.rules.read import Later, known, walk
+from policies.rules.record import UnknownError
 from policies.rules.releases import Release, releases, sources
-from tests.policies.harness import UNKNOWN, changed, proxied
+from tests.policies.harness import UNKNOWN, as_read, changed
 
 OPERATOR: dict[str, Any] = {
     "repoURL": "https://helm.ngc.nvidia.com/nvidia",
@@ -34,7 +34,7 @@ def app_set(application: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def found(props: dict[str, Any], token: str = APPLICATION, later: Later | None = None) -> list[Release]:
-    return list(releases(token, proxied(props), Later() if later is None else later))
+    return list(releases(token, as_read(props), Later() if later is None else later))
 
 
 def only(props: dict[str, Any], token: str = APPLICATION) -> Release:
@@ -88,7 +88,7 @@ def test_an_oci_repository_is_a_chart_by_itself() -> None:
 
 
 def test_the_chart_of_a_registry_is_that_of_a_release_of_pulumis() -> None:
-    ours = Release(proxied({"chart": "oci://ghcr.io/actions/actions-runner-controller-charts/gha-runner-scale-set"}))
+    ours = Release(as_read({"chart": "oci://ghcr.io/actions/actions-runner-controller-charts/gha-runner-scale-set"}))
     theirs = only(app({"repoURL": "ghcr.io/actions/actions-runner-controller-charts", "chart": "gha-runner-scale-set"}))
     assert ours.is_scale_set
     assert theirs.is_scale_set
@@ -96,7 +96,7 @@ def test_the_chart_of_a_registry_is_that_of_a_release_of_pulumis() -> None:
 
 def test_of_another_resource_nothing_is_a_release() -> None:
     assert found(app(OPERATOR), "kubernetes:core/v1:ConfigMap") == []
-    assert list(sources(RELEASE, proxied({"chart": "x"}), Later())) == []
+    assert list(sources(RELEASE, as_read({"chart": "x"}), Later())) == []
 
 
 # -- what each says ----------------------------------------------------------------------------------------------------
@@ -138,9 +138,9 @@ def test_values_are_an_object_or_else_a_text() -> None:
 @pytest.mark.parametrize("content", ["a: b: c", "just a text", "[1]", "{{ .values }}"])
 def test_a_text_that_is_no_object_is_unknown_and_named(content: str) -> None:
     release = only(app(changed(OPERATOR, "helm", {"values": content})))
-    with pytest.raises(UnknownValueError) as raised:
+    with pytest.raises(UnknownError) as raised:
         _ = release.values
-    assert raised.value.props == ["spec", "source", "helm", "values"]
+    assert raised.value.value.path == ("spec", "source", "helm", "values")
     assert [each.fault("do harm") for each in release.unread(Later())] == [
         "spec.source.helm.values: values that are not a plain YAML object may do harm and are not read; "
         "write them as valuesObject"
@@ -174,7 +174,7 @@ def test_a_chart_that_is_unknown_is_put_off(path: tuple[str, ...]) -> None:
 
 def test_unknown_values_are_unknown_to_whoever_reads_them() -> None:
     release = only(changed(app(OPERATOR), "spec", "source", "helm", "valuesObject", UNKNOWN))
-    with pytest.raises(UnknownValueError):
+    with pytest.raises(UnknownError):
         _ = release.values
 
 
@@ -193,20 +193,20 @@ def test_what_generators_fill_in_is_unknown_and_the_rest_is_not() -> None:
     assert release.chart_name == "gpu-operator"
     assert walk(release.values, "driver", "enabled") is False
     assert walk(release.values, "tags")[0] == "a"
-    with pytest.raises(UnknownValueError) as raised:
+    with pytest.raises(UnknownError) as raised:
         _ = release.version
-    assert raised.value.props == ["spec", "template", "spec", "source", "targetRevision"]
-    with pytest.raises(UnknownValueError):
-        _ = walk(release.values, "tags")[1]
+    assert raised.value.value.path == ("spec", "template", "spec", "source", "targetRevision")
+    with pytest.raises(UnknownError):
+        _ = known(walk(release.values, "tags")[1])
     assert only(template).version == "{{ .version }}", "of an Application it is a text like any other"
 
 
 def test_a_patch_of_the_template_may_change_all_of_it() -> None:
     later = Later()
     assert len(found(app_set(app(OPERATOR), templatePatch="spec: {{ .patch }}"), APPLICATION_SET, later)) == 1
-    with pytest.raises(UnknownValueError) as raised:
+    with pytest.raises(UnknownError) as raised:
         later.settle()
-    assert raised.value.props == ["spec", "templatePatch"]
+    assert raised.value.value.path == ("spec", "templatePatch")
     unsure = Later()
     assert found(app_set(app(GIT), templatePatch="spec: {{ .patch }}"), APPLICATION_SET, unsure) == []
     assert not unsure, "without a chart there is nothing to judge"

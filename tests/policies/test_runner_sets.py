@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pulumi_policy import PolicyCustomTimeouts, PolicyProviderResource, PolicyResource, PolicyResourceOptions
 
 from policies.rules.kinds import NAMESPACE
+from policies.rules.record import Provider, Resource
 from policies.rules.runner_sets import cluster_of
-from tests.policies.harness import UNKNOWN, proxied, urn
+from tests.policies.harness import UNKNOWN, as_read, urn
 
 KUBERNETES = "pulumi:providers:kubernetes"
 
 
 def cluster(provider: str, props: dict[str, Any]) -> str:
     """The cluster of a resource whose provider has this name and these properties."""
-    made_by = PolicyProviderResource(KUBERNETES, proxied(props), urn(KUBERNETES, provider), provider)
-    options = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
-    return cluster_of(PolicyResource(NAMESPACE, proxied({}), urn(NAMESPACE), "space", options, made_by, None, [], {}))
+    made_by = Provider(as_read(props), urn(KUBERNETES, provider), provider)
+    return cluster_of(Resource(NAMESPACE, {}, urn(NAMESPACE), "space", provider=made_by))
 
 
 def test_two_providers_may_reach_one_cluster() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pulumi_policy import PolicyCustomTimeouts, PolicyResourceOptions, ResourceValidationArgs
 
 from policies.rules.read import Later
+from policies.rules.record import Options
+from policies.rules.rule import Args
 from policies.rules.scale_to_zero import RULE
 from tests.policies.cases import Case
-from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, config_of, judge, proxied, remedied, said, urn
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, as_read, changed, config_of, judge, remedied, said, urn
 from tests.policies.pool_fixtures import (
     ASG,
     EKS,
@@ -58,8 +59,7 @@ RUNNERS = f"values.minRunners is 2: {WAITS} (its runners take GPUs)"
 
 def ignoring(*paths: str) -> tuple[str, ...]:
     """What the rule says of a group that starts with nodes, where the program ignores changes of these paths."""
-    options = PolicyResourceOptions(False, list(paths), None, [], PolicyCustomTimeouts(0, 0, 0), [], None)
-    args = ResourceValidationArgs(EKS, proxied(STARTED), urn(EKS), "pool", options, None, {"minAllowed": 0.0})
+    args = Args(EKS, as_read(STARTED), urn(EKS), "pool", Options(ignore_changes=paths), config={"minAllowed": 0.0})
     return tuple(RULE.check(args, Later()))
 
 

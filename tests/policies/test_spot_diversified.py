@@ -183,7 +183,7 @@ def test_what_decides_must_be_known() -> None:
     one = of_types("g5.xlarge")
     assert judge_alone(RULE, EKS, one, unknown=("capacityType",)) == said(unknown="capacityType")
     assert judge_alone(RULE, EKS, SPOT, unknown=("capacityType",)) == CLEAN
-    assert judge_alone(RULE, EKS, SPOT, unknown=("instanceTypes", 1)) == said(unknown="instanceTypes.1")
+    assert judge_alone(RULE, EKS, SPOT, unknown=("instanceTypes", 1)) == said(unknown="instanceTypes[1]")
     assert judge_alone(RULE, OKE, V100, unknown=(*PLACES, 0)) == said(unknown=".".join((*PLACES, "0")))
 
 

@@ -327,20 +327,20 @@ def test_a_known_bad_placement_is_reported_before_an_unknown_one_stops_the_rule(
     props = changed(OKE_POOL_PROPS, *PLACES, 0, {"availabilityDomain": "AD-1"})
     verdict = judge(RULE, OKE_POOL, props, unknown=(*PLACES, 1))
     assert len(verdict.messages) == 1
-    assert verdict.unknown == "nodeConfigDetails.placementConfigs.1"
+    assert verdict.unknown == "nodeConfigDetails.placementConfigs[1]"
 
 
 def test_an_unknown_requirement_may_be_the_one_for_spot_unless_another_bars_it() -> None:
     open_ = changed(KARPENTER_POOL_PROPS, *REQUIREMENTS, 1, "values", ["spot", "on-demand"])
-    assert judge(RULE, KARPENTER_POOL, open_, unknown=(*REQUIREMENTS, 0)) == said(unknown=".".join((*REQUIREMENTS, "0")))
+    assert judge(RULE, KARPENTER_POOL, open_, unknown=(*REQUIREMENTS, 0)) == said(unknown=f"{'.'.join(REQUIREMENTS)}[0]")
     barred = changed(KARPENTER_POOL_PROPS, *REQUIREMENTS, 1, "values", ["on-demand"])
     verdict = judge(RULE, KARPENTER_POOL, barred, unknown=(*REQUIREMENTS, 0))
     assert len(verdict.messages) == 1, "no further requirement allows spot again"
-    assert verdict.unknown == ".".join((*REQUIREMENTS, "0"))
+    assert verdict.unknown == f"{'.'.join(REQUIREMENTS)}[0]"
 
 
 def test_only_a_list_without_spot_bars_it() -> None:
-    unknown = ".".join((*REQUIREMENTS, "0"))
+    unknown = f"{'.'.join(REQUIREMENTS)}[0]"
     others = changed(KARPENTER_POOL_PROPS, *REQUIREMENTS, 1, {**CAPACITY, "operator": "NotIn", "values": ["on-demand"]})
     assert judge(RULE, KARPENTER_POOL, others, unknown=(*REQUIREMENTS, 0)) == said(unknown=unknown)
     half = changed(KARPENTER_POOL_PROPS, *REQUIREMENTS, 1, {**CAPACITY, "operator": "In", "values": ["on-demand", UNKNOWN]})

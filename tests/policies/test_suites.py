@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pulumi_policy import proxy
-from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY
-from pulumi_policy.proxy import UNKNOWN_ARRAY_VALUE, UNKNOWN_BOOLEAN_VALUE, UNKNOWN_STRING_VALUE
 
 from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import HELM, RELEASE
+from policies.rules.record import SECRET, SIGNATURE, UnknownError
+from policies.rules.record import UNKNOWNS as SENTINELS
 from tests.day import AS_OF
 from tests.policies import fixtures
 from tests.policies.cases import Case, Member, StackCase
@@ -165,16 +164,15 @@ def test_each_config_property_is_overridden_in_some_case(rule: AnyRule) -> None:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, ...]]:
-    """The paths of the unknown values that a rule has asked for: the SDK's proxies refuse each."""
+    """The paths of the unknown values that a rule has read."""
     found: set[tuple[str, ...]] = set()
-    refuse = proxy._raise_if_unknown
+    refuse = UnknownError.__init__
 
-    def noted(key: Any, value: Any, above: list[str]) -> Any:
-        if proxy._is_unknown(value):
-            found.add((*above, str(key)))
-        return refuse(key, value, above)
+    def noted(error: UnknownError, value: Any) -> None:
+        found.add(tuple(map(str, value.path)))
+        refuse(error, value)
 
-    monkeypatch.setattr(proxy, "_raise_if_unknown", noted)
+    monkeypatch.setattr(UnknownError, "__init__", noted)
     return found
 
 
@@ -235,7 +233,7 @@ SCALARS = (
     | st.sampled_from(["", "1", "NO_SCHEDULE", "In", "nvidia.com/gpu", "__target", "g5.xlarge", "1e99", "{", "IyE=", "repo:*"])
     | st.text(st.characters(codec="utf-8"), max_size=4)
 )
-UNKNOWNS = st.sampled_from([UNKNOWN_STRING_VALUE, UNKNOWN_ARRAY_VALUE, UNKNOWN_BOOLEAN_VALUE])
+UNKNOWNS = st.sampled_from(sorted(SENTINELS))
 KEYS = st.sampled_from(
     ["key", "name", "spec", "nvidia.com/gpu", "nvidia", "__target", "effect", "value", "", "image", "metadata"]
 )
@@ -364,4 +362,4 @@ def test_a_remedy_leaves_the_unknown_as_it_is_and_what_is_secret_secret(rule: Ru
                 if after is None:
                     continue
                 held = at(after, path)
-                assert held == UNKNOWN if value == UNKNOWN else held[SPECIAL_SIG_KEY] == SPECIAL_SECRET_SIG, path
+                assert held == UNKNOWN if value == UNKNOWN else held[SIGNATURE] == SECRET, path

@@ -1,4 +1,4 @@
-"""Runs `python -m gpu_ci.submit` in forks of one process, because loading the program and its client takes more than a second."""
+"""Runs `gpu-ci submit` in forks of one process, because loading the program and its client takes more than a second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.submit.life import until
 
 _PARENT = """
 import json, os, pathlib, runpy, signal, sys
-import gpu_ci.submit.cli, submit.kubeconfig
+import gpu_ci.submit.cli, gpu_ci.submit.kubeconfig
 # A shell starts background processes with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("loaded", flush=True)
@@ -26,8 +26,8 @@ for line in sys.stdin:
         os.environ["HOME"] = home
         for number, name in ((1, "stdout"), (2, "stderr")):
             os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT), number)
-        sys.argv = ["submit", *words]
-        runpy.run_module("submit", run_name="__main__")
+        sys.argv = ["gpu-ci", "submit", *words]
+        runpy.run_module("gpu_ci", run_name="__main__")
     (folder / "pid").write_text(str(pid))
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     (folder / "status").write_text(f"{status}.")
@@ -74,7 +74,7 @@ class Commands:
         assert self._parent.stdout.readline() == "loaded\n"
 
     def start(self, folder: Path, *words: str) -> Command:
-        """Start `python -m gpu_ci.submit` with these words; its HOME and its output are in `folder`."""
+        """Start `gpu-ci submit` with these words; its HOME and its output are in `folder`."""
         assert self._parent.stdin is not None
         self._parent.stdin.write(f"{json.dumps([words, str(folder)])}\n")
         self._parent.stdin.flush()

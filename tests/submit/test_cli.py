@@ -129,8 +129,8 @@ def test_the_words_of_a_task_choose_its_gpus():
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--task-id", "a"], "--image: must be given, or --file with a manifest"),
-        ([], "--task-id and --image: must be given, or --file with a manifest"),
+        (["--task-id", "a"], "--image: must be given, or --manifest with a file"),
+        ([], "--task-id and --image: must be given, or --manifest with a file"),
         ([*WORDS, "--gpus", "3"], "--gpus: a job takes 1, 2, 4, 8 GPUs"),
         (
             [*WORDS, "--gpu-type", "k80"],
@@ -141,7 +141,7 @@ def test_the_words_of_a_task_choose_its_gpus():
         ([*WORDS, "--env", "A=1", "--env", "A=2"], "--env: A is given twice; remove one"),
         ([*WORDS, "--secret-env", "A=b"], "--secret-env: A must be SECRET/KEY"),
         ([*WORDS, "--priority", "A B"], "--priority: "),
-        ([*WORDS, "--pool", "t4"], "--cluster, --pool: name a part of a stack; also pass --stack"),
+        ([*WORDS, "--pool", "t4"], "--cluster, --pool, --file: name a part of a stack; also pass --stack"),
         ([*WORDS, "--stack", "nope"], "stack: there must be a file for the stack; "),
         (
             [*WORDS, "--stack", "../x"],
@@ -150,10 +150,10 @@ def test_the_words_of_a_task_choose_its_gpus():
         ([*WORDS, "--stack", "staging", "--pool", "nope"], "--pool: no pool has that name; name one of: "),
         ([*WORDS, "--stack", "staging", "--gpu-type", "h100"], "no pool can hold ml-task-123-"),
         ([*WORDS, "--requirements", "write a letter"], "--requirements: nothing in it asks for a GPU"),
-        (["--file", "nope.yaml"], "--file: nope.yaml cannot be read (No such file or directory); name another"),
+        (["--manifest", "nope.yaml"], "--manifest: nope.yaml cannot be read (No such file or directory); name another"),
         (
-            ["--file", "nope.yaml", "--gpus", "1", "--", "a"],
-            "--file: the manifest describes the whole Job; remove the command, --gpus",
+            ["--manifest", "nope.yaml", "--gpus", "1", "--", "a"],
+            "--manifest: the file describes the whole Job; remove the command, --gpus",
         ),
     ],
 )
@@ -175,7 +175,7 @@ def test_why_no_pool_holds_a_job_is_told_pool_by_pool():
 
 def test_printing_loads_no_client():
     program = (
-        "import sys; from typer.testing import CliRunner; from submit.cli import app; "
+        "import sys; from typer.testing import CliRunner; from gpu_ci.submit.cli import app; "
         f"done = CliRunner().invoke(app, {['print', *WORDS]!r}); assert done.exit_code == 0, done.output; "
         "print(sorted(name for name in sys.modules if name.split('.')[0] in ('kubernetes', 'pulumi', 'urllib3')))"
     )
@@ -195,7 +195,7 @@ def file(tmp_path):
 
 def test_a_job_is_run(server, config, file, meanwhile):
     meanwhile(lambda: work(server, "hello"))
-    done = submit("run", "--file", file, "--kubeconfig", config)
+    done = submit("run", "--manifest", file, "--kubeconfig", config)
     assert (done.exit_code, done.stdout) == (0, "hello\n")
     assert done.stderr.splitlines()[0] == "train: created in namespace ml"
     assert done.stderr.splitlines()[-1].startswith("train: complete after ")
@@ -227,28 +227,28 @@ def test_a_job_that_fails_ends_with_1(server, config, file, meanwhile):
         fail(server)
 
     meanwhile(life)
-    done = submit("run", "--file", file, "--kubeconfig", config)
+    done = submit("run", "--manifest", file, "--kubeconfig", config)
     assert done.exit_code == 1
     assert "train: failed after 0s: BackoffLimitExceeded" in done.stderr
 
 
 def test_a_job_that_is_stuck_ends_with_1(server, config, file, meanwhile):
     meanwhile(lambda: show(server, ready(server), "train-a", waiting("ImagePullBackOff", "no such image")))
-    done = submit("run", "--file", file, "--kubeconfig", config, "--stuck-after", "0s")
+    done = submit("run", "--manifest", file, "--kubeconfig", config, "--stuck-after", "0s")
     assert done.exit_code == 1
     assert "train: stuck after" in done.stderr
 
 
 @pytest.mark.parametrize("option", [["--stuck-after", "soon"], ["--start-within", "1d"]])
 def test_a_time_that_is_none_is_told(config, file, option):
-    done = submit("run", "--file", file, "--kubeconfig", config, *option)
+    done = submit("run", "--manifest", file, "--kubeconfig", config, *option)
     assert done.exit_code == 2
     assert done.stderr.startswith(f"error: {option[0]}: must be a whole number of seconds, or with a unit, s, m or h; got ")
 
 
 def test_a_refusal_ends_with_2(server, config, file):
     server.reply("create", "jobs", Reply(403, status(403, "Forbidden", 'User "alice" cannot create resource "jobs"')))
-    done = submit("run", "--file", file, "--kubeconfig", config)
+    done = submit("run", "--manifest", file, "--kubeconfig", config)
     assert done.exit_code == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: create jobs.batch train in namespace ml: 403 Forbidden: ")
@@ -256,14 +256,14 @@ def test_a_refusal_ends_with_2(server, config, file):
 
 def test_nobody_that_listens_ends_with_2(file, tmp_path, config, server):
     server.__exit__()
-    done = submit("run", "--file", file, "--kubeconfig", config)
+    done = submit("run", "--manifest", file, "--kubeconfig", config)
     assert done.exit_code == 2
     (line,) = done.stderr.splitlines()
     assert "no connection to the server" in line
 
 
 def test_no_kubeconfig_ends_with_2(file):
-    done = submit("run", "--file", file)
+    done = submit("run", "--manifest", file)
     assert done.exit_code == 2
     assert done.stderr.startswith("error: there is no kubeconfig")
 
@@ -272,9 +272,9 @@ def test_the_namespace_of_a_manifest_counts(server, config, tmp_path, meanwhile)
     path = tmp_path / "job.yaml"
     path.write_text(json.dumps(job() | {"metadata": {"name": "train", "namespace": "team"}}))
     meanwhile(lambda: work(server, "hello"))
-    assert submit("run", "--file", path, "--kubeconfig", config).exit_code == 0
+    assert submit("run", "--manifest", path, "--kubeconfig", config).exit_code == 0
     assert server.asked("create", "jobs")[0].namespace == "team"
-    assert submit("run", "--file", path, "--kubeconfig", config, "-n", "ml").exit_code == 2
+    assert submit("run", "--manifest", path, "--kubeconfig", config, "-n", "ml").exit_code == 2
 
 
 def test_a_job_is_followed_and_deleted_by_name(server, cluster, config, meanwhile):
@@ -292,15 +292,15 @@ def test_a_job_is_followed_and_deleted_by_name(server, cluster, config, meanwhil
 
 def test_a_fault_of_ours_has_a_status_of_its_own(monkeypatch, config, file):
     monkeypatch.setattr("gpu_ci.submit.api.connect", lambda *_: 1 / 0)
-    done = submit("run", "--file", file, "--kubeconfig", config)
+    done = submit("run", "--manifest", file, "--kubeconfig", config)
     assert done.exit_code == 70
     assert "ZeroDivisionError" in done.stderr
 
 
 def test_the_same_job_is_taken_up_again(server, cluster, config, file, meanwhile):
     meanwhile(lambda: work(server, "hello"))
-    assert submit("run", "--file", file, "--kubeconfig", config).exit_code == 0
-    done = submit("run", "--file", file, "--kubeconfig", config, "--existing", "follow")
+    assert submit("run", "--manifest", file, "--kubeconfig", config).exit_code == 0
+    done = submit("run", "--manifest", file, "--kubeconfig", config, "--existing", "follow")
     assert (done.exit_code, done.stdout) == (0, "hello\n"), "it has ended, and its end is shown again"
-    assert submit("run", "--file", file, "--kubeconfig", config).exit_code == 2
+    assert submit("run", "--manifest", file, "--kubeconfig", config).exit_code == 2
     complete(server)

@@ -348,9 +348,7 @@ def test_a_container_that_cannot_be_made_is_given_up_after_a_while(server, clust
     assert (result.outcome, result.status) == (Outcome.STUCK, 1)
     assert result.reason == f'train-a cannot start: {reason}: Back-off pulling image "ghcr.io/example/train:1.4"'
     assert result.seconds >= 0.2
-    assert told.lines[-1].startswith(
-        "train: it still exists; delete it: python -m gpu_ci.submit delete train -n ml --kubeconfig "
-    )
+    assert told.lines[-1].startswith("train: it still exists; delete it: gpu-ci submit delete train -n ml --kubeconfig ")
 
 
 def test_what_can_never_start_is_given_up_at_once(server, cluster, told, meanwhile):

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.loading.config import load
+from gpu_ci.cli import app
 from gpu_ci.submit import github
-from gpu_ci.submit.cli import app
 from gpu_ci.submit.errors import InputError, SubmitError
 from gpu_ci.submit.result import Outcome, Result
 from tests.builders import cluster, config, pool, runner, staging

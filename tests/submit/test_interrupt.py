@@ -40,8 +40,8 @@ def test_the_job_goes_on_and_the_reader_is_told_how_to_come_back(server, cluster
     assert (result.attempts, result.seconds > 0) == (1, True)
     assert not server.asked("delete", "jobs")
     assert told.lines[-1] == (
-        f"train: continues; follow it: python -m gpu_ci.submit follow train -n ml {cluster.options}; "
-        f"delete it: python -m gpu_ci.submit delete train -n ml {cluster.options}"
+        f"train: continues; follow it: gpu-ci submit follow train -n ml {cluster.options}; "
+        f"delete it: gpu-ci submit delete train -n ml {cluster.options}"
     )
     assert cluster.options.startswith("--kubeconfig /")
 
@@ -71,7 +71,7 @@ def test_a_deletion_that_fails_is_told_with_the_way_out(server, cluster, told, m
     result = run(job(), cluster, CANCEL, told)
     assert result.status == 130
     assert result.reason.startswith("not deleted: delete jobs.batch train in namespace ml: 403 Forbidden")
-    assert "; delete it: python -m gpu_ci.submit delete train -n ml" in told.lines[-1]
+    assert "; delete it: gpu-ci submit delete train -n ml" in told.lines[-1]
     assert len(server.asked("delete", "jobs")) == 1
 
 
@@ -137,7 +137,7 @@ def test_while_it_is_being_sent(server, cluster, told, meanwhile):
     result = run(job(), cluster, CANCEL, told)
     hang.set()
     assert (result.status, result.reason) == (130, "while it was being sent")
-    assert told.has("check whether it was created: python -m gpu_ci.submit follow train -n ml")
+    assert told.has("check whether it was created: gpu-ci submit follow train -n ml")
 
 
 def test_following_is_interrupted_like_running(server, cluster, told, meanwhile):
@@ -235,11 +235,11 @@ def commands():
 
 @pytest.fixture
 def start(commands, config, tmp_path):
-    """Start `python -m gpu_ci.submit run` for a Job, with more options."""
+    """Start `gpu-ci submit run` for a Job, with more options."""
 
     def run_job(*options):
         (tmp_path / "job.yaml").write_text(json.dumps(job()))
-        return commands.start(tmp_path, "run", "--file", str(tmp_path / "job.yaml"), *options, "--kubeconfig", str(config))
+        return commands.start(tmp_path, "run", "--manifest", str(tmp_path / "job.yaml"), *options, "--kubeconfig", str(config))
 
     return run_job
 
@@ -288,9 +288,9 @@ def test_the_command_says_how_a_job_ended(server, start):
 
 def test_the_command_ends_quietly_when_nobody_reads_it(server, config, tmp_path):
     (tmp_path / "job.yaml").write_text(json.dumps(job()))
-    words = ["run", "--file", str(tmp_path / "job.yaml"), "--cancel-on-interrupt", "--kubeconfig", str(config)]
+    words = ["run", "--manifest", str(tmp_path / "job.yaml"), "--cancel-on-interrupt", "--kubeconfig", str(config)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "gpu_ci.submit", *words],
+        [sys.executable, "-m", "gpu_ci", "submit", *words],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
         stdout=subprocess.PIPE,

@@ -85,12 +85,12 @@ def test_every_option_is_one_of_the_commands():
 
 def test_the_commands_are_taken(tmp_path):
     """Without a kubeconfig the commands end with that error and no other."""
-    told = list(commands(BLOCKS["bash"], "python"))
-    assert [words[2] for words in told] == ["print", "print", "print", "run", "run", "follow", "explain", "delete"]
-    (tmp_path / "job.yaml").write_text(CliRunner().invoke(app, list(told[0][2:])).stdout)
+    told = list(commands(BLOCKS["bash"], "gpu-ci"))
+    assert [words[1] for words in told] == ["print", "print", "print", "run", "run", "follow", "explain", "delete"]
+    (tmp_path / "job.yaml").write_text(CliRunner().invoke(app, list(told[0][1:])).stdout)
     for call in told:
         # train.log is the target of a redirection.
-        words = [str(tmp_path / word) if word == "job.yaml" else word for word in call[2:] if word != "train.log"]
+        words = [str(tmp_path / word) if word == "job.yaml" else word for word in call[1:] if word != "train.log"]
         done = CliRunner().invoke(app, words)
         assert done.exit_code == (0 if words[0] == "print" else 2), done.output
         assert words[0] == "print" or done.stderr.startswith("error: there is no kubeconfig")

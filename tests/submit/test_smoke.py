@@ -15,13 +15,13 @@ from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from fleet.loading.config import load
+from fleet.loading.home import ROOT
 from fleet.render.workloads.smoke import TESTS, Smoke, smoke_tests
 from fleet.settings.namespaces import SMOKE_NAMESPACE
+from gpu_ci.cli import app
 from gpu_ci.submit import RunOptions, connect, smoke
-from gpu_ci.submit.cli import app
 from gpu_ci.submit.cluster import Cluster, Timeouts
 from gpu_ci.submit.errors import ApiError, InputError
-from gpu_ci.submit.stack import ROOT
 from tests.builders import cluster as cluster_settings
 from tests.builders import config as config_of
 from tests.builders import oke_cluster, oke_pool, pool, staging

@@ -19,7 +19,7 @@ import pytest
 import typer
 from ruamel.yaml import YAML
 
-from gpu_ci.offline.cli import app
+from gpu_ci.cli import app
 from gpu_ci.offline.freshen.tasks import TASKS
 from tests.builders import ROOT
 from tests.docs.kubectl import commands
@@ -196,7 +196,7 @@ def test_the_tests_read_the_charts_whose_digests_were_compared_and_run_though_a_
     held = {step.get("name"): step for _, step in steps("pull-request.yml")}
     charts, tests = held["Charts have their recorded digests"], held["Lint and tests"]
     assert list(held).index(charts["name"]) < list(held).index(tests["name"])
-    assert "-m offline charts --keep build/charts" in charts["run"]
+    assert "gpu-ci charts --keep build/charts" in charts["run"]
     assert tests["env"]["GPU_CI_CHARTS"] == "${{ github.workspace }}/build/charts"
     assert tests["if"] == "${{ !cancelled() }}"
 
@@ -408,31 +408,31 @@ def test_a_pull_request_with_newer_rows_has_what_is_generated_from_them():
     runs = [step["run"] for step in workflow(SCHEDULED)["jobs"]["ask"]["steps"] if "run" in step]
     (generating,) = [run for run in runs if "make docs" in run]
     assert "make render STACK=homelab OUT=homelab" in generating
-    assert runs.index(generating) > next(index for index, run in enumerate(runs) if "offline freshen" in run)
+    assert runs.index(generating) > next(index for index, run in enumerate(runs) if "gpu-ci freshen" in run)
 
 
 @pytest.mark.parametrize(
     ("days", "plan", "status"), [(0, 0, 1), (14, 0, 1), (15, 0, 0), (-1, 0, 0), (None, 0, 0), (None, 1, 1)], ids=str
 )
 def test_the_plans_of_today_fail_if_one_fails_or_something_ends_within_14_days(days, plan, status, tmp_path):
-    (run,) = [step["run"] for step in workflow(SCHEDULED)["jobs"]["today"]["steps"] if "offline plan" in step.get("run", "")]
+    (run,) = [step["run"] for step in workflow(SCHEDULED)["jobs"]["today"]["steps"] if "gpu-ci plan" in step.get("run", "")]
     assert "--as-of" not in run
     assert "GPU_CI_AS_OF" not in (FOLDER / SCHEDULED).read_text()
     last = None if days is None else (datetime.now(UTC).date() + timedelta(days)).isoformat()
     end = {"what": "runner 1.2.3", "last": last, "effect": "no jobs", "fix": "freshen"}
     (tmp_path / "calendar.json").write_text(json.dumps({"ends": [end, end | {"last": None}]}))
     (tmp_path / "Pulumi.acme.yaml").touch()
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/bash\nif [ "$3" = calendar ]; then cat calendar.json; else echo "$*"; exit {plan}; fi\n')
-    python.chmod(0o755)
+    program = tmp_path / ".venv" / "bin" / "gpu-ci"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/bash\nif [ "$1" = calendar ]; then cat calendar.json; else echo "$*"; exit {plan}; fi\n')
+    program.chmod(0o755)
     environment = os.environ | {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
     command = [str(shutil.which("bash")), "-e", "-o", "pipefail", "-c", run]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stderr
     shown = f"::error title=acme, last good day::{last} runner 1.2.3: no jobs; freshen\n" if status and not plan else ""
     assert done.stdout == shown
-    assert (tmp_path / "summary").read_text() == "-m offline plan --markdown -- acme\n"
+    assert (tmp_path / "summary").read_text() == "plan --markdown -- acme\n"
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
@@ -466,7 +466,7 @@ def test_every_target_of_make_exists_and_takes_its_variables():
 
 
 def options() -> dict[str, set[str]]:
-    """Options of each command of `python -m gpu_ci`."""
+    """Options of each command of `gpu-ci`."""
     group = typer.main.get_command(app)
     assert hasattr(group, "commands")
     return {name: {opt for each in held.params for opt in each.opts} for name, held in group.commands.items()}

@@ -44,7 +44,7 @@ _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|centr
 _NODES, _GROUPS = 450, 30
 """Default quotas: nodes per managed node group, and groups per cluster (docs.aws.amazon.com, EKS service quotas). AWS raises
 both on request."""
-_NEWER_IMAGE = "python -m gpu_ci freshen, or ami of the pools (docs/ami.md)"
+_NEWER_IMAGE = "gpu-ci freshen, or ami of the pools (docs/ami.md)"
 VpcId = Annotated[str, matching("vpc_id", "not a VPC id; write vpc-… as AWS shows it", r"vpc-[0-9a-f]{8,17}")]
 SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-…", r"subnet-[0-9a-f]{8,17}")]
 REPEATED_SUBNET = "a subnet is in one zone, and here several have the same; give each zone its own"

@@ -1,4 +1,4 @@
-"""`offline arc-upgrade`: how a deployed stack reaches another minor of Actions Runner Controller without ending a job."""
+"""`gpu-ci arc-upgrade`: how a deployed stack reaches another minor of Actions Runner Controller without ending a job."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import typer
 from fleet.facts.errors import InputError
 from fleet.facts.versions import CHARTS
 from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
 from fleet.render.arc import SETS, upgrade
-from gpu_ci.offline.app import PROVE, ROOT, File, Stack, app, exit_status
+from gpu_ci.app import PROVE, File, Stack, app, exit_status
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 

@@ -1,4 +1,4 @@
-"""`offline calendar`: every day on which something of a stack ends."""
+"""`gpu-ci calendar`: every day on which something of a stack ends."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from datetime import date
 
 from rich.text import Text
 
+from fleet.loading.home import ROOT
 from fleet.prove.ends import End
-from gpu_ci.offline.app import PROVE, ROOT, AsOf, File, Json, Stack, app, console, exit_status
+from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, exit_status
 from gpu_ci.offline.data import end_json
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table

@@ -1,4 +1,4 @@
-"""`offline charts`: whether the repositories of charts still have what `versions.toml` records."""
+"""`gpu-ci charts`: whether the repositories of charts still have what `versions.toml` records."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ import typer
 
 from fleet.facts.versions import CHARTS
 from fleet.loading.config import fleet_of
-from fleet.loading.stackfile import load
+from fleet.loading.home import ROOT
+from fleet.loading.stackfile import load, name_of_file
 from fleet.providers.installed import installed
-from gpu_ci.offline.app import PROVE, ROOT, app, exit_status
+from gpu_ci.app import PROVE, File, app, exit_status
 from gpu_ci.offline.helm import chart_digest, find_helm
 
 
 @app.command(rich_help_panel=PROVE)
 def charts(
-    stack: Annotated[str | None, typer.Argument(help="Only the charts of this stack; default: every chart.")] = None,
+    stack: Annotated[
+        str | None, typer.Argument(callback=name_of_file, help="Only the charts of this stack; default: every chart.")
+    ] = None,
+    file: File = None,
     keep: Annotated[
-        Path | None, typer.Option(help="Unpack each chart that has its recorded digest into this folder, as tests read them.")
+        Path | None,
+        typer.Option("--keep", help="Unpack each chart that has its recorded digest into this folder, as tests read them."),
     ] = None,
 ) -> None:
     """Download charts with Helm, and compare their digests with the recorded ones.
@@ -28,15 +33,15 @@ def charts(
     Exit status: 0 success, 1 a digest differs, 2 the input is wrong, or helm is missing or cannot download a chart.
     """
     with exit_status():
-        names = CHARTS if stack is None else _of(stack)
+        names = CHARTS if stack is None else _of(stack, file)
         helm = find_helm()
         same = [_compare(helm, name, keep) for name in names]
         raise typer.Exit(0 if all(same) else 1)
 
 
-def _of(stack: str) -> list[str]:
+def _of(stack: str, file: Path | None) -> list[str]:
     """The charts of a stack, each once."""
-    fleet = fleet_of(load(stack, ROOT))
+    fleet = fleet_of(load(stack, ROOT, stack_file=file))
     found = {chart.chart for name, cluster in fleet.clusters.items() for chart in installed(cluster, name, fleet.github)}
     return sorted(found)
 

@@ -1,4 +1,4 @@
-"""`offline check`: Kubernetes manifests of any origin, checked by the policies."""
+"""`gpu-ci check`: Kubernetes manifests of any origin, checked by the policies."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import Annotated
 
 import typer
 
-from fleet.loading.stackfile import name_of_file
-from gpu_ci.offline.annotations import of_input
-from gpu_ci.offline.app import PROVE, ROOT, Annotations, AsOf, Json, Strict, Verbose, app, console, exit_status, print_annotations
+from fleet.loading.home import ROOT
+from gpu_ci.app import PROVE, Annotations, AsOf, Json, Stack, Strict, Verbose, app, console, exit_status
+from gpu_ci.offline.annotations import of_input, print_annotations
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.manifests.check import make_check
 from gpu_ci.offline.manifests.report import annotated, report, to_json
+from gpu_ci.offline.plan import require_sdk
 from gpu_ci.offline.progress import Progress
 
 
 @app.command(rich_help_panel=PROVE)
 def check(
+    stack: Stack,
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of manifests, or one file.")],
-    stack: Annotated[
-        str, typer.Option("--stack", callback=name_of_file, help="Use the policy levels and the config of this stack.")
-    ] = "staging",
     as_json: Json = False,
     with_annotations: Annotations = False,
     as_of: AsOf = None,
     strict: Strict = False,
     verbose: Verbose = False,
 ) -> None:
-    """Check Kubernetes manifests of any origin by the policies."""
+    """Check Kubernetes manifests of any origin by the policies, with the levels and the config of a stack."""
 
     def annotate_error(error: Exception) -> None:
         if with_annotations:
             print_annotations(of_input(error, Path.cwd()))
 
     with exit_status(annotate_error, as_json):
+        require_sdk("check")
         with Progress() as progress:
             found = make_check(folder, stack, ROOT, progress, day_of(as_of))
         if as_json:

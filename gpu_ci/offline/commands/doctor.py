@@ -1,4 +1,4 @@
-"""`offline doctor`: what this machine, the clouds and GitHub lack for `pulumi up` of a stack."""
+"""`gpu-ci doctor`: what this machine, the clouds and GitHub lack for `pulumi up` of a stack."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from rich.text import Text
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
 from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT, project_file
 from fleet.loading.project import Project
 from fleet.loading.stackfile import StackConfig, load
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
+from gpu_ci.app import PROVE, File, Json, Stack, app, console, exit_status
 from gpu_ci.doctor import aws, backend, freshness, github, network, oci, settings, tools
 from gpu_ci.doctor.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
 from gpu_ci.doctor.sources.web import Web
-from gpu_ci.offline.app import PROVE, ROOT, File, Json, Stack, app, console, exit_status
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.policyconfig import STACKS, require_current
@@ -63,7 +64,7 @@ def doctor(
 
 def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: Path | None) -> Iterator[Finding]:
     key, no_key = _key(config, fleet, key_file)
-    yield from tools.findings({each.provider for each in fleet.clusters.values()}, Project.read(ROOT / "Pulumi.yaml").needed)
+    yield from tools.findings({each.provider for each in fleet.clusters.values()}, Project.read(project_file(ROOT)).needed)
     yield from settings.findings(config, fleet)
     yield from _policies(config.stack)
     if fleet.deployable:

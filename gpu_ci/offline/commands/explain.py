@@ -1,4 +1,4 @@
-"""`offline explain`: why a pod runs or would stay pending in each pool of a stack."""
+"""`gpu-ci explain`: why a pod runs or would stay pending in each pool of a stack."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.config import fleet_of
-from fleet.loading.stackfile import load, name_of_file
+from fleet.loading.home import ROOT
+from fleet.loading.stackfile import load
 from fleet.prove.pending import Explanation, explain
 from fleet.prove.pod import Pod, pod_of
-from gpu_ci.offline.app import PROVE, ROOT, File, Json, app, exit_status
+from gpu_ci.app import PROVE, Cluster, File, Json, Stack, app, exit_status
 from gpu_ci.offline.data import document
 from gpu_ci.offline.manifests.tree import read_tree
 
 
 @app.command(name="explain", rich_help_panel=PROVE)
 def explain_pods(
+    stack: Stack,
     manifest: Annotated[str, typer.Argument(metavar="POD.yaml", help="A Pod or an object that creates pods, or a folder.")],
-    stack: Annotated[str, typer.Option("--stack", callback=name_of_file, help="The stack whose pools are searched.")],
-    cluster: Annotated[str | None, typer.Option("--cluster", help="Search only this cluster of the stack.")] = None,
+    cluster: Cluster = None,
     file: File = None,
     as_json: Json = False,
 ) -> None:

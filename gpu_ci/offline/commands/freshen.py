@@ -1,4 +1,4 @@
-"""`offline freshen`: newer rows of the dated tables from their sources, and what they change."""
+"""`gpu-ci freshen`: newer rows of the dated tables from their sources, and what they change."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError, instead
 from fleet.loading.config import fleet_of
+from fleet.loading.home import INSTALLED, ROOT, TREE
 from fleet.loading.stackfile import load
 from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
+from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app, exit_status
 from gpu_ci.doctor.sources.web import SourceError, Web
-from gpu_ci.offline.app import ROOT, WRITE, AsOf, Json, app, exit_status
 from gpu_ci.offline.data import document
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.freshen.effect import effect, plan_of
 from gpu_ci.offline.freshen.rows import Edit, Tables
 from gpu_ci.offline.freshen.tasks import TASKS, Asking, incomplete, prices_of
 
-DATA = ROOT / "fleet" / "facts" / "data"
+DATA = TREE / "fleet" / "facts" / "data"
 """The folder of the tables."""
 
 
@@ -48,7 +49,7 @@ def freshen(
     stacks: Annotated[
         list[str] | None, typer.Argument(help="Stacks whose plans are compared; default: all. Prices are those of their regions.")
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a row is newer.")] = False,
+    check: CheckOnly = False,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Ask only the sources whose names begin so, such as runner. Repeatable.")
     ] = None,
@@ -61,6 +62,8 @@ def freshen(
     Exit status: 0 every source that can be reached was asked, 1 with --check a row is newer, 2 the input is wrong.
     """
     with exit_status(as_json=as_json):
+        if INSTALLED:
+            raise InputError("freshen: changes the tables of a clone, and this program is installed; run it in a clone")
         day = day_of(as_of)
         names = stacks or sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
         fleets = {name: fleet_of(load(name, ROOT)) for name in names}

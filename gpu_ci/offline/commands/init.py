@@ -1,4 +1,4 @@
-"""`offline init`: a new stack, from answers to a few questions."""
+"""`gpu-ci init`: a new stack, from answers to a few questions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import typer
 from rich.prompt import Prompt
 
 from fleet.facts.errors import InputError
+from fleet.loading.home import ROOT
 from fleet.settings.budget import MONTH
 from fleet.settings.machines import OwnMachine
-from gpu_ci.offline.app import ROOT, WRITE, app, console, exit_status
+from gpu_ci.app import WRITE, Gpu, app, console, exit_status
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import PROVIDERS, READS, Answers
@@ -31,11 +32,13 @@ def init(
     stack: Annotated[str, typer.Argument(help="Name of the new stack: acme writes Pulumi.acme.yaml.")],
     provider: Annotated[_Text, typer.Option("--provider", help=f"One of: {', '.join(PROVIDERS)}.")] = None,
     region: Annotated[_Text, typer.Option("--region", help="Region of the cloud, such as us-west-2 or us-ashburn-1.")] = None,
-    gpu: Annotated[
-        _Text, typer.Option("--gpu", help="GPU model, such as T4, A10G or L4. Default with --budget: the cheapest.")
-    ] = None,
+    gpu: Gpu = None,
     budget: Annotated[
-        _Text, typer.Option("--budget", help="The most that the worst hour costs: 5/hour or 3000/month in USD.")
+        _Text,
+        typer.Option(
+            "--budget",
+            help="The most that the worst hour costs: 5/hour or 3000/month in USD. Without --gpu it buys the cheapest.",
+        ),
     ] = None,
     organization: Annotated[
         _Text, typer.Option("--organization", help="GitHub organization or repository: a URL, or a name on github.com.")
@@ -163,7 +166,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
         raise InputError("--machines: only provider talos has machines of your own; remove it")
     machines: Mapping[str, OwnMachine] = {}
     if provider == "talos":
-        question = "Which files describe your machines? `python -m gpu_ci probe` prints one from saved output"
+        question = "Which files describe your machines? `gpu-ci probe` prints one from saved output"
         machines = answer("machines", question, (), "", lambda text: ask.machines(shlex.split(text)))
     url = answer("organization", "Which GitHub organization or repository?", (), "example", ask.organization)
     jobs = answer(
@@ -172,7 +175,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
     kind = "homelab" if provider == "talos" else ask.one_of("--kind", given["kind"] or "", STACK_KINDS[:-1])
     asked.require()
     if provider == "talos" and not machines:
-        raise InputError("--machines: names no file; write there what python -m gpu_ci probe prints of each machine")
+        raise InputError("--machines: names no file; write there what gpu-ci probe prints of each machine")
     return Answers(stack, provider, region, gpu, url, jobs, kind, usd, machines)
 
 

@@ -1,4 +1,4 @@
-"""`offline inventory`: the page docs/inventory-STACK.md."""
+"""`gpu-ci inventory`: the page docs/inventory-STACK.md."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import typer
 
 from fleet.facts.credentials import mask
 from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
 from fleet.prove import placement
-from gpu_ci.offline.app import DOCUMENT, ROOT, File, Stack, app, exit_status
+from gpu_ci.app import DOCUMENT, File, Stack, app, exit_status
 from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.plan import refusals
 from gpu_ci.offline.words import refusal

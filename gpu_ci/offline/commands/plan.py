@@ -1,4 +1,4 @@
-"""`offline plan`: the resources, placement, price and policies of a stack."""
+"""`gpu-ci plan`: the resources, placement, price and policies of a stack."""
 
 from __future__ import annotations
 
@@ -10,23 +10,10 @@ import typer
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
+from fleet.loading.home import ROOT
+from gpu_ci.app import PROVE, Annotations, AsOf, File, Json, Stack, Strict, Verbose, app, console, exit_status
 from gpu_ci.offline.agree import agree, lines
-from gpu_ci.offline.annotations import annotate, of_input
-from gpu_ci.offline.app import (
-    PROVE,
-    ROOT,
-    Annotations,
-    AsOf,
-    File,
-    Json,
-    Stack,
-    Strict,
-    Verbose,
-    app,
-    console,
-    exit_status,
-    print_annotations,
-)
+from gpu_ci.offline.annotations import annotate, of_input, print_annotations
 from gpu_ci.offline.base import read_base
 from gpu_ci.offline.data import to_json
 from gpu_ci.offline.day import day_of

@@ -1,10 +1,10 @@
-"""`offline policies`: the page docs/policies.md."""
+"""`gpu-ci policies`: the page docs/policies.md."""
 
 from __future__ import annotations
 
 import sys
 
-from gpu_ci.offline.app import DOCUMENT, app
+from gpu_ci.app import DOCUMENT, app
 from gpu_ci.offline.policydocs import document
 
 

@@ -1,10 +1,11 @@
-"""`offline policy-config`: the policy config of each stack, from policies/stacks.toml."""
+"""`gpu-ci policy-config`: the policy config of each stack, from policies/stacks.toml."""
 
 from __future__ import annotations
 
 import sys
 
-from gpu_ci.offline.app import ROOT, WRITE, app, exit_status
+from fleet.loading.home import ROOT
+from gpu_ci.app import WRITE, app, exit_status
 from gpu_ci.offline.policyconfig import write_policy_configs
 
 

@@ -1,11 +1,11 @@
-"""`offline policy-pack`: the policy pack as a folder that can be published."""
+"""`gpu-ci policy-pack`: the policy pack as a folder that can be published."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 
-from gpu_ci.offline.app import WRITE, Folder, app, exit_status
+from gpu_ci.app import WRITE, Folder, app, exit_status
 from gpu_ci.offline.pack import write_pack
 
 

@@ -1,4 +1,4 @@
-"""`offline probe`: describes a machine from saved output of its own tools."""
+"""`gpu-ci probe`: describes a machine from saved output of its own tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.limits import MOST_BYTES, read_bytes
 from fleet.settings.model import DnsLabel
-from gpu_ci.offline.app import WRITE, app, exit_status
+from gpu_ci.app import WRITE, Gpu, app, exit_status
 from gpu_ci.offline.probe import in_braces, machine
 
 _STDIN = "-"
@@ -25,7 +25,7 @@ def probe(
         typer.Argument(help="Files with output of lscpu, nvidia-smi -q, lsblk, free or talosctl get … -o yaml. Default: stdin."),
     ] = None,
     name: Annotated[str, typer.Option("--name", help="A name for the machine, such as tower.")] = "machine",
-    gpu: Annotated[str, typer.Option("--gpu", help="Model of fleet/facts/data/gpus.csv, if no output shows its memory.")] = "",
+    gpu: Gpu = None,
     disk: Annotated[str, typer.Option("--disk", help="The disk of containers, if the machine has several: nvme0n1.")] = "",
 ) -> None:
     """Print the `machines` block of a stack file from saved output of a machine's tools. It runs nothing and asks no network."""
@@ -34,7 +34,7 @@ def probe(
             TypeAdapter(DnsLabel).validate_python(name)
         except ValidationError as error:
             raise InputError(f"--name: {error.errors()[0]['msg']}; got {quoted(name)}") from None
-        found = machine({place: _text(place) for place in outputs or (_STDIN,)}, gpu, disk)
+        found = machine({place: _text(place) for place in outputs or (_STDIN,)}, gpu or "", disk)
         sys.stdout.write(f"machines:\n  {name}: {in_braces(found)}\n")
 
 

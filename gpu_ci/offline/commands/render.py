@@ -1,16 +1,16 @@
-"""`offline render`: the manifests, chart values and boot files of a stack as files."""
+"""`gpu-ci render`: the manifests, chart values and boot files of a stack as files."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
 import typer
 
-from gpu_ci.offline.app import ROOT, WRITE, AsOf, File, Folder, Stack, Strict, app, exit_status
+from fleet.loading.home import ROOT
+from gpu_ci.app import WRITE, AsOf, CheckOnly, File, Folder, Stack, Strict, app, exit_status
 from gpu_ci.offline.console import MaskingConsole
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.plan import make_plan
+from gpu_ci.offline.plan import make_plan, require_sdk
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.render import differences
 from gpu_ci.offline.render import render as write_files
@@ -24,13 +24,14 @@ def render(
     file: File = None,
     as_of: AsOf = None,
     strict: Strict = False,
-    check_only: Annotated[bool, typer.Option("--check", help="Write nothing; fail if the folder differs.")] = False,
+    check_only: CheckOnly = False,
 ) -> None:
     """Write the stack's Kubernetes manifests, chart values and boot files, one file per object.
 
     With ArgoCD delivery, ArgoCD reads this folder.
     """
     with exit_status():
+        require_sdk("render")
         with Progress() as progress:
             found = make_plan(stack, ROOT, file, progress, day_of(as_of))
         if not found.passes(strict):

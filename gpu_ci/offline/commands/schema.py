@@ -1,10 +1,10 @@
-"""`offline schema`: the JSON Schema of stack files."""
+"""`gpu-ci schema`: the JSON Schema of stack files."""
 
 from __future__ import annotations
 
 import sys
 
-from gpu_ci.offline.app import DOCUMENT, app
+from gpu_ci.app import DOCUMENT, app
 
 
 @app.command(rich_help_panel=DOCUMENT)

@@ -1,10 +1,10 @@
-"""`offline settings`: the page docs/settings.md."""
+"""`gpu-ci settings`: the page docs/settings.md."""
 
 from __future__ import annotations
 
 import sys
 
-from gpu_ci.offline.app import DOCUMENT, app
+from gpu_ci.app import DOCUMENT, app
 
 
 @app.command(rich_help_panel=DOCUMENT)

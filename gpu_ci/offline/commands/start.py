@@ -1,4 +1,4 @@
-"""`offline start`: how long jobs wait for a runner, by phase, and what a shorter start costs."""
+"""`gpu-ci start`: how long jobs wait for a runner, by phase, and what a shorter start costs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from rich.console import Console
 
 from fleet.facts.starts import PHASES, Phase
 from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
 from fleet.prove.start import Start, Starts, Way, starts
-from gpu_ci.offline.app import PROVE, ROOT, AsOf, File, Json, Stack, app, console, exit_status
+from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, exit_status
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.layout import show_line, show_table

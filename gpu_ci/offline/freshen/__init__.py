@@ -1,1 +1,1 @@
-"""`python -m gpu_ci freshen`: newer rows of the dated tables from their sources, and what they change in each stack."""
+"""`gpu-ci freshen`: newer rows of the dated tables from their sources, and what they change in each stack."""

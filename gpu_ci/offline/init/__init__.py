@@ -1,1 +1,1 @@
-"""`python -m gpu_ci init`: a stack file and its policy values from a few answers."""
+"""`gpu-ci init`: a stack file and its policy values from a few answers."""

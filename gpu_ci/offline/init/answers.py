@@ -130,7 +130,7 @@ def machines(files: Iterable[str]) -> dict[str, OwnMachine]:
             raise InputError(f"--machines: {error.problems[0]}") from None
         if not own or own.keys() & found.keys():
             wrong = "has no machine" if not own else f"has {', '.join(own.keys() & found.keys())} again"
-            raise InputError(f"--machines: {name} {wrong}; write there what python -m gpu_ci probe --name … prints")
+            raise InputError(f"--machines: {name} {wrong}; write there what gpu-ci probe --name … prints")
         found |= own
     return found
 

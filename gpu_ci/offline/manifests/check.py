@@ -21,7 +21,7 @@ from gpu_ci.offline.manifests.urns import PROJECT
 from gpu_ci.offline.plan import Outcome, blocked_of, levels_of, outcomes_of
 from gpu_ci.offline.policyconfig import policy_values, require_current
 from gpu_ci.offline.policyfile import configured_for, policy_settings
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
 
 _RULES = tuple(rule.of_manifests for rule in RULES)
@@ -108,7 +108,7 @@ def make_check(
     known = sorted({*stackfile.stacks(root), *(path.stem for path in (root / _CONFIG).glob("*.json"))})
     if stack not in known:
         fix = instead(stack, known, f"give one of: {', '.join(known)}")
-        raise InputError(f"--stack: there must be a stack or a policy config of that name; got {stack!r}; {fix}")
+        raise InputError(f"stack: there must be a stack or a policy config of that name; got {stack!r}; {fix}")
     require_current(stack, root)
     policies = configured_for(_RULES, _settings(stack, root), stack, root, as_of or day_of())
     progress("reading manifests")

@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf import struct_pb2
-
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.places import Keys
 from fleet.facts.yaml_text import Document
 from gpu_ci.offline.manifests.urns import urn_of
-from gpu_ci.offline.record import Resource
+from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import is_reserved
 from gpu_ci.offline.words import one_line
 
@@ -129,6 +127,8 @@ def _named(where: str, body: Mapping[str, Any]) -> tuple[str, str]:
 def _resource(where: str, urn: str, token: str, name: str, body: Mapping[str, Any]) -> Resource:
     if is_reserved(body):
         raise InputError(f"{where}: contains a string that Pulumi reserves for secrets and unknown values; write another text")
+    from google.protobuf import struct_pb2  # noqa: PLC0415 - Pulumi's SDK brings it
+
     struct = struct_pb2.Struct()
     try:
         struct.update(body)

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from fleet.facts.yaml_text import read_yaml
 from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
 from fleet.providers.fleet import NAMESPACE
-from gpu_ci.offline.app import ROOT
 
 _LONGEST = 70
 """Characters of an example. Longer mappings are written key by key."""

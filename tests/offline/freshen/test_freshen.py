@@ -1,4 +1,4 @@
-"""`python -m gpu_ci freshen` against sources on loopback: what it writes, what it leaves, and what it says."""
+"""`gpu-ci freshen` against sources on loopback: what it writes, what it leaves, and what it says."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.versions import KUBERNETES, TALOS, TALOS_KUBERNETES
+from gpu_ci.app import app
 from gpu_ci.doctor.sources import eks, web
 from gpu_ci.doctor.sources.eks import Minor
 from gpu_ci.doctor.sources.web import RENEWAL, SourceError
-from gpu_ci.offline.app import app
 from gpu_ci.offline.commands import freshen
 from gpu_ci.offline.freshen import rows
 from gpu_ci.offline.freshen.effect import effect, plan_of

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.yaml_text import read_yaml
-from gpu_ci.offline.cli import app
+from gpu_ci.cli import app
 from tests.offline.init.conftest import Project
 
 CONTEXT = "arn:aws:eks:us-west-2:123456789012:cluster/platform"

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from gpu_ci.offline.cli import app
+from gpu_ci.cli import app
 from gpu_ci.offline.commands import init
 from gpu_ci.offline.init import files
 from tests.builders import ROOT

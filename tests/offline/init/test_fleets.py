@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from yamllint import linter  # type: ignore[import-untyped]
 from yamllint.config import YamlLintConfig  # type: ignore[import-untyped]
 
-from gpu_ci.offline.cli import app
+from gpu_ci.cli import app
 from gpu_ci.offline.plan import make_plan
 from gpu_ci.offline.policyconfig import require_current
 from gpu_ci.offline.words import result

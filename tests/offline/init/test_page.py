@@ -7,7 +7,7 @@ import re
 from typer.testing import CliRunner
 
 from fleet.settings.budget import MONTH
-from gpu_ci.offline.cli import app
+from gpu_ci.cli import app
 from gpu_ci.offline.words import result
 from tests.builders import ROOT
 from tests.offline.init.conftest import Project

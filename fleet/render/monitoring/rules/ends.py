@@ -14,7 +14,7 @@ DAY = 86_400
 END = "gpu_ci:end_timestamp_seconds"
 """Start of the last good day, in UTC. `known` is "no" for a runner whose next release is not in our table: its day is the
 earliest possible one."""
-_CALENDAR = "`python -m gpu_ci calendar` shows what happens after that day, and what to do."
+_CALENDAR = "`gpu-ci calendar` shows what happens after that day, and what to do."
 
 
 def end_rules(cluster: Cluster, github: GitHub) -> Iterator[Rule]:

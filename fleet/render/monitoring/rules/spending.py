@@ -33,5 +33,5 @@ def spending_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         f"{spent} > sum(gpu_ci:planned_worst_usd_per_hour) + 0.01",
         900,
         "The cluster costs more than its plan allows",
-        "The running nodes cost more per hour than the worst case of `python -m gpu_ci plan`.",
+        "The running nodes cost more per hour than the worst case of `gpu-ci plan`.",
     )

@@ -35,7 +35,7 @@ def start_rules(cluster: Cluster, _alerts: Alerts) -> Iterator[Rule]:
 
 
 def _phases(cluster: Cluster) -> dict[str, str]:
-    """The seconds of each phase by pod. The words are those of `python -m gpu_ci start`, where both have the phase."""
+    """The seconds of each phase by pod. The words are those of `gpu-ci start`, where both have the phase."""
     wanted, created, scheduled = map(_of_pod, (RUNNER_CREATED, "kube_pod_created", "kube_pod_status_scheduled_time"))
     started = _of_pod('kube_pod_container_state_started{container="runner"}')
     # The pod waited for its node if the node is younger.

@@ -1,4 +1,4 @@
-"""The typer application of `python -m gpu_ci`, with the options, exit statuses and output that its commands share."""
+"""The typer application of `gpu-ci`, with the options, exit statuses and output that its commands share."""
 
 from __future__ import annotations
 
@@ -6,28 +6,26 @@ import shutil
 import sys
 import tomllib
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import pulumi
 import typer
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import Fault, InputError
+from fleet.loading.home import TREE
 from fleet.loading.stackfile import name_of_file
-from gpu_ci.offline.annotations import Annotation
+from gpu_ci.errors import input_errors
 from gpu_ci.offline.console import MaskingConsole, is_plain
-from gpu_ci.offline.data import document, fields_of
 
-ROOT = Path(__file__).resolve().parents[2]
 _OUR_FAULT = 70
 """EX_SOFTWARE of sysexits.h."""
 _PLAIN_WIDTH = 160
 """Columns of output that is not a terminal, so that logs have no extra line breaks."""
 
-PROVE, WRITE, DOCUMENT = "Prove", "Write", "Document"
+PROVE, RUN, WRITE, DOCUMENT = "Prove", "Run", "Write", "Document"
 """The groups of commands in `--help`."""
 
 app = typer.Typer(
@@ -35,9 +33,11 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="""\
-Plan, check and render a stack without Pulumi's engine and without a cloud.
+Plan, check and render a stack without Pulumi's engine and without a cloud; send jobs to it, build its runner image.
 
-Exit status: 0 success, 1 a proof or a mandatory policy fails, 2 the input is wrong, 70 an error in this program, 141 the
+STACK is a name: staging reads Pulumi.staging.yaml of the current project.
+
+Exit status: 0 success, 1 a proof, a mandatory policy or a job fails, 2 the input is wrong, 70 an error in this program, 141 the
 reader of stdout has ended.""",
 )
 
@@ -50,7 +50,7 @@ if is_plain():
 
 def _version(asked: bool) -> None:
     if asked:
-        sys.stdout.write(f"gpu-ci {tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['version']}\n")
+        sys.stdout.write(f"gpu-ci {tomllib.loads((TREE / 'pyproject.toml').read_text())['project']['version']}\n")
         raise typer.Exit
 
 
@@ -61,8 +61,16 @@ def _options(
     pass
 
 
-Stack = Annotated[str, typer.Argument(callback=name_of_file, help="Name of the stack: staging reads Pulumi.staging.yaml.")]
+Stack = Annotated[
+    str, typer.Argument(metavar="STACK", callback=name_of_file, help="Name of the stack: staging reads Pulumi.staging.yaml.")
+]
 File = Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")]
+Cluster = Annotated[str | None, typer.Option("--cluster", help="Only this cluster of the stack.")]
+Pools = Annotated[list[str] | None, typer.Option("--pool", help="Only this pool of the stack. Repeat the option for more.")]
+Repository = Annotated[
+    str | None,
+    typer.Option("--repository", help="Also run test-gpu.yml of this repository of GitHub, ORG/REPO, on the stack's runners."),
+]
 Folder = Annotated[Path, typer.Option("--out", help="Folder to write.")]
 AsOf = Annotated[
     str | None,
@@ -72,6 +80,8 @@ AsOf = Annotated[
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Also fail if a critical policy cannot decide.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="List everything that is otherwise one line with a count.")]
+CheckOnly = Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if something would change.")]
+Gpu = Annotated[str | None, typer.Option("--gpu", help="GPU model, such as T4, A10G or L4, if nothing else says it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, also for wrong input.")]
 Annotations = Annotated[bool, typer.Option("--annotations", help="Also print GitHub annotations, on stderr.")]
 
@@ -88,7 +98,7 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
         yield
     except typer.Exit:
         raise
-    except (InputError, pulumi.RunError) as error:
+    except input_errors() as error:
         on_input_error(error)
         if as_json:
             sys.stdout.write(_errors_json(error) + "\n")
@@ -101,13 +111,10 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
 
 def _errors_json(error: Exception) -> str:
     """The lines of an input error as one JSON document. An unknown value is an empty text, or null for the line."""
+    from gpu_ci.offline.data import document, fields_of  # noqa: PLC0415 - it loads the whole plan
+
     faults = error.faults if isinstance(error, InputError) else map(Fault.of, str(error).splitlines())
     return document({"errors": [fields_of(fault, "file", "line", "path", "rule", "message", "value") for fault in faults]})
-
-
-def print_annotations(found: Iterable[Annotation]) -> None:
-    """Print GitHub annotations on stderr, one per line."""
-    sys.stderr.writelines(f"{annotation}\n" for annotation in found)
 
 
 def console() -> MaskingConsole:

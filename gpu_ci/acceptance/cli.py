@@ -1,4 +1,4 @@
-"""`python -m gpu_ci.acceptance STACK --budget-usd N`: see docs/acceptance.md."""
+"""`gpu-ci accept STACK --budget-usd N`: see docs/acceptance.md."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import typer
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.pricing import Money, total
-from fleet.facts.streams import safe_streams
 from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
 from fleet.prove.bill import bill
 from fleet.providers.fleet import Fleet
@@ -24,17 +24,16 @@ from gpu_ci.acceptance.leftovers import Scan
 from gpu_ci.acceptance.runner import Run, Script
 from gpu_ci.acceptance.shell import Shell
 from gpu_ci.acceptance.steps import Steps, tested
-from gpu_ci.offline.app import ROOT, Stack, exit_status
+from gpu_ci.app import RUN, Repository, Stack, app, exit_status
 from gpu_ci.offline.day import day_of
 
 
-def main(
+@app.command(rich_help_panel=RUN)
+def accept(
     stack: Stack,
     budget_usd: Annotated[str, typer.Option("--budget-usd", help="The most USD that the run may cost.")],
-    repository: Annotated[
-        str, typer.Option("--repository", help="Also run test-gpu.yml of this repository, ORG/REPO, on the stack's runners.")
-    ] = "",
-    keep: Annotated[bool, typer.Option("--keep", help="Do not destroy. The budget then ends with the run.")] = False,
+    repository: Repository = None,
+    keep: Annotated[bool, typer.Option("--no-destroy", help="Do not destroy. The budget then ends with the run.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the run.")] = False,
     record_file: Annotated[
         Path | None, typer.Option("--record", help="Write the record here; default: docs/acceptance/<day>-<providers>.json.")
@@ -47,11 +46,11 @@ def main(
     with exit_status():
         config = load(stack, ROOT)
         fleet, day = fleet_of(config), day_of()
-        require_possible(fleet, repository)
+        require_possible(fleet, repository or "")
         _, worst = total(bill(fleet, day))
         shell, scan = Shell(ROOT), Scan(config.project, stack, fleet)
         with tempfile.TemporaryDirectory() as folder:
-            script = Steps(stack, config.path, fleet, shell, Path(folder), scan, repository).script()
+            script = Steps(stack, config.path, fleet, shell, Path(folder), scan, repository or "").script()
             budget = amount(budget_usd)
             shell.say(bounded(script, worst, budget))
             if not yes:
@@ -88,8 +87,8 @@ def require_possible(fleet: Fleet, repository: str) -> None:
 def amount(text: str) -> float:
     """USD. Raises InputError if it is not an amount above 0."""
     with suppress(ValueError):
-        if 0 < (found := float(text)) < math.inf:
-            return found
+        if 0 < (usd := float(text)) < math.inf:
+            return usd
     raise InputError(f"--budget-usd: must be a number of USD above 0; got {quoted(text)}; give BUDGET_USD=25")
 
 
@@ -98,13 +97,13 @@ def bounded(script: Script, worst: Money, budget: float) -> str:
     if worst.unknown:
         raise InputError(f"--budget-usd: the plan does not know the price of {worst.unknown} items, so no budget is safe")
     hours, most = script.seconds / 3600, script.bound(worst.usd)
-    said = f"{worst} USD in the worst hour x {hours:.2f} hours at the longest = {most:.2f} USD"
+    cost = f"{worst} USD in the worst hour x {hours:.2f} hours at the longest = {most:.2f} USD"
     if most > budget:
         enough = math.ceil(most)
         raise InputError(
-            f"--budget-usd: must cover {said}; got {budget:.2f}; lower nodes.max of the pools, or give BUDGET_USD={enough}"
+            f"--budget-usd: must cover {cost}; got {budget:.2f}; lower nodes.max of the pools, or give BUDGET_USD={enough}"
         )
-    return f"This costs at most {said}, within {budget:.2f} USD. Traffic and taxes are not included."
+    return f"This costs at most {cost}, within {budget:.2f} USD. Traffic and taxes are not included."
 
 
 def _ask(stack: str) -> None:
@@ -117,17 +116,12 @@ def _ask(stack: str) -> None:
 def summary(run: Run, path: Path, stack: str) -> None:
     """Print each step with its time, what to do now, and where the record is."""
     run.shell.say("")
-    for each in run.all_results:
-        run.shell.say(f"{each.status:<8}{each.step.name:<12}{each.seconds:>7.0f} s  {each.why}".rstrip())
-    unfinished = any(each.step.name in ("destroy", "leftovers") and each.status == "failed" for each in run.results)
+    for result in run.all_results:
+        run.shell.say(f"{result.status:<8}{result.step.name:<12}{result.seconds:>7.0f} s  {result.why}".rstrip())
+    unfinished = any(result.step.name in ("destroy", "leftovers") and result.status == "failed" for result in run.results)
     if run.keep or unfinished:
         run.shell.say(
             f"The stack may still exist, at up to {run.worst:.2f} USD an hour. Delete it: pulumi destroy --stack {stack}; "
             "then what the step leftovers lists"
         )
     run.shell.say(f"{'ACCEPTED' if run.ok else 'FAILED'}: the record is {path}")
-
-
-if __name__ == "__main__":
-    with safe_streams():
-        typer.run(main)

@@ -1,4 +1,4 @@
-"""`python -m images`: builds, tests and pushes the runner image of images/runner-gpu, and shows on which pools it runs.
+"""`gpu-ci image`: builds, tests and pushes the runner image of images/runner-gpu, and shows on which pools it runs.
 
 Exit status: 0 success, 1 a build, a test or a push fails, 2 the input is wrong.
 """
@@ -7,43 +7,31 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import groupby
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
-from fleet.facts.streams import safe_streams
 from fleet.loading.config import fleet_of
+from fleet.loading.home import ROOT, TREE
 from fleet.loading.stackfile import load
+from gpu_ci.app import RUN, File, Stack, exit_status
+from gpu_ci.app import app as program
 from images.matrix import cells
 from images.push import push_script
 from images.row import built
 from images.tool import build_command, find_tool, run_test
 
-ROOT = Path(__file__).resolve().parent.parent
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer(no_args_is_help=True, help=__doc__)
+program.add_typer(app, name="image", rich_help_panel=RUN)
 
-Stack = Annotated[str, typer.Argument(help="Name of the stack: staging reads Pulumi.staging.yaml.")]
-File = Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")]
 Cuda = Annotated[str, typer.Option(help="CUDA version of the matrix, for example 12.8.")]
 Ubuntu = Annotated[str, typer.Option(help="Ubuntu release of the matrix.")]
 WhichFlavour = Annotated[str, typer.Option("--flavour", help="base, runtime or devel.")]
 Tool = Annotated[str, typer.Option(help="podman, docker or buildah; the first that works if not given.")]
 _CUDA, _UBUNTU, _FLAVOUR = "12.1", "22.04", "devel"
-
-
-@contextmanager
-def _input_errors() -> Iterator[None]:
-    try:
-        yield
-    except InputError as error:
-        sys.stderr.writelines(f"error: {line}\n" for line in mask(str(error)).splitlines())
-        raise typer.Exit(2) from error
 
 
 @app.command()
@@ -55,8 +43,8 @@ def build(
     build_arg: Annotated[list[str], typer.Option(help="NAME=VALUE: replaces a build argument.")] = [],  # noqa: B006 - typer
 ) -> None:
     """Build an image of the matrix."""
-    with _input_errors():
-        overrides = dict(_argument(each) for each in build_arg)
+    with exit_status():
+        overrides = dict(map(_argument, build_arg))
         command = build_command(find_tool(tool), built(cuda, ubuntu, flavour), overrides)
     raise typer.Exit(min(subprocess.run(command, check=False).returncode, 1))  # noqa: S603 - the command is ours
 
@@ -74,11 +62,11 @@ def run_tests(
     ubuntu: Ubuntu = _UBUNTU,
     flavour: WhichFlavour = _FLAVOUR,
     tool: Tool = "",
-    gpu: Annotated[bool, typer.Option("--gpu", help="Also run a CUDA program on this machine's GPU.")] = False,
+    on_gpu: Annotated[bool, typer.Option("--on-gpu", help="Also run a CUDA program on this machine's GPU.")] = False,
 ) -> None:
     """Test a built image in a container: user, tools, hooks, and a CUDA program."""
-    with _input_errors():
-        status = run_test(find_tool(tool), built(cuda, ubuntu, flavour), gpu=gpu)
+    with exit_status():
+        status = run_test(find_tool(tool), built(cuda, ubuntu, flavour), gpu=on_gpu)
     raise typer.Exit(min(status, 1))
 
 
@@ -90,15 +78,15 @@ def push(
     ubuntu: Ubuntu = _UBUNTU,
     flavour: WhichFlavour = _FLAVOUR,
     tool: Tool = "",
-    repository: Annotated[str, typer.Option(help="Repository in the registry.")] = "gpu-ci/runner-gpu",
+    image_repository: Annotated[str, typer.Option(help="Repository in the registry.")] = "gpu-ci/runner-gpu",
     run: Annotated[bool, typer.Option("--run", help="Run the commands instead of printing them.")] = False,
 ) -> None:
     """Print or run the commands that push a built image to the registry of each region of a stack."""
-    with _input_errors():
+    with exit_status():
         fleet = fleet_of(load(stack, ROOT, stack_file=file))
         # The commands are also useful on a machine without any of the tools.
         script = push_script(
-            fleet, find_tool(tool) if run else tool or "docker", built(cuda, ubuntu, flavour), repository, _commit()
+            fleet, find_tool(tool) if run else tool or "docker", built(cuda, ubuntu, flavour), image_repository, _commit()
         )
     if not run:
         sys.stdout.write(script)
@@ -109,7 +97,7 @@ def push(
 def _commit() -> str:
     """The commit of the working tree, with -dirty if it has changes."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - a fixed command
+    done = subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=False)  # noqa: S603 - a fixed command
     if done.returncode:
         raise InputError("the tag of an image has the commit that it was built from, and this folder is not a git checkout")
     return done.stdout.strip()
@@ -118,17 +106,12 @@ def _commit() -> str:
 @app.command()
 def matrix(stack: Stack, file: File = None) -> None:
     """Print which image of the matrix runs on which GPU pool of a stack."""
-    with _input_errors():
-        found = list(cells(fleet_of(load(stack, ROOT, stack_file=file))))
+    with exit_status():
+        images = list(cells(fleet_of(load(stack, ROOT, stack_file=file))))
     rows = [("pool", "GPU", "driver", "images", "result")]
-    for pool, same in groupby(found, lambda each: (each.pool, each.gpus, each.driver, each.verdict)):
-        rows.append((*pool[:3], ", ".join(each.image for each in same), pool[3]))
+    for pool, same in groupby(images, lambda cell: (cell.pool, cell.gpus, cell.driver, cell.verdict)):
+        rows.append((*pool[:3], ", ".join(cell.image for cell in same), pool[3]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
         sys.stdout.write(f"{mask(line).rstrip()}\n")
-
-
-if __name__ == "__main__":
-    with safe_streams():
-        app(prog_name="python -m images")

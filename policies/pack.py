@@ -1,0 +1,96 @@
+"""The rules as policies of Pulumi's policy SDK. Only this module and `__main__.py` import the SDK."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import pulumi_policy as sdk
+from pulumi_policy.deserialize import deserialize_properties, serialize_properties
+from pulumi_policy.proxy import UnknownValueError
+
+from policies.rules import AnyRule, Rule
+from policies.rules.record import Options, Provider, Resource, plain, wired
+from policies.rules.rule import Args, Outcome, StackRule
+
+
+def policy(rule: AnyRule, as_of: date) -> sdk.Policy:
+    """The rule as a policy. `as_of` is the day that decides prices, ends of support, and whether an exception is valid."""
+    described: dict[str, Any] = {
+        "name": rule.id,
+        "description": rule.rationale,
+        "enforcement_level": sdk.EnforcementLevel(rule.level),
+        "config_schema": sdk.PolicyConfigSchema({name: copy.deepcopy(dict(schema)) for name, schema in rule.schemas.items()}),
+        "display_name": rule.title,
+        "severity": sdk.Severity(rule.severity),
+        "remediation_steps": rule.fix,
+        "url": rule.source,
+    }
+    if isinstance(rule, StackRule):
+        return sdk.StackValidationPolicy(validate=_validate_stack(rule, as_of), **described)
+    # The SDK's type allows only awaitables here, but the SDK also calls a plain function.
+    remediate: Any = _remediate(rule, as_of) if rule.remedy is not None else None
+    return sdk.ResourceValidationPolicy(validate=_validate(rule, as_of), remediate=remediate, **described)
+
+
+def _validate(rule: Rule, as_of: date) -> Any:
+    def validate(args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:
+        if args.resource_type in rule.reads:
+            _say(rule.judge(Args(*_fields(args), config=args.get_config()), as_of), args, report)
+
+    return validate
+
+
+def _remediate(rule: Rule, as_of: date) -> Any:
+    def remediate(args: sdk.ResourceValidationArgs) -> Mapping[str, Any] | None:
+        if args.resource_type not in rule.types:
+            return None
+        after = rule.remedied(Args(*_fields(args, secrets=True), config=args.get_config()), as_of)
+        return None if after is None else deserialize_properties(wired(after), True)
+
+    return remediate
+
+
+def _validate_stack(rule: StackRule, as_of: date) -> Any:
+    def validate(args: sdk.StackValidationArgs, report: sdk.ReportViolation) -> None:
+        resources = [each for each in args.resources if each.resource_type in rule.reads]
+        records = {id(each): Resource(*_fields(each)) for each in resources}
+
+        def related(others: list[sdk.PolicyResource]) -> list[Resource]:
+            return [records[id(each)] for each in others if id(each) in records]
+
+        for resource in resources:
+            record = records[id(resource)]
+            record.parent = next(iter(related([resource.parent] if resource.parent is not None else [])), None)
+            record.dependencies = related(resource.dependencies)
+            record.property_dependencies = {key: related(above) for key, above in resource.property_dependencies.items()}
+        _say(rule.judge(list(records.values()), args.get_config(), as_of), args, report)
+
+    return validate
+
+
+def _fields(seen: sdk.ResourceValidationArgs | sdk.PolicyResource, *, secrets: bool = False) -> tuple[Any, ...]:
+    """The fields that a record shares with what the SDK shows. The SDK unwraps its own proxies when it serializes them."""
+    provider = seen.provider
+    return (
+        seen.resource_type,
+        plain(serialize_properties(seen.props), secrets=secrets),
+        seen.urn,
+        seen.name,
+        Options(seen.opts.protect, tuple(seen.opts.ignore_changes)),
+        None if provider is None else Provider(plain(serialize_properties(provider.props)), provider.urn, provider.name),
+    )
+
+
+def _say(outcome: Outcome, args: Any, report: sdk.ReportViolation) -> None:
+    """Hands an outcome to the SDK, which knows unknown values and exceptions as Python exceptions."""
+    for message, urn in outcome.violations:
+        report(message, urn)
+    if outcome.unknown is not None:
+        unknown = UnknownValueError(outcome.unknown.value.sentinel, list(map(str, outcome.unknown.value.path)))
+        unknown.message = outcome.unknown.message
+        raise unknown
+    if outcome.excepted:
+        args.not_applicable(outcome.excepted)

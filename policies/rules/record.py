@@ -1,0 +1,138 @@
+"""A resource as rules see it: plain data, with marks for values that are unknown, secret or a file.
+
+`plain` reads properties in wire form, `wired` writes them. Facts: pulumi/pulumi, sdk/go/common/resource/properties.go has the
+signatures, and pulumi_policy/proxy.py of the SDK the texts that stand for an unknown value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Step = str | int
+
+SIGNATURE = "4dabf18193072939515e22adb298388d"
+SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a public constant of the wire format
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+UNKNOWNS = {
+    "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7": "boolean",
+    "3eeb2bf0-c639-47a8-9e75-3b44932eb421": "number",
+    UNKNOWN: "string",
+    "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2": "Array",
+    "030794c1-ac77-496b-92df-f27374a8bd58": "asset",
+    "e48ece36-62e2-4504-bad9-02848725956a": "archive",
+    "dd056dcd-154b-4c76-9bd3-c8f88648b5ff": "Object",
+}
+"""The texts that stand for an unknown value on the wire, with the kind of each."""
+
+_STEP = re.compile(r"[^.\[\]]+|\[([0-9]+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that a preview does not know: its path in the properties, and the text that stands for it on the wire."""
+
+    path: tuple[Step, ...]
+    sentinel: str = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret value. Only a remedy sees this mark; a check sees the value."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An asset or an archive in wire form. No rule looks into one."""
+
+    wire: Mapping[str, Any]
+
+
+class UnknownError(Exception):
+    """A rule read an unknown value. `message` says where it is, in the same spelling as violations: .containers[0].image."""
+
+    def __init__(self, value: Unknown) -> None:
+        super().__init__()
+        self.value = value
+        self.place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in value.path)
+        self.message = f"{UNKNOWNS[value.sentinel]} value at {self.place} can't be known during preview"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The resource options that rules read."""
+
+    protect: bool = False
+    ignore_changes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Provider:
+    """The provider of a resource."""
+
+    props: Mapping[str, Any]
+    urn: str
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class Resource:
+    """A resource. Only stack rules get its parent and its dependencies."""
+
+    type: str
+    props: Mapping[str, Any]
+    urn: str
+    name: str
+    opts: Options = Options()
+    provider: Provider | None = None
+    parent: Resource | None = None
+    dependencies: Sequence[Resource] = ()
+    property_dependencies: Mapping[str, Sequence[Resource]] = field(default_factory=dict)
+
+
+def plain(value: Any, path: tuple[Step, ...] = (), *, secrets: bool = False) -> Any:
+    """A value in wire form as plain data. With `secrets` a secret stays marked."""
+    if isinstance(value, str):
+        return Unknown(path, value) if value in UNKNOWNS else value
+    if isinstance(value, list):
+        return [plain(item, (*path, index), secrets=secrets) for index, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    signature = value.get(SIGNATURE)
+    if signature is None:
+        return {key: plain(item, (*path, key), secrets=secrets) for key, item in value.items()}
+    if signature != SECRET:
+        return File(value)
+    inner = plain(value.get("value"), path, secrets=secrets)
+    return Secret(inner) if secrets else inner
+
+
+def wired(value: Any) -> Any:
+    """Plain data in wire form."""
+    if isinstance(value, list):
+        return [wired(item) for item in value]
+    if isinstance(value, dict):
+        return {key: wired(item) for key, item in value.items()}
+    if isinstance(value, Secret):
+        return {SIGNATURE: SECRET, "value": wired(value.value)}
+    if isinstance(value, Unknown):
+        return value.sentinel
+    return dict(value.wire) if isinstance(value, File) else value
+
+
+def bare(value: Any) -> Any:
+    """A copy of plain data with the values of secrets in place of their marks."""
+    if isinstance(value, Secret):
+        return bare(value.value)
+    if isinstance(value, list):
+        return [bare(item) for item in value]
+    return {key: bare(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def steps(path: str) -> tuple[Step, ...]:
+    """The object keys and list indices of a path such as "items[0].spec.containers[1]"."""
+    return tuple(int(match[1]) if match[1] else match[0] for match in _STEP.finditer(path))
