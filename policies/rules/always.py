@@ -4,11 +4,8 @@ They are runners that wait, and Deployments and StatefulSets that take GPUs, suc
 `minRunners` may have schedules: the ConfigMap of the sweep that carries them out has its windows.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from fleet.facts.bill import Waiting, Window, window
 from fleet.facts.scheduling import MACHINE_SHAPES, PER_NODE
@@ -18,7 +15,7 @@ from .kinds import CONFIG_MAPS, HELM, POD_PATHS, each
 from .machine_types import ANNOTATIONS
 from .node_labels import wanted
 from .pods import PodSpec, pod_specs, pods_of, takes_gpus
-from .read import Later, UndeterminableError, line, text, walk, whole
+from .read import Data, Later, UndeterminableError, line, text, walk, whole
 from .record import Resource
 from .releases import Release, releases
 
@@ -62,7 +59,7 @@ def _waiting(
     found: Sequence[Group],
     resource: Resource,
     pod: PodSpec,
-    annotations: Any,
+    annotations: Data,
     count: tuple[int, tuple[Window, ...]],
     later: Later,
 ) -> Iterator[Waiting]:

@@ -9,29 +9,26 @@
   not read that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
 
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
 from .pools import requirements
-from .read import Later, entries, keys, text, walk, whole
+from .read import Data, Later, entries, keys, text, walk, whole
 
 CAPACITY_KEY = "karpenter.sh/capacity-type"
 _EVERY = frozenset((SPOT, ON_DEMAND, RESERVED))
 _ALL_ON_DEMAND = 100
 
 
-def bought(token: str, props: Any) -> frozenset[str]:
+def bought(token: str, props: Data) -> frozenset[str]:
     """The capacity types that a pool may buy; none if its requirements exclude all. Raises UnknownError."""
     return _READERS[token](props)
 
 
-def _eks(props: Any) -> frozenset[str]:
+def _eks(props: Data) -> frozenset[str]:
     capacity = text(walk(props, "capacityType"))
     if capacity == "SPOT":
         return frozenset((SPOT,))
@@ -42,7 +39,7 @@ def _eks(props: Any) -> frozenset[str]:
     return frozenset((ON_DEMAND,))
 
 
-def _oke(props: Any) -> frozenset[str]:
+def _oke(props: Data) -> frozenset[str]:
     later = Later()
     found = set()
     for _, place in entries(props, "nodeConfigDetails.placementConfigs", later):
@@ -54,7 +51,7 @@ def _oke(props: Any) -> frozenset[str]:
     return frozenset(found or {ON_DEMAND})
 
 
-def _karpenter(props: Any) -> frozenset[str]:
+def _karpenter(props: Data) -> frozenset[str]:
     later = Later()
     left = _EVERY
     for _, key, operator, item in requirements(props, later):
@@ -69,7 +66,7 @@ def _karpenter(props: Any) -> frozenset[str]:
     return left
 
 
-def _scaling_group(props: Any) -> frozenset[str]:
+def _scaling_group(props: Data) -> frozenset[str]:
     spread = walk(props, "mixedInstancesPolicy", "instancesDistribution")
     above = whole(walk(spread, "onDemandPercentageAboveBaseCapacity"))
     if above is None or above >= _ALL_ON_DEMAND:
@@ -78,7 +75,7 @@ def _scaling_group(props: Any) -> frozenset[str]:
     return frozenset((SPOT,)) if only_spot else frozenset((SPOT, ON_DEMAND))
 
 
-_READERS: dict[str, Callable[[Any], frozenset[str]]] = {
+_READERS: dict[str, Callable[[Data], frozenset[str]]] = {
     EKS_NODE_GROUP: _eks,
     OKE_NODE_POOL: _oke,
     KARPENTER_NODE_POOL: _karpenter,

@@ -5,14 +5,11 @@ children of `helm.sh/v4:Chart` and `helm.sh/v3:Chart` instead. In a real preview
 version, so only an offline plan finds a missing version.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .kinds import HELM
-from .read import Later, shown, text
+from .read import Faults, Later, shown, text
 from .releases import Release, releases
 from .rule import Args, Rule, Section, Severity
 
@@ -44,12 +41,12 @@ _BY_ARGO = _Fixes(
 )
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     for release in releases(args.type, args.props, later):
         yield from _faults(release, later)
 
 
-def _faults(release: Release, later: Later) -> Iterator[str]:
+def _faults(release: Release, later: Later) -> Faults:
     fixes = _BY_HELM if release.application is None else _BY_ARGO
     with later:
         version = release.version
@@ -72,7 +69,7 @@ def _faults(release: Release, later: Later) -> Iterator[str]:
             )
 
 
-def _source_faults(path: str, address: str, fixes: _Fixes) -> Iterator[str]:
+def _source_faults(path: str, address: str, fixes: _Fixes) -> Faults:
     # ArgoCD writes a registry without a scheme.
     whole = f"oci://{address}" if fixes is _BY_ARGO and address and "://" not in address else address
     # The part before an @ may be a password, so the message does not show the address.
@@ -83,7 +80,6 @@ def _source_faults(path: str, address: str, fixes: _Fixes) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="chart-version-pinned",
     order=(Section.SUPPLY_CHAIN, 20),
     title="Charts have one version and a trusted source",
     severity=Severity.MEDIUM,

@@ -6,18 +6,15 @@ ignores the account there, and uses its own image unless the template names one.
 that they run and what they use of a node (`charts.toml`).
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fleet.facts.versions import CHARTS
 
 from .kinds import SCALE_SET_CHART
-from .read import Later, items, text, walk
+from .read import Data, Later, items, text, walk
 
 MODE = "containerMode.type"
 DIND, IN_CLUSTER = "dind", "kubernetes"
@@ -60,12 +57,12 @@ class Defaults:
 class Added:
     """A container that the scale-set chart adds and no value names. `why` says which value makes the chart add it."""
 
-    body: Mapping[str, Any]
+    body: Mapping[str, Data]
     init: bool
     why: str
 
 
-def _read() -> tuple[dict[str, Defaults], dict[str, Any]]:
+def _read() -> tuple[dict[str, Defaults], dict[str, Data]]:
     found = tomllib.loads((Path(__file__).parent / "charts.toml").read_text(encoding="utf-8"))
     scale_set = found[SCALE_SET_CHART]
     return {
@@ -93,18 +90,18 @@ def images(chart: str) -> tuple[DefaultImage, ...]:
     return DEFAULTS[chart].images if chart in DEFAULTS else ()
 
 
-def mode(values: Any) -> str:
+def mode(values: Data) -> str:
     """The container mode of a scale set, "" without one. Raises UnknownError."""
     return text(walk(values, "containerMode", "type"))
 
 
-def added(values: Any, later: Later) -> Iterator[Added]:
+def added(values: Data, later: Later) -> Iterator[Added]:
     """Containers of the runner pod that no value names, in the pod's order. `later` collects unknown values.
 
     Before Kubernetes 1.29 Docker is a regular container and not a sidecar; the rules do not depend on that.
     """
-    runners: tuple[Any, ...] = ()
-    default: dict[str, Any] = {}
+    runners: tuple[Data, ...] = ()
+    default: dict[str, Data] = {}
     with later:
         containers = walk(values, "template", "spec", "containers")
         if containers is None:
@@ -119,12 +116,12 @@ def added(values: Any, later: Later) -> Iterator[Added]:
         yield Added(default, False, "the chart, because template.spec.containers is not set")
 
 
-def left_out(values: Any) -> frozenset[str]:
+def left_out(values: Data) -> frozenset[str]:
     """Names of containers under `containers` that the chart leaves out of the pod. Raises UnknownError."""
     return frozenset((DIND,)) if mode(values) == DIND else frozenset()
 
 
-def volumes(values: Any, later: Later) -> Iterator[Mapping[str, Any]]:
+def volumes(values: Data, later: Later) -> Iterator[Mapping[str, Data]]:
     """Volumes of the runner pod that no value names. `later` collects unknown values."""
     with later:
         found = mode(values)
@@ -144,7 +141,7 @@ def volumes(values: Any, later: Later) -> Iterator[Mapping[str, Any]]:
             yield {"name": WORK, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
 
 
-def _docker() -> dict[str, Any]:
+def _docker() -> dict[str, Data]:
     return {
         "name": DIND,
         "image": DIND_IMAGE,
@@ -155,9 +152,9 @@ def _docker() -> dict[str, Any]:
     }
 
 
-def _init_container(runners: Sequence[Any], later: Later) -> dict[str, Any]:
+def _init_container(runners: Sequence[Data], later: Later) -> dict[str, Data]:
     """The init container that copies files out of the runner's image. If that image is unknown, it has none here."""
-    body: dict[str, Any] = {
+    body: dict[str, Data] = {
         "name": "init-dind-externals",
         "command": ["cp"],
         "args": ["-r", "/home/runner/externals/.", "/home/runner/tmpDir/"],
@@ -169,7 +166,7 @@ def _init_container(runners: Sequence[Any], later: Later) -> dict[str, Any]:
     return body
 
 
-def _named(listed: Any, name: str, later: Later) -> Iterator[Any]:
+def _named(listed: Data, name: str, later: Later) -> Iterator[Data]:
     for _, item in items(listed, later):
         with later:
             if text(walk(item, "name")) == name:

@@ -4,11 +4,8 @@ If the class is not in the stack, the kind of volume is not known, and the bill 
 makes a claim for Prometheus from its values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
 from fleet.facts.pricing import gp3_volume, oci_volume
@@ -16,7 +13,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import REGION
 
 from .kinds import CLAIM, HELM, PROMETHEUS_CHART, STORAGE_CLASS
-from .read import Later, text, walk
+from .read import Data, Later, text, walk
 from .record import Resource
 from .releases import releases
 
@@ -38,7 +35,7 @@ class Claimed:
     elastic: bool
 
 
-def claims(resource: Resource, later: Later) -> Iterator[Any]:
+def claims(resource: Resource, later: Later) -> Iterator[Data]:
     """The spec of a claim, and of the claim that Prometheus's chart makes. `later` collects unknown values."""
     if resource.type == CLAIM:
         with later:
@@ -50,7 +47,7 @@ def claims(resource: Resource, later: Later) -> Iterator[Any]:
                     yield walk(release.values, *_OF_PROMETHEUS)
 
 
-def claimed(spec: Any, resource: Resource, resources: Iterable[Resource]) -> Claimed | None:
+def claimed(spec: Data, resource: Resource, resources: Iterable[Resource]) -> Claimed | None:
     """The billed volume of a claim that a resource makes; None for a class that is not in the stack or has an unknown driver.
 
     Raises UnknownError.
@@ -81,23 +78,23 @@ def _cluster(resource: Resource) -> str:
     return resource.provider.urn if resource.provider is not None else ""
 
 
-def _ebs(gib: float, parameters: Any) -> dict[str, float]:
+def _ebs(gib: float, parameters: Data) -> dict[str, float]:
     kind = text(walk(parameters, "type")) or "gp3"
     if kind != "gp3":
         return {f"{kind}-gb": gib}
     return gp3_volume(gib, _number(parameters, "iops", GP3_IOPS), _number(parameters, "throughput", GP3_MIBPS))
 
 
-def _block(gib: float, parameters: Any) -> dict[str, float]:
+def _block(gib: float, parameters: Data) -> dict[str, float]:
     return oci_volume(gib, _number(parameters, "vpusPerGB", _VPUS))
 
 
-def _number(parameters: Any, name: str, otherwise: float) -> float:
+def _number(parameters: Data, name: str, otherwise: float) -> float:
     found = quantity(walk(parameters, name))
     return otherwise if found is None else float(found)
 
 
-_DRIVERS: Mapping[str, tuple[Callable[[float, Any], dict[str, float]], bool]] = {
+_DRIVERS: Mapping[str, tuple[Callable[[float, Data], dict[str, float]], bool]] = {
     "ebs.csi.aws.com": (_ebs, False),
     "efs.csi.aws.com": (lambda gib, _: {"efs-gb": gib}, True),
     "blockvolume.csi.oraclecloud.com": (_block, False),

@@ -8,20 +8,17 @@ inside a value: the NodeConfig in user data, and containerd's TOML in it.
 A plan of a stack file finds the key that has the value, and ends with status 2 and its line.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from fleet.facts.cloud_limits import SUFFIX, limits
 from fleet.facts.yaml_text import helm_values
 
-from .read import Later, count, items, keys, known, line, shown, text, walk
+from .read import Data, Later, count, items, keys, known, line, shown, text, walk
 from .rule import Args, Rule, Section, Severity
 from .userdata import decoded
 
@@ -34,14 +31,14 @@ class Fault:
     """A value that a cloud refuses: its path in the resource, the value as plain data, and the rule with the fix."""
 
     path: str
-    value: Any
+    value: Data
     rule: str
 
     def __str__(self) -> str:
         return f"{self.path}: {self.rule} (got {shown(self.value)})"
 
 
-def faults(token: str, name: str, props: Any, later: Later) -> Iterator[Fault]:
+def faults(token: str, name: str, props: Data, later: Later) -> Iterator[Fault]:
     """The faults of a resource with this type and logical name, or of a document inside one."""
     for limit in limits().get(token, ()):
         for path, found in _at(props, limit.path.split("."), later):
@@ -60,7 +57,7 @@ def faults(token: str, name: str, props: Any, later: Later) -> Iterator[Fault]:
                     yield Fault(path, value, fault)
 
 
-def _at(value: Any, path: Sequence[str], later: Later, here: str = "") -> Iterator[tuple[str, Any]]:
+def _at(value: Data, path: Sequence[str], later: Later, here: str = "") -> Iterator[tuple[str, Data]]:
     """Path and value of everything at a path. "[]" is each item of a list. A last step that is missing has the value None."""
     if not path:
         yield here, value
@@ -73,7 +70,7 @@ def _at(value: Any, path: Sequence[str], later: Later, here: str = "") -> Iterat
             yield from _at(found, path[1:], later, f"{here}.{path[0]}".lstrip("."))
 
 
-def _plain(value: Any, later: Later) -> Any:
+def _plain(value: Data, later: Later) -> Data:
     """The value with None for its unknown parts, which `later` collects."""
     if isinstance(value, Mapping):
         found = dict.fromkeys(keys(value))
@@ -89,14 +86,14 @@ def _plain(value: Any, later: Later) -> Any:
     return value
 
 
-def _node_configs(given: Any) -> Iterator[Any]:
+def _node_configs(given: Data) -> Iterator[Data]:
     for part in re.split(r"^--.*$", decoded(text(given)) or text(given), flags=re.MULTILINE):
         if "NodeConfig" in part and len(part) <= _LONGEST:
             yield helm_values(part)
 
 
 @lru_cache(maxsize=64)
-def _toml(given: str) -> Any:
+def _toml(given: str) -> Data:
     try:
         return tomllib.loads(given) if len(given) <= _LONGEST else None
     except (ValueError, RecursionError):
@@ -104,14 +101,14 @@ def _toml(given: str) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _json(given: str) -> Any:
+def _json(given: str) -> Data:
     try:
         return json.loads(given) if len(given) <= _LONGEST else None
     except (ValueError, RecursionError):
         return None
 
 
-_OPENED: Mapping[str, Callable[[Any], Iterator[Any]]] = {
+_OPENED: Mapping[str, Callable[[Data], Iterator[Data]]] = {
     "NodeConfig": _node_configs,
     "KubeletConfiguration": lambda found: iter((found,)),
     "containerd": lambda found: iter((_toml(text(found)),)),
@@ -126,7 +123,6 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="cloud-limits",
     order=(Section.HARDENING, 140),
     title="Clouds and nodes accept every value",
     severity=Severity.HIGH,

@@ -5,8 +5,6 @@ their disks, pods that always run, control planes and their logs, NAT gateways, 
 is in the stack. An item without a price has a fault; it never counts as free.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ In a draft a secret stays marked, and an unknown value is a mark too. `reading` 
 properties.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

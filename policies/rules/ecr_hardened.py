@@ -3,13 +3,9 @@
 Judged: repositories. The rule does not see scanning that the whole registry configures. `ecr-lifecycle` covers old images.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from . import schema
 from .draft import Draft
-from .read import Later, entries, shown, text, true, walk
+from .read import Faults, Later, entries, shown, text, true, walk
 from .rule import Args, Rule, Section, Severity
 
 ECR_REPOSITORY = "aws:ecr/repository:Repository"
@@ -18,7 +14,7 @@ _MUTABILITY, _IMMUTABLE = "imageTagMutability", "IMMUTABLE"
 _SCAN = ("imageScanningConfiguration", "scanOnPush")
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     props = args.props
     with later:
         mutability = walk(props, _MUTABILITY)
@@ -52,7 +48,6 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 
 RULE = Rule(
-    id="ecr-hardened",
     order=(Section.SUPPLY_CHAIN, 80),
     title="ECR tags are immutable and images are scanned",
     severity=Severity.MEDIUM,

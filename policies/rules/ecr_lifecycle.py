@@ -3,18 +3,14 @@
 Judged: repositories together with lifecycle policies. A policy belongs to the repository that it depends on or names.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from .ecr_hardened import ECR_REPOSITORY
 from .read import Later, text, walk
-from .rule import Section, Severity, Stack, StackRule, Violation
+from .rule import Section, Severity, Stack, StackRule, Violations
 
 LIFECYCLE_POLICY = "aws:ecr/lifecyclePolicy:LifecyclePolicy"
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     kept: set[str] = set()
     names: set[str] = set()
     unread = Later()
@@ -42,7 +38,6 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 
 
 RULE = StackRule(
-    id="ecr-lifecycle",
     order=(Section.SUPPLY_CHAIN, 90),
     title="ECR deletes old images",
     severity=Severity.LOW,

@@ -4,8 +4,6 @@ They are part of the rule's config. An expired exception is a violation of every
 forgotten.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

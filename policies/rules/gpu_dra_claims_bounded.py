@@ -8,18 +8,15 @@ A request asks for a device class: directly (v1alpha3, v1beta1), under `exactly`
 `firstAvailable`, of which the largest counts. The default count is 1. Claims of v1alpha1 and v1alpha2 have a class and no count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from . import schema
 from .exceptions import matches
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each, kind_of
 from .places import setting
 from .pods import PodSpec, pod_specs
-from .read import Later, bound, count, entries, shown, strings, text, walk, whole
+from .read import Data, Later, bound, count, entries, shown, strings, text, walk, whole
 from .rule import Args, Rule, Section, Severity
 
 GPU_CLASSES = ("*.nvidia.com", "gpu.amd.com", "gpu.intel.com")
@@ -64,7 +61,7 @@ def _pod_faults(pod: PodSpec, most: int, later: Later) -> Iterator[str]:
             )
 
 
-def _claim_faults(path: str, spec: Any, bounds: _Bounds, later: Later) -> Iterator[str]:
+def _claim_faults(path: str, spec: Data, bounds: _Bounds, later: Later) -> Iterator[str]:
     with later:
         if bounds.of_gpus(name := text(walk(spec, "resourceClassName"))):
             yield (
@@ -83,7 +80,7 @@ def _claim_faults(path: str, spec: Any, bounds: _Bounds, later: Later) -> Iterat
         )
 
 
-def _alternatives(path: str, request: Any, later: Later) -> Iterator[tuple[str, Any]]:
+def _alternatives(path: str, request: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each form that a request may have."""
     yield path, request
     with later:
@@ -92,7 +89,7 @@ def _alternatives(path: str, request: Any, later: Later) -> Iterator[tuple[str, 
         yield f"{path}.{inner}", body
 
 
-def _asked(path: str, body: Any, bounds: _Bounds, faults: list[str], later: Later) -> int:
+def _asked(path: str, body: Data, bounds: _Bounds, faults: list[str], later: Later) -> int:
     """The least number of GPUs that one form of a request asks for. Its faults are added to `faults`."""
     with later:
         if not bounds.of_gpus(text(walk(body, "deviceClassName"))):
@@ -113,7 +110,6 @@ def _asked(path: str, body: Any, bounds: _Bounds, faults: list[str], later: Late
 
 
 RULE = Rule(
-    id="gpu-dra-claims-bounded",
     order=(Section.SCHEDULING, 60),
     title="Claims ask for a small number of GPUs",
     severity=Severity.MEDIUM,

@@ -10,10 +10,7 @@ container together with the sidecars before it. A workload counts with all pods 
 gpu-pool-max-size judges the machines that it boots.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import is_gpu_resource
@@ -22,7 +19,7 @@ from . import schema
 from .kinds import HELM, POD, QUEUES, RUNNER_SET, kind_of
 from .places import RUNNER_SETTINGS, setting
 from .pods import REGULAR, Container, PodSpec, containers_of, gpu_count, pod_specs
-from .read import Later, bound, entries, gpus, shown, text, walk, whole
+from .read import Data, Faults, Later, bound, entries, gpus, shown, text, walk, whole
 from .rule import Args, Rule, Section, Severity
 
 PER_CONTAINER, PER_POD, PER_WORKLOAD, PER_QUEUE = 1, 1, 8, 8
@@ -40,7 +37,7 @@ _RUNNERS: dict[str, tuple[str, ...]] = {
 """The same for runner sets. Without a number they have no limit."""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     config = args.config
     if args.type in QUEUES:
         yield from _queue_faults(args.props, bound(config, "maxPerQueue", PER_QUEUE), later)
@@ -50,7 +47,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from _pod_faults(pod, kind, config, later)
 
 
-def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Any], later: Later) -> Iterator[str]:
+def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Data], later: Later) -> Faults:
     counted = [(container, gpu_count(container, later)) for container in containers_of(pod, later)]
     most = bound(config, "maxPerContainer", PER_CONTAINER)
     greedy = [(container, taken) for container, taken in counted if taken > most]
@@ -84,7 +81,7 @@ def _effective(counted: list[tuple[Container, int]], later: Later) -> int:
     return max(together, starting)
 
 
-def _workload_faults(pod: PodSpec, kind: str, taken: int, most: int, later: Later) -> Iterator[str]:
+def _workload_faults(pod: PodSpec, kind: str, taken: int, most: int, later: Later) -> Faults:
     path = _RUNNERS.get(kind) or _COUNTS.get(kind)
     if path is None:
         return
@@ -98,7 +95,7 @@ def _workload_faults(pod: PodSpec, kind: str, taken: int, most: int, later: Late
             yield f"{place}: together they take at most {gpus(most)}; {fix}, or raise {setting('maxPerWorkload')}"
 
 
-def _queue_faults(props: Any, most: int, later: Later) -> Iterator[str]:
+def _queue_faults(props: Data, most: int, later: Later) -> Faults:
     total = 0
     for _, group in entries(props, "spec.resourceGroups", later):
         for _, flavor in entries(group, "flavors", later):
@@ -114,7 +111,6 @@ def _queue_faults(props: Any, most: int, later: Later) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="gpu-limit-ceiling",
     order=(Section.SCHEDULING, 20),
     title="No pod or workload takes too many GPUs",
     severity=Severity.HIGH,

@@ -15,9 +15,7 @@ values of chart gha-runner-scale-set.
 - Of a Talos cluster only the GPU machines are resources, so a pod without GPUs may run on a machine that is not a resource.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -31,7 +29,7 @@ from .pods import PodSpec, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
 from .record import Resource
-from .rule import Section, Severity, Stack, StackRule, Violation, unseen
+from .rule import Section, Severity, Stack, StackRule, Violations, unseen
 
 _PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
 _NAMES = 5
@@ -58,7 +56,7 @@ class _Pod:
     gpus: bool
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     pools = [pool for resource in stack.of(NODES) if (pool := _pool(resource, later)) is not None]
     unread_pools = bool(later)
     if not pools and not unread_pools:
@@ -96,7 +94,7 @@ def _lands(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:
     return pool.at.near(pod.at) and _admits(pod, pool, declared)
 
 
-def _check_pod(pod: _Pod, pools: list[_Pool], declared: frozenset[str]) -> Iterator[Violation]:
+def _check_pod(pod: _Pod, pools: list[_Pool], declared: frozenset[str]) -> Violations:
     near = [pool for pool in pools if pool.at.near(pod.at)]
     asked = [ask for ask in pod.asks.asks if ours(ask.key) or ask.key in declared]
     if not (near and asked) or any(_admits(pod, pool, declared) for pool in near):
@@ -112,7 +110,7 @@ def _check_pod(pod: _Pod, pools: list[_Pool], declared: frozenset[str]) -> Itera
     yield fault, pod.at.resource.urn
 
 
-def _check_pool(pool: _Pool, pods: list[_Pod], declared: frozenset[str]) -> Iterator[Violation]:
+def _check_pool(pool: _Pool, pods: list[_Pod], declared: frozenset[str]) -> Violations:
     near = [pod for pod in pods if pod.gpus and pod.at.near(pool.at)]
     if not (pool.gpu and near) or any(_admits(pod, pool, declared) for pod in near):
         return
@@ -160,7 +158,6 @@ def _takes_gpus(spec: PodSpec) -> bool:
 
 
 RULE = StackRule(
-    id="gpu-node-labels",
     order=(Section.TAINTS, 20),
     title="Pod selectors match pool labels",
     severity=Severity.MEDIUM,

@@ -10,11 +10,8 @@ A Talos node's taints are a map from key to `value:effect`, or to `effect` alone
 component's inputs only repeat the machine config and do not change it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from fleet.facts.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effect
 
@@ -23,7 +20,7 @@ from .draft import Draft
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODES, OKE_NODE_POOL, TALOS_NODE
 from .places import setting
 from .pools import gpu_sign
-from .read import Later, items, line, shown, text, walk
+from .read import Data, Faults, Later, items, line, shown, text, walk
 from .rule import Args, Rule, Section, Severity
 
 _KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
@@ -56,7 +53,7 @@ class _Taints:
     weak: list[str] = field(default_factory=list)
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     key = text(args.config.get("key", GPU_TAINT_KEY))
     if args.type in _SPECIAL:
         yield from _SPECIAL[args.type](args.props, key, later)
@@ -80,7 +77,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield _missing(dialect, key, sign)
 
 
-def _read(props: Any, dialect: _Dialect, key: str, later: Later) -> _Taints:
+def _read(props: Data, dialect: _Dialect, key: str, later: Later) -> _Taints:
     found = _Taints()
     hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
     native = {foreign: dialect.effects[effect] for effect, foreign in dialect.foreign.items()}
@@ -121,7 +118,7 @@ def _remediate(args: Args, draft: Draft) -> None:
     draft.append({"key": key, "value": "true", "effect": dialect.effects[Effect.NO_SCHEDULE]}, *dialect.path)
 
 
-def _check_oke(props: Any, key: str, later: Later) -> Iterator[str]:
+def _check_oke(props: Data, key: str, later: Later) -> Faults:
     """OKE pools have no taints to set. OKE taints GPU nodes itself, so the config must ask for OKE's taint."""
     given = OKE_PROFILE.gpu_taint
     if given.key == key:
@@ -130,7 +127,7 @@ def _check_oke(props: Any, key: str, later: Later) -> Iterator[str]:
         yield f"{sign}: OKE taints GPU nodes itself, with {given} and not {line(key)}; set {setting('key')} to OKE's key"
 
 
-def _check_talos(props: Any, key: str, _: Later) -> Iterator[str]:
+def _check_talos(props: Data, key: str, _: Later) -> Faults:
     """Every Talos node is a GPU machine, so it needs the taint. Its type changes only the text of the message."""
     taint = walk(props, "nodeTaints", key)
     written = text(taint)
@@ -147,11 +144,10 @@ def _check_talos(props: Any, key: str, _: Later) -> Iterator[str]:
     yield fault
 
 
-_SPECIAL: Mapping[str, Callable[[Any, str, Later], Iterator[str]]] = {OKE_NODE_POOL: _check_oke, TALOS_NODE: _check_talos}
+_SPECIAL: Mapping[str, Callable[[Data, str, Later], Faults]] = {OKE_NODE_POOL: _check_oke, TALOS_NODE: _check_talos}
 """Kinds without a list of taints."""
 
 RULE = Rule(
-    id="gpu-node-taint",
     order=(Section.TAINTS, 10),
     title="GPU pools are tainted",
     severity=Severity.HIGH,

@@ -14,8 +14,6 @@ The annotations of a launcher say which machines it boots. This rule does not co
 `stack-gpu-ceiling` does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -46,13 +44,9 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     for release in releases(args.type, args.props, later):
         yield from _machine_set(release, bound(args.config, "maxGpusPerMachineSet", PER_MACHINE_SET), later)
     if args.type not in HELM:
-        yield from _pool(args, later)
-
-
-def _pool(args: Args, later: Later) -> Iterator[str]:
-    cap = bound(args.config, "maxGpusPerPool", PER_POOL)
-    read = _karpenter if args.type == KARPENTER_NODE_POOL else _nodes
-    return of_gpu_pool(args.type, args.props, lambda unsure: read(args, cap, unsure), later)
+        cap = bound(args.config, "maxGpusPerPool", PER_POOL)
+        read = _karpenter if args.type == KARPENTER_NODE_POOL else _nodes
+        yield from of_gpu_pool(args.type, args.props, lambda unsure: read(args, cap, unsure), later)
 
 
 def _nodes(args: Args, cap: int, later: Later) -> Iterator[str]:
@@ -64,11 +58,7 @@ def _nodes(args: Args, cap: int, later: Later) -> Iterator[str]:
             fix = "write the maximum that the autoscaler uses" if path == OKE_MOST else "write a whole number"
             yield f"{name} is {shown(value)}: a GPU pool needs a maximum number of nodes; {fix}"
             return
-        yield from _counted(name, nodes, cap, _types(args), "maxGpusPerPool", later)
-
-
-def _types(args: Args) -> Types:
-    return partial(choices, args.type, args.props)
+        yield from _counted(name, nodes, cap, partial(choices, args.type, args.props), "maxGpusPerPool", later)
 
 
 def _karpenter(args: Args, cap: int, later: Later) -> Iterator[str]:
@@ -86,7 +76,9 @@ def _karpenter(args: Args, cap: int, later: Later) -> Iterator[str]:
         for place in (path, _REPLICAS):
             nodes = whole(value) if place == path else whole(walk(args.props, *_REPLICAS))
             if nodes is not None:
-                yield from _counted(_shown_path(place), nodes, cap, _types(args), "maxGpusPerPool", later)
+                yield from _counted(
+                    _shown_path(place), nodes, cap, partial(choices, args.type, args.props), "maxGpusPerPool", later
+                )
                 return
         yield f"{_shown_path(_LIMIT)} is not set: Karpenter then buys GPUs without a limit; write {cap} or less"
 
@@ -142,7 +134,6 @@ def _shown_path(path: tuple[str, ...]) -> str:
 
 
 RULE = StackRule(
-    id="gpu-pool-max-size",
     order=(Section.COST, 60),
     title="GPU pools have a maximum size",
     severity=Severity.HIGH,

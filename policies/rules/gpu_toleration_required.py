@@ -6,9 +6,7 @@ The taint has one key and a value that differs by provider (`fleet.facts.schedul
 do several tolerations with Equal. The API server rejects a toleration with operator Exists and a value.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fleet.facts.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
@@ -18,7 +16,7 @@ from .draft import Draft
 from .kinds import HELM, POD, RELEASE, RUNNER_SET
 from .labels import GPU_TAINTS
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus, tolerations
-from .read import Later, line, shown, strings, text
+from .read import Faults, Later, line, shown, strings, text
 from .record import steps
 from .rule import Args, Rule, Section, Severity
 
@@ -47,12 +45,7 @@ class _Wanted:
         return toleration.key == self.taints[0].key and toleration.operator == "Exists" and toleration.value != ""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
-    wanted = _wanted(args, later)
-    yield from of_gpu_pods(args.type, args.props, lambda pod, unsure: _faults(pod, wanted, unsure), later)
-
-
-def _wanted(args: Args, later: Later) -> _Wanted:
+def _wanted(args: Args) -> _Wanted:
     config = args.config
     key = text(config.get("key")) or GPU_TAINT_KEY
     asked = text(config.get("effect"))
@@ -61,8 +54,8 @@ def _wanted(args: Args, later: Later) -> _Wanted:
     return _Wanted(tuple(Taint(key, value, effect) for value in values))
 
 
-def _faults(pod: PodSpec, wanted: _Wanted, later: Later) -> Iterator[str]:
-    hidden = Later()
+def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
+    hidden, wanted = Later(), _wanted(args)
     existing = dict(tolerations(pod.spec, hidden))
     for index, toleration in existing.items():
         if wanted.rejected(toleration):
@@ -71,13 +64,12 @@ def _faults(pod: PodSpec, wanted: _Wanted, later: Later) -> Iterator[str]:
                 "operator Exists; remove the value"
             )
     lacking = wanted.lacking(existing.values())
-    if lacking is not None and not hidden:
+    if later.clear(hidden) and lacking is not None:
         add = ", ".join(f"{name}: {line(value)}" for name, value in wanted.toleration.manifest().items())
         yield (
             f"{pod.path}.tolerations: a pod that takes GPUs must tolerate the taint {line(str(lacking))} of GPU nodes; "
             f"add {{{add}}}"
         )
-    later.join(hidden)
 
 
 def _remediate(args: Args, draft: Draft) -> None:
@@ -86,7 +78,7 @@ def _remediate(args: Args, draft: Draft) -> None:
     if args.type in HELM - {RELEASE}:
         return
     later = Later()
-    wanted = _wanted(args, later)
+    wanted = _wanted(args)
     for pod in pod_specs(args.type, args.props, later):
         if not takes_gpus(pod, later):
             continue
@@ -101,7 +93,6 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 
 RULE = Rule(
-    id="gpu-toleration-required",
     order=(Section.SCHEDULING, 70),
     title="GPU pods tolerate the taint of GPU nodes",
     severity=Severity.HIGH,
@@ -119,6 +110,6 @@ RULE = Rule(
     rationale="A pod that asks for a GPU and does not tolerate the taint of GPU nodes stays pending forever.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
     fix=f"Add the toleration {{key: {GPU_TAINT_KEY}, operator: Exists, effect: {Effect.NO_SCHEDULE}}}.",
-    check=_check,
+    check=of_gpu_pods(_faults),
     remedy=_remediate,
 )

@@ -9,12 +9,9 @@ of machines.
 A group's dependencies show its launch template or configuration, because ids are unknown before they exist.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from fleet.facts.bill import Warm, Window, assumption
 from fleet.facts.bill import read as windows_in
@@ -34,8 +31,8 @@ from . import kinds, sizes
 from .capacity import bought
 from .machine_types import ANNOTATIONS, TAGGED, Choice, booted, choices, gpus_each
 from .node_groups import Pool, pooled
-from .pools import gpu_sign, template_labels
-from .read import Later, UndeterminableError, count, items, keys, known, label, line, text, true, walk, whole
+from .pools import gpu_sign, pool_labels
+from .read import Data, Later, UndeterminableError, count, keys, known, label, line, text, true, walk, whole
 from .record import Resource
 from .releases import Release, releases
 from .volumes import Volume, of_ec2, of_oci, of_template
@@ -147,7 +144,7 @@ def either(words: Iterable[str]) -> str:
 # -- pools -------------------------------------------------------------------------------------------------------------
 
 
-def _pool(resource: Resource, later: Later) -> dict[str, Any]:
+def _pool(resource: Resource, later: Later) -> dict[str, Data]:
     """The fields of `Group` that every kind of pool has."""
     token, props = resource.type, resource.props
     _, most = sizes.most(token, props, resource.opts)
@@ -155,7 +152,6 @@ def _pool(resource: Resource, later: Later) -> dict[str, Any]:
     return {
         "name": _pool_name(token, props, resource.name, unnamed),
         "unnamed": unnamed,
-        "urn": resource.urn,
         "cluster": resource.provider.urn if resource.provider is not None else "",
         "choices": tuple(choices(token, props, later)),
         "capacity": _most_expensive(bought(token, props)),
@@ -178,7 +174,7 @@ def _eks(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
         found["spare"] = assumption("update-nodes") * max(count(walk(resource.props, "subnetIds")) // found["zones"], 1)
     volume = of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props)
     reserved = _reserved(found, resource, "tags")
-    return Group(**found, cloud=AWS, regions=_region(resource), volume=volume, reserved=reserved)
+    return Group(**_where(resource, AWS) | found, volume=volume, reserved=reserved)
 
 
 def windows_of(tagged: str, where: str) -> tuple[Window, ...]:
@@ -189,7 +185,7 @@ def windows_of(tagged: str, where: str) -> tuple[Window, ...]:
         raise UndeterminableError(f"{where} has no windows that can be read: {line(tagged)}") from None
 
 
-def _warm(config: Any) -> Warm | None:
+def _warm(config: Data) -> Warm | None:
     """The warm pool of a group; None without one."""
     if not keys(config):
         return None
@@ -206,9 +202,7 @@ def _oke(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
         surge = walk(cycling, "maximumSurge")
         found["spare"] = 1 if surge is None else whole(surge) if whole(surge) is not None else found["most"] or 0
     return Group(
-        **found,
-        cloud=OCI,
-        regions=_region(resource),
+        **_where(resource, OCI) | found,
         volume=of_oci(walk(props, "nodeSourceDetails", "bootVolumeSizeInGbs")),
         flex=_flex(walk(props, "nodeShapeConfig")),
         reserved=_reserved(found, resource, "freeformTags"),
@@ -223,15 +217,13 @@ def _karpenter(resource: Resource, resources: Sequence[Resource], later: Later) 
         # Static capacity: exactly this many nodes (karpenter.sh, spec.replicas).
         found["most"] = found["least"]
     return Group(
-        **found,
-        cloud=AWS,
-        regions=regions_of(resources, "aws:"),
+        **_where(resource, AWS) | found | {"regions": regions_of(resources, "aws:")},
         gpu_limit=None if limit is None else max(limit, 0),
         accelerated=bool(gpu_sign(kinds.KARPENTER_NODE_POOL, props, later)),
     )
 
 
-def _reserved(found: dict[str, Any], resource: Resource, tags: str) -> int | None:
+def _reserved(found: dict[str, Data], resource: Resource, tags: str) -> int | None:
     """Machines that the pool's reservation holds: the number in its tag, or else the most that the pool may use."""
     if found["capacity"] not in PREPAID:
         return None
@@ -249,10 +241,7 @@ def _ec2(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     market = "spot" if token == kinds.SPOT_REQUEST else text(walk(props, "instanceMarketOptions", "marketType"))
     root = walk(props, "rootBlockDevice")
     return Group(
-        name=line(resource.name),
-        urn=resource.urn,
-        cloud=AWS,
-        regions=_region(resource),
+        **_where(resource, AWS),
         choices=found,
         # EC2's names of markets (API, MarketType) are ours.
         capacity=market if market in (SPOT, CAPACITY_BLOCK) else ON_DEMAND,
@@ -273,7 +262,7 @@ def _instance_pool(resource: Resource, _: Sequence[Resource], later: Later) -> G
     return _launched(resource, details, found, _natural(walk(resource.props, "size")))
 
 
-def _launched(resource: Resource, details: Any, found: tuple[Choice, ...], size: int | None) -> Group:
+def _launched(resource: Resource, details: Data, found: tuple[Choice, ...], size: int | None) -> Group:
     """OCI machines that run all the time, from their launch details."""
     capacity = ON_DEMAND
     if keys(walk(details, "preemptibleInstanceConfig")):
@@ -281,10 +270,7 @@ def _launched(resource: Resource, details: Any, found: tuple[Choice, ...], size:
     elif text(walk(details, "capacityReservationId")):
         capacity = RESERVED
     return Group(
-        name=_said(resource.props, "displayName") or line(resource.name),
-        urn=resource.urn,
-        cloud=OCI,
-        regions=_region(resource),
+        **_where(resource, OCI, Later().get(lambda: text(walk(resource.props, "displayName")), "")),
         choices=found,
         capacity=capacity,
         least=size or 0,
@@ -303,14 +289,9 @@ def _runner_set(resource: Resource, release: Release, later: Later) -> Group | N
     values = release.values
     annotations = walk(values, *ANNOTATIONS)
     capacity = text(walk(annotations, MACHINE_CAPACITY))
-    name = ""
-    with Later():
-        name = line(release.name)
+    where = _where(resource, OCI, Later().get(lambda: release.name, ""))
     return Group(
-        name=name or line(resource.name),
-        urn=resource.urn,
-        cloud=OCI,
-        regions=tuple(filter(None, text(walk(annotations, MACHINE_REGIONS)).split(","))),
+        **where | {"regions": tuple(filter(None, text(walk(annotations, MACHINE_REGIONS)).split(",")))},
         choices=found,
         capacity=capacity if capacity in (SPOT, RESERVED) else ON_DEMAND,
         least=_natural(walk(values, "minRunners")) or 0,
@@ -337,6 +318,11 @@ def _templated(resource: Resource, found: tuple[Choice, ...], later: Later) -> t
     return found, template
 
 
+def _where(resource: Resource, cloud: str, name: str = "") -> dict[str, Data]:
+    """The fields of `Group` that say which machines it is about."""
+    return {"name": line(name or resource.name), "urn": resource.urn, "cloud": cloud, "regions": _region(resource)}
+
+
 def _region(resource: Resource) -> tuple[str, ...]:
     return tuple(filter(None, (region_of(resource),)))
 
@@ -345,47 +331,29 @@ def _most_expensive(ways: frozenset[str]) -> str:
     return next((way for way in (ON_DEMAND, RESERVED, CAPACITY_BLOCK, SPOT) if way in ways), ON_DEMAND)
 
 
-def _natural(value: Any) -> int | None:
+def _natural(value: Data) -> int | None:
     found = whole(value)
     return found if found is not None and found >= 0 else None
 
 
-def _flex(config: Any) -> tuple[float, float] | None:
+def _flex(config: Data) -> tuple[float, float] | None:
     ocpus, memory = walk(config, "ocpus"), walk(config, "memoryInGbs")
     return (float(ocpus), float(memory)) if isinstance(ocpus, (int, float)) and isinstance(memory, (int, float)) else None
 
 
-def _said(props: Any, *path: str) -> str:
-    """A name for a message; "" if it is unknown or missing."""
-    with Later():
-        return line(text(walk(props, *path)))
-    return ""
-
-
-def _pool_name(token: str, props: Any, otherwise: str, unnamed: Later) -> str:
+def _pool_name(token: str, props: Data, otherwise: str, unnamed: Later) -> str:
     """The pool's name: cluster/pool from its labels, or else the resource's name. `unnamed` collects unknown labels."""
     with unnamed:
-        labels = _LABELS[token](props)
+        unread = Later()
+        labels = pool_labels(token, props, unread) if token != kinds.AUTO_SCALING_GROUP else {}
+        if POOL_LABEL not in keys(labels):
+            unread.settle()
         pool, cluster = (label(walk(labels, key)) for key in (POOL_LABEL, CLUSTER_LABEL))
         if pool:
             return line(f"{cluster}/{pool}" if cluster else pool)
     return line(otherwise)
 
 
-def _oke_labels(props: Any) -> dict[str, Any]:
-    later = Later()
-    found = {text(walk(entry, "key")): walk(entry, "value") for _, entry in items(walk(props, "initialNodeLabels"), later)}
-    if POOL_LABEL not in found:
-        later.settle()
-    return found
-
-
-_LABELS: dict[str, Callable[[Any], Any]] = {
-    kinds.EKS_NODE_GROUP: lambda props: walk(props, "labels"),
-    kinds.OKE_NODE_POOL: _oke_labels,
-    kinds.KARPENTER_NODE_POOL: template_labels,
-    kinds.AUTO_SCALING_GROUP: lambda _: None,
-}
 _READERS: dict[str, Callable[[Resource, Sequence[Resource], Later], Group | None]] = {
     kinds.EKS_NODE_GROUP: _eks,
     kinds.OKE_NODE_POOL: _oke,

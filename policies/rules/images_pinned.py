@@ -7,19 +7,16 @@ ignores a container without an image: the API server rejects one, a Patch keeps 
 image of its controller.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from . import schema
-from .images import Named, of_policy, of_release, parsed
+from .images import Named, of_pods, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
 from .places import entry, pod_settings
-from .pods import PodSpec, containers_of, pod_specs, volumes_of
-from .read import Later, line, shown, strings, text, true, walk
+from .read import Later, line, shown, strings, text, true
 from .releases import releases
 from .rule import Args, Rule, Section, Severity
 
@@ -84,9 +81,10 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     extra = strings(config, "extraRegistries", ())
     registries = tuple(filter(None, (*strings(config, "registries", REGISTRIES), *extra)))
     demands = _Demands(registries, true(config.get("requireDigest", False)))
-    for pod in pod_specs(args.type, args.props, later):
-        for fault in _pod_faults(pod, demands, later):
-            yield f"{pod.path}.{fault}"
+    for path, image, made in of_pods(args.type, args.props, later):
+        if image:
+            why = f", made by {made}" if made else ""
+            yield from demands.faults(f"{path} is {shown(image)}{why}", text(image))
     for release in releases(args.type, args.props, later):
         for unread in release.unread(later):
             yield unread.fault("name other images")
@@ -98,20 +96,6 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 def _named_faults(named: Iterator[Named], demands: _Demands) -> Iterator[str]:
     for each in named:
         yield from demands.faults(_subject(each), each.reference, own_tag=each.own_tag, own_repository=each.own_repository)
-
-
-def _pod_faults(pod: PodSpec, demands: _Demands, later: Later) -> Iterator[str]:
-    for container in containers_of(pod, later):
-        with later:
-            image = walk(container.body, "image")
-            if image:
-                made = f", made by {container.made}" if container.made else ""
-                yield from demands.faults(f"{container.path}.image is {shown(image)}{made}", text(image))
-    for path, volume in volumes_of(pod, later):
-        with later:
-            image = walk(volume, "image", "reference")
-            if image:
-                yield from demands.faults(f"{path}.image.reference is {shown(image)}", text(image))
 
 
 def _subject(named: Named) -> str:
@@ -132,7 +116,6 @@ def _within(registry: str, repository: str) -> bool:
 
 
 RULE = Rule(
-    id="images-pinned",
     order=(Section.SUPPLY_CHAIN, 10),
     title="Images are pinned and from allowed registries",
     severity=Severity.HIGH,

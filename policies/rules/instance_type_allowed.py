@@ -6,12 +6,9 @@ has * for any characters: `g5.*` is every size of g5, but not of g5g. A resource
 Karpenter pool without a list of types, or instance requirements without `allowedInstanceTypes`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any
 
 from . import schema
 from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE
@@ -19,7 +16,7 @@ from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import MACHINE_KINDS, choices
 from .places import POOL_SETTINGS, RUNNER_SETTINGS, entry
 from .pools import FAMILY_LABEL, requirements
-from .read import Later, count, entries, items, keys, line, shown, strings, text, walk
+from .read import Data, Later, count, entries, items, keys, line, shown, strings, text, walk
 from .rule import Args, Rule, Section, Severity
 
 _SMALL = tuple(f"{family}.{size}" for family in ("g4dn", "g5", "g6") for size in ("xlarge", "2xlarge", "4xlarge"))
@@ -48,10 +45,10 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                     yield f"{path}.{_ALLOWED_TYPES}[{index}]: {_refused(item, allowed)}"
 
 
-def _by_attributes(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
+def _by_attributes(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each block of instance requirements."""
     if token == LAUNCH_TEMPLATE:
-        holders: Iterator[tuple[str, Any]] = iter([("", props)])
+        holders: Iterator[tuple[str, Data]] = iter([("", props)])
     elif token == AUTO_SCALING_GROUP:
         holders = entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later)
     elif token == EC2_FLEET:
@@ -69,7 +66,7 @@ def _by_attributes(token: str, props: Any, later: Later) -> Iterator[tuple[str, 
                 yield f"{path}.instanceRequirements".lstrip("."), wanted
 
 
-def _karpenter(props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
+def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
     # Requirements are joined by AND, so one with only allowed types is enough.
     hidden = Later()
     faults: list[str] = []
@@ -104,7 +101,7 @@ def _allows(allowed: tuple[str, ...], name: str) -> bool:
     return any(fnmatchcase(name, entry) for entry in allowed)
 
 
-def _refused(name: Any, allowed: tuple[str, ...]) -> str:
+def _refused(name: Data, allowed: tuple[str, ...]) -> str:
     return f"{shown(name)} is not an allowed type; use one of {_listed(allowed)}, or {entry('types', line(text(name)))}"
 
 
@@ -114,7 +111,6 @@ def _listed(allowed: tuple[str, ...]) -> str:
 
 
 RULE = Rule(
-    id="instance-type-allowed",
     order=(Section.COST, 110),
     title="Machines have allowed types",
     severity=Severity.HIGH,

@@ -1,7 +1,5 @@
 """The node labels of GPU nodes, derived from `fleet.facts.scheduling`, the only place that defines them."""
 
-from __future__ import annotations
-
 from fleet.facts.scheduling import (
     CAPACITY_LABEL,
     CLUSTER_LABEL,

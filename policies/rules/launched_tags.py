@@ -10,23 +10,21 @@ a template launches.
 - `required-tags` judges the tags of templates and groups themselves, and those of Auto Scaling groups that the program declares.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from . import schema
 from .kinds import AUTO_SCALING_GROUP, AUTO_SCALING_TAG, EKS_NODE_GROUP, LAUNCH_TEMPLATE
 from .places import stack_file
-from .read import Later, entries, label, strings, text, true, walk
+from .read import Later, entries, strings, text, walk
 from .record import Resource
-from .required_tags import REQUIRED
-from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation
+from .required_tags import REQUIRED, propagated, set_tags
+from .rule import NOTHING, Section, Severity, Stack, StackRule, Violations
 
 VOLUME = ("gpu-ci/stack", "gpu-ci/cluster", "gpu-ci/pool")
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     wanted = strings(stack.config, "tags", REQUIRED)
     fixed = strings(stack.config, "volumeTags", VOLUME)
     users = _by_target(stack.of(EKS_NODE_GROUP, AUTO_SCALING_GROUP), "launchTemplate")
@@ -49,7 +47,7 @@ def _instances(
     tags: Mapping[str, Sequence[Resource]],
     wanted: Sequence[str],
     later: Later,
-) -> Iterator[Violation]:
+) -> Violations:
     """Missing tags of the instances: of each node group that uses the template, or of a template that none uses.
 
     `tags` are the Auto Scaling tags by the URN of their node group.
@@ -95,36 +93,19 @@ def _by_target(resources: Iterable[Resource], field: str) -> Mapping[str, Sequen
 
 def _specified(template: Resource, kind: str, later: Later) -> set[str]:
     """Names of the tags that a template gives to one kind of what it launches."""
-    found: set[str] = set()
+    names: set[str] = set()
     for _, specification in entries(template.props, "tagSpecifications", later):
         with later:
             if text(walk(specification, "resourceType")) == kind:
-                tags = walk(specification, "tags")
-                found |= {name for name in _names(tags) if _set(tags, name, later)}
-    return found
-
-
-def _names(tags: Any) -> tuple[str, ...]:
-    return tuple(tags) if hasattr(tags, "keys") else ()
-
-
-def _set(tags: Any, name: str, later: Later) -> bool:
-    with later:
-        return bool(label(walk(tags, name)))
-    return False
+                names |= set_tags(partial(walk, specification, "tags"), later)
+    return names
 
 
 def _propagated(tag: Resource, later: Later) -> str:
-    """The key of a tag that new instances get; "" for any other tag."""
-    with later:
-        held = walk(tag.props, "tag")
-        if true(walk(held, "propagateAtLaunch")) and label(walk(held, "value")):
-            return text(walk(held, "key"))
-    return ""
+    return later.get(lambda: propagated(walk(tag.props, "tag"), later), "")
 
 
 RULE = StackRule(
-    id="launched-tags",
     order=(Section.HARDENING, 125),
     title="Instances and their volumes have required tags",
     severity=Severity.LOW,

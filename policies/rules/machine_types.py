@@ -4,12 +4,9 @@ For a launcher's runner set these are the shapes in the annotation of the runner
 template, not to its group. EKS allows no other place for the type of a capacity block, so such a group also has it in a tag.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from fleet.facts.hardware import Machine, UnknownMachine, machine
 from fleet.facts.scheduling import BLOCK_TYPE_TAG, MACHINE_SHAPES
@@ -17,7 +14,7 @@ from fleet.facts.scheduling import BLOCK_TYPE_TAG, MACHINE_SHAPES
 from . import kinds
 from .labels import INSTANCE_TYPE_LABEL
 from .pools import machine_sign, requirements
-from .read import Later, entries, keys, text, walk
+from .read import Data, Later, entries, keys, text, walk
 from .releases import Release, releases
 
 ANNOTATIONS = ("template", "metadata", "annotations")
@@ -60,7 +57,7 @@ def known(name: str) -> Machine | None:
         return None
 
 
-def choices(token: str, props: Any, later: Later) -> Iterator[Choice]:
+def choices(token: str, props: Data, later: Later) -> Iterator[Choice]:
     """The machine types that a resource names; none for a kind without any. `later` collects unknown ones."""
     reader = _READERS.get(token)
     if reader is not None:
@@ -85,8 +82,8 @@ def gpus_each(found: Sequence[Choice]) -> int | None:
     return max((each for each in counted if each is not None), default=None) if None not in counted else None
 
 
-def _at(*path: str) -> Callable[[Any, Later], Iterator[Choice]]:
-    def read(props: Any, later: Later) -> Iterator[Choice]:
+def _at(*path: str) -> Callable[[Data, Later], Iterator[Choice]]:
+    def read(props: Data, later: Later) -> Iterator[Choice]:
         with later:
             if name := text(walk(props, *path)):
                 yield Choice(".".join(path), name)
@@ -94,7 +91,7 @@ def _at(*path: str) -> Callable[[Any, Later], Iterator[Choice]]:
     return read
 
 
-def _eks(props: Any, later: Later) -> Iterator[Choice]:
+def _eks(props: Data, later: Later) -> Iterator[Choice]:
     with later:
         if walk(props, "instanceTypes") is None:
             if name := text(walk(props, "tags", BLOCK_TYPE_TAG)):
@@ -104,44 +101,44 @@ def _eks(props: Any, later: Later) -> Iterator[Choice]:
         yield from _listed("", props, "instanceTypes", later)
 
 
-def _karpenter(props: Any, later: Later) -> Iterator[Choice]:
+def _karpenter(props: Data, later: Later) -> Iterator[Choice]:
     for path, key, operator, item in requirements(props, later):
         if key == INSTANCE_TYPE_LABEL and operator == "In":
             yield from _listed(f"{path}.", item, "values", later)
 
 
-def _scaling_group(props: Any, later: Later) -> Iterator[Choice]:
+def _scaling_group(props: Data, later: Later) -> Iterator[Choice]:
     with later:
         policy = walk(props, "mixedInstancesPolicy", "launchTemplate")
         yield from _overrides("mixedInstancesPolicy.launchTemplate", policy, later)
 
 
-def _fleet(props: Any, later: Later) -> Iterator[Choice]:
+def _fleet(props: Data, later: Later) -> Iterator[Choice]:
     for path, config in entries(props, "launchTemplateConfigs", later):
         yield from _overrides(path, config, later)
 
 
-def _overrides(path: str, holder: Any, later: Later) -> Iterator[Choice]:
+def _overrides(path: str, holder: Data, later: Later) -> Iterator[Choice]:
     for inner, override in entries(holder, "overrides", later):
         with later:
             if name := text(walk(override, "instanceType")):
                 yield Choice(f"{path}.{inner}.instanceType", name)
 
 
-def _configuration(props: Any, later: Later) -> Iterator[Choice]:
+def _configuration(props: Data, later: Later) -> Iterator[Choice]:
     for path, launch in kinds.launches(props, later):
         with later:
             if name := text(walk(launch, "shape")):
                 yield Choice(f"{path}.shape", name)
 
 
-def _listed(prefix: str, holder: Any, field: str, later: Later) -> Iterator[Choice]:
+def _listed(prefix: str, holder: Data, field: str, later: Later) -> Iterator[Choice]:
     for path, item in entries(holder, field, later):
         if name := text(item):
             yield Choice(prefix + path, name)
 
 
-_READERS: dict[str, Callable[[Any, Later], Iterator[Choice]]] = {
+_READERS: dict[str, Callable[[Data, Later], Iterator[Choice]]] = {
     kinds.EKS_NODE_GROUP: _eks,
     kinds.OKE_NODE_POOL: _at("nodeShape"),
     kinds.KARPENTER_NODE_POOL: _karpenter,

@@ -5,16 +5,12 @@ only in its own namespace, which is right for a monitor that Helm installs besid
 An endpoint without a port selects nothing. The rule does not know which pods a cluster has.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from typing import Any
 
 from . import schema
 from .kinds import api_tokens
 from .places import CLUSTER_SETTINGS, setting
-from .read import Later, bound, count, entries, keys, label, shown, text, true, walk
+from .read import Data, Faults, Later, bound, count, entries, keys, label, shown, text, true, walk
 from .rule import Args, Rule, Section, Severity
 
 _GROUP = ("monitoring.coreos.com", ("v1",))
@@ -32,7 +28,7 @@ _PART = re.compile(r"([0-9]+)(ms|s|m|h|d|w|y)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     if args.type in PROMETHEUS_RULE:
         yield from _alerts(args.props, later)
         return
@@ -57,19 +53,19 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                 )
 
 
-def _names(props: Any) -> bool:
+def _names(props: Data) -> bool:
     """Whether the monitor names a namespace."""
     return count(walk(props, "spec", "namespaceSelector", "matchNames")) > 0
 
 
-def _beside(props: Any) -> bool:
+def _beside(props: Data) -> bool:
     """Whether a chart makes the monitor and its target: Helm's label, and every label that the monitor selects."""
     own, selected = walk(props, "metadata", "labels"), walk(props, "spec", "selector", "matchLabels")
     wanted = [(_MANAGED, "Helm"), *((key, label(walk(selected, key))) for key in keys(selected))]
     return len(wanted) > 1 and all(label(walk(own, key)) == value for key, value in wanted)
 
 
-def _of_exporter(props: Any) -> bool:
+def _of_exporter(props: Data) -> bool:
     """Whether the monitor selects a DCGM exporter by a label."""
     labels = walk(props, "spec", "selector", "matchLabels")
     return any(_EXPORTER in label(walk(labels, key)) for key in keys(labels))
@@ -81,7 +77,7 @@ def _seconds(duration: str) -> float:
     return sum(int(number) * _SECONDS[unit] for number, unit in parts) if _PART.sub("", duration) == "" else 0
 
 
-def _alerts(props: Any, later: Later) -> Iterator[str]:
+def _alerts(props: Data, later: Later) -> Faults:
     for group, held in entries(props, "spec.groups", later):
         for inner, alert in entries(held, "rules", later):
             path = f"{group}.{inner}"
@@ -94,7 +90,6 @@ def _alerts(props: Any, later: Later) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="monitoring-complete",
     order=(Section.HARDENING, 140),
     title="Monitors select targets, and alerts say what to do",
     severity=Severity.LOW,

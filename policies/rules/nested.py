@@ -1,15 +1,12 @@
 """Objects and texts at any depth of a property without a fixed shape: a chart's values, a container, metadata."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 from fleet.facts.credentials import mask
 
-from .read import Later, items, keys, known, shown
+from .read import Data, Later, items, keys, known, shown
 from .releases import Release
 
 SCHEDULING = frozenset(("annotations", "labels", "env", "resources", "tolerations", "nodeSelector", "affinity"))
@@ -28,7 +25,7 @@ def passed_over(release: Release) -> frozenset[str]:
     return SCHEDULING | _POD_TEMPLATES if release.is_scale_set else SCHEDULING
 
 
-def objects(value: Any, path: str, later: Later, passing: frozenset[str] = frozenset()) -> Iterator[tuple[str, Any]]:
+def objects(value: Data, path: str, later: Later, passing: frozenset[str] = frozenset()) -> Iterator[tuple[str, Data]]:
     """Path and body of each object in the value, without those under the keys `passing`. `later` collects unknown ones."""
     if isinstance(value, Mapping):
         yield path, value
@@ -41,7 +38,7 @@ def objects(value: Any, path: str, later: Later, passing: frozenset[str] = froze
         yield from objects(item, f"{path}[{index}]", later, passing)
 
 
-def texts(value: Any, path: str, later: Later) -> Iterator[tuple[str, str]]:
+def texts(value: Data, path: str, later: Later) -> Iterator[tuple[str, str]]:
     """Path and text of each string in the value. `later` collects unknown ones."""
     if isinstance(value, str):
         yield path, value

@@ -1,13 +1,11 @@
 """What a NetworkPolicy denies and allows (kubernetes.io, NetworkPolicy v1)."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Iterator
-from typing import Any
+from functools import partial
 
 from .networks import network
-from .read import Later, count, entries, items, keys, shown, text, walk, whole
+from .read import Data, Later, count, entries, items, keys, shown, some, text, walk, whole
 
 DIRECTIONS = ("Ingress", "Egress")
 
@@ -17,7 +15,7 @@ _PORT = 80
 """Port of instance metadata. OCI's DNS has the same address, but another port."""
 
 
-def denies(props: Any, direction: str) -> bool:
+def denies(props: Data, direction: str) -> bool:
     """Whether a policy isolates every pod of its namespace in a direction. Raises UnknownError."""
     selector = walk(props, "spec", "podSelector")
     if any(keys(walk(selector, field)) or count(walk(selector, field)) for field in keys(selector)):
@@ -25,7 +23,7 @@ def denies(props: Any, direction: str) -> bool:
     return _about(props, direction)
 
 
-def ways_out(props: Any, metadata: tuple[Address, ...], later: Later) -> Iterator[str]:
+def ways_out(props: Data, metadata: tuple[Address, ...], later: Later) -> Iterator[str]:
     """Rules of a policy that let pods reach instance metadata at one of these addresses."""
     with later:
         if not (metadata and _about(props, "Egress")):
@@ -41,19 +39,19 @@ def ways_out(props: Any, metadata: tuple[Address, ...], later: Later) -> Iterato
                         yield from _open(f"{path}.{place}.ipBlock", walk(peer, "ipBlock"), metadata)
 
 
-def _about(props: Any, direction: str) -> bool:
+def _about(props: Data, direction: str) -> bool:
     """Whether a policy applies to a direction. Without `policyTypes` it applies to Egress only if it has egress rules."""
     later = Later()
     types = walk(props, "spec", "policyTypes")
     if not count(types):
         return direction == "Ingress" or count(walk(props, "spec", "egress")) > 0
-    found = any(text(item) == direction for _, item in items(types, later))
-    if not found:
-        later.settle()
-    return found
+    if any(text(item) == direction for _, item in items(types, later)):
+        return True
+    later.settle()
+    return False
 
 
-def _open(path: str, block: Any, metadata: tuple[Address, ...]) -> Iterator[str]:
+def _open(path: str, block: Data, metadata: tuple[Address, ...]) -> Iterator[str]:
     later = Later()
     cidr = walk(block, "cidr")
     found = network(cidr)
@@ -72,18 +70,18 @@ def _reached(addresses: Iterable[Address]) -> str:
     return f"jobs can then reach the node's metadata and credentials at {', '.join(map(str, addresses))}"
 
 
-def _reaches_port(ports: Any) -> bool:
+def _reaches_port(ports: Data) -> bool:
     """Whether a rule's ports include the port of instance metadata. A rule without ports covers all. Raises UnknownError."""
+
+    def reaches(port: tuple[int, Data]) -> bool:
+        if text(walk(port[1], "protocol")) not in ("", "TCP"):
+            return False
+        first, last = walk(port[1], "port"), walk(port[1], "endPort")
+        low, high = whole(first), whole(last)
+        return first is None or (low is not None and low <= _PORT <= (low if high is None else high))
+
     later = Later()
-    if not count(ports):
+    if not count(ports) or some(partial(items, ports), reaches, later):
         return True
-    for _, port in items(ports, later):
-        with later:
-            if text(walk(port, "protocol")) in ("", "TCP"):
-                first = walk(port, "port")
-                low = whole(first)
-                high = whole(walk(port, "endPort"))
-                if first is None or (low is not None and low <= _PORT <= (low if high is None else high)):
-                    return True
     later.settle()
     return False

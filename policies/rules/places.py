@@ -6,8 +6,6 @@ they fill in the policy and the file, because only the URN names the stack. A me
 `offline check` the file is the manifest's own.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

@@ -4,12 +4,9 @@ An Auto Scaling group is a GPU pool if it names GPU types, and has the role in C
 GPU machine, because its component exists for nothing else.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any
 
 from fleet.facts.hardware import UnknownMachine, machine, preemptible
 from fleet.facts.quantities import quantity
@@ -17,7 +14,7 @@ from fleet.facts.scheduling import ROLE_LABEL, is_gpu_resource
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
 from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, marks_gpus, means_gpu
-from .read import Later, entries, gpus, items, keys, label, line, provided, shown, text, walk, whole
+from .read import Data, Later, entries, gpus, keys, label, line, provided, shown, text, walk, whole
 from .userdata import script
 
 # Accelerated EC2 families start with p or g (p5, g4dn, gr6). OCI's GPU shapes start with VM.GPU or BM.GPU.
@@ -58,29 +55,41 @@ def accelerated(family: str) -> bool:
     return family in _ACCELERATED_CATEGORY or _ACCELERATED_FAMILY.fullmatch(family) is not None
 
 
-def gpu_sign(token: str, props: Any, later: Later) -> str:
+def gpu_sign(token: str, props: Data, later: Later) -> str:
     """Where and why the pool is a GPU pool; "" if no known value shows it. `later` collects unknown values."""
     return next(_SIGNS[token](props, later), "")
 
 
-def of_gpu_pool(token: str, props: Any, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
+def of_gpu_pool(token: str, props: Data, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
     """The faults of a GPU pool, each with the reason why it is one. If an unknown value may make it one, `later` collects it."""
     unsigned = Later()
     sign = gpu_sign(token, props, unsigned)
     yield from provided(bool(sign), unsigned, lambda unsure: (f"{fault} ({sign})" for fault in faults(unsure)), later)
 
 
-def role(token: str, props: Any) -> str:
+def role(token: str, props: Data) -> str:
     """The pool's role label; "" if it has none. Raises UnknownError."""
-    return label(_ROLES[token](props))
+    later = Later()
+    labels = pool_labels(token, props, later)
+    if ROLE_LABEL not in keys(labels):
+        later.settle()
+    return label(walk(labels, ROLE_LABEL))
 
 
-def template_labels(props: Any) -> Any:
-    """The node labels of a Karpenter NodePool. Raises UnknownError."""
-    return walk(props, "spec", "template", "metadata", "labels")
+def pool_labels(token: str, props: Data, later: Later) -> Data:
+    """The labels that a pool sets on its nodes: a value may be unknown. `later` collects unknown items. Raises UnknownError."""
+    if token not in _LISTED_LABELS:
+        return walk(props, *_LABELS[token])
+    field, prefix = _LISTED_LABELS[token]
+    labels: dict[str, Data] = {}
+    for _, entry in entries(props, field, later):
+        with later:
+            if (key := text(walk(entry, "key"))).startswith(prefix):
+                labels[key.removeprefix(prefix)] = walk(entry, "value")
+    return labels
 
 
-def taints(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
+def taints(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each taint that a pool sets. `later` collects unknown ones.
 
     OKE has no property for taints: they are an argument of kubelet in the nodes' user data. Taints that OKE adds are left out.
@@ -92,14 +101,14 @@ def taints(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
         yield from entries(props, _TAINTS[token], later)
 
 
-def requirements(props: Any, later: Later) -> Iterator[tuple[str, str, str, Any]]:
+def requirements(props: Data, later: Later) -> Iterator[tuple[str, str, str, Data]]:
     """Path, key, operator and body of each requirement of a Karpenter NodePool. `later` collects unknown ones."""
     for path, item in entries(props, "spec.template.spec.requirements", later):
         with later:
             yield path, text(walk(item, "key")), text(walk(item, "operator")), item
 
 
-def _eks(props: Any, later: Later) -> Iterator[str]:
+def _eks(props: Data, later: Later) -> Iterator[str]:
     with later:
         ami = text(walk(props, "amiType"))
         # AL2_x86_64_GPU is the only GPU AMI type without the vendor's name (EKS API, AMITypes).
@@ -109,16 +118,16 @@ def _eks(props: Any, later: Later) -> Iterator[str]:
         if sign := machine_sign(text(name)):
             yield f"{path}: {sign}"
     with later:
-        yield from _labels("labels", walk(props, "labels"), later)
+        yield from _labels("labels", pool_labels(EKS_NODE_GROUP, props, later), later)
 
 
-def _oke(props: Any, later: Later) -> Iterator[str]:
+def _oke(props: Data, later: Later) -> Iterator[str]:
     with later:
         if sign := machine_sign(text(walk(props, "nodeShape"))):
             yield f"nodeShape: {sign}"
 
 
-def _karpenter(props: Any, later: Later) -> Iterator[str]:
+def _karpenter(props: Data, later: Later) -> Iterator[str]:
     for path, key, operator, item in requirements(props, later):
         if key.startswith(_GPU_LABEL_PREFIX) and operator in (*_ASKING, "In"):
             yield f"{path} asks for {line(key)}"
@@ -131,7 +140,7 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
                 if sign:
                     yield f"{path}.{place}: {sign}"
     with later:
-        yield from _labels("spec.template.metadata.labels", template_labels(props), later)
+        yield from _labels("spec.template.metadata.labels", pool_labels(KARPENTER_NODE_POOL, props, later), later)
     with later:
         limits = walk(props, "spec", "limits")
         for name in filter(is_gpu_resource, keys(limits)):
@@ -141,14 +150,14 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
                     yield f"spec.limits[{shown(name)}] is {shown(value)}"
 
 
-def _scaling_group(props: Any, later: Later) -> Iterator[str]:
+def _scaling_group(props: Data, later: Later) -> Iterator[str]:
     for path, override in entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later):
         with later:
             if sign := machine_sign(text(walk(override, "instanceType"))):
                 yield f"{path}.instanceType: {sign}"
 
 
-def _talos(props: Any, later: Later) -> Iterator[str]:
+def _talos(props: Data, later: Later) -> Iterator[str]:
     # The node is a GPU machine even if its hardware is unknown. No table has it: its inputs do.
     with Later():
         if count := whole(walk(props, "gpus")):
@@ -164,24 +173,13 @@ def _registered(user_data: str) -> Iterator[tuple[str, dict[str, str]]]:
             yield f"{'.'.join(_USER_DATA)} (--register-with-taints)", {"key": key, "value": value, "effect": effect}
 
 
-def _labels(path: str, labels: Any, later: Later) -> Iterator[str]:
+def _labels(path: str, labels: Data, later: Later) -> Iterator[str]:
     for key in keys(labels):
         if key not in PLACEMENT_LABELS and marks_gpus(key):
             with later:
                 value = walk(labels, key)
                 if means_gpu(key, label(value)):
                     yield f"{path}[{shown(key)}] is {shown(value)}"
-
-
-def _entry(entries: Any, key: str) -> Any:
-    """The value of a key in a list of keys and values."""
-    unsure = Later()
-    for _, entry in items(entries, unsure):
-        with unsure:
-            if text(walk(entry, "key")) == key:
-                return walk(entry, "value")
-    unsure.settle()
-    return None
 
 
 _SIGNS = {
@@ -191,14 +189,17 @@ _SIGNS = {
     AUTO_SCALING_GROUP: _scaling_group,
     TALOS_NODE: _talos,
 }
-_ROLE_TAG = f"k8s.io/cluster-autoscaler/node-template/label/{ROLE_LABEL}"
-"""Cluster Autoscaler reads the labels of an empty group's future nodes from such tags."""
-_ROLES: dict[str, Callable[[Any], Any]] = {
-    EKS_NODE_GROUP: lambda props: walk(props, "labels", ROLE_LABEL),
-    OKE_NODE_POOL: lambda props: _entry(walk(props, "initialNodeLabels"), ROLE_LABEL),
-    KARPENTER_NODE_POOL: lambda props: walk(template_labels(props), ROLE_LABEL),
-    AUTO_SCALING_GROUP: lambda props: _entry(walk(props, "tags"), _ROLE_TAG),
+_LABELS = {
+    EKS_NODE_GROUP: ("labels",),
+    KARPENTER_NODE_POOL: ("spec", "template", "metadata", "labels"),
+    TALOS_NODE: ("nodeLabels",),
 }
+_LISTED_LABELS = {
+    OKE_NODE_POOL: ("initialNodeLabels", ""),
+    # Cluster Autoscaler reads the labels of an empty group's future nodes from such tags.
+    AUTO_SCALING_GROUP: ("tags", "k8s.io/cluster-autoscaler/node-template/label/"),
+}
+"""The list of labels of a kind, and the prefix of their keys."""
 _USER_DATA = ("nodeMetadata", "user_data")
 _REGISTER = re.compile(r"--register-with-taints[= ][\"']?([^\s\"'\\]+)")
 _TAINTS = {EKS_NODE_GROUP: "taints", KARPENTER_NODE_POOL: "spec.template.spec.taints"}

@@ -12,13 +12,11 @@
 A machine type without a known quota needs none.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from fleet.facts.hardware import Machine, quota_code, quota_units
 from fleet.facts.quantities import quantity
@@ -29,7 +27,7 @@ from .kinds import RESOURCE_QUOTA
 from .machine_types import known
 from .places import CLUSTER_SETTINGS, stack_file
 from .pods import containers_of, gpu_amounts
-from .read import Later, UndeterminableError, items, keys, line, shown, text, walk
+from .read import Later, UndeterminableError, items, line, shown, some, text, walk
 from .record import Resource
 from .rule import Section, Severity, Stack, StackRule, Violation, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
@@ -199,7 +197,7 @@ def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: La
     for name in names:
         resource = f"requests.{name}"
         hidden = Later()
-        if any(_limits(quota, resource, hidden) for quota in quotas.at(runner_set.place, hidden)):
+        if some(partial(quotas.at, runner_set.place), partial(_limits, resource), hidden):
             continue
         if not (hidden or unsure):
             fault = (
@@ -218,15 +216,11 @@ def _gpu_names(runner_set: RunnerSet, later: Later) -> list[str]:
     return sorted({name for each in containers for kind in ("limits", "requests") for name in gpu_amounts(each, kind, later)})
 
 
-def _limits(quota: Resource, resource: str, later: Later) -> bool:
-    with later:
-        hard = walk(quota.props, "spec", "hard")
-        return resource in keys(hard) and quantity(walk(hard, resource)) is not None
-    return False
+def _limits(resource: str, quota: Resource) -> bool:
+    return quantity(walk(quota.props, "spec", "hard", resource)) is not None
 
 
 RULE = StackRule(
-    id="quota-declared",
     order=(Section.COST, 100),
     title="Quotas limit GPUs and are large enough",
     severity=Severity.MEDIUM,

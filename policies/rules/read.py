@@ -1,7 +1,7 @@
 """Reading resource properties as the wire gives them.
 
 Properties are plain data (`record.py`): numbers are floats, keys are camelCase. Reading a value that is unknown in preview raises
-UnknownError; keys and lengths are safe to read. Any other exception would end the whole run, so nothing here raises one.
+UnknownError; keys and lengths are safe to read. Data other exception would end the whole run, so nothing here raises one.
 """
 
 from __future__ import annotations
@@ -9,14 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, TypeVar
 
 from fleet.facts.credentials import mask
 from fleet.facts.quantities import HUGE, quantity
 
-from .record import Unknown, UnknownError
+from .record import Data, Unknown, UnknownError
+
+__all__ = ["Data"]
 
 _SHOWN = 60
+
+T = TypeVar("T")
+Faults = Iterator[str]
+"""Messages of violations."""
 
 
 class UndeterminableError(UnknownError):
@@ -58,6 +64,17 @@ class Later:
         """Keep the unknown value of another one."""
         self.note(other.first)
 
+    def clear(self, other: Later) -> bool:
+        """Whether another one met no unknown value, so that what it was asked about is certain. Keeps its value if it did."""
+        self.join(other)
+        return not other
+
+    def get(self, read: Callable[[], T], otherwise: T) -> T:
+        """What a function reads, or `otherwise` if that is unknown."""
+        with self:
+            return read()
+        return otherwise
+
     def settle(self) -> None:
         """Raise the first unknown value, if there was one."""
         if self.first is not None:
@@ -77,14 +94,25 @@ def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]
         later.join(hidden)
 
 
-def known(value: Any) -> Any:
+def some(things: Callable[[Later], Iterable[T]], test: Callable[[T], object], later: Later) -> bool:
+    """Whether one of the things passes the test. If an unknown value decides, `later` collects it."""
+    unsure = Later()
+    for thing in things(unsure):
+        with unsure:
+            if test(thing):
+                return True
+    later.join(unsure)
+    return False
+
+
+def known(value: Data) -> Data:
     """The value. Raises UnknownError if a preview does not know it."""
     if type(value) is Unknown:
         raise UnknownError(value)
     return value
 
 
-def walk(value: Any, *path: str) -> Any:
+def walk(value: Data, *path: str) -> Data:
     """The value under nested object keys; None if a key is missing or a value is not an object. Raises UnknownError."""
     for key in path:
         if not isinstance(value, dict):
@@ -93,7 +121,7 @@ def walk(value: Any, *path: str) -> Any:
     return value
 
 
-def items(value: Any, later: Later) -> Iterator[tuple[int, Any]]:
+def items(value: Data, later: Later) -> Iterator[tuple[int, Data]]:
     """Index and item of a list, none for anything else. `later` collects unknown items."""
     for index in range(count(value)):
         if type(value[index]) is Unknown:
@@ -102,7 +130,7 @@ def items(value: Any, later: Later) -> Iterator[tuple[int, Any]]:
             yield index, value[index]
 
 
-def entries(holder: Any, path: str, later: Later) -> Iterator[tuple[str, Any]]:
+def entries(holder: Data, path: str, later: Later) -> Iterator[tuple[str, Data]]:
     """Path ("a.b[0]") and each item of the list at a dotted path of an object. `later` collects unknown values."""
     with later:
         for index, item in items(walk(holder, *path.split(".")), later):
@@ -114,51 +142,51 @@ def gpus(number: int) -> str:
     return f"{number} GPU{'' if number == 1 else 's'}"
 
 
-def count(value: Any) -> int:
+def count(value: Data) -> int:
     """The length of a list, 0 for anything else; its items may be unknown."""
     return len(value) if isinstance(value, (list, tuple)) else 0
 
 
-def keys(value: Any) -> tuple[str, ...]:
+def keys(value: Data) -> tuple[str, ...]:
     """The keys of an object, none for anything else; their values may be unknown. Sorted, because the wire has no order."""
     return tuple(sorted(value)) if isinstance(value, dict) else ()
 
 
-def text(value: Any) -> str:
+def text(value: Data) -> str:
     """The string, or "" for anything else."""
     return value if isinstance(value, str) else ""
 
 
-def label(value: Any) -> str:
+def label(value: Data) -> str:
     """A label's value as Kubernetes would store it: an unquoted true, false or number of YAML becomes text."""
     if isinstance(value, (bool, int, float)):
         return shown(value)
     return text(value)
 
 
-def true(value: Any) -> bool:
+def true(value: Data) -> bool:
     """Whether a flag is on: true, or "true" as some providers write it."""
     return value is True or text(value).lower() == "true"
 
 
-def whole(value: Any) -> int | None:
+def whole(value: Data) -> int | None:
     """The quantity as an int, or None if it is not a whole number."""
     found = quantity(value)
     return int(found) if found is not None and found.denominator == 1 else None
 
 
-def bound(config: Mapping[str, Any], name: str, default: int) -> int:
+def bound(config: Mapping[str, Data], name: str, default: int) -> int:
     """A whole number from a rule's config, or the default."""
     found = whole(config.get(name))
     return default if found is None else found
 
 
-def strings(config: Mapping[str, Any], name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+def strings(config: Mapping[str, Data], name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
     """A list of strings from a rule's config, which has no unknown values."""
     return tuple(text(item) for _, item in items(config.get(name, default), Later()))
 
 
-def shown(value: Any) -> str:
+def shown(value: Data) -> str:
     """A value for a message: 1 for 1.0, strings quoted and cut to 60 characters, no content of objects and lists."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -10,17 +10,14 @@ ArgoCD uses `valuesObject`, or, if that is not set, `values` (YAML text). `param
 multiple_sources.md; pkg/apis/application/v1alpha1)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fleet.facts.yaml_text import helm_values
 
 from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART
-from .read import Later, count, entries, keys, known, text, walk
+from .read import Data, Later, count, entries, keys, known, text, walk
 from .record import Step, Unknown, UnknownError, steps
 
 # What may follow a chart's name: the version in an archive's name, a tag or digest.
@@ -62,9 +59,9 @@ class Release:
     that source ("spec.source."). `application` is the whole Application, None for a Helm release of Pulumi.
     """
 
-    source: Any
+    source: Data
     at: str = ""
-    application: Any = None
+    application: Data = None
 
     @property
     def name(self) -> str:
@@ -117,17 +114,17 @@ class Release:
         return self.chart_name == SCALE_SET_CHART
 
     @property
-    def version(self) -> Any:
+    def version(self) -> Data:
         """The value of the version field, of any type."""
         return walk(self.source, *self._fields["version"])
 
     @property
-    def repository(self) -> Any:
+    def repository(self) -> Data:
         """The value of the chart's repository field, of any type. ArgoCD writes a registry of charts without `oci://`."""
         return walk(self.source, *self._fields["repository"])
 
     @property
-    def values(self) -> Any:
+    def values(self) -> Data:
         """The values that the resource gives. A text that is not plain YAML is unknown."""
         given = walk(self.source, *self._fields["values"])
         if self.application is None or given is not None:
@@ -170,7 +167,7 @@ class Release:
         return text(walk(self.source, *self._fields["text"]))
 
 
-def releases(token: str, props: Any, later: Later) -> Iterator[Release]:
+def releases(token: str, props: Data, later: Later) -> Iterator[Release]:
     """The releases that a resource of `HELM` declares, none for any other. `later` collects unknown values."""
     if token == RELEASE:
         yield Release(props)
@@ -187,7 +184,7 @@ def releases(token: str, props: Any, later: Later) -> Iterator[Release]:
             raise UnknownError(Unknown(_PATCH))
 
 
-def sources(token: str, props: Any, later: Later) -> Iterator[Release]:
+def sources(token: str, props: Data, later: Later) -> Iterator[Release]:
     """The sources of an Application, also those without a chart; none for any other resource. `later` collects unknown values."""
     if token not in (APPLICATION, APPLICATION_SET):
         return
@@ -203,7 +200,7 @@ def sources(token: str, props: Any, later: Later) -> Iterator[Release]:
             yield Release(source, f"{base}spec.source.", application)
 
 
-def _filled_in(value: Any, path: tuple[Step, ...]) -> Any:
+def _filled_in(value: Data, path: tuple[Step, ...]) -> Data:
     """A value of an ApplicationSet's template. A text with a placeholder is unknown."""
     if isinstance(value, str):
         return Unknown(path) if "{{" in value else value

@@ -4,8 +4,6 @@ A `Rule` judges one resource at a time, a `StackRule` the resources of a stack t
 (`draft.py`) work alike for all rules, so no rule handles them itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -116,6 +114,8 @@ class Outcome:
     excepted: str = ""
 
 
+Violations = Iterator[Violation]
+
 StackCheck = Callable[[Stack, Later], Iterable[Violation]]
 """Gives each certain violation. Unknown values go to `Later`, or are raised."""
 
@@ -127,17 +127,18 @@ NOTHING: tuple[frozenset[str], StackCheck] = (frozenset(), lambda _, __: ())
 class _Common:
     """What both kinds of rule have.
 
-    `order` is the section and the place in it. `types` are the resource tokens that the rule judges; `levels` has one level for
-    each of STACK_KINDS; `config` maps each property to its JSON schema, which has a default; `rationale`, `source` (a URL) and
-    `fix` are for people. `settings` is the key of the stack file that changes what the rule judges, for all resources or by type
-    ("" for all other types); it is "" if no setting does. A strict plan fails where a `critical` rule is undeterminable.
-    `of_existing` says, by provider, what the rule would have to see of a cluster that the stack did not create. Such a cluster
-    makes the rule undeterminable. With `partly` the rule bounds single values of an object, and reads no more of it.
+    `id` is the name of the check's file with hyphens, unless it is given. `order` is the section and the place in it. `types` are
+    the resource tokens that the rule judges; `levels` has one level for each of STACK_KINDS; `config` maps each property to its
+    JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `settings` is the key of the stack
+    file that changes what the rule judges, for all resources or by type ("" for all other types); it is "" if no setting does. A
+    strict plan fails where a `critical` rule is undeterminable. `of_existing` says, by provider, what the rule would have to see
+    of a cluster that the stack did not create. Such a cluster makes the rule undeterminable. With `partly` the rule bounds single
+    values of an object, and reads no more of it.
     """
 
-    id: str
     order: tuple[Section, int]
     title: str
+    check: Callable[..., Iterable[Any]]
     severity: Severity
     types: frozenset[str]
     levels: Mapping[str, str]
@@ -149,6 +150,11 @@ class _Common:
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_existing: Mapping[str, str] = field(default_factory=dict)
     partly: bool = False
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            object.__setattr__(self, "id", self.check.__module__.rpartition(".")[2].replace("_", "-"))
 
     @property
     def reads(self) -> frozenset[str]:

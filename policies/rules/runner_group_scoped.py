@@ -9,16 +9,12 @@ every decrypted secret of the stack (pulumi/pulumi, sdk/python/cmd/pulumi-langua
 check` have their own URLs, so `offline check` takes the owner from the stack file.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from typing import Any
 
 from . import schema
 from .kinds import HELM
 from .places import RUNNER_SETTINGS, entry, stack_file
-from .read import Later, label, line, shown, strings, text, walk
+from .read import Data, Faults, Later, label, line, shown, strings, text, walk
 from .releases import releases
 from .rule import Args, Rule, Section, Severity
 
@@ -32,7 +28,7 @@ _SCOPE = re.compile(
 )
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     owners = [each.lower().strip("/") for each in strings(args.config, "owners")]
     with later:
         if args.type == RUNNER_SET:
@@ -44,7 +40,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                 yield from _faults(release.values_path, values, owners, later)
 
 
-def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterator[str]:
+def _faults(path: str, settings: Data, owners: list[str], later: Later) -> Faults:
     of_repository = Later()
     scope = None
     with of_repository:
@@ -71,13 +67,12 @@ def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterat
             )
 
 
-def _shown_url(url: Any) -> str:
+def _shown_url(url: Data) -> str:
     # The part before an @ may be a password.
     return "one with a password" if "@" in text(url) else shown(url)
 
 
 RULE = Rule(
-    id="runner-group-scoped",
     order=(Section.HARDENING, 110),
     title="Runner sets have their own runner group",
     severity=Severity.MEDIUM,

@@ -16,14 +16,11 @@ Judged for the namespace of every runner set (the chart's release, or ARC's cust
   judge their token.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from fleet.facts.scheduling import POD_SECURITY_LABEL
 
@@ -32,7 +29,7 @@ from .clusters import clustered
 from .machine_types import booted
 from .network_policies import DIRECTIONS, Address, denies, ways_out
 from .places import setting
-from .read import Later, UndeterminableError, count, keys, shown, strings, text, walk
+from .read import Data, Later, UndeterminableError, count, keys, shown, some, strings, text, walk
 from .record import Resource
 from .releases import Release, releases
 from .rule import Section, Severity, Stack, StackRule, Violation, unseen
@@ -214,15 +211,10 @@ def _check_namespace(
         yield f"{place}: no LimitRange sets limits for containers without limits; add one with spec.limits", urn
 
 
-def _lacks(resources: ByPlace[Resource], place: Place, fits: Callable[[Any], bool], later: Later) -> bool:
+def _lacks(resources: ByPlace[Resource], place: Place, fits: Callable[[Data], bool], later: Later) -> bool:
     """Whether certainly no resource of a kind in the namespace fits. If an unknown value decides, `later` collects it."""
     hidden = Later()
-    for each in resources.at(place, hidden):
-        with hidden:
-            if fits(each.props):
-                return False
-    later.join(hidden)
-    return not hidden
+    return not some(partial(resources.at, place), lambda resource: fits(resource.props), hidden) and later.clear(hidden)
 
 
 def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later: Later) -> Iterator[Violation]:
@@ -248,7 +240,7 @@ def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later:
     later.join(hidden)
 
 
-def _address(value: Any) -> Address | None:
+def _address(value: Data) -> Address | None:
     try:
         return ipaddress.ip_address(text(value))
     except ValueError:
@@ -256,7 +248,6 @@ def _address(value: Any) -> Address | None:
 
 
 RULE = StackRule(
-    id="runner-namespace-isolated",
     order=(Section.HARDENING, 100),
     title="Runners have isolated namespaces",
     severity=Severity.HIGH,

@@ -15,12 +15,9 @@ runner sets (the chart's values and the custom resource) whose runners take a GP
   pool, which always keeps its machines, and the rule does not judge it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from fleet.facts.hardware import PREPAID
 from fleet.facts.quantities import quantity
@@ -34,7 +31,7 @@ from .machine_types import ANNOTATIONS
 from .places import POOL_SETTINGS, RUNNER_SETTINGS, setting
 from .pods import pod_specs, pods_of, takes_gpus
 from .pools import gpu_sign
-from .read import Later, bound, keys, shown, text, true, walk, whole
+from .read import Data, Later, bound, keys, shown, text, true, walk, whole
 from .releases import Release, releases
 from .rule import Args, Rule, Section, Severity
 from .sizes import FIRST, LEAST, ignored
@@ -147,7 +144,7 @@ def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[_
             yield _Fault(("values", *fault.path), f"{release.values_path}.{fault.message}", count=fixable)
 
 
-def _above(path: tuple[str, ...], props: Any, allowed: int, rule: str, later: Later) -> Iterator[_Fault]:
+def _above(path: tuple[str, ...], props: Data, allowed: int, rule: str, later: Later) -> Iterator[_Fault]:
     with later:
         value = walk(props, *path)
         number = quantity(value)
@@ -156,7 +153,7 @@ def _above(path: tuple[str, ...], props: Any, allowed: int, rule: str, later: La
             yield _Fault(path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {at_most}")
 
 
-def _warm(field: str, props: Any, later: Later) -> Iterator[_Fault]:
+def _warm(field: str, props: Data, later: Later) -> Iterator[_Fault]:
     with later:
         pool = walk(props, field)
         if not keys(pool):
@@ -177,7 +174,6 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 
 RULE = Rule(
-    id="scale-to-zero",
     order=(Section.COST, 50),
     title="GPU pools scale down to zero nodes",
     severity=Severity.MEDIUM,

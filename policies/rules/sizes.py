@@ -1,13 +1,9 @@
 """Paths of the least, first and largest number of nodes in each kind of pool."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from fleet.facts.scheduling import MOST_NODES_TAG
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
-from .read import walk, whole
+from .read import Data, walk, whole
 from .record import Options
 
 OKE_SIZE = ("nodeConfigDetails", "size")
@@ -32,12 +28,12 @@ _MOST: dict[str, tuple[str, ...]] = {
 }
 
 
-def least(token: str, props: Any) -> int:
+def least(token: str, props: Data) -> int:
     """The least number of nodes of a pool; 0 if it sets none. Raises UnknownError."""
     return whole(walk(props, *LEAST[token])) or 0
 
 
-def most(token: str, props: Any, opts: Options) -> tuple[tuple[str, ...], Any]:
+def most(token: str, props: Data, opts: Options) -> tuple[tuple[str, ...], Data]:
     """Path and value of the most nodes that a pool may have; the value is None if it sets none. Raises UnknownError.
 
     An OKE pool may grow to the maximum in its tag if the program ignores changes of its size. Without a tag it has no maximum.

@@ -11,10 +11,7 @@ Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpent
   unless a requirement names zones.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from fleet.facts.hardware import SPOT
 from fleet.facts.quantities import quantity
@@ -28,7 +25,7 @@ from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import Choice, choices, known
 from .places import POOL_SETTINGS, stack_file
 from .pools import of_gpu_pool, requirements, sold_as_spot
-from .read import Later, count, entries, keys, provided, shown, text, walk, whole
+from .read import Data, Faults, Later, count, entries, keys, provided, shown, text, walk, whole
 from .rule import Args, Section, Severity, StackRule, each
 
 _ADD = "add one"
@@ -36,10 +33,10 @@ _EKS_ADD = "add a node group of the pool in another zone, and let nodes.max be o
 _ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     token, props, config = args.type, args.props, args.config
 
-    def faults(unsure: Later) -> Iterator[str]:
+    def faults(unsure: Later) -> Faults:
         yield from _types(token, props, whole(config.get("minTypes")) or MIN_TYPES, config.get("maxSpread", MAX_SPREAD), unsure)
         yield from _ZONES[token](props, whole(config.get("minZones")) or MIN_ZONES, unsure)
 
@@ -49,7 +46,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     yield from provided(spot, unsold, lambda unsure: of_gpu_pool(token, props, faults, unsure), later)
 
 
-def _types(token: str, props: Any, wanted: int, spread: Any, later: Later) -> Iterator[str]:
+def _types(token: str, props: Data, wanted: int, spread: Data, later: Later) -> Faults:
     unread = Later()
     found = list(choices(token, props, unread))
     for choice in found:
@@ -67,7 +64,7 @@ def _types(token: str, props: Any, wanted: int, spread: Any, later: Later) -> It
     yield from _alike(found, quantity(spread) or MAX_SPREAD)
 
 
-def _alike(found: list[Choice], spread: Any) -> Iterator[str]:
+def _alike(found: list[Choice], spread: Data) -> Faults:
     """The faults of types that differ too much from the first one."""
     machines = [(choice, machine) for choice in found if (machine := known(choice.name)) is not None]
     if not machines:
@@ -86,7 +83,7 @@ def _alike(found: list[Choice], spread: Any) -> Iterator[str]:
             )
 
 
-def _by_attributes(props: Any, later: Later) -> bool:
+def _by_attributes(props: Data, later: Later) -> bool:
     """Whether EC2 chooses among all types with some attributes."""
     overrides = entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later)
     with later:
@@ -94,8 +91,8 @@ def _by_attributes(props: Any, later: Later) -> bool:
     return False
 
 
-def _listed_zones(*paths: str, fix: str = _ADD) -> Callable[[Any, int, Later], Iterator[str]]:
-    def faults(props: Any, wanted: int, later: Later) -> Iterator[str]:
+def _listed_zones(*paths: str, fix: str = _ADD) -> Callable[[Data, int, Later], Faults]:
+    def faults(props: Data, wanted: int, later: Later) -> Faults:
         with later:
             if not any(count(walk(props, path)) >= wanted for path in paths):
                 found = max(count(walk(props, path)) for path in paths)
@@ -104,7 +101,7 @@ def _listed_zones(*paths: str, fix: str = _ADD) -> Callable[[Any, int, Later], I
     return faults
 
 
-def _placements(props: Any, wanted: int, later: Later) -> Iterator[str]:
+def _placements(props: Data, wanted: int, later: Later) -> Faults:
     unread = Later()
     domains = set()
     for _, place in entries(props, "nodeConfigDetails.placementConfigs", unread):
@@ -115,7 +112,7 @@ def _placements(props: Any, wanted: int, later: Later) -> Iterator[str]:
         yield _few_zones("nodeConfigDetails.placementConfigs", len(domains), "availability domain", wanted)
 
 
-def _zone_requirements(props: Any, wanted: int, later: Later) -> Iterator[str]:
+def _zone_requirements(props: Data, wanted: int, later: Later) -> Faults:
     for path, key, operator, item in requirements(props, later):
         if key == _ZONE_LABEL and operator == "In":
             with later:
@@ -142,7 +139,6 @@ _PATHS = {
 }
 
 RULE = StackRule(
-    id="spot-diversified",
     order=(Section.COST, 30),
     title="Spot GPU pools have several types and zones",
     severity=Severity.MEDIUM,

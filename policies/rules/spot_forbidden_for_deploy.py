@@ -6,10 +6,7 @@ node selector. A runner pod runs on spot if its node selector asks for spot. A l
 spot machine. If a Karpenter pool may use spot, the rule assumes that it does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import Any
 
 from fleet.facts.hardware import SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
@@ -19,7 +16,7 @@ from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .places import POOL_SETTINGS, RUNNER_SETTINGS
 from .pools import role
-from .read import Later, label, line, strings, walk
+from .read import Data, Later, label, line, strings, walk
 from .releases import Release, releases
 from .rule import Args, Rule, Section, Severity
 
@@ -43,7 +40,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from _pool(args.type, args.props, roles, later)
 
 
-def _pool(token: str, props: Any, roles: frozenset[str], later: Later) -> Iterator[str]:
+def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Iterator[str]:
     buys, named = Later(), Later()
     spot, found = False, ""
     with buys:
@@ -82,7 +79,7 @@ def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Iterat
             later.join(unnamed)
 
 
-def _places(path: str, template: Any, places: Any, wanted: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:
+def _places(path: str, template: Data, places: Data, wanted: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:
     """Path and value of each place with one of the wanted values."""
     for place in places:
         with later:
@@ -92,7 +89,6 @@ def _places(path: str, template: Any, places: Any, wanted: frozenset[str], later
 
 
 RULE = Rule(
-    id="spot-forbidden-for-deploy",
     order=(Section.COST, 40),
     title="Releases do not run on spot",
     severity=Severity.HIGH,

@@ -19,10 +19,7 @@ The rule does not judge OCI machines that are runners. Instance pools and config
 machine that a launcher boots for one job is not a resource. The settings reject spot if OCI does not sell it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from fleet.facts.hardware import RESERVED, SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, FALLBACK, ROLE_LABEL
@@ -32,7 +29,7 @@ from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .places import POOL_SETTINGS, stack_file
 from .pools import of_gpu_pool, requirements, role, sold_as_spot
-from .read import Later, count, entries, keys, line, provided, shown, strings, text, walk
+from .read import Data, Faults, Later, count, entries, keys, line, provided, shown, strings, text, walk
 from .rule import Args, Rule, Section, Severity
 
 ROLES = ("burst",)
@@ -45,7 +42,7 @@ _EKS_ON_DEMAND = "ON_DEMAND"
 _KARPENTER_CHEAP = ("spot", "reserved")
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     token, props = args.type, args.props
     roles = strings(args.config, "roles", ROLES)
     named, unnamed = "", Later()
@@ -55,7 +52,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
             return
     exclusion = _exclusion(named, roles)
 
-    def faults(unsure: Later) -> Iterator[str]:
+    def faults(unsure: Later) -> Faults:
         return (f"{fault}{exclusion}" for fault in _FAULTS[token](props, unsure))
 
     # An unknown role may be one that this rule does not judge.
@@ -72,7 +69,7 @@ def _exclusion(named: str, roles: Sequence[str]) -> str:
     return f", or label it {ROLE_LABEL}=release: {judged}"
 
 
-def _eks(props: Any, later: Later) -> Iterator[str]:
+def _eks(props: Data, later: Later) -> Faults:
     with later:
         capacity = walk(props, "capacityType")
         on_demand = capacity is None or text(capacity) == _EKS_ON_DEMAND
@@ -83,7 +80,7 @@ def _eks(props: Any, later: Later) -> Iterator[str]:
             yield f"capacityType is {shown(capacity)}{bought}: burst GPU pools must run on spot; write SPOT"
 
 
-def _oke(props: Any, later: Later) -> Iterator[str]:
+def _oke(props: Data, later: Later) -> Faults:
     hidden = Later()
     faults = list(_oke_places(props, hidden))
     if not (faults or hidden):
@@ -95,7 +92,7 @@ def _oke(props: Any, later: Later) -> Iterator[str]:
         yield from faults
 
 
-def _oke_places(props: Any, later: Later) -> Iterator[str]:
+def _oke_places(props: Data, later: Later) -> Faults:
     path = "nodeConfigDetails.placementConfigs"
     with later:
         if not count(walk(props, *path.split("."))):
@@ -113,7 +110,7 @@ def _oke_places(props: Any, later: Later) -> Iterator[str]:
         later.join(unread)
 
 
-def _karpenter(props: Any, later: Later) -> Iterator[str]:
+def _karpenter(props: Data, later: Later) -> Faults:
     # Requirements are joined by AND: one that allows only spot is enough to pass, and one without spot is enough to fail.
     hidden = Later()
     faults: list[tuple[bool, str]] = []
@@ -144,7 +141,7 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
     later.join(hidden)
 
 
-def _scaling_group(props: Any, later: Later) -> Iterator[str]:
+def _scaling_group(props: Data, later: Later) -> Faults:
     with later:
         if bought(AUTO_SCALING_GROUP, props) != {SPOT}:
             yield (
@@ -153,7 +150,7 @@ def _scaling_group(props: Any, later: Later) -> Iterator[str]:
             )
 
 
-_FAULTS: dict[str, Callable[[Any, Later], Iterator[str]]] = {
+_FAULTS: dict[str, Callable[[Data, Later], Faults]] = {
     EKS_NODE_GROUP: _eks,
     OKE_NODE_POOL: _oke,
     KARPENTER_NODE_POOL: _karpenter,
@@ -161,7 +158,6 @@ _FAULTS: dict[str, Callable[[Any, Later], Iterator[str]]] = {
 }
 
 RULE = Rule(
-    id="spot-required-nonprod",
     order=(Section.COST, 10),
     title="Burst GPU pools run on spot",
     severity=Severity.MEDIUM,

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fleet.facts.hardware import ON_DEMAND, SPOT, machines
 from fleet.facts.scheduling import FALLBACK, GPU_RESOURCE, POOL_LABEL, ROLE_LABEL
@@ -33,7 +32,7 @@ from .node_labels import labels_of, wanted
 from .places import CLUSTER_SETTINGS, RUNNER_SETTINGS, setting
 from .pods import takes_gpus
 from .pools import FAMILY_LABEL, gpu_sign, requirements
-from .read import Later, bound, entries, line, shown, text, walk, whole
+from .read import Data, Later, bound, entries, line, shown, text, walk, whole
 from .record import Resource
 from .rule import Section, Severity, Stack, StackRule, Violation, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
@@ -106,7 +105,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     spots, behind = [pool for pool in pools if pool.buys == {SPOT}], [pool for pool in pools if pool.role == FALLBACK]
     sets = list(_sets(stack, pools, unread_sets)) if spots or behind or unlabeled else []
     if sets and unlabeled:
-        # Any set may run in a pool with an unknown label.
+        # Data set may run in a pool with an unknown label.
         unlabeled.settle()
     graded = {each.at.resource.urn: _graded(each, limit) for each in pools if each.buys - {SPOT}}
     reported: dict[tuple[str, str], None] = {}
@@ -201,7 +200,7 @@ def _read(resource: Resource, later: Later, unlabeled: Later) -> _Pool | None:
     return None
 
 
-def _models(token: str, props: Any, later: Later) -> Iterator[str]:
+def _models(token: str, props: Data, later: Later) -> Iterator[str]:
     for choice in choices(token, props, later):
         if choice.machine is not None and choice.machine.gpu is not None:
             yield choice.machine.gpu.name.lower()
@@ -263,7 +262,6 @@ def _missing(spot: _Pool, user: _Set | None) -> str:
 
 
 RULE = StackRule(
-    id="spot-with-fallback",
     order=(Section.COST, 20),
     title="Spot GPU pools have a fallback",
     severity=Severity.MEDIUM,

@@ -11,9 +11,7 @@ windows of all schedules; an hour inside a window costs more.
 In a preview on the engine the minimum of an OKE pool is its size as last read, because OKE has no minimum.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from fleet.facts.pricing import Line, Money, rounded_up
 from fleet.facts.quantities import quantity
@@ -23,13 +21,13 @@ from .cost import HOURS, SUPPORT_ENDED, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several
 from .places import POOL_SETTINGS, setting
 from .read import Later
-from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation
+from .rule import NOTHING, Section, Severity, Stack, StackRule, Violations
 
 WORST_USD = 10.0
 IDLE_USD = 0.5
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     items = bill(stack.resources, stack.as_of, later)
     for item in items:
         if item.fault:
@@ -73,7 +71,6 @@ def _usd(price: float) -> str:
 
 
 RULE = StackRule(
-    id="stack-cost-ceiling",
     order=(Section.COST, 80),
     title="The worst hour and an hour without jobs stay below their limits",
     severity=Severity.HIGH,

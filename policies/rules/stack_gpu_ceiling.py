@@ -5,10 +5,7 @@ and the machines that launchers boot for jobs. A Karpenter NodePool counts with 
 short time.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterator
 
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 
@@ -17,14 +14,14 @@ from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
 from .machine_types import gpus_each
 from .places import POOL_SETTINGS, setting
 from .read import Later, bound, line
-from .rule import Section, Severity, Stack, StackRule, Violation
+from .rule import Section, Severity, Stack, StackRule, Violations
 
 MAX_GPUS = 8
 
 _WORDS = {SPOT: "spot", ON_DEMAND: "on demand", RESERVED: "reserved", CAPACITY_BLOCK: "in a capacity block"}
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     bought = Counter[str]()
     counted: list[tuple[int, Group]] = []
     for group in groups(stack.resources, later):
@@ -65,7 +62,6 @@ def _fault(group: Group) -> str:
 
 
 RULE = StackRule(
-    id="stack-gpu-ceiling",
     order=(Section.COST, 70),
     title="All pools together have no more GPUs than the limit",
     severity=Severity.HIGH,

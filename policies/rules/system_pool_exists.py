@@ -11,8 +11,6 @@ exception. The rule does not judge Talos clusters: their system nodes are not re
 a control plane.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -112,7 +110,6 @@ def _fault(cluster: str, pools: list[_Pool], wanted: int) -> str:
 
 
 RULE = StackRule(
-    id="system-pool-exists",
     order=(Section.TAINTS, 40),
     title="Every cluster has an untainted pool",
     severity=Severity.HIGH,

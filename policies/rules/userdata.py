@@ -4,18 +4,15 @@ Decoding never fails: text that is not encoded stays as it is. If data unpacks t
 beginning is read.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
-from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, SPOT_REQUEST, launches
-from .read import Later, text, walk
+from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, SPOT_REQUEST, bodies
+from .read import Data, Later, text, walk
 
 MACHINES = frozenset((EC2_INSTANCE, SPOT_REQUEST, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION))
 """Kinds whose user data may set up anything. The provider writes the user data of node pools."""
@@ -57,18 +54,9 @@ def decoded(run: str) -> str:
     return _unpacked(data).decode("utf-8", "replace")
 
 
-def holders(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    """Path and body of each object with user data in a machine of `MACHINES`. `later` collects unknown ones."""
-    if token != OCI_INSTANCE_CONFIGURATION:
-        yield "", props
-        return
-    for path, launch in launches(props, later):
-        yield f"{path}.", launch
-
-
-def user_data(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:
+def user_data(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
     """Path and text of the user data of a machine of `MACHINES`. `later` collects unknown ones."""
-    for path, holder in holders(token, props, later):
+    for path, holder in bodies(token, props, later):
         for field in _FIELDS[token]:
             with later:
                 if given := text(walk(holder, *field)):

@@ -1,17 +1,14 @@
 """Disks of a machine for its bill: root volumes and the other disks that a launch template maps."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
 from fleet.facts.pricing import gp3_volume
 from fleet.facts.quantities import quantity
 
-from .read import Later, items, keys, text, walk
+from .read import Data, Later, items, keys, text, walk
 
 # Default sizes: EKS API, CreateNodegroup (diskSize); the smallest of OCI (API reference, InstanceSourceDetails).
 _EKS_GB = 20
@@ -28,7 +25,7 @@ class Volume:
     parts: Mapping[str, float]
 
 
-def of_template(template: Any) -> Volume:
+def of_template(template: Data) -> Volume:
     """Disks that an EC2 launch template maps; EKS' default if it maps none. Raises UnknownError."""
     later = Later()
     mapped = [volume for _, each in items(walk(template, "blockDeviceMappings"), later) for volume in _mapped(each)]
@@ -41,7 +38,7 @@ def of_template(template: Any) -> Volume:
     return Volume(parts)
 
 
-def of_ec2(size: Any, kind: Any = None, iops: Any = None, throughput: Any = None) -> Volume:
+def of_ec2(size: Data, kind: Data = None, iops: Data = None, throughput: Data = None) -> Volume:
     """A root volume of EC2 by size, type and performance, with EKS' default size and the performance of every gp3 volume."""
     gigabytes = _positive(size, _EKS_GB)
     if (name := text(kind) or _GP3) != _GP3:
@@ -49,17 +46,17 @@ def of_ec2(size: Any, kind: Any = None, iops: Any = None, throughput: Any = None
     return Volume(gp3_volume(gigabytes, _positive(iops, GP3_IOPS), _positive(throughput, GP3_MIBPS)))
 
 
-def of_oci(size: Any) -> Volume:
+def of_oci(size: Data) -> Volume:
     """The boot volume of an OCI machine by its size, with OCI's smallest size as default."""
     return Volume({_OCI_UNIT: _positive(size, _OCI_GB)})
 
 
-def _mapped(mapping: Any) -> Iterator[Volume]:
+def _mapped(mapping: Data) -> Iterator[Volume]:
     volume = walk(mapping, "ebs")
     if keys(volume):
         yield of_ec2(*(walk(volume, key) for key in ("volumeSize", "volumeType", "iops", "throughput")))
 
 
-def _positive(amount: Any, otherwise: float) -> float:
+def _positive(amount: Data, otherwise: float) -> float:
     found = quantity(amount)
     return otherwise if found is None or found <= 0 else float(found)
