@@ -58,8 +58,8 @@ def _validate_stack(rule: StackRule, as_of: date) -> Any:
         resources = [each for each in args.resources if each.resource_type in rule.reads]
         records = {id(each): Resource(*_fields(each)) for each in resources}
 
-        def related(others: list[sdk.PolicyResource]) -> list[Resource]:
-            return [records[id(each)] for each in others if id(each) in records]
+        def related(above: list[sdk.PolicyResource]) -> list[Resource]:
+            return [records[id(resource)] for resource in above if id(resource) in records]
 
         for resource in resources:
             record = records[id(resource)]
@@ -71,15 +71,15 @@ def _validate_stack(rule: StackRule, as_of: date) -> Any:
     return validate
 
 
-def _fields(seen: sdk.ResourceValidationArgs | sdk.PolicyResource, *, secrets: bool = False) -> tuple[Any, ...]:
+def _fields(source: sdk.ResourceValidationArgs | sdk.PolicyResource, *, secrets: bool = False) -> tuple[Any, ...]:
     """The fields that a record shares with what the SDK shows. The SDK unwraps its own proxies when it serializes them."""
-    provider = seen.provider
+    provider = source.provider
     return (
-        seen.resource_type,
-        plain(serialize_properties(seen.props), secrets=secrets),
-        seen.urn,
-        seen.name,
-        Options(seen.opts.protect, tuple(seen.opts.ignore_changes)),
+        source.resource_type,
+        plain(serialize_properties(source.props), secrets=secrets),
+        source.urn,
+        source.name,
+        Options(source.opts.protect, tuple(source.opts.ignore_changes)),
         None if provider is None else Provider(plain(serialize_properties(provider.props)), provider.urn, provider.name),
     )
 

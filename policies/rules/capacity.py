@@ -41,29 +41,29 @@ def _eks(props: Data) -> frozenset[str]:
 
 def _oke(props: Data) -> frozenset[str]:
     later = Later()
-    found = set()
+    types = set()
     for _, place in entries(props, "nodeConfigDetails.placementConfigs", later):
         if keys(walk(place, "preemptibleNodeConfig")):
-            found.add(SPOT)
+            types.add(SPOT)
         else:
-            found.add(RESERVED if text(walk(place, "capacityReservationId")) else ON_DEMAND)
+            types.add(RESERVED if text(walk(place, "capacityReservationId")) else ON_DEMAND)
     later.settle()
-    return frozenset(found or {ON_DEMAND})
+    return frozenset(types or {ON_DEMAND})
 
 
 def _karpenter(props: Data) -> frozenset[str]:
     later = Later()
-    left = _EVERY
+    allowed = _EVERY
     for _, key, operator, item in requirements(props, later):
         if key != CAPACITY_KEY:
             continue
-        named = frozenset(text(name) for _, name in entries(item, "values", later))
+        types = frozenset(text(name) for _, name in entries(item, "values", later))
         if operator == "In":
-            left &= named
+            allowed &= types
         elif operator == "NotIn":
-            left -= named
+            allowed -= types
     later.settle()
-    return left
+    return allowed
 
 
 def _scaling_group(props: Data) -> frozenset[str]:

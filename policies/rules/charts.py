@@ -63,8 +63,8 @@ class Added:
 
 
 def _read() -> tuple[dict[str, Defaults], dict[str, Data]]:
-    found = tomllib.loads((Path(__file__).parent / "charts.toml").read_text(encoding="utf-8"))
-    scale_set = found[SCALE_SET_CHART]
+    tables = tomllib.loads((Path(__file__).parent / "charts.toml").read_text(encoding="utf-8"))
+    scale_set = tables[SCALE_SET_CHART]
     return {
         chart: Defaults(
             CHARTS[chart].version,
@@ -73,7 +73,7 @@ def _read() -> tuple[dict[str, Defaults], dict[str, Data]]:
             tuple(DefaultImage(**image) for image in row.get("images", ())),
             row.get("node", ""),
         )
-        for chart, row in found.items()
+        for chart, row in tables.items()
     }, scale_set
 
 
@@ -124,19 +124,19 @@ def left_out(values: Data) -> frozenset[str]:
 def volumes(values: Data, later: Later) -> Iterator[Mapping[str, Data]]:
     """Volumes of the runner pod that no value names. `later` collects unknown values."""
     with later:
-        found = mode(values)
+        container_mode = mode(values)
         unread = Later()
         listed = walk(values, "template", "spec", "volumes")
         own_work = any(True for _ in _named(listed, WORK, unread))
         later.join(unread)
-        if found == DIND:
+        if container_mode == DIND:
             yield {"name": "dind-sock", "emptyDir": {}}
             yield {"name": "dind-externals", "emptyDir": {}}
         if own_work or unread:
             return
-        if found == DIND:
+        if container_mode == DIND:
             yield {"name": WORK, "emptyDir": {}}
-        elif found == IN_CLUSTER:
+        elif container_mode == IN_CLUSTER:
             claim = walk(values, "containerMode", "kubernetesModeWorkVolumeClaim")
             yield {"name": WORK, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
 

@@ -54,15 +54,15 @@ def claimed(spec: Data, resource: Resource, resources: Iterable[Resource]) -> Cl
     """
     name = text(walk(spec, "storageClassName"))
     size = quantity(walk(spec, "resources", "requests", "storage"))
-    found = next((each for each in resources if name and _is_class(each, name, _cluster(resource))), None)
-    if found is None or size is None:
+    storage_class = next((each for each in resources if name and _is_class(each, name, _cluster(resource))), None)
+    if storage_class is None or size is None:
         return None
-    driver = _DRIVERS.get(text(walk(found.props, "provisioner")))
+    driver = _DRIVERS.get(text(walk(storage_class.props, "provisioner")))
     if driver is None:
         return None
     amounts, elastic = driver
-    region = text(walk(found.props, "metadata", "annotations", REGION))
-    return Claimed(amounts(float(size / _GIB), walk(found.props, "parameters")), region, elastic)
+    region = text(walk(storage_class.props, "metadata", "annotations", REGION))
+    return Claimed(amounts(float(size / _GIB), walk(storage_class.props, "parameters")), region, elastic)
 
 
 def _is_class(resource: Resource, name: str, cluster: str) -> bool:
@@ -90,8 +90,8 @@ def _block(gib: float, parameters: Data) -> dict[str, float]:
 
 
 def _number(parameters: Data, name: str, otherwise: float) -> float:
-    found = quantity(walk(parameters, name))
-    return otherwise if found is None else float(found)
+    number = quantity(walk(parameters, name))
+    return otherwise if number is None else float(number)
 
 
 _DRIVERS: Mapping[str, tuple[Callable[[float, Data], dict[str, float]], bool]] = {

@@ -41,16 +41,16 @@ class Fault:
 def faults(token: str, name: str, props: Data, later: Later) -> Iterator[Fault]:
     """The faults of a resource with this type and logical name, or of a document inside one."""
     for limit in limits().get(token, ()):
-        for path, found in _at(props, limit.path.split("."), later):
+        for path, content in _at(props, limit.path.split("."), later):
             with later:
                 if limit.kind == "document":
                     yield from (
                         Fault(f"{path}: {inner.path}", inner.value, inner.rule)
-                        for document in _OPENED[limit.values](found)
+                        for document in _OPENED[limit.values](content)
                         for inner in faults(limit.values, name, document, later)
                     )
                     continue
-                value = _plain(found, later)
+                value = _plain(content, later)
                 if limit.kind == "name" and value is None:
                     value = f"{name}-{'x' * (SUFFIX - 1)}"
                 if (fault := limit.fault(value)) is not None:
@@ -66,18 +66,18 @@ def _at(value: Data, path: Sequence[str], later: Later, here: str = "") -> Itera
             yield from _at(item, path[1:], later, f"{here}[{index}]")
     else:
         with later:
-            found = walk(value, path[0])
-            yield from _at(found, path[1:], later, f"{here}.{path[0]}".lstrip("."))
+            inner = walk(value, path[0])
+            yield from _at(inner, path[1:], later, f"{here}.{path[0]}".lstrip("."))
 
 
 def _plain(value: Data, later: Later) -> Data:
     """The value with None for its unknown parts, which `later` collects."""
     if isinstance(value, Mapping):
-        found = dict.fromkeys(keys(value))
-        for key in found:
+        copied = dict.fromkeys(keys(value))
+        for key in copied:
             with later:
-                found[key] = _plain(known(value[key]), later)
-        return found
+                copied[key] = _plain(known(value[key]), later)
+        return copied
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         plain = [None] * count(value)
         for index, item in items(value, later):
@@ -86,24 +86,24 @@ def _plain(value: Data, later: Later) -> Data:
     return value
 
 
-def _node_configs(given: Data) -> Iterator[Data]:
-    for part in re.split(r"^--.*$", decoded(text(given)) or text(given), flags=re.MULTILINE):
+def _node_configs(user_data: Data) -> Iterator[Data]:
+    for part in re.split(r"^--.*$", decoded(text(user_data)) or text(user_data), flags=re.MULTILINE):
         if "NodeConfig" in part and len(part) <= _LONGEST:
             yield helm_values(part)
 
 
 @lru_cache(maxsize=64)
-def _toml(given: str) -> Data:
+def _toml(document: str) -> Data:
     try:
-        return tomllib.loads(given) if len(given) <= _LONGEST else None
+        return tomllib.loads(document) if len(document) <= _LONGEST else None
     except (ValueError, RecursionError):
         return None
 
 
 @lru_cache(maxsize=64)
-def _json(given: str) -> Data:
+def _json(document: str) -> Data:
     try:
-        return json.loads(given) if len(given) <= _LONGEST else None
+        return json.loads(document) if len(document) <= _LONGEST else None
     except (ValueError, RecursionError):
         return None
 

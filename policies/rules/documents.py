@@ -13,9 +13,9 @@ _LONGEST = 65536
 def statements(document: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path ("Statement[0]") and body of each statement with effect Allow. A single statement needs no list."""
     parsed = _parsed(text(document)) if isinstance(document, str) else document
-    found = walk(parsed, "Statement")
-    single = [(0, found)] if keys(found) else []
-    for index, statement in single or items(found, later):
+    body = walk(parsed, "Statement")
+    single = [(0, body)] if keys(body) else []
+    for index, statement in single or items(body, later):
         if text(walk(statement, "Effect")) == "Allow":
             yield f"Statement[{index}]", statement
 

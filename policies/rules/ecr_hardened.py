@@ -26,13 +26,13 @@ def _check(args: Args, later: Later) -> Faults:
             yield f"{'.'.join(_SCAN)} is {shown(scan)}: ECR does not scan images for known vulnerabilities; write true"
     if true(args.config.get("requireKms")):
         unread = Later()
-        own = False
-        for _, each in entries(props, "encryptionConfigurations", unread):
+        encrypted = False
+        for _, configuration in entries(props, "encryptionConfigurations", unread):
             with unread:
-                own = own or text(walk(each, "encryptionType")) in ("KMS", "KMS_DSSE")
-        if not (own or unread):
+                encrypted = encrypted or text(walk(configuration, "encryptionType")) in ("KMS", "KMS_DSSE")
+        if not (encrypted or unread):
             yield "encryptionConfigurations has no entry of type KMS: this stack requires its own key; add {encryptionType: KMS}"
-        if not own:
+        if not encrypted:
             later.join(unread)
 
 

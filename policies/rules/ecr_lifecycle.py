@@ -11,17 +11,17 @@ LIFECYCLE_POLICY = "aws:ecr/lifecyclePolicy:LifecyclePolicy"
 
 
 def _check(stack: Stack, later: Later) -> Violations:
-    kept: set[str] = set()
+    covered: set[str] = set()
     names: set[str] = set()
     unread = Later()
     for policy in stack.of(LIFECYCLE_POLICY):
-        above = [each for each in policy.property_dependencies.get("repository", ()) if each.type == ECR_REPOSITORY]
-        kept |= {each.urn for each in above}
+        above = [target for target in policy.property_dependencies.get("repository", ()) if target.type == ECR_REPOSITORY]
+        covered |= {target.urn for target in above}
         if not above:
             with unread:
                 names.add(text(walk(policy.props, "repository")))
     for repository in stack.of(ECR_REPOSITORY):
-        if repository.urn in kept:
+        if repository.urn in covered:
             continue
         unnamed = Later()
         with unnamed:

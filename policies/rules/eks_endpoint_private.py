@@ -49,15 +49,15 @@ def _eks(prefix: str, config: Data, allowed: Sequence[str], later: Later) -> Fau
 
 
 def _named(cidr: Data, allowed: Sequence[str]) -> str:
-    found = network(cidr)
-    if found is None:
+    address = network(cidr)
+    if address is None:
         return "not a network; write one such as 203.0.113.0/24"
     if world(cidr):
         return "the API is then open to the whole internet; name your networks"
     homes = [home for home in map(network, allowed) if home is not None]
-    if homes and not any(home.version == found.version and found.subnet_of(home) for home in homes):  # type: ignore[arg-type]
+    if homes and not any(home.version == address.version and address.subnet_of(home) for home in homes):  # type: ignore[arg-type]
         listed = ", ".join(map(str, homes[:3]))
-        return f"not within the networks allowed here ({listed}); write one of those, or {entry('cidrs', str(found))}"
+        return f"not within the networks allowed here ({listed}); write one of those, or {entry('cidrs', str(address))}"
     return ""
 
 

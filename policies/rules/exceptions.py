@@ -108,9 +108,9 @@ def _entries(config: Mapping[str, Any]) -> Iterator[_Entry]:
     """The entries in order. The engine checks the config against the schema; this skips entries that are not objects."""
     entries = config.get(PROPERTY)
     for index in range(count(entries)):
-        given = entries[index]  # type: ignore[index]  # count says that it is a list
-        if isinstance(given, Mapping):
-            fields = (text(given.get(key)) for key in ("urn", "reason", "expires"))
+        entry = entries[index]  # type: ignore[index]  # count says that it is a list
+        if isinstance(entry, Mapping):
+            fields = (text(entry.get(key)) for key in ("urn", "reason", "expires"))
             yield _Entry(f"{PROPERTY}[{index}]", *fields)
 
 

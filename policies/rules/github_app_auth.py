@@ -39,11 +39,11 @@ def _check(args: Args, later: Later) -> Faults:
 
 def _values_faults(path: str, values: Data, later: Later) -> Faults:
     with later:
-        given = walk(values, "githubConfigSecret")
-        if keys(given):
-            yield from _faults({key: (path, _reader(given, key)) for key in keys(given)}, path, later)
-        elif not text(given):
-            yield f"{path} is {shown(given)}: runners register with a GitHub App; write the name of a Secret with {_APP}"
+        secret = walk(values, "githubConfigSecret")
+        if keys(secret):
+            yield from _faults({key: (path, _reader(secret, key)) for key in keys(secret)}, path, later)
+        elif not text(secret):
+            yield f"{path} is {shown(secret)}: runners register with a GitHub App; write the name of a Secret with {_APP}"
 
 
 def _secret_faults(props: Data, later: Later) -> Faults:

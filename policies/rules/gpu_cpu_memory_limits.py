@@ -25,8 +25,8 @@ _ASKED = ("cpu", "memory", "ephemeral-storage")
 
 
 def _check(args: Args, later: Later) -> Faults:
-    asked = quantity(args.config.get("minMemGiPerGpu"))
-    gib = Fraction(GIB_PER_GPU) if asked is None else asked
+    configured = quantity(args.config.get("minMemGiPerGpu"))
+    gib = Fraction(GIB_PER_GPU) if configured is None else configured
     for pod in pod_specs(args.type, args.props, later):
         for container in containers_of(pod, later):
             for fault in _container_faults(pod, container, gib, later):

@@ -99,11 +99,11 @@ def _asked(path: str, body: Data, bounds: _Bounds, faults: list[str], later: Lat
                 faults.append(f'{path}.allocationMode is "All": a claim must ask for a number of GPUs; write ExactCount')
                 return 1
         with later:
-            asked = walk(body, "count")
-            number = max(whole(asked) or 1, 1)
+            amount = walk(body, "count")
+            number = max(whole(amount) or 1, 1)
             if number > bounds.count:
                 most = f"at most {bounds.count} GPUs per claim ({setting('maxCount')})"
-                faults.append(f"{path}.count is {shown(asked)}: {most}; ask for fewer")
+                faults.append(f"{path}.count is {shown(amount)}: {most}; ask for fewer")
             return number
         return 1
     return 0

@@ -50,48 +50,48 @@ def _check(args: Args, later: Later) -> Faults:
 def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Data], later: Later) -> Faults:
     counted = [(container, gpu_count(container, later)) for container in containers_of(pod, later)]
     most = bound(config, "maxPerContainer", PER_CONTAINER)
-    greedy = [(container, taken) for container, taken in counted if taken > most]
-    for container, taken in greedy:
+    greedy = [(container, taking) for container, taking in counted if taking > most]
+    for container, taking in greedy:
         yield (
-            f"{pod.path}.{container.path}.resources asks for too many GPUs ({taken}): a container takes at most {most}; ask for "
+            f"{pod.path}.{container.path}.resources asks for too many GPUs ({taking}): a container takes at most {most}; ask for "
             f"fewer, or raise {setting('maxPerContainer')}"
         )
-    taken, most = _effective(counted, later), bound(config, "maxPerPod", PER_POD)
-    if taken > most and not greedy:
+    taking, most = _effective(counted, later), bound(config, "maxPerPod", PER_POD)
+    if taking > most and not greedy:
         yield (
-            f"{pod.path} asks for too many GPUs ({taken} in all): a pod takes at most {most}; ask for fewer, or raise "
+            f"{pod.path} asks for too many GPUs ({taking} in all): a pod takes at most {most}; ask for fewer, or raise "
             f"{setting('maxPerPod')}"
         )
-    if taken:
-        yield from _workload_faults(pod, kind, taken, bound(config, "maxPerWorkload", PER_WORKLOAD), later)
+    if taking:
+        yield from _workload_faults(pod, kind, taking, bound(config, "maxPerWorkload", PER_WORKLOAD), later)
 
 
 def _effective(counted: list[tuple[Container, int]], later: Later) -> int:
     """The GPUs that the scheduler counts for the pod. If a restart policy is unknown, this is a lower bound."""
     together = starting = 0
-    for container, taken in counted:
+    for container, number in counted:
         sidecar = False
-        if taken and container.field != REGULAR:
+        if number and container.field != REGULAR:
             with later:
                 sidecar = text(walk(container.body, "restartPolicy")) == "Always"
         if sidecar or container.field == REGULAR:
-            together += taken
+            together += number
         else:
-            starting = max(starting, together + taken)
+            starting = max(starting, together + number)
     return max(together, starting)
 
 
-def _workload_faults(pod: PodSpec, kind: str, taken: int, most: int, later: Later) -> Faults:
+def _workload_faults(pod: PodSpec, kind: str, per_pod: int, most: int, later: Later) -> Faults:
     path = _RUNNERS.get(kind) or _COUNTS.get(kind)
     if path is None:
         return
     with later:
-        asked = walk(pod.owner, *path)
-        place = f"{pod.owner_path}{'.'.join(path)} is {shown(asked)} (of pods with {gpus(taken)})"
-        fix = f"write {most // taken} at most" if most >= taken else "ask for fewer GPUs"
-        if kind in _RUNNERS and (isinstance(asked, str) or whole(asked) is None):
+        amount = walk(pod.owner, *path)
+        place = f"{pod.owner_path}{'.'.join(path)} is {shown(amount)} (of pods with {gpus(per_pod)})"
+        fix = f"write {most // per_pod} at most" if most >= per_pod else "ask for fewer GPUs"
+        if kind in _RUNNERS and (isinstance(amount, str) or whole(amount) is None):
             yield f"{place}: only a whole number limits the runners; {fix}, as a number without quotes"
-        elif (number := whole(asked) or 0) > 1 and number * taken > most:
+        elif (number := whole(amount) or 0) > 1 and number * per_pod > most:
             yield f"{place}: together they take at most {gpus(most)}; {fix}, or raise {setting('maxPerWorkload')}"
 
 

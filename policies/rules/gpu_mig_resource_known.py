@@ -28,7 +28,7 @@ _STRATEGY = {OPERATOR_CHART: ("mig", "strategy"), PLUGIN_CHART: ("migStrategy",)
 
 def _check(args: Args, later: Later) -> Iterator[str]:
     # NVIDIA's tools write 1g.5gb+me, but the resource is named mig-1g.5gb.me.
-    profiles = tuple(each.replace("+", ".") for each in strings(args.config, "profiles") if each)
+    profiles = tuple(profile.replace("+", ".") for profile in strings(args.config, "profiles") if profile)
     token, props = args.type, args.props
     for pod in pod_specs(token, props, later):
         yield from _pod_faults(pod, profiles, later)

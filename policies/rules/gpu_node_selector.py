@@ -34,9 +34,9 @@ def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     hidden = Later()
     selected = some(lambda _: labels, lambda key: label(walk(pod.spec, "nodeSelector", key)), hidden)
     if not (selected or _required(pod.spec, labels, hidden)) and later.clear(hidden):
-        known = ", ".join(map(line, labels[:8]))
+        label_names = ", ".join(map(line, labels[:8]))
         yield (
-            f"{pod.path}.nodeSelector: a pod that takes GPUs names its machines by one of the labels {known}; "
+            f"{pod.path}.nodeSelector: a pod that takes GPUs names its machines by one of the labels {label_names}; "
             f"add {line(labels[0]) if labels else 'one'}, or require it by node affinity"
         )
 
@@ -44,17 +44,17 @@ def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
 def _required(spec: Data, labels: tuple[str, ...], later: Later) -> bool:
     """Whether every alternative of the required affinity has such a label."""
     hidden = Later()
-    found = False
+    any_term = False
     with hidden:
         for _, term in items(walk(spec, *NODE_TERMS), hidden):
-            found = True
+            any_term = True
             unsure = Later()
             if not _selects(term, labels, unsure):
                 if not unsure:
                     return False
                 hidden.join(unsure)
     later.join(hidden)
-    return found and not hidden
+    return any_term and not hidden
 
 
 def _selects(term: Data, labels: tuple[str, ...], later: Later) -> bool:

@@ -78,7 +78,7 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 def _read(props: Data, dialect: _Dialect, key: str, later: Later) -> _Taints:
-    found = _Taints()
+    taints = _Taints()
     hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
     native = {foreign: dialect.effects[effect] for effect, foreign in dialect.foreign.items()}
     with later:
@@ -89,12 +89,12 @@ def _read(props: Data, dialect: _Dialect, key: str, later: Later) -> _Taints:
                 effect = text(walk(taint, "effect"))
                 place = f"{'.'.join(dialect.path)}[{index}].effect is {shown(walk(taint, 'effect'))}"
                 if effect in hard:
-                    found.hard = True
+                    taints.hard = True
                 elif effect in native:
-                    found.misspelt.append(f"{place}: {dialect.owner} spells it {native[effect]}; write that")
+                    taints.misspelt.append(f"{place}: {dialect.owner} spells it {native[effect]}; write that")
                 else:
-                    found.weak.append(f"{place}: only {' and '.join(hard)} keep pods off GPU nodes; write {hard[0]}")
-    return found
+                    taints.weak.append(f"{place}: only {' and '.join(hard)} keep pods off GPU nodes; write {hard[0]}")
+    return taints
 
 
 def _missing(dialect: _Dialect, key: str, sign: str) -> str:
@@ -120,11 +120,11 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 def _check_oke(props: Data, key: str, later: Later) -> Faults:
     """OKE pools have no taints to set. OKE taints GPU nodes itself, so the config must ask for OKE's taint."""
-    given = OKE_PROFILE.gpu_taint
-    if given.key == key:
+    taint = OKE_PROFILE.gpu_taint
+    if taint.key == key:
         return
     if sign := gpu_sign(OKE_NODE_POOL, props, later):
-        yield f"{sign}: OKE taints GPU nodes itself, with {given} and not {line(key)}; set {setting('key')} to OKE's key"
+        yield f"{sign}: OKE taints GPU nodes itself, with {taint} and not {line(key)}; set {setting('key')} to OKE's key"
 
 
 def _check_talos(props: Data, key: str, _: Later) -> Faults:

@@ -109,8 +109,8 @@ def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, late
     if machines * least > cap:
         room = cap // least
         fix = f"write {room} or less" if room else "take a smaller type"
-        each = gpus(least) if types else "1 GPU or more"
-        yield f"{name} is {machines}: {machines} times {each} is more than {gpus(cap)}; {fix}, or raise {setting(ceiling)}"
+        unit = gpus(least) if types else "1 GPU or more"
+        yield f"{name} is {machines}: {machines} times {unit} is more than {gpus(cap)}; {fix}, or raise {setting(ceiling)}"
         return
     later.join(unread)
     if machines and not unread and gpus_each(types) is None:

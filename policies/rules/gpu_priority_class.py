@@ -22,9 +22,9 @@ def _check(args: Args, later: Later) -> Faults:
     if args.type not in CLASSES:
         yield from of_gpu_pods(_pod_faults)(args, later)
         return
-    for prefix, found in each(args.type, args.props, later):
+    for prefix, priority_class in each(args.type, args.props, later):
         with later:
-            yield from _above(f"{prefix}value", walk(found, "value"), args)
+            yield from _above(f"{prefix}value", walk(priority_class, "value"), args)
 
 
 def _pod_faults(pod: PodSpec, args: Args, later: Later) -> Faults:

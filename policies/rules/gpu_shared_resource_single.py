@@ -71,7 +71,7 @@ def _config_faults(config: PluginConfig, sliced: bool) -> Faults:
         return
     sharing = walk(config.body, "sharing")
     # If both are set, MPS wins. MPS rejects requests for several shares by itself.
-    strategy = next((each for each in ("mps", "timeSlicing") if walk(sharing, each) is not None), None)
+    strategy = next((way for way in ("mps", "timeSlicing") if walk(sharing, way) is not None), None)
     if strategy is None:
         return
     path = f"{config.path}.sharing.{strategy}"

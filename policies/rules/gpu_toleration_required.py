@@ -48,24 +48,24 @@ class _Wanted:
 def _wanted(args: Args) -> _Wanted:
     config = args.config
     key = text(config.get("key")) or GPU_TAINT_KEY
-    asked = text(config.get("effect"))
-    effect = Effect(asked) if asked in _EFFECTS else Effect.NO_SCHEDULE
+    effect_name = text(config.get("effect"))
+    effect = Effect(effect_name) if effect_name in _EFFECTS else Effect.NO_SCHEDULE
     values = strings(config, "values", VALUES) or VALUES
     return _Wanted(tuple(Taint(key, value, effect) for value in values))
 
 
 def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
-    hidden, wanted = Later(), _wanted(args)
+    hidden, needed = Later(), _wanted(args)
     existing = dict(tolerations(pod.spec, hidden))
     for index, toleration in existing.items():
-        if wanted.rejected(toleration):
+        if needed.rejected(toleration):
             yield (
                 f"{pod.path}.tolerations[{index}].value is {shown(toleration.value)}: the API server rejects a value with "
                 "operator Exists; remove the value"
             )
-    lacking = wanted.lacking(existing.values())
+    lacking = needed.lacking(existing.values())
     if later.clear(hidden) and lacking is not None:
-        add = ", ".join(f"{name}: {line(value)}" for name, value in wanted.toleration.manifest().items())
+        add = ", ".join(f"{name}: {line(value)}" for name, value in needed.toleration.manifest().items())
         yield (
             f"{pod.path}.tolerations: a pod that takes GPUs must tolerate the taint {line(str(lacking))} of GPU nodes; "
             f"add {{{add}}}"
@@ -78,7 +78,7 @@ def _remediate(args: Args, draft: Draft) -> None:
     if args.type in HELM - {RELEASE}:
         return
     later = Later()
-    wanted = _wanted(args)
+    needed = _wanted(args)
     for pod in pod_specs(args.type, args.props, later):
         if not takes_gpus(pod, later):
             continue
@@ -86,10 +86,10 @@ def _remediate(args: Args, draft: Draft) -> None:
         existing = dict(tolerations(pod.spec, hidden))
         place = (*steps(pod.path), "tolerations")
         for index, toleration in existing.items():
-            if wanted.rejected(toleration):
+            if needed.rejected(toleration):
                 draft.put("", *place, index, "value")
-        if not hidden and wanted.lacking(existing.values()) is not None:
-            draft.append(wanted.toleration.manifest(), *place)
+        if not hidden and needed.lacking(existing.values()) is not None:
+            draft.append(needed.toleration.manifest(), *place)
 
 
 RULE = Rule(

@@ -67,7 +67,7 @@ def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator
 
 def _opening(holder: Data, later: Later) -> Iterator[tuple[int, Toleration]]:
     """The tolerations that open GPU nodes."""
-    return (found for found in tolerations(holder, later) if any(map(found[1].covers, GPU_TAINTS)))
+    return (entry for entry in tolerations(holder, later) if any(map(entry[1].covers, GPU_TAINTS)))
 
 
 def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:

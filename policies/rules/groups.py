@@ -88,26 +88,26 @@ class Group:
     @property
     def gpus(self) -> int | None:
         """The most GPUs of all its machines together; None if nothing bounds or counts them."""
-        each = gpus_each(self.choices) if self.accelerated else 0
-        if each == 0:
+        per_machine = gpus_each(self.choices) if self.accelerated else 0
+        if per_machine == 0:
             return 0
-        counted = None if each is None or self.most is None else each * self.most
-        known = [bound for bound in (counted, self.gpu_limit) if bound is not None]
-        return min(known, default=None)
+        counted = None if per_machine is None or self.most is None else per_machine * self.most
+        bounds = [bound for bound in (counted, self.gpu_limit) if bound is not None]
+        return min(bounds, default=None)
 
 
 def groups(resources: Sequence[Resource], later: Later) -> tuple[Group, ...]:
     """The groups of a stack in order. A group with an unknown value is left out, and `later` collects the value."""
-    found = []
+    machine_groups = []
     for resource in pooled(resources):
         for read in _readings(resource, resources, later):
             unsure = Later()
             with unsure:
                 group = read(unsure)
                 if group is not None and not unsure:
-                    found.append(group)
+                    machine_groups.append(group)
             later.join(unsure)
-    return tuple(found)
+    return tuple(machine_groups)
 
 
 def _readings(resource: Resource, resources: Sequence[Resource], later: Later) -> Iterator[Callable[[Later], Group | None]]:
@@ -120,13 +120,13 @@ def _readings(resource: Resource, resources: Sequence[Resource], later: Later) -
 
 def regions_of(resources: Iterable[Resource], token_prefix: str) -> tuple[str, ...]:
     """The regions in which a stack has resources of a cloud ("aws:"). Raises UnknownError."""
-    return tuple(sorted({region_of(each) for each in resources if each.type.startswith(token_prefix)} - {""}))
+    return tuple(sorted({region_of(resource) for resource in resources if resource.type.startswith(token_prefix)} - {""}))
 
 
 def region_of(resource: Resource) -> str:
     """The region of a resource: its own (AWS only) or its provider's; "" without both. Raises UnknownError."""
-    own = text(walk(resource.props, "region")) if resource.type.startswith("aws:") else ""
-    return own or (text(walk(resource.provider.props, "region")) if resource.provider is not None else "")
+    region = text(walk(resource.props, "region")) if resource.type.startswith("aws:") else ""
+    return region or (text(walk(resource.provider.props, "region")) if resource.provider is not None else "")
 
 
 def several(parts: Sequence[str]) -> str:
@@ -163,18 +163,18 @@ def _pool(resource: Resource, later: Later) -> dict[str, Data]:
 
 def _eks(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     """An EKS node group or an Auto Scaling group. Only an EKS node group has a disk size and a warm pool, and can be reserved."""
-    found = _pool(resource, later)
-    found["choices"], template = _templated(resource, found["choices"], later)
-    found["warm"] = _warm(walk(resource.props, "warmPoolConfig"))
-    found["zones"] = resource.groups if isinstance(resource, Pool) else 1
+    fields = _pool(resource, later)
+    fields["choices"], template = _templated(resource, fields["choices"], later)
+    fields["warm"] = _warm(walk(resource.props, "warmPoolConfig"))
+    fields["zones"] = resource.groups if isinstance(resource, Pool) else 1
     if tagged := text(walk(resource.props, "tags", SCHEDULED_NODES_TAG)):
-        found["windows"] = windows_of(tagged, f"{found['name']}: tag {SCHEDULED_NODES_TAG}")
-        found["settings"] = ("schedules", "nodes.max")
+        fields["windows"] = windows_of(tagged, f"{fields['name']}: tag {SCHEDULED_NODES_TAG}")
+        fields["settings"] = ("schedules", "nodes.max")
     if resource.type == kinds.EKS_NODE_GROUP and text(walk(resource.props, "updateConfig", "updateStrategy")) != "MINIMAL":
-        found["spare"] = assumption("update-nodes") * max(count(walk(resource.props, "subnetIds")) // found["zones"], 1)
+        fields["spare"] = assumption("update-nodes") * max(count(walk(resource.props, "subnetIds")) // fields["zones"], 1)
     volume = of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props)
-    reserved = _reserved(found, resource, "tags")
-    return Group(**_where(resource, AWS) | found, volume=volume, reserved=reserved)
+    reserved = _reserved(fields, resource, "tags")
+    return Group(**_where(resource, AWS) | fields, volume=volume, reserved=reserved)
 
 
 def windows_of(tagged: str, where: str) -> tuple[Window, ...]:
@@ -195,40 +195,40 @@ def _warm(config: Data) -> Warm | None:
 
 def _oke(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     props = resource.props
-    found = _pool(resource, later)
+    fields = _pool(resource, later)
     cycling = walk(props, "nodePoolCyclingDetails")
     if true(walk(cycling, "isNodeCyclingEnabled")):
         # OKE's default is 1. A percentage counts as all nodes.
         surge = walk(cycling, "maximumSurge")
-        found["spare"] = 1 if surge is None else whole(surge) if whole(surge) is not None else found["most"] or 0
+        fields["spare"] = 1 if surge is None else whole(surge) if whole(surge) is not None else fields["most"] or 0
     return Group(
-        **_where(resource, OCI) | found,
+        **_where(resource, OCI) | fields,
         volume=of_oci(walk(props, "nodeSourceDetails", "bootVolumeSizeInGbs")),
         flex=_flex(walk(props, "nodeShapeConfig")),
-        reserved=_reserved(found, resource, "freeformTags"),
+        reserved=_reserved(fields, resource, "freeformTags"),
     )
 
 
 def _karpenter(resource: Resource, resources: Sequence[Resource], later: Later) -> Group:
     props = resource.props
     limit = whole(walk(props, "spec", "limits", GPU_RESOURCE))
-    found = _pool(resource, later) | {"settings": ("spec.replicas", "spec.limits")}
-    if found["most"] is None and walk(props, "spec", "replicas") is not None:
+    fields = _pool(resource, later) | {"settings": ("spec.replicas", "spec.limits")}
+    if fields["most"] is None and walk(props, "spec", "replicas") is not None:
         # Static capacity: exactly this many nodes (karpenter.sh, spec.replicas).
-        found["most"] = found["least"]
+        fields["most"] = fields["least"]
     return Group(
-        **_where(resource, AWS) | found | {"regions": regions_of(resources, "aws:")},
+        **_where(resource, AWS) | fields | {"regions": regions_of(resources, "aws:")},
         gpu_limit=None if limit is None else max(limit, 0),
         accelerated=bool(gpu_sign(kinds.KARPENTER_NODE_POOL, props, later)),
     )
 
 
-def _reserved(found: dict[str, Data], resource: Resource, tags: str) -> int | None:
+def _reserved(fields: dict[str, Data], resource: Resource, tags: str) -> int | None:
     """Machines that the pool's reservation holds: the number in its tag, or else the most that the pool may use."""
-    if found["capacity"] not in PREPAID:
+    if fields["capacity"] not in PREPAID:
         return None
     tagged = _natural(walk(resource.props, tags, RESERVED_NODES_TAG))
-    most: int | None = found["most"]
+    most: int | None = fields["most"]
     return most if tagged is None else tagged
 
 
@@ -237,12 +237,12 @@ def _reserved(found: dict[str, Data], resource: Resource, tags: str) -> int | No
 
 def _ec2(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     token, props = resource.type, resource.props
-    found = _templated(resource, tuple(choices(token, props, later)), later)[0]
+    types = _templated(resource, tuple(choices(token, props, later)), later)[0]
     market = "spot" if token == kinds.SPOT_REQUEST else text(walk(props, "instanceMarketOptions", "marketType"))
     root = walk(props, "rootBlockDevice")
     return Group(
         **_where(resource, AWS),
-        choices=found,
+        choices=types,
         # EC2's names of markets (API, MarketType) are ours.
         capacity=market if market in (SPOT, CAPACITY_BLOCK) else ON_DEMAND,
         least=1,
@@ -254,15 +254,15 @@ def _ec2(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
 def _instance_pool(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     configuration = _behind(resource, "instanceConfigurationId", kinds.OCI_INSTANCE_CONFIGURATION)
     props = {} if configuration is None else configuration.props
-    found = tuple(choices(kinds.OCI_INSTANCE_CONFIGURATION, props, later)) if configuration is not None else ()
+    types = tuple(choices(kinds.OCI_INSTANCE_CONFIGURATION, props, later)) if configuration is not None else ()
     details = walk(props, "instanceDetails", "launchDetails")
     if details is None:
         options = walk(props, "instanceDetails", "options")
         details = walk(known(options[0]), "launchDetails") if count(options) else None
-    return _launched(resource, details, found, _natural(walk(resource.props, "size")))
+    return _launched(resource, details, types, _natural(walk(resource.props, "size")))
 
 
-def _launched(resource: Resource, details: Data, found: tuple[Choice, ...], size: int | None) -> Group:
+def _launched(resource: Resource, details: Data, types: tuple[Choice, ...], size: int | None) -> Group:
     """OCI machines that run all the time, from their launch details."""
     capacity = ON_DEMAND
     if keys(walk(details, "preemptibleInstanceConfig")):
@@ -271,7 +271,7 @@ def _launched(resource: Resource, details: Data, found: tuple[Choice, ...], size
         capacity = RESERVED
     return Group(
         **_where(resource, OCI, Later().get(lambda: text(walk(resource.props, "displayName")), "")),
-        choices=found,
+        choices=types,
         capacity=capacity,
         least=size or 0,
         most=size,
@@ -283,8 +283,8 @@ def _launched(resource: Resource, details: Data, found: tuple[Choice, ...], size
 
 def _runner_set(resource: Resource, release: Release, later: Later) -> Group | None:
     """The machines that the launchers of a runner set boot; None for a set without launchers and for any other chart."""
-    found = tuple(booted(release, later))
-    if not found:
+    types = tuple(booted(release, later))
+    if not types:
         return None
     values = release.values
     annotations = walk(values, *ANNOTATIONS)
@@ -292,7 +292,7 @@ def _runner_set(resource: Resource, release: Release, later: Later) -> Group | N
     where = _where(resource, OCI, Later().get(lambda: release.name, ""))
     return Group(
         **where | {"regions": tuple(filter(None, text(walk(annotations, MACHINE_REGIONS)).split(",")))},
-        choices=found,
+        choices=types,
         capacity=capacity if capacity in (SPOT, RESERVED) else ON_DEMAND,
         least=_natural(walk(values, "minRunners")) or 0,
         most=_natural(walk(values, "maxRunners")),
@@ -307,15 +307,15 @@ def _runner_set(resource: Resource, release: Release, later: Later) -> Group | N
 def _behind(resource: Resource, field: str, token: str) -> Resource | None:
     """The resource of this type in the dependencies of a property, or of the whole resource."""
     candidates = [*resource.property_dependencies.get(field, ()), *resource.dependencies]
-    return next((each for each in candidates if each.type == token), None)
+    return next((candidate for candidate in candidates if candidate.type == token), None)
 
 
-def _templated(resource: Resource, found: tuple[Choice, ...], later: Later) -> tuple[tuple[Choice, ...], Resource | None]:
+def _templated(resource: Resource, types: tuple[Choice, ...], later: Later) -> tuple[tuple[Choice, ...], Resource | None]:
     """The machine types of a machine or group, or else of its launch template; and that template, if there is one."""
     template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
-    if template is not None and not [choice for choice in found if choice.path != TAGGED]:
-        found = tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later)) or found
-    return found, template
+    if template is not None and not [choice for choice in types if choice.path != TAGGED]:
+        types = tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later)) or types
+    return types, template
 
 
 def _where(resource: Resource, cloud: str, name: str = "") -> dict[str, Data]:
@@ -332,8 +332,8 @@ def _most_expensive(ways: frozenset[str]) -> str:
 
 
 def _natural(value: Data) -> int | None:
-    found = whole(value)
-    return found if found is not None and found >= 0 else None
+    number = whole(value)
+    return number if number is not None and number >= 0 else None
 
 
 def _flex(config: Data) -> tuple[float, float] | None:

@@ -87,20 +87,20 @@ def of_release(release: Release, later: Later) -> Iterator[Named]:
 def of_policy(props: Data, later: Later) -> Iterator[Named]:
     """Images that the GPU operator's ClusterPolicy names and does not switch off. `later` collects unknown values."""
     with later:
-        for named in _images("spec", walk(props, "spec"), charts.images(OPERATOR_CHART), SCHEDULING, later):
-            if named.given:
-                yield named
+        for image in _images("spec", walk(props, "spec"), charts.images(OPERATOR_CHART), SCHEDULING, later):
+            if image.given:
+                yield image
 
 
 def _images(
     prefix: str, values: Data, defaults: Iterable[charts.DefaultImage], passing: frozenset[str], later: Later
 ) -> Iterator[Named]:
-    known = {f"{prefix}.{default.at}": default for default in defaults}
-    for path, default in known.items():
+    paths = {f"{prefix}.{default.at}": default for default in defaults}
+    for path, default in paths.items():
         with later:
             yield from _default(path, values, default)
     for path, holder in objects(values, prefix, later, passing):
-        if path not in known:
+        if path not in paths:
             with later:
                 yield from _own(path, holder)
 
@@ -111,12 +111,12 @@ def _default(path: str, values: Data, default: charts.DefaultImage) -> Iterator[
         flag = walk(values, *default.switch.split("."))
         if not (default.on if flag is None else true(flag)):
             return
-    own = walk(values, *default.at.split("."))
-    given = {key: value for key in _KEYS if key in keys(own) and (value := label(walk(own, key)))}
-    parts = {**default.values, **given}
-    if default.variant and walk(own, default.variant) is not False:
+    holder = walk(values, *default.at.split("."))
+    written = {key: value for key in _KEYS if key in keys(holder) and (value := label(walk(holder, key)))}
+    parts = {**default.values, **written}
+    if default.variant and walk(holder, default.variant) is not False:
         parts["tag"] += f"-{default.variant}"
-    yield Named(path, _joined(parts), given=bool(given))
+    yield Named(path, _joined(parts), given=bool(written))
 
 
 def _own(path: str, holder: Data) -> Iterator[Named]:

@@ -62,7 +62,7 @@ class _Demands:
         if image is None:
             yield f"{subject}: not an image reference; {_WRITE}"
             return
-        if not (own_repository or any(_within(each, image.repository) for each in self.registries)):
+        if not (own_repository or any(_within(registry, image.repository) for registry in self.registries)):
             allowed = line(", ".join(self.registries), 200) or "none"
             where = f"take the image from one of {allowed}, or {entry('extraRegistries', line(image.repository, 200))}"
             yield f"{subject}: its registry is not allowed; {where}"
@@ -81,9 +81,9 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     extra = strings(config, "extraRegistries", ())
     registries = tuple(filter(None, (*strings(config, "registries", REGISTRIES), *extra)))
     demands = _Demands(registries, true(config.get("requireDigest", False)))
-    for path, image, made in of_pods(args.type, args.props, later):
+    for path, image, maker in of_pods(args.type, args.props, later):
         if image:
-            why = f", made by {made}" if made else ""
+            why = f", made by {maker}" if maker else ""
             yield from demands.faults(f"{path} is {shown(image)}{why}", text(image))
     for release in releases(args.type, args.props, later):
         for unread in release.unread(later):
@@ -93,15 +93,15 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from _named_faults(of_policy(args.props, later), demands)
 
 
-def _named_faults(named: Iterator[Named], demands: _Demands) -> Iterator[str]:
-    for each in named:
-        yield from demands.faults(_subject(each), each.reference, own_tag=each.own_tag, own_repository=each.own_repository)
+def _named_faults(images: Iterator[Named], demands: _Demands) -> Iterator[str]:
+    for image in images:
+        yield from demands.faults(_subject(image), image.reference, own_tag=image.own_tag, own_repository=image.own_repository)
 
 
-def _subject(named: Named) -> str:
-    if named.given:
-        return f"{named.path} is {shown(named.reference)}"
-    return f"{named.path} names no image, so the chart runs {shown(named.reference)}"
+def _subject(image: Named) -> str:
+    if image.given:
+        return f"{image.path} is {shown(image.reference)}"
+    return f"{image.path} names no image, so the chart runs {shown(image.reference)}"
 
 
 def _names_version(tag: str) -> bool:
@@ -111,8 +111,8 @@ def _names_version(tag: str) -> bool:
 @lru_cache(maxsize=1024)
 def _within(registry: str, repository: str) -> bool:
     """Whether a repository is in a registry, or below a path of it. * matches any text between two slashes."""
-    wanted = "[^/]*".join(map(re.escape, registry.rstrip("/").split("*")))
-    return re.fullmatch(rf"{wanted}(?:/.*)?", repository, re.DOTALL) is not None
+    pattern = "[^/]*".join(map(re.escape, registry.rstrip("/").split("*")))
+    return re.fullmatch(rf"{pattern}(?:/.*)?", repository, re.DOTALL) is not None
 
 
 RULE = Rule(

@@ -34,9 +34,9 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     for choice in choices(args.type, args.props, later):
         if not _allows(allowed, choice.name):
             yield f"{choice.path}: {_refused(choice.name, allowed)}"
-    for path, wanted in _by_attributes(args.type, args.props, later):
+    for path, attributes in _by_attributes(args.type, args.props, later):
         with later:
-            names = walk(wanted, _ALLOWED_TYPES)
+            names = walk(attributes, _ALLOWED_TYPES)
             if not count(names):
                 yield f"{path}.{_ALLOWED_TYPES} is not set: attributes alone allow every type; write {_listed(allowed)}"
             for index, item in items(names, later):
@@ -61,9 +61,9 @@ def _by_attributes(token: str, props: Data, later: Later) -> Iterator[tuple[str,
         return
     for path, holder in holders:
         with later:
-            wanted = walk(holder, "instanceRequirements")
-            if keys(wanted):
-                yield f"{path}.instanceRequirements".lstrip("."), wanted
+            attributes = walk(holder, "instanceRequirements")
+            if keys(attributes):
+                yield f"{path}.instanceRequirements".lstrip("."), attributes
 
 
 def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Iterator[str]:

@@ -51,9 +51,9 @@ def means_gpu(key: str, value: str) -> bool:
     """Whether nodes with this label are GPU nodes."""
     if key in _BOTH:
         return value not in ("", SYSTEM_POOL)
-    wanted = _ONLY_GPU.get(key)
-    if wanted is not None:
-        return wanted in (_ANY, value)
+    marker = _ONLY_GPU.get(key)
+    if marker is not None:
+        return marker in (_ANY, value)
     return key.startswith(_DISCOVERED)
 
 

@@ -25,27 +25,27 @@ VOLUME = ("gpu-ci/stack", "gpu-ci/cluster", "gpu-ci/pool")
 
 
 def _check(stack: Stack, later: Later) -> Violations:
-    wanted = strings(stack.config, "tags", REQUIRED)
+    required = strings(stack.config, "tags", REQUIRED)
     fixed = strings(stack.config, "volumeTags", VOLUME)
     users = _by_target(stack.of(EKS_NODE_GROUP, AUTO_SCALING_GROUP), "launchTemplate")
     tags = _by_target(stack.of(AUTO_SCALING_TAG), "autoscalingGroupName")
     for template in stack.of(LAUNCH_TEMPLATE):
-        yield from _instances(template, users.get(template.urn, ()), tags, wanted, later)
+        yield from _instances(template, users.get(template.urn, ()), tags, required, later)
         unread = Later()
-        given = _specified(template, "volume", unread)
-        missing, unfixed = ([name for name in names if name not in given] for names in (wanted, fixed))
+        specified = _specified(template, "volume", unread)
+        missing, unfixed = ([name for name in names if name not in specified] for names in (required, fixed))
         if missing and (unfixed or not fixed):
             later.join(unread)
             if not unread:
-                told = f"{', '.join(missing)}, or the fixed tags {', '.join(fixed)}" if fixed else ", ".join(missing)
-                yield f"Missing tags in tagSpecifications of volume: {told}. Set {stack_file('tags')}.", template.urn
+                tag_names = f"{', '.join(missing)}, or the fixed tags {', '.join(fixed)}" if fixed else ", ".join(missing)
+                yield f"Missing tags in tagSpecifications of volume: {tag_names}. Set {stack_file('tags')}.", template.urn
 
 
 def _instances(
     template: Resource,
     users: Sequence[Resource],
     tags: Mapping[str, Sequence[Resource]],
-    wanted: Sequence[str],
+    required: Sequence[str],
     later: Later,
 ) -> Violations:
     """Missing tags of the instances: of each node group that uses the template, or of a template that none uses.
@@ -53,8 +53,8 @@ def _instances(
     `tags` are the Auto Scaling tags by the URN of their node group.
     """
     unread = Later()
-    given = _specified(template, "instance", unread)
-    missing = [name for name in wanted if name not in given]
+    specified = _specified(template, "instance", unread)
+    missing = [name for name in required if name not in specified]
     if not missing:
         return
     if unread:
@@ -83,12 +83,12 @@ def _instances(
 
 def _by_target(resources: Iterable[Resource], field: str) -> Mapping[str, Sequence[Resource]]:
     """Resources by the URN of each resource that their property refers to, or that they depend on."""
-    found: dict[str, list[Resource]] = {}
+    by_target: dict[str, list[Resource]] = {}
     for resource in resources:
         targets = (*resource.property_dependencies.get(field, ()), *resource.dependencies)
-        for urn in dict.fromkeys(each.urn for each in targets):
-            found.setdefault(urn, []).append(resource)
-    return found
+        for urn in dict.fromkeys(target.urn for target in targets):
+            by_target.setdefault(urn, []).append(resource)
+    return by_target
 
 
 def _specified(template: Resource, kind: str, later: Later) -> set[str]:

@@ -42,9 +42,9 @@ class Choice:
     @property
     def gpus(self) -> int | None:
         """GPUs of one machine; None if the machine is accelerated and not in the table."""
-        found = self.machine
-        if found is not None:
-            return found.gpus
+        row = self.machine
+        if row is not None:
+            return row.gpus
         return None if machine_sign(self.name) else 0
 
 
@@ -76,10 +76,10 @@ def booted(release: Release, later: Later) -> Iterator[Choice]:
                 yield Choice(path, name)
 
 
-def gpus_each(found: Sequence[Choice]) -> int | None:
+def gpus_each(types: Sequence[Choice]) -> int | None:
     """The most GPUs that one machine of the choices has; None if some cannot be counted, or there are no choices."""
-    counted = [choice.gpus for choice in found]
-    return max((each for each in counted if each is not None), default=None) if None not in counted else None
+    counted = [choice.gpus for choice in types]
+    return max((gpus for gpus in counted if gpus is not None), default=None) if None not in counted else None
 
 
 def _at(*path: str) -> Callable[[Data, Later], Iterator[Choice]]:

@@ -45,10 +45,10 @@ def _check(args: Args, later: Later) -> Faults:
             if not any(walk(endpoint, port) for port in ports):
                 yield f"{path} names no port, so it selects nothing; write the name of the target's port in port"
         with later:
-            every = walk(endpoint, "interval")
-            if not 0 < _seconds(text(every)) <= most and _of_exporter(args.props):
+            interval = walk(endpoint, "interval")
+            if not 0 < _seconds(text(interval)) <= most and _of_exporter(args.props):
                 yield (
-                    f"{path}.interval is {shown(every) if every else 'not set'}: scrape a DCGM exporter every {most}s or more "
+                    f"{path}.interval is {shown(interval or None)}: scrape a DCGM exporter every {most}s or more "
                     f"often; write {most}s, or raise {setting('maxIntervalSeconds')}"
                 )
 
@@ -60,9 +60,9 @@ def _names(props: Data) -> bool:
 
 def _beside(props: Data) -> bool:
     """Whether a chart makes the monitor and its target: Helm's label, and every label that the monitor selects."""
-    own, selected = walk(props, "metadata", "labels"), walk(props, "spec", "selector", "matchLabels")
-    wanted = [(_MANAGED, "Helm"), *((key, label(walk(selected, key))) for key in keys(selected))]
-    return len(wanted) > 1 and all(label(walk(own, key)) == value for key, value in wanted)
+    labels, selected = walk(props, "metadata", "labels"), walk(props, "spec", "selector", "matchLabels")
+    expected = [(_MANAGED, "Helm"), *((key, label(walk(selected, key))) for key in keys(selected))]
+    return len(expected) > 1 and all(label(walk(labels, key)) == value for key, value in expected)
 
 
 def _of_exporter(props: Data) -> bool:
@@ -78,8 +78,8 @@ def _seconds(duration: str) -> float:
 
 
 def _alerts(props: Data, later: Later) -> Faults:
-    for group, held in entries(props, "spec.groups", later):
-        for inner, alert in entries(held, "rules", later):
+    for group, body in entries(props, "spec.groups", later):
+        for inner, alert in entries(body, "rules", later):
             path = f"{group}.{inner}"
             with later:
                 if text(walk(alert, "alert")) and not text(walk(alert, "labels", "severity")):

@@ -54,12 +54,12 @@ def _about(props: Data, direction: str) -> bool:
 def _open(path: str, block: Data, metadata: tuple[Address, ...]) -> Iterator[str]:
     later = Later()
     cidr = walk(block, "cidr")
-    found = network(cidr)
-    inside = [address for address in metadata if found is not None and address in found]
+    allowed = network(cidr)
+    inside = [address for address in metadata if allowed is not None and address in allowed]
     if not inside:
         return
-    closed = [each for _, item in items(walk(block, "except"), later) if (each := network(item)) is not None]
-    reached = [address for address in inside if not any(address in each for each in closed)]
+    closed = [excluded for _, item in items(walk(block, "except"), later) if (excluded := network(item)) is not None]
+    reached = [address for address in inside if not any(address in excluded for excluded in closed)]
     if reached:
         later.settle()
         hosts = ", ".join(f"{address}/{address.max_prefixlen}" for address in reached)

@@ -24,8 +24,8 @@ def network(value: Data) -> IPNetwork | None:
 
 def world(value: Data) -> bool:
     """Whether a CIDR is the whole internet, or a larger part of it than any single owner has."""
-    found = network(value)
-    return found is not None and found.prefixlen < _WIDEST[found.version]
+    parsed = network(value)
+    return parsed is not None and parsed.prefixlen < _WIDEST[parsed.version]
 
 
 def exposed(token: str, props: Data, ports: Sequence[int], later: Later) -> Iterator[tuple[str, str, list[int]]]:

@@ -142,16 +142,16 @@ def _entries(path: str, holder: Data, field: str, late: frozenset[str], later: L
 
 
 def _below(path: str, value: Data, later: Later) -> Iterator[tuple[str, str, str]]:
-    for where, found in texts(value, path, later):
-        yield where, "", found
+    for where, content in texts(value, path, later):
+        yield where, "", content
 
 
 def _credentials(content: str) -> list[str]:
     """The kinds of credentials in a text, however it is encoded, in the order of `_KINDS`."""
     if len(content) < _SHORTEST:
         return []
-    found = {match.lastgroup for read in readings(content) for match in _CREDENTIAL.finditer(read)}
-    return [kind for group, kind in _KINDS.items() if group in found]
+    groups = {match.lastgroup for read in readings(content) for match in _CREDENTIAL.finditer(read)}
+    return [kind for group, kind in _KINDS.items() if group in groups]
 
 
 _SHORTEST = 20

@@ -65,8 +65,8 @@ class Ask:
         return self.operator != "DoesNotExist"
 
     def _compares(self, value: str) -> bool:
-        found, bound = quantity(value), quantity(next(iter(self.values), ""))
-        return found is not None and bound is not None and (found > bound if self.operator == "Gt" else found < bound)
+        number, bound = quantity(value), quantity(next(iter(self.values), ""))
+        return number is not None and bound is not None and (number > bound if self.operator == "Gt" else number < bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,8 @@ def wanted(spec: Data) -> Wanted:
     return Wanted(selector, tuple(terms))
 
 
-def _pools(asks: Iterable[Ask]) -> tuple[str, ...]:
-    return next((ask.values for ask in asks if ask.key == POOL_LABEL and ask.operator == "In"), ())
+def _pools(conditions: Iterable[Ask]) -> tuple[str, ...]:
+    return next((ask.values for ask in conditions if ask.key == POOL_LABEL and ask.operator == "In"), ())
 
 
 def _ask(expression: Data) -> Ask:
@@ -117,8 +117,8 @@ def _ask(expression: Data) -> Ask:
     return Ask(text(walk(expression, "key")), text(walk(expression, "operator")), values)
 
 
-def _all(asks: Iterable[Ask], labels: Mapping[str, str], declared: frozenset[str]) -> bool:
-    return all(ask.admits(labels, declared) for ask in asks)
+def _all(conditions: Iterable[Ask], labels: Mapping[str, str], declared: frozenset[str]) -> bool:
+    return all(ask.admits(labels, declared) for ask in conditions)
 
 
 def _object(value: Data) -> dict[str, str]:

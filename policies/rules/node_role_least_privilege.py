@@ -70,7 +70,7 @@ def _permitted(arn: str, allowed: Sequence[str]) -> bool:
 
 def _roles(resource: Resource, field: str) -> list[Resource]:
     """The roles of the stack that a property comes from."""
-    return [each for each in resource.property_dependencies.get(field, ()) if each.type == IAM_ROLE]
+    return [role for role in resource.property_dependencies.get(field, ()) if role.type == IAM_ROLE]
 
 
 def _is_node(role: Resource, later: Later) -> bool:
@@ -90,8 +90,8 @@ def _role(role: Resource, allowed: Sequence[str], later: Later) -> Faults:
             yield from _documents(f"{path}.policy", document, later)
             if document is not None and _is_node(role, later):
                 yield f"{path} adds permissions to a node's role, which needs no others; {_POD}"
-    named = [(path, text(arn)) for path, arn in entries(role.props, "managedPolicyArns", later)]
-    strange = [(path, arn) for path, arn in named if not _permitted(arn, allowed)]
+    policies = [(path, text(arn)) for path, arn in entries(role.props, "managedPolicyArns", later)]
+    strange = [(path, arn) for path, arn in policies if not _permitted(arn, allowed)]
     if strange and _is_node(role, later):
         for path, arn in strange:
             yield f"{path} is {shown(arn)}: a node does not need these permissions; {_POD}"
@@ -112,8 +112,8 @@ def _role_policy(policy: Resource, allowed: Sequence[str], later: Later) -> Faul
 def _fills_caches(policy: Resource, later: Later) -> bool:
     """Whether a policy allows only what the first pull through a cache of ECR needs, in repositories that it names."""
     with later:
-        found = [statement for _, statement in statements(walk(policy.props, "policy"), later)]
-        return bool(found) and all(_fills_cache(each, later) for each in found)
+        allowing = [statement for _, statement in statements(walk(policy.props, "policy"), later)]
+        return bool(allowing) and all(_fills_cache(statement, later) for statement in allowing)
     return True
 
 

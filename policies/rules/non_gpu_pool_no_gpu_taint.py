@@ -44,14 +44,14 @@ def _no_gpus(token: str, props: Data, later: Later) -> str:
     if token == KARPENTER_NODE_POOL:
         return _karpenter(props, later)
     unread = Later()
-    found = tuple(choices(token, props, unread))
-    if any(machine_sign(choice.name) for choice in found):
+    types = tuple(choices(token, props, unread))
+    if any(machine_sign(choice.name) for choice in types):
         # One GPU type is enough, even if other types are unknown.
         return ""
     later.join(unread)
-    if unread or not found:
+    if unread or not types:
         return ""
-    return f"{found[0].path.partition('[')[0]} {_named([choice.name for choice in found])}: no machine has a GPU"
+    return f"{types[0].path.partition('[')[0]} {_named([choice.name for choice in types])}: no machine has a GPU"
 
 
 def _karpenter(props: Data, later: Later) -> str:

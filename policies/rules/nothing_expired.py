@@ -88,9 +88,9 @@ def _images(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
     """Path and reference of each image that the resource runs."""
     yield from ((path, text(image)) for path, image, _ in of_pods(token, props, later))
     for release in releases(token, props, later):
-        yield from ((named.path, named.reference) for named in of_release(release, later))
+        yield from ((image.path, image.reference) for image in of_release(release, later))
     if token in CLUSTER_POLICY:
-        yield from ((named.path, named.reference) for named in of_policy(props, later))
+        yield from ((image.path, image.reference) for image in of_policy(props, later))
 
 
 def _charts(token: str, props: Data, later: Later) -> Iterator[Pin]:

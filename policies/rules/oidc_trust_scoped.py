@@ -50,15 +50,15 @@ def _faults(statement: Data, orgs: Sequence[str]) -> Faults:
             "write repo:OWNER/NAME:ref:refs/heads/main"
         )
     for subject in subjects:
-        found = _SCOPED.fullmatch(subject)
-        if found is None:
+        scope = _SCOPED.fullmatch(subject)
+        if scope is None:
             yield (
                 f"accepts {shown(subject)}: name the owner, the repository and a branch or environment; "
                 "write repo:OWNER/NAME:environment:NAME or repo:OWNER/NAME:ref:refs/heads/BRANCH"
             )
-        elif orgs and found["owner"].partition("@")[0] not in orgs:
-            known = ", ".join(orgs[:5])
-            yield f"accepts {shown(subject)}: the owner is not in {known}; correct it, or list it in {setting('orgs')}"
+        elif orgs and scope["owner"].partition("@")[0] not in orgs:
+            owners = ", ".join(orgs[:5])
+            yield f"accepts {shown(subject)}: the owner is not in {owners}; correct it, or list it in {setting('orgs')}"
 
 
 def _is_github(issuer: str) -> bool:

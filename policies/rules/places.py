@@ -59,16 +59,16 @@ def filled(message: str, policy: str, urn: str, key: str = "") -> str:
     `key` is the setting that changes what the message is about. A resource of the fleet's program gets it if the message names no
     place.
     """
-    stack, _, rest = urn.removeprefix("urn:pulumi:").partition("::")
-    project = rest.partition("::")[0]
+    stack, _, tail = urn.removeprefix("urn:pulumi:").partition("::")
+    project = tail.partition("::")[0]
 
-    def place(found: re.Match[str]) -> str:
-        name = f"{policy}.{found[2]}"
-        if not found[1]:
+    def place(mark: re.Match[str]) -> str:
+        name = f"{policy}.{mark[2]}"
+        if not mark[1]:
             return f"policies/config/{stack}.json: {name}" if _by_hand(stack) else f"policies/stacks.toml: {stack}.{name}"
         if project == _MANIFESTS:
             return urn.rpartition("::")[2].partition("#")[0]
-        return f"Pulumi.{stack}.yaml: gpu-ci:{found[2]}"
+        return f"Pulumi.{stack}.yaml: gpu-ci:{mark[2]}"
 
     if key and project == _PROGRAM and not _MARKED.search(message):
         message = f"{message}. Change {stack_file(key)}"
@@ -87,7 +87,7 @@ def key_of(settings: str | Mapping[str, str], urn: str) -> str:
 def _by_hand(stack: str) -> bool:
     """Whether a stack is not in stacks.toml and has a JSON that a person wrote. `offline.policyconfig` reports a broken TOML."""
     try:
-        known = stack in tomllib.loads((_FOLDER / "stacks.toml").read_text(encoding="utf-8"))
+        listed = stack in tomllib.loads((_FOLDER / "stacks.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        known = False
-    return not known and (_FOLDER / "config" / f"{stack}.json").is_file()
+        listed = False
+    return not listed and (_FOLDER / "config" / f"{stack}.json").is_file()

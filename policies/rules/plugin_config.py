@@ -43,9 +43,9 @@ def plugin_configs(token: str, props: Data, later: Later) -> Iterator[PluginConf
     if token in CONFIG_MAPS:
         for prefix, config_map in each(token, props, later):
             with later:
-                for found in _files(f"{prefix}data", walk(config_map, "data"), later, sign=_SIGN):
-                    if keys(walk(found.body, _SIGN)):
-                        yield found
+                for config in _files(f"{prefix}data", walk(config_map, "data"), later, sign=_SIGN):
+                    if keys(walk(config.body, _SIGN)):
+                        yield config
 
 
 def configs_of(release: Release, later: Later) -> Iterator[PluginConfig]:

@@ -120,19 +120,21 @@ def volumes_of(pod: PodSpec, later: Later) -> Iterator[tuple[str, Data]]:
 
 def gpu_amounts(container: Container, field: str, later: Later) -> dict[str, Data]:
     """GPU resources of `resources.limits` or `resources.requests` with their amounts. `later` collects unknown ones."""
-    found = {}
+    gpus = {}
     with later:
         amounts = walk(container.body, "resources", field)
         for name in keys(amounts):
             with later:
                 if _is_gpu(name, amounts) and (amount := walk(amounts, name)) is not None:
-                    found[name] = amount
-    return found
+                    gpus[name] = amount
+    return gpus
 
 
 def takes_gpus(pod: PodSpec, later: Later) -> bool:
     """Whether some container has a GPU limit or request."""
-    return any(gpu_amounts(each, field, later) for each in containers_of(pod, later) for field in ("limits", "requests"))
+    return any(
+        gpu_amounts(container, field, later) for container in containers_of(pod, later) for field in ("limits", "requests")
+    )
 
 
 def gpu_count(container: Container, later: Later) -> int:
@@ -200,7 +202,7 @@ def _at(prefix: str, value: Data, path: tuple[str, ...], later: Later) -> Iterat
 
 
 def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
-    added = tuple(_added(each) for each in charts.added(values, later))
+    added = tuple(_added(container) for container in charts.added(values, later))
     volumes = tuple(charts.volumes(values, later))
     # While the mode is unknown, the chart may leave this container out.
     left_out = frozenset((charts.DIND,))
@@ -211,9 +213,9 @@ def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
         yield PodSpec(f"{prefix}template.spec", {} if spec is None else spec, added, volumes, left_out, values, prefix)
 
 
-def _added(made: charts.Added) -> Container:
-    field = INIT if made.init else REGULAR
-    return Container(f"{field}[{made.body['name']}]", field, made.body, made.why)
+def _added(container: charts.Added) -> Container:
+    field = INIT if container.init else REGULAR
+    return Container(f"{field}[{container.body['name']}]", field, container.body, container.why)
 
 
 def _listener_pod(prefix: str, holder: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:

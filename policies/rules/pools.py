@@ -33,12 +33,12 @@ _ASKING = ("Exists", "Gt", "Gte")
 def machine_sign(name: str) -> str:
     """Why a machine is a GPU machine ("g5.xlarge has 1 GPU"); "" for a machine without GPU."""
     try:
-        found = machine(name)
+        row = machine(name)
     except UnknownMachine:
         if _ACCELERATED.fullmatch(name) is None:
             return ""
         return f"{shown(name)} is of an accelerated family, though not in the hardware table"
-    return f"{name} has {gpus(found.gpus)}" if found.gpus else ""
+    return f"{name} has {gpus(row.gpus)}" if row.gpus else ""
 
 
 @lru_cache(maxsize=1024)

@@ -51,7 +51,9 @@ def _faults(resource: Resource, later: Later) -> Faults:
 
 def _of(resource: Resource, field: str) -> list[Resource]:
     """The subnets of the stack that a property depends on."""
-    return [each for each in resource.property_dependencies.get(field, ()) if each.type in (kinds.AWS_SUBNET, kinds.OCI_SUBNET)]
+    return [
+        subnet for subnet in resource.property_dependencies.get(field, ()) if subnet.type in (kinds.AWS_SUBNET, kinds.OCI_SUBNET)
+    ]
 
 
 def _subnet(field: str, subnet: Resource, later: Later) -> Faults:
@@ -80,17 +82,17 @@ def _closed(subnet: Resource) -> bool:
 
 def _ec2(prefix: str, holder: Data, later: Later) -> Faults:
     with later:
-        given = walk(holder, _PUBLIC)
-        if true(given):
-            yield f"{prefix}{_PUBLIC} is {shown(given)}: a node needs no public address; write false"
+        public = walk(holder, _PUBLIC)
+        if true(public):
+            yield f"{prefix}{_PUBLIC} is {shown(public)}: a node needs no public address; write false"
 
 
 def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> Faults:
     with later:
-        given = walk(details, "createVnicDetails", "assignPublicIp")
+        public = walk(details, "createVnicDetails", "assignPublicIp")
         # OCI assigns a public address by default if the subnet allows one. Terraform's provider takes text.
-        if true(given) or (given is None and not (subnets and all(map(_closed, subnets)))):
-            yield (f"{prefix}createVnicDetails.assignPublicIp is {shown(given)}: a machine needs no public address; write false")
+        if true(public) or (public is None and not (subnets and all(map(_closed, subnets)))):
+            yield (f"{prefix}createVnicDetails.assignPublicIp is {shown(public)}: a machine needs no public address; write false")
 
 
 RULE = StackRule(

@@ -57,13 +57,13 @@ class _Need:
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
-    found = groups(stack.resources, later)
-    yield from _check_aws(stack, _needs(group for group in found if group.cloud == AWS), later)
+    machine_groups = groups(stack.resources, later)
+    yield from _check_aws(stack, _needs(group for group in machine_groups if group.cloud == AWS), later)
     outside = in_existing(stack.resources, stack.existing)
-    own = (group for group in found if group.cloud == OCI and group.urn not in outside)
-    yield from _check_oci(stack, _needs(own), later)
+    inside = (group for group in machine_groups if group.cloud == OCI and group.urn not in outside)
+    yield from _check_oci(stack, _needs(inside), later)
     yield from _check_namespaces(stack, later)
-    for group in found:
+    for group in machine_groups:
         if group.cloud == OCI and group.gpus != 0 and group.urn in outside:
             later.note(unseen(outside[group.urn], "whether a quota bounds its compartment"))
 
@@ -71,9 +71,9 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 # -- clouds ------------------------------------------------------------------------------------------------------------
 
 
-def _needs(found: Iterator[Group]) -> Mapping[Key, _Need]:
+def _needs(machine_groups: Iterator[Group]) -> Mapping[Key, _Need]:
     needs: dict[Key, _Need] = {}
-    for group in found:
+    for group in machine_groups:
         # With several regions a NodePool's is unknown. A launcher may boot all its machines in any of its regions.
         if group.gpus == 0 or (group.cloud == AWS and len(group.regions) > 1):
             continue
@@ -87,12 +87,12 @@ def _needs(found: Iterator[Group]) -> Mapping[Key, _Need]:
 
 def _of_group(group: Group) -> Mapping[str, int]:
     """Units of each quota that the group uses if all its machines are of the largest type of that quota."""
-    taken: dict[str, int] = {}
+    units_by_code: dict[str, int] = {}
     for machine in filter(None, map(known, group.types)):
         code = quota_code(machine, group.capacity)
         if code is not None:
-            taken[code] = max(taken.get(code, 0), _count(group, machine) * quota_units(machine))
-    return {code: units for code, units in taken.items() if units}
+            units_by_code[code] = max(units_by_code.get(code, 0), _count(group, machine) * quota_units(machine))
+    return {code: units for code, units in units_by_code.items() if units}
 
 
 def _count(group: Group, machine: Machine) -> int:
@@ -162,20 +162,20 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
     """The sum that statements allow of a quota in a region. The last statement of each compartment counts; None without any."""
     numbers: dict[str, int] = {}
     for statement in statements:
-        found = _STATEMENT.fullmatch(statement[:_LONGEST])
-        if found is None or not fnmatchcase(code, (found["name"] or "*").strip("/").lower()):
+        match = _STATEMENT.fullmatch(statement[:_LONGEST])
+        if match is None or not fnmatchcase(code, (match["name"] or "*").strip("/").lower()):
             continue
-        condition = found["condition"] or ""
+        condition = match["condition"] or ""
         if "request.region" in condition.lower() and region not in _REGION.findall(condition):
             continue
-        place = " ".join(found["where"].split())
-        verb = found["verb"].lower()
+        place = " ".join(match["where"].split())
+        verb = match["verb"].lower()
         if verb == "unset":
             numbers.pop(place, None)
         elif verb == "zero":
             numbers[place] = 0
-        elif found["number"]:
-            numbers[place] = int(found["number"])
+        elif match["number"]:
+            numbers[place] = int(match["number"])
     return sum(numbers.values()) if numbers else None
 
 
@@ -213,7 +213,9 @@ def _gpu_names(runner_set: RunnerSet, later: Later) -> list[str]:
     """The GPU resources that a runner asks for, each once."""
     pod = runner_set.pod(later)
     containers = containers_of(pod, later) if pod is not None else ()
-    return sorted({name for each in containers for kind in ("limits", "requests") for name in gpu_amounts(each, kind, later)})
+    return sorted(
+        {name for container in containers for kind in ("limits", "requests") for name in gpu_amounts(container, kind, later)}
+    )
 
 
 def _limits(resource: str, quota: Resource) -> bool:

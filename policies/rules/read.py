@@ -60,14 +60,14 @@ class Later:
         """Keep an unknown value, if it is the first one."""
         self.first = self.first or error
 
-    def join(self, other: Later) -> None:
+    def join(self, source: Later) -> None:
         """Keep the unknown value of another one."""
-        self.note(other.first)
+        self.note(source.first)
 
-    def clear(self, other: Later) -> bool:
+    def clear(self, source: Later) -> bool:
         """Whether another one met no unknown value, so that what it was asked about is certain. Keeps its value if it did."""
-        self.join(other)
-        return not other
+        self.join(source)
+        return not source
 
     def get(self, read: Callable[[], T], otherwise: T) -> T:
         """What a function reads, or `otherwise` if that is unknown."""
@@ -86,11 +86,11 @@ def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]
     if not (holds or hidden):
         return
     unsure = Later()
-    found = list(faults(unsure))
+    messages = list(faults(unsure))
     if holds:
-        yield from found
+        yield from messages
         later.join(unsure)
-    elif found or unsure:
+    elif messages or unsure:
         later.join(hidden)
 
 
@@ -171,14 +171,14 @@ def true(value: Data) -> bool:
 
 def whole(value: Data) -> int | None:
     """The quantity as an int, or None if it is not a whole number."""
-    found = quantity(value)
-    return int(found) if found is not None and found.denominator == 1 else None
+    number = quantity(value)
+    return int(number) if number is not None and number.denominator == 1 else None
 
 
 def bound(config: Mapping[str, Data], name: str, default: int) -> int:
     """A whole number from a rule's config, or the default."""
-    found = whole(config.get(name))
-    return default if found is None else found
+    number = whole(config.get(name))
+    return default if number is None else number
 
 
 def strings(config: Mapping[str, Data], name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
@@ -203,8 +203,8 @@ def shown(value: Data) -> str:
 
 def line(value: str, most: int = _SHOWN) -> str:
     """A name for a message: credentials masked, cut to `most` characters, escaped so that it stays on one line."""
-    known = mask(value)
-    cut = known if len(known) <= most else f"{known[:most]}…"
+    masked = mask(value)
+    cut = masked if len(masked) <= most else f"{masked[:most]}…"
     return cut if cut.isprintable() else json.dumps(cut)[1:-1]
 
 

@@ -75,8 +75,8 @@ class Release:
         """The namespace that the chart is installed in."""
         if self.application is None:
             return text(walk(self.source, "namespace"))
-        own = text(walk(self.source, "helm", "namespace"))
-        return own or text(walk(self.application, "spec", "destination", "namespace"))
+        namespace = text(walk(self.source, "helm", "namespace"))
+        return namespace or text(walk(self.application, "spec", "destination", "namespace"))
 
     @property
     def is_here(self) -> bool:
@@ -100,8 +100,8 @@ class Release:
     @property
     def chart_path(self) -> str:
         """The path of the property that names the chart."""
-        named = self.application is None or text(walk(self.source, "chart"))
-        return f"{self.at}chart" if named else self.path("repository")
+        in_chart = self.application is None or text(walk(self.source, "chart"))
+        return f"{self.at}chart" if in_chart else self.path("repository")
 
     @property
     def chart_name(self) -> str:
@@ -126,13 +126,13 @@ class Release:
     @property
     def values(self) -> Data:
         """The values that the resource gives. A text that is not plain YAML is unknown."""
-        given = walk(self.source, *self._fields["values"])
-        if self.application is None or given is not None:
-            return given
-        found = helm_values(self._text())
-        if not isinstance(found, Mapping):
+        values = walk(self.source, *self._fields["values"])
+        if self.application is None or values is not None:
+            return values
+        parsed = helm_values(self._text())
+        if not isinstance(parsed, Mapping):
             raise UnknownError(Unknown(steps(self.path("text"))))
-        return found
+        return parsed
 
     @property
     def values_path(self) -> str:
@@ -151,10 +151,10 @@ class Release:
                 if count(walk(self.source, "valueYamlFiles")):
                     yield Unread("valueYamlFiles", "files", "move them to values")
             return
-        for key, what in _UNREAD.items():
+        for key, noun in _UNREAD.items():
             with later:
                 if count(walk(self.source, "helm", key)):
-                    yield Unread(f"{self.at}helm.{key}", what, "move them to valuesObject")
+                    yield Unread(f"{self.at}helm.{key}", noun, "move them to valuesObject")
         with later:
             if walk(self.source, *self._fields["values"]) is None and not isinstance(helm_values(self._text()), Mapping):
                 yield Unread(self.path("text"), "values that are not a plain YAML object", "write them as valuesObject")
@@ -172,15 +172,15 @@ def releases(token: str, props: Data, later: Later) -> Iterator[Release]:
     if token == RELEASE:
         yield Release(props)
         return
-    found = False
+    any_chart = False
     for release in sources(token, props, later):
         with later:
             if release.chart:
-                found = True
+                any_chart = True
                 yield release
     with later:
         # Generators write the patch, and it may change every field.
-        if found and token == APPLICATION_SET and walk(props, *_PATCH):
+        if any_chart and token == APPLICATION_SET and walk(props, *_PATCH):
             raise UnknownError(Unknown(_PATCH))
 
 

@@ -96,10 +96,10 @@ def _names(config: Mapping[str, Data], setting: str, default: Sequence[str] = ()
     return [name for name in strings(config, setting, default) if name]
 
 
-def _lacking(path: str, wanted: Iterable[str], holder: Data, later: Later) -> Iterator[tuple[str, list[str]]]:
+def _lacking(path: str, names: Iterable[str], holder: Data, later: Later) -> Iterator[tuple[str, list[str]]]:
     """The path, and the names that are missing in the object at that path. A name with an unknown value may be there."""
     missing = []
-    for name in wanted:
+    for name in names:
         unknown = Later()
         with unknown:
             if label(walk(holder, *path.split("."), name)):
@@ -132,8 +132,8 @@ def propagated(tag: Data, later: Later) -> str:
 
 def _default_tags(provider: Provider | None) -> Data:
     """The provider's default tags. Its inputs are JSON text on the wire."""
-    given = walk(provider.props, "defaultTags") if provider is not None else None
-    return _parsed(given) if isinstance(given, str) else walk(given, "tags")
+    tags = walk(provider.props, "defaultTags") if provider is not None else None
+    return _parsed(tags) if isinstance(tags, str) else walk(tags, "tags")
 
 
 @lru_cache(maxsize=64)

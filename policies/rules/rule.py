@@ -97,8 +97,8 @@ class Stack:
 
     def of(self, *types: str | frozenset[str]) -> Iterator[Resource]:
         """The resources of these tokens or sets of tokens."""
-        wanted = frozenset[str]().union(*(each if isinstance(each, frozenset) else {each} for each in types))
-        return (each for each in self.resources if each.type in wanted)
+        tokens = frozenset[str]().union(*(resource if isinstance(resource, frozenset) else {resource} for resource in types))
+        return (resource for resource in self.resources if resource.type in tokens)
 
 
 Violation = tuple[str, str | None]
@@ -256,10 +256,10 @@ class StackRule(_Common):
     def judge(self, resources: Iterable[Resource], config: Mapping[str, Any], as_of: date) -> Outcome:
         """What the rule says of the resources of a stack. `as_of` is the day for prices and exceptions."""
         # Sorted, because an engine gives them in no fixed order.
-        known = sorted((resource for resource in resources if resource.type in self.reads), key=lambda resource: resource.urn)
-        any_urn = known[0].urn if known else ""
-        existing = _existing(known)
-        stack = Stack(tuple(resource for resource in known if resource.type in self.types), config, as_of, existing)
+        seen_ones = sorted((resource for resource in resources if resource.type in self.reads), key=lambda resource: resource.urn)
+        any_urn = seen_ones[0].urn if seen_ones else ""
+        existing = _existing(seen_ones)
+        stack = Stack(tuple(resource for resource in seen_ones if resource.type in self.types), config, as_of, existing)
         outcome = Outcome([(fault, None) for fault in exceptions.expired(config, as_of)])
         hidden: dict[str, str] = {}
         later = Later()
@@ -293,9 +293,9 @@ def _existing(resources: Iterable[Resource]) -> dict[str, str]:
     return dict(sorted(providers.items()))
 
 
-def unseen(cluster: str, what: str) -> UndeterminableError:
+def unseen(cluster: str, fact: str) -> UndeterminableError:
     """Why a rule is undeterminable for a cluster that the stack did not create."""
-    return UndeterminableError(f"cluster {line(cluster, _LONGEST)} exists already, and nothing in the stack shows {what}")
+    return UndeterminableError(f"cluster {line(cluster, _LONGEST)} exists already, and nothing in the stack shows {fact}")
 
 
 def each(check: Check) -> StackCheck:

@@ -38,14 +38,14 @@ def _check(args: Args, later: Later) -> Faults:
                 fault = f'{release.chart_path} is "{LEGACY_CHART}", ARC\'s older controller: its runners may run several jobs'
                 yield f"{fault}; use gha-runner-scale-set"
     if args.type in MACHINES:
-        for path, given in user_data(args.type, args.props, later):
-            for fault in _faults(given):
+        for path, content in user_data(args.type, args.props, later):
+            for fault in _faults(content):
                 yield f"{path} registers a runner {fault}"
 
 
 @lru_cache(maxsize=64)
-def _faults(given: str) -> tuple[str, ...]:
-    return tuple(_of_script(script(given)))
+def _faults(content: str) -> tuple[str, ...]:
+    return tuple(_of_script(script(content)))
 
 
 def _of_script(commands: str) -> Faults:

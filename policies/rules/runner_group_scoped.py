@@ -29,7 +29,7 @@ _SCOPE = re.compile(
 
 
 def _check(args: Args, later: Later) -> Faults:
-    owners = [each.lower().strip("/") for each in strings(args.config, "owners")]
+    owners = [owner.lower().strip("/") for owner in strings(args.config, "owners")]
     with later:
         if args.type == RUNNER_SET:
             yield from _faults("spec", walk(args.props, "spec"), owners, later)
@@ -60,9 +60,9 @@ def _faults(path: str, settings: Data, owners: list[str], later: Later) -> Fault
     with later:
         group = label(walk(settings, "runnerGroup")).strip()
         if group.lower() in ("", DEFAULT_GROUP) and not (of_repository or (scope is not None and scope["repository"])):
-            named = shown(walk(settings, "runnerGroup"))
+            now = shown(walk(settings, "runnerGroup"))
             yield (
-                f"{path}.runnerGroup is {named}: every repository of the owner may use the default group; create a group for the "
+                f"{path}.runnerGroup is {now}: every repository of the owner may use the default group; create a group for the "
                 "repositories that these runners serve, and write its name"
             )
 

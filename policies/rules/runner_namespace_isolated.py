@@ -138,8 +138,10 @@ def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str]
     clusters = tuple(clustered(stack.of(kinds.OKE_CLUSTER), hidden))
     if not (sets and (clusters or hidden)):
         return
-    jobs = [each for each in sets if _runs_jobs(each, accounts)]
-    there = [each.name for each in jobs for at in clustered([each.resource], hidden) if any(map(at.near, clusters))]
+    jobs = [runner_set for runner_set in sets if _runs_jobs(runner_set, accounts)]
+    there = [
+        runner_set.name for runner_set in jobs for at in clustered([runner_set.resource], hidden) if any(map(at.near, clusters))
+    ]
     if there:
         later.note(
             UndeterminableError(
@@ -153,8 +155,8 @@ def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str]
 
 def _check_existing(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str], later: Later) -> None:
     """The network of a cluster that exists already is not the stack's."""
-    for each in sets:
-        for at in clustered([each.resource], Later()) if _runs_jobs(each, accounts) else ():
+    for runner_set in sets:
+        for at in clustered([runner_set.resource], Later()) if _runs_jobs(runner_set, accounts) else ():
             if there := stack.may_be(at.cluster):
                 later.note(unseen(there, "whether its network enforces NetworkPolicies"))
 
@@ -172,7 +174,7 @@ def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:
 
 def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Iterator[Violation]:
     """EKS' own network accepts NetworkPolicies but does not enforce them unless the add-on enables it (EKS user guide)."""
-    homes = {each.cluster for each in clustered((found.resource for found in sets), later)}
+    homes = {at.cluster for at in clustered((runner_set.resource for runner_set in sets), later)}
     for addon in stack.of(kinds.EKS_ADDON):
         with later:
             if text(walk(addon.props, "addonName")) != _CNI or text(walk(addon.props, "clusterName")) not in homes - {""}:
@@ -219,8 +221,8 @@ def _lacks(resources: ByPlace[Resource], place: Place, fits: Callable[[Data], bo
 
 def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later: Later) -> Iterator[Violation]:
     place, hidden = runner_set.place, Later()
-    found = namespaces.at(place, hidden)
-    for namespace in found:
+    declared = namespaces.at(place, hidden)
+    for namespace in declared:
         with later:
             level = walk(namespace.props, "metadata", "labels", POD_SECURITY_LABEL)
             if text(level) not in _LEVELS:
@@ -229,7 +231,7 @@ def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later:
                     f"Security Standard {' or '.join(_LEVELS)}; write {_LEVELS[0]}"
                 )
                 yield fault, namespace.urn
-    if found:
+    if declared:
         return
     if not hidden:
         fault = (

@@ -68,26 +68,26 @@ def _of_release(release: Release) -> _Named:
 
 def _judge(of: _Named, exempt: tuple[str, ...], faults: Faults, later: Later) -> Faults:
     """Reports the faults, unless the pods are exempt."""
-    found = list(faults)
-    if not found:
+    messages = list(faults)
+    if not messages:
         return
     hidden = Later()
     if not (_exempt(of, exempt, hidden) or hidden):
-        yield from found
+        yield from messages
     later.join(hidden)
 
 
 def _exempt(of: _Named, exempt: tuple[str, ...], later: Later) -> bool:
     """Whether the resource's pods are exempt. If an unknown namespace or name decides, `later` collects it."""
-    known: dict[str, str] = {}
+    names: dict[str, str] = {}
     hidden = Later()
     for part in ("namespace", "name"):
         with hidden:
-            known[part] = of(part)
+            names[part] = of(part)
     for pattern in exempt:
         namespace, _, name = pattern.partition("/")
-        wanted = {"namespace": namespace, "name": name}
-        if all(matches(wanted[part], value) for part, value in known.items()):
+        pair = {"namespace": namespace, "name": name}
+        if all(matches(pair[part], value) for part, value in names.items()):
             later.join(hidden)
             return not hidden
     return False
@@ -136,10 +136,10 @@ def _security_faults(path: str, security: Data, allowed: frozenset[str], later: 
 
 def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Faults:
     with later:
-        known = charts.DEFAULTS.get(release.chart_name)
-        if known is not None and known.node:
+        defaults = charts.DEFAULTS.get(release.chart_name)
+        if defaults is not None and defaults.node:
             chart = f"{release.chart_path} is {shown(release.chart)}"
-            yield f"{chart}: it {known.node}; add its namespace and name to {setting('exempt')}, or leave it out"
+            yield f"{chart}: it {defaults.node}; add its namespace and name to {setting('exempt')}, or leave it out"
     for unread in release.unread(later):
         yield unread.fault("ask for any right")
     with later:
@@ -171,7 +171,7 @@ def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> Fa
             return
         spec = walk(release.values, "template", "spec")
         unsure = Later()
-        tainted = any(each.key for _, each in tolerations(spec, unsure))
+        tainted = any(toleration.key for _, toleration in tolerations(spec, unsure))
         pools = wanted(spec).pools
         if not pools or not {"", SYSTEM_POOL}.isdisjoint(pools) or not (tainted or unsure):
             yield (

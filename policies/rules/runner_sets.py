@@ -56,10 +56,10 @@ class RunnerSet:
     def pod(self, later: Later) -> PodSpec | None:
         """The runner pod. `later` collects unknown values."""
         if self.release is None:
-            found = pod_specs(self.resource.type, self.resource.props, later)
+            specs = pod_specs(self.resource.type, self.resource.props, later)
         else:
-            found = pods_of(self.release, later)
-        return next((pod for pod in found if not pod.path.endswith("listenerTemplate.spec")), None)
+            specs = pods_of(self.release, later)
+        return next((pod for pod in specs if not pod.path.endswith("listenerTemplate.spec")), None)
 
     def makes_pods(self, later: Later) -> bool:
         """Whether its runners create a pod in the cluster for each job (ARC's kubernetes modes). `later` collects unknowns."""
@@ -133,5 +133,5 @@ class ByPlace(Generic[T]):
 
 
 def _name(resource: Resource, release: Release | None = None) -> str:
-    own = Later().get(lambda: text(walk(resource.props, "metadata", "name")) if release is None else release.name, "")
-    return line(own or resource.name)
+    name = Later().get(lambda: text(walk(resource.props, "metadata", "name")) if release is None else release.name, "")
+    return line(name or resource.name)

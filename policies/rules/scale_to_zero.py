@@ -68,10 +68,10 @@ def _faults(args: Args, later: Later) -> list[_Fault]:
     ]
 
 
-def _sure(kept: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str], later: Later) -> list[_Fault]:
+def _sure(find: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str], later: Later) -> list[_Fault]:
     """The faults that `kept` finds, if `why` gives a reason why they cost GPUs."""
     hidden, unsigned = Later(), Later()
-    faults = list(kept(hidden))
+    faults = list(find(hidden))
     if not (faults or hidden):
         return []
     sign = why(unsigned)

@@ -49,4 +49,4 @@ def most(token: str, props: Data, opts: Options) -> tuple[tuple[str, ...], Data]
 def ignored(opts: Options, path: tuple[str, ...]) -> bool:
     """Whether `ignoreChanges` covers a property: its own path, an outer one, or `*`."""
     heads = {".".join(path[: length + 1]) for length in range(len(path))}
-    return any(each in heads or each == "*" for each in opts.ignore_changes)
+    return any(pattern in heads or pattern == "*" for pattern in opts.ignore_changes)

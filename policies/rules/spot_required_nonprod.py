@@ -45,12 +45,12 @@ _KARPENTER_CHEAP = ("spot", "reserved")
 def _check(args: Args, later: Later) -> Faults:
     token, props = args.type, args.props
     roles = strings(args.config, "roles", ROLES)
-    named, unnamed = "", Later()
+    role_label, unnamed = "", Later()
     with unnamed:
-        named = role(token, props)
-        if named and named not in roles:
+        role_label = role(token, props)
+        if role_label and role_label not in roles:
             return
-    exclusion = _exclusion(named, roles)
+    exclusion = _exclusion(role_label, roles)
 
     def faults(unsure: Later) -> Faults:
         return (f"{fault}{exclusion}" for fault in _FAULTS[token](props, unsure))
@@ -59,12 +59,12 @@ def _check(args: Args, later: Later) -> Faults:
     yield from provided(not unnamed, unnamed, lambda unsure: of_gpu_pool(token, props, faults, unsure), later)
 
 
-def _exclusion(named: str, roles: Sequence[str]) -> str:
+def _exclusion(role_label: str, roles: Sequence[str]) -> str:
     """How to exclude a pool from this rule. Pools of a stack file have a role; others may lack the label."""
     judged = f"without a {ROLE_LABEL} label it is judged as {', '.join(map(line, roles))}"
     if "release" in roles:
-        return "" if named else f"; {judged}"
-    if named:
+        return "" if role_label else f"; {judged}"
+    if role_label:
         return f", or, if its jobs must not be interrupted, write release as {stack_file(f'{POOL_SETTINGS}.role')}"
     return f", or label it {ROLE_LABEL}=release: {judged}"
 
@@ -126,9 +126,9 @@ def _karpenter(props: Data, later: Later) -> Faults:
             hidden.join(unread)
             continue
         bars = operator == "In" and not cheap and not unread
-        given = f"{line(operator)} [{', '.join(map(line, names))}]"
+        written = f"{line(operator)} [{', '.join(map(line, names))}]"
         faults.append(
-            (bars, f"{path}: {CAPACITY_KEY} is not In [spot] ({given}): burst GPU pools must run on spot; write In [spot]")
+            (bars, f"{path}: {CAPACITY_KEY} is not In [spot] ({written}): burst GPU pools must run on spot; write In [spot]")
         )
     if not (faults or hidden):
         yield (

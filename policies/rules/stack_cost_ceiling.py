@@ -36,13 +36,13 @@ def _check(stack: Stack, later: Later) -> Violations:
     if Money(worst.usd).exceeds(limit := _limit(stack, "worstUsdPerHour", WORST_USD)):
         yield f"worst hour {rounded_up(worst.usd):.2f} USD is above {limit:.2f}: {_spenders(items, 1, 'worstUsdPerHour')}", None
     if Money(mean.usd).exceeds(limit := _limit(stack, "idleUsdPerHour", IDLE_USD)):
-        told = f"{rounded_up(mean.usd):.2f} USD ({mean.usd * HOURS:.0f} a month)"
-        yield f"hour without jobs {told} is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}", None
+        amount = f"{rounded_up(mean.usd):.2f} USD ({mean.usd * HOURS:.0f} a month)"
+        yield f"hour without jobs {amount} is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}", None
 
 
 def _limit(stack: Stack, name: str, default: float) -> float:
-    found = quantity(stack.config.get(name, default))
-    return default if found is None else float(found)
+    number = quantity(stack.config.get(name, default))
+    return default if number is None else float(number)
 
 
 def _side(line: Line, way: int) -> tuple[float, Money]:

@@ -38,15 +38,19 @@ def _check(stack: Stack, later: Later) -> Violations:
 
 
 def _holders(counted: list[tuple[int, Group]]) -> str:
-    counted.sort(key=lambda found: -found[0])
+    counted.sort(key=lambda pair: -pair[0])
     parts = [f"{group.name} {_product(gpus, group)} {_WORDS[group.capacity]}" for gpus, group in counted]
     settings = either(group.settings[1] for _, group in counted[:SHOWN])
     return f"{several(parts)}; lower {settings or 'the number'} of one of these"
 
 
 def _product(gpus: int, group: Group) -> str:
-    each = gpus_each(group.choices)
-    return f"{group.most} {TIMES} {each} = {gpus}" if each and group.most is not None and group.most * each == gpus else str(gpus)
+    per_machine = gpus_each(group.choices)
+    return (
+        f"{group.most} {TIMES} {per_machine} = {gpus}"
+        if per_machine and group.most is not None and group.most * per_machine == gpus
+        else str(gpus)
+    )
 
 
 def _fault(group: Group) -> str:

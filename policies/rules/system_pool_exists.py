@@ -41,16 +41,16 @@ class _Pool:
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
-    wanted = bound(stack.config, "minNodes", MIN_NODES) or MIN_NODES
+    minimum = bound(stack.config, "minNodes", MIN_NODES) or MIN_NODES
     pools = [_read(resource, later) for resource in stack.of(POOLS)]
     placed = [pool for pool in pools if pool is not None]
     for here in _clusters(placed):
         near = [pool for pool in placed if pool.at.near(here)]
-        if here.cluster in stack.existing or sum(pool.keeps or 0 for pool in near if pool.untainted) >= wanted:
+        if here.cluster in stack.existing or sum(pool.keeps or 0 for pool in near if pool.untainted) >= minimum:
             continue
         unclear = len(placed) < len(pools) or any(pool.untainted is None or pool.keeps is None for pool in near)
         if not unclear:
-            yield _fault(here.cluster, near, wanted), None
+            yield _fault(here.cluster, near, minimum), None
 
 
 def _clusters(pools: list[_Pool]) -> Iterator[Clustered]:
@@ -94,18 +94,18 @@ def _untainted(resource: Resource) -> bool:
     return True
 
 
-def _fault(cluster: str, pools: list[_Pool], wanted: int) -> str:
+def _fault(cluster: str, pools: list[_Pool], minimum: int) -> str:
     free = [pool for pool in pools if pool.untainted]
-    known = names(pool.at.resource for pool in free or pools)
+    which = names(pool.at.resource for pool in free or pools)
     if not free:
         return (
-            f"{named(cluster)}: all its node pools ({known}) are tainted: CoreDNS and ARC's controller tolerate no taint "
+            f"{named(cluster)}: all its node pools ({which}) are tainted: CoreDNS and ARC's controller tolerate no taint "
             "and stay pending; add a pool without taints"
         )
     fields = ", ".join(sorted({".".join(LEAST[pool.at.resource.type]) for pool in free}))
     return (
-        f"{named(cluster)}: its untainted node pools ({known}) keep {sum(pool.keeps or 0 for pool in free)} nodes: CoreDNS and "
-        f"the autoscaler need {wanted}; raise {fields}"
+        f"{named(cluster)}: its untainted node pools ({which}) keep {sum(pool.keeps or 0 for pool in free)} nodes: CoreDNS and "
+        f"the autoscaler need {minimum}; raise {fields}"
     )
 
 

@@ -27,21 +27,21 @@ _RUN = re.compile(r"[A-Za-z0-9+/]{40,}(?:\r?\n[ \t]*[A-Za-z0-9+/]{4,})*={0,2}")
 _WHOLE = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
-def readings(given: str) -> tuple[str, ...]:
+def readings(content: str) -> tuple[str, ...]:
     """The text itself, its decoded form, and the decoded base64 texts inside both."""
-    found = [(given[:_LONGEST], 0)]
+    texts = [(content[:_LONGEST], 0)]
     room = _ROOM
-    for read, depth in found:
+    for read, depth in texts:
         if depth == _DEEPEST:
             break
         runs = [read] if _WHOLE.fullmatch("".join(read.split())) else (match[0] for match in _RUN.finditer(read))
         for run in runs:
-            if len(found) == _MOST or not room:
+            if len(texts) == _MOST or not room:
                 break
             if inner := decoded(run)[:room]:
-                found.append((inner, depth + 1))
+                texts.append((inner, depth + 1))
                 room -= len(inner)
-    return tuple(read for read, _ in found)
+    return tuple(read for read, _ in texts)
 
 
 def decoded(run: str) -> str:
@@ -59,14 +59,14 @@ def user_data(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]
     for path, holder in bodies(token, props, later):
         for field in _FIELDS[token]:
             with later:
-                if given := text(walk(holder, *field)):
-                    yield path + ".".join(field), given
+                if content := text(walk(holder, *field)):
+                    yield path + ".".join(field), content
 
 
 @lru_cache(maxsize=64)
-def script(given: str) -> str:
+def script(content: str) -> str:
     """All readings of user data, without the lines that are comments."""
-    lines = (line for read in readings(given) for line in read.splitlines() if not line.lstrip().startswith("#"))
+    lines = (line for read in readings(content) for line in read.splitlines() if not line.lstrip().startswith("#"))
     return "\n".join(lines)
 
 

@@ -28,7 +28,7 @@ class Volume:
 def of_template(template: Data) -> Volume:
     """Disks that an EC2 launch template maps; EKS' default if it maps none. Raises UnknownError."""
     later = Later()
-    mapped = [volume for _, each in items(walk(template, "blockDeviceMappings"), later) for volume in _mapped(each)]
+    mapped = [volume for _, mapping in items(walk(template, "blockDeviceMappings"), later) for volume in _mapped(mapping)]
     later.settle()
     if not mapped:
         return of_ec2(None)
@@ -58,5 +58,5 @@ def _mapped(mapping: Data) -> Iterator[Volume]:
 
 
 def _positive(amount: Data, otherwise: float) -> float:
-    found = quantity(amount)
-    return otherwise if found is None or found <= 0 else float(found)
+    number = quantity(amount)
+    return otherwise if number is None or number <= 0 else float(number)
