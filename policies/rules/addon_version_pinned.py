@@ -7,9 +7,8 @@ does not have its children. Without a version, EKS installs its default version,
 import re
 
 from .kinds import EKS_ADDON, EKS_ADDON_COMPONENT, OKE_ADDON, is_hollow
-from .places import CLUSTER_SETTINGS
 from .read import Faults, Later, shown, text, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity
 
 _WHOLE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]")
 """The start of an exact version. A range does not match."""

@@ -12,9 +12,9 @@ from fleet.facts.scheduling import MACHINE_SHAPES, PER_NODE
 
 from .groups import Group
 from .kinds import CONFIG_MAPS, HELM, POD_PATHS, each
-from .machine_types import ANNOTATIONS
 from .node_labels import wanted
 from .pods import PodSpec, pod_specs, pods_of, takes_gpus
+from .pools import ANNOTATIONS
 from .read import Data, Later, UndeterminableError, line, text, walk, whole
 from .record import Resource
 from .releases import Release, releases

@@ -15,10 +15,9 @@ from collections.abc import Callable, Sequence
 
 from fleet.facts.eks_images import BAD_BUILDS
 
-from . import kinds, schema
-from .places import CLUSTER_SETTINGS, POOL_SETTINGS, RUNNER_SETTINGS
+from . import kinds
 from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import CLUSTER_SETTINGS, POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, schema
 
 VERSIONS = ("1.34", "1.35", "1.36")
 """Kubernetes minor versions of `fleet/facts/data/versions.toml`."""

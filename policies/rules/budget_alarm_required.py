@@ -10,10 +10,8 @@ from functools import partial
 
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, groups, several
-from .places import CLUSTER_SETTINGS
 from .read import Data, Later, count, entries, some, text, walk
-from .record import Resource
-from .rule import NOTHING, Section, Severity, Stack, StackRule, Violations, unseen
+from .rule import CLUSTER_SETTINGS, NOTHING, Resource, Section, Severity, Stack, StackRule, Violations, unseen
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 MONITOR = "aws:costexplorer/anomalyMonitor:AnomalyMonitor"

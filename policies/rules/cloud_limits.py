@@ -8,17 +8,16 @@ inside a value: the NodeConfig in user data, and containerd's TOML in it.
 A plan of a stack file finds the key that has the value, and ends with status 2 and its line.
 """
 
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from fleet.facts.cloud_limits import SUFFIX, limits
 from fleet.facts.yaml_text import helm_values
 
-from .read import Data, Later, count, items, keys, known, line, shown, text, walk
+from .read import Data, Later, items, keys, line, parsed, shown, text, walk
+from .record import Unknown, UnknownError
 from .rule import Args, Rule, Section, Severity
 from .userdata import decoded
 
@@ -72,18 +71,12 @@ def _at(value: Data, path: Sequence[str], later: Later, here: str = "") -> Itera
 
 def _plain(value: Data, later: Later) -> Data:
     """The value with None for its unknown parts, which `later` collects."""
-    if isinstance(value, Mapping):
-        copied = dict.fromkeys(keys(value))
-        for key in copied:
-            with later:
-                copied[key] = _plain(known(value[key]), later)
-        return copied
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        plain = [None] * count(value)
-        for index, item in items(value, later):
-            plain[index] = _plain(item, later)
-        return plain
-    return value
+    if isinstance(value, Unknown):
+        later.note(UnknownError(value))
+        return None
+    if isinstance(value, dict):
+        return {key: _plain(value[key], later) for key in keys(value)}
+    return [_plain(item, later) for item in value] if isinstance(value, list) else value
 
 
 def _node_configs(user_data: Data) -> Iterator[Data]:
@@ -92,27 +85,11 @@ def _node_configs(user_data: Data) -> Iterator[Data]:
             yield helm_values(part)
 
 
-@lru_cache(maxsize=64)
-def _toml(document: str) -> Data:
-    try:
-        return tomllib.loads(document) if len(document) <= _LONGEST else None
-    except (ValueError, RecursionError):
-        return None
-
-
-@lru_cache(maxsize=64)
-def _json(document: str) -> Data:
-    try:
-        return json.loads(document) if len(document) <= _LONGEST else None
-    except (ValueError, RecursionError):
-        return None
-
-
 _OPENED: Mapping[str, Callable[[Data], Iterator[Data]]] = {
     "NodeConfig": _node_configs,
-    "KubeletConfiguration": lambda found: iter((found,)),
-    "containerd": lambda found: iter((_toml(text(found)),)),
-    "DefaultTags": lambda found: iter((_json(found) if isinstance(found, str) else found,)),
+    "KubeletConfiguration": lambda content: iter((content,)),
+    "containerd": lambda content: iter((parsed(text(content), tomllib.loads),)),
+    "DefaultTags": lambda content: iter((parsed(content) if isinstance(content, str) else content,)),
 }
 """What is inside a value, by the type of the document."""
 

@@ -17,11 +17,11 @@ from fleet.facts.pricing import Line, Money, average, bundle, nodes, quoted, tot
 from fleet.facts.support import EXTENDED, STANDARD, control_plane
 
 from .always import ALWAYS, always
-from .claims import claimed, claims
 from .groups import Group, groups, region_of, regions_of
 from .kinds import ADDRESS, CLAIM, EKS_CLUSTER, EKS_COMPONENT, KMS_KEY, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, UNPRICED
 from .read import Later, UndeterminableError, count, line, text, walk
 from .record import Resource
+from .volumes import claimed, claims
 
 HOURS = 730
 """Hours of a month, as clouds count."""

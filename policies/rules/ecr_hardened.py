@@ -3,10 +3,9 @@
 Judged: repositories. The rule does not see scanning that the whole registry configures. `ecr-lifecycle` covers old images.
 """
 
-from . import schema
 from .draft import Draft
 from .read import Faults, Later, entries, shown, text, true, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, schema
 
 ECR_REPOSITORY = "aws:ecr/repository:Repository"
 

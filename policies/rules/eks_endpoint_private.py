@@ -8,12 +8,10 @@ protect OKE's public endpoint: it must have one, and no rule may open port 6443 
 
 from collections.abc import Sequence
 
-from . import schema
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER, is_hollow
 from .networks import exposed, network, world
-from .places import CLUSTER_SETTINGS, entry
 from .read import Data, Faults, Later, count, items, keys, shown, strings, true, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, entry, schema
 
 _API_PORT = 6443
 

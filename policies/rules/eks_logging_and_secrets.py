@@ -7,11 +7,9 @@ optional: `requireKms`.
 
 import re
 
-from . import schema
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP, is_hollow
-from .places import CLUSTER_SETTINGS
 from .read import Data, Faults, Later, entries, shown, strings, text, true, walk, whole
-from .rule import Args, Rule, Section, Severity
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, schema
 
 LOG_TYPES = ("api", "audit", "authenticator")
 _GROUP = re.compile(r"/aws/eks/[^/]+/cluster")

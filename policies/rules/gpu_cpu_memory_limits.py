@@ -12,12 +12,10 @@ from functools import partial
 
 from fleet.facts.quantities import quantity
 
-from . import schema
 from .kinds import HELM, POD, RUNNER_SET
-from .places import pod_settings, setting
 from .pods import Container, PodSpec, containers_of, gpu_count, pod_specs, volumes_of
 from .read import Data, Faults, Later, entries, provided, shown, some, text, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, pod_settings, schema, setting
 
 GIB_PER_GPU = 4
 

@@ -11,13 +11,11 @@ A request asks for a device class: directly (v1alpha3, v1beta1), under `exactly`
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from . import schema
 from .exceptions import matches
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each, kind_of
-from .places import setting
 from .pods import PodSpec, pod_specs
 from .read import Data, Later, bound, count, entries, shown, strings, text, walk, whole
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, schema, setting
 
 GPU_CLASSES = ("*.nvidia.com", "gpu.amd.com", "gpu.intel.com")
 MAX_COUNT = 1

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from .draft import Draft
 from .kinds import POD, kind_of
-from .places import setting
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus
 from .read import Faults, Later, bound, keys, shown, walk, whole
 from .record import steps
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, setting
 
 _SPECS = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}
 JOBS = frozenset(token for token in POD if kind_of(token) in _SPECS)

@@ -15,12 +15,10 @@ from collections.abc import Mapping
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import is_gpu_resource
 
-from . import schema
 from .kinds import HELM, POD, QUEUES, RUNNER_SET, kind_of
-from .places import RUNNER_SETTINGS, setting
 from .pods import REGULAR, Container, PodSpec, containers_of, gpu_count, pod_specs
 from .read import Data, Faults, Later, bound, entries, gpus, shown, text, walk, whole
-from .rule import Args, Rule, Section, Severity
+from .rule import RUNNER_SETTINGS, Args, Rule, Section, Severity, schema, setting
 
 PER_CONTAINER, PER_POD, PER_WORKLOAD, PER_QUEUE = 1, 1, 8, 8
 

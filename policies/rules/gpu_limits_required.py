@@ -12,15 +12,12 @@ because a job has the whole machine.
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
-from . import schema
 from .kinds import HELM, POD, RUNNER_SET
-from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, marks_gpus, means_gpu
-from .places import pod_settings
 from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
-from .pools import machine_sign
+from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, pod_settings, schema
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 # NVIDIA's container runtime injects no GPU for these values.

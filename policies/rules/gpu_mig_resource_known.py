@@ -12,14 +12,12 @@ from collections.abc import Iterator, Sequence
 
 from fleet.facts.scheduling import GPU_RESOURCE
 
-from . import schema
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET
-from .places import entry, setting
 from .plugin_config import SHARED, configs_of
 from .pods import PodSpec, containers_of, pod_specs
 from .read import Data, Later, entries, keys, line, shown, strings, text, walk
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, entry, schema, setting
 
 _SLICE = "nvidia.com/mig-"
 _MIXED = "mixed"

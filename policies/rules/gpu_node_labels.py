@@ -24,12 +24,10 @@ from fleet.facts.scheduling import POOL_LABEL
 from .clusters import Clustered, cluster_of, named, names
 from .kinds import HELM, NODES, OKE_CLUSTER, POD_PATHS, TALOS_NODE
 from .node_labels import Wanted, labels_of, ours, wanted
-from .places import POOL_SETTINGS, pod_settings
 from .pods import PodSpec, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
-from .record import Resource
-from .rule import Section, Severity, Stack, StackRule, Violations, unseen
+from .rule import POOL_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violations, pod_settings, unseen
 
 _PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
 _NAMES = 5

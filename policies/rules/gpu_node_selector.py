@@ -9,13 +9,11 @@ from functools import partial
 
 from fleet.facts.scheduling import EKS_PROFILE, FLAVOR_LABEL, POOL_LABEL
 
-from . import schema
 from .kinds import HELM, POD, RUNNER_SET
-from .labels import INSTANCE_TYPE_LABEL
-from .places import pod_settings
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
+from .pools import INSTANCE_TYPE_LABEL
 from .read import Data, Faults, Later, count, entries, items, label, line, some, strings, text, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, pod_settings, schema
 
 LABELS = (
     POOL_LABEL,

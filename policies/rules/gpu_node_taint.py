@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 
 from fleet.facts.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effect
 
-from . import schema
 from .draft import Draft
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODES, OKE_NODE_POOL, TALOS_NODE
-from .places import setting
 from .pools import gpu_sign
 from .read import Data, Faults, Later, items, line, shown, text, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, schema, setting
 
 _KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 _KUBERNETES_EFFECT = {effect: effect.value for effect in Effect}

@@ -20,15 +20,11 @@ from functools import partial
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE
 
-from . import schema
 from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
-from .machine_types import Choice, booted, choices, gpus_each
-from .places import POOL_SETTINGS, RUNNER_SETTINGS, setting
-from .pools import of_gpu_pool
+from .pools import OKE_MOST, Choice, booted, choices, gpus_each, most, of_gpu_pool
 from .read import Later, bound, gpus, line, shown, walk, whole
 from .releases import Release, releases
-from .rule import Args, Section, Severity, StackRule, each
-from .sizes import OKE_MOST, most
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Section, Severity, StackRule, each, schema, setting
 
 PER_POOL = 4
 PER_MACHINE_SET = 4

@@ -8,10 +8,9 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import RUNNER_PRIORITY
 
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each
-from .places import JOB_SETTINGS, setting
 from .pods import PodSpec, of_gpu_pods
 from .read import Data, Faults, Later, bound, shown, text, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import JOB_SETTINGS, Args, Rule, Section, Severity, setting
 
 CLASSES = api_tokens("scheduling.k8s.io", ("v1", "v1beta1", "v1alpha1"), ("PriorityClass",), ("", "Patch", "List"))
 _SYSTEM = "system-"

@@ -11,14 +11,12 @@ them, it advertises shares under the name of whole GPUs, and the rule cannot see
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 
-from . import schema
 from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET
-from .places import pod_settings, setting
 from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, plugin_configs
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
 from .read import Data, Faults, Later, shown, true, walk
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, pod_settings, schema, setting
 
 _VENDOR = GPU_RESOURCE.partition("/")[0] + "/"
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 from fleet.facts.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
 
-from . import schema
 from .draft import Draft
 from .kinds import HELM, POD, RELEASE, RUNNER_SET
-from .labels import GPU_TAINTS
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus, tolerations
+from .pools import GPU_TAINTS
 from .read import Faults, Later, line, shown, strings, text
 from .record import steps
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, schema
 
 VALUES = tuple(dict.fromkeys(taint.value for taint in GPU_TAINTS))
 _EFFECTS = tuple(effect.value for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE))

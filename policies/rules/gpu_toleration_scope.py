@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from fleet.facts.scheduling import Toleration
 
-from . import kinds, schema
-from .labels import GPU_TAINTS
+from . import kinds
 from .pods import SERVING, PodSpec, pod_specs, serves_the_node, takes_gpus, tolerations
+from .pools import GPU_TAINTS
 from .read import Data, Later, line, strings, walk
 from .releases import releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, schema
 
 CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
     kinds.CONTROLLER_CHART: ((),),

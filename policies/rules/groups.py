@@ -27,11 +27,9 @@ from fleet.facts.scheduling import (
     SCHEDULED_NODES_TAG,
 )
 
-from . import kinds, sizes
-from .capacity import bought
-from .machine_types import ANNOTATIONS, TAGGED, Choice, booted, choices, gpus_each
+from . import kinds, pools
 from .node_groups import Pool, pooled
-from .pools import gpu_sign, pool_labels
+from .pools import ANNOTATIONS, TAGGED, Choice, booted, bought, choices, gpu_sign, gpus_each, set_labels
 from .read import Data, Later, UndeterminableError, count, keys, known, label, line, text, true, walk, whole
 from .record import Resource
 from .releases import Release, releases
@@ -147,7 +145,7 @@ def either(words: Iterable[str]) -> str:
 def _pool(resource: Resource, later: Later) -> dict[str, Data]:
     """The fields of `Group` that every kind of pool has."""
     token, props = resource.type, resource.props
-    _, most = sizes.most(token, props, resource.opts)
+    _, most = pools.most(token, props, resource.opts)
     unnamed = Later()
     return {
         "name": _pool_name(token, props, resource.name, unnamed),
@@ -155,7 +153,7 @@ def _pool(resource: Resource, later: Later) -> dict[str, Data]:
         "cluster": resource.provider.urn if resource.provider is not None else "",
         "choices": tuple(choices(token, props, later)),
         "capacity": _most_expensive(bought(token, props)),
-        "least": max(sizes.least(token, props), 0),
+        "least": max(pools.least(token, props), 0),
         "most": _natural(most),
         "settings": _NODES,
     }
@@ -345,7 +343,7 @@ def _pool_name(token: str, props: Data, otherwise: str, unnamed: Later) -> str:
     """The pool's name: cluster/pool from its labels, or else the resource's name. `unnamed` collects unknown labels."""
     with unnamed:
         unread = Later()
-        labels = pool_labels(token, props, unread) if token != kinds.AUTO_SCALING_GROUP else {}
+        labels = set_labels(token, props, unread) if token != kinds.AUTO_SCALING_GROUP else {}
         if POOL_LABEL not in keys(labels):
             unread.settle()
         pool, cluster = (label(walk(labels, key)) for key in (POOL_LABEL, CLUSTER_LABEL))

@@ -12,10 +12,9 @@ from functools import lru_cache
 
 from . import charts
 from .kinds import OPERATOR_CHART
-from .nested import SCHEDULING, objects, passed_over
 from .pods import containers_of, pod_specs, volumes_of
 from .read import Data, Later, keys, label, true, walk
-from .releases import Release
+from .releases import SCHEDULING, Release, objects, passed_over
 
 DOCKER_HUB = "docker.io"
 """The registry of a reference that names none."""

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from . import schema
 from .images import Named, of_pods, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
-from .places import entry, pod_settings
 from .read import Later, line, shown, strings, text, true
 from .releases import releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, entry, pod_settings, schema
 
 WORKLOAD_IMAGES = (
     "docker.io/library/python",

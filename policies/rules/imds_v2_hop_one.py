@@ -10,10 +10,10 @@ OCI has no hop limit, but it can reject requests without the v2 header. A node p
 boots for one job is not a resource, so this rule does not see it.
 """
 
-from . import kinds, schema
+from . import kinds
 from .draft import Draft
 from .read import Data, Faults, Later, keys, shown, text, true, walk, whole
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, schema
 
 MAX_HOP = 1
 

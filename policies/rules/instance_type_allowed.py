@@ -10,14 +10,10 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from . import schema
 from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE
-from .labels import INSTANCE_TYPE_LABEL
-from .machine_types import MACHINE_KINDS, choices
-from .places import POOL_SETTINGS, RUNNER_SETTINGS, entry
-from .pools import FAMILY_LABEL, requirements
+from .pools import FAMILY_LABEL, INSTANCE_TYPE_LABEL, MACHINE_KINDS, choices, requirements
 from .read import Data, Later, count, entries, items, keys, line, shown, strings, text, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, entry, schema
 
 _SMALL = tuple(f"{family}.{size}" for family in ("g4dn", "g5", "g6") for size in ("xlarge", "2xlarge", "4xlarge"))
 TYPES = (*_SMALL, "VM.GPU3.1", "VM.GPU.A10.1", "m5.*", "m6a.*", "m6i.*", "m7a.*", "m7i.*", "t3.*", "VM.Standard.E5.Flex")

@@ -13,13 +13,10 @@ a template launches.
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from . import schema
 from .kinds import AUTO_SCALING_GROUP, AUTO_SCALING_TAG, EKS_NODE_GROUP, LAUNCH_TEMPLATE
-from .places import stack_file
 from .read import Later, entries, strings, text, walk
-from .record import Resource
 from .required_tags import REQUIRED, propagated, set_tags
-from .rule import NOTHING, Section, Severity, Stack, StackRule, Violations
+from .rule import NOTHING, Resource, Section, Severity, Stack, StackRule, Violations, schema, stack_file
 
 VOLUME = ("gpu-ci/stack", "gpu-ci/cluster", "gpu-ci/pool")
 

@@ -7,11 +7,9 @@ An endpoint without a port selects nothing. The rule does not know which pods a 
 
 import re
 
-from . import schema
 from .kinds import api_tokens
-from .places import CLUSTER_SETTINGS, setting
 from .read import Data, Faults, Later, bound, count, entries, keys, label, shown, text, true, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, schema, setting
 
 _GROUP = ("monitoring.coreos.com", ("v1",))
 POD_MONITOR = api_tokens(*_GROUP, ("PodMonitor",), ("",))

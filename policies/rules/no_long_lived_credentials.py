@@ -14,12 +14,11 @@ from collections.abc import Iterator
 
 from fleet.facts.credentials import AWS_KEY_ID, GITHUB_FINE_GRAINED_TOKEN, GITHUB_TOKEN, PRIVATE_KEY
 
-from . import kinds, schema
-from .nested import step, texts
+from . import kinds
 from .pods import containers_of, pod_specs
 from .read import Data, Later, keys, strings, text, walk
-from .releases import Release, releases, sources
-from .rule import Args, Rule, Section, Severity
+from .releases import Release, releases, sources, step, texts
+from .rule import Args, Rule, Section, Severity, schema
 from .userdata import MACHINES, readings
 
 SECRET_KEYS = ("github_app_private_key",)

@@ -8,7 +8,7 @@ from fleet.facts.scheduling import CLUSTER_LABEL, POOL_LABEL, VOCABULARY, Standi
 
 from .kinds import KARPENTER_NODE_POOL
 from .pods import NODE_TERMS
-from .pools import pool_labels, requirements
+from .pools import requirements, set_labels
 from .read import Data, Later, items, keys, label, line, text, walk
 
 _OWN_DOMAIN = CLUSTER_LABEL.partition("/")[0]
@@ -29,7 +29,7 @@ def labels_of(token: str, props: Data) -> dict[str, str]:
             values = [label(value) for _, value in items(walk(item, "values"), later)]
             if operator == "In" and len(values) == 1:
                 labels[key] = values[0]
-    labels |= _object(pool_labels(token, props, later))
+    labels |= _object(set_labels(token, props, later))
     later.settle()
     return labels
 

@@ -8,12 +8,10 @@ that it depends on.
 import re
 from collections.abc import Sequence
 
-from . import schema
 from .documents import listed, statements
 from .kinds import IAM_ROLE
 from .read import Data, Faults, Later, entries, keys, shown, strings, text, walk
-from .record import Resource
-from .rule import Section, Severity, Stack, StackRule, Violations
+from .rule import Resource, Section, Severity, Stack, StackRule, Violations, schema
 
 ATTACHMENTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role", "aws:iam/policyAttachment:PolicyAttachment": "roles"}
 """Token to the property with the roles."""

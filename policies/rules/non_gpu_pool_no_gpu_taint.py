@@ -7,14 +7,10 @@ other taints of its nodes are in the user data. The rule does not judge Talos no
 
 from fleet.facts.scheduling import GPU_TAINT_KEY
 
-from . import schema
 from .kinds import KARPENTER_NODE_POOL, POOLS
-from .labels import INSTANCE_TYPE_LABEL
-from .machine_types import choices
-from .places import POOL_SETTINGS
-from .pools import CATEGORY_LABEL, FAMILY_LABEL, accelerated, machine_sign, requirements, taints
+from .pools import CATEGORY_LABEL, FAMILY_LABEL, INSTANCE_TYPE_LABEL, accelerated, choices, machine_sign, requirements, taints
 from .read import Data, Faults, Later, count, items, line, shown, text, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import POOL_SETTINGS, Args, Rule, Section, Severity, schema
 
 
 def _check(args: Args, later: Later) -> Faults:

@@ -28,11 +28,9 @@ from .kinds import (
     RUNNER_SET,
     is_hollow,
 )
-from .places import CLUSTER_SETTINGS
 from .read import Data, Later, shown, text, walk
-from .record import Resource
 from .releases import releases
-from .rule import Section, Severity, Stack, StackRule, Violation
+from .rule import CLUSTER_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violation
 
 Pin = tuple[str, str, Life]
 """Path of a pinned value, the value, and its life."""

@@ -9,12 +9,10 @@ owner or name, trusts all repositories.
 import re
 from collections.abc import Sequence
 
-from . import schema
 from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .places import CLUSTER_SETTINGS, setting
 from .read import Data, Faults, Later, keys, shown, strings, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, schema, setting
 
 _ISSUER = "token.actions.githubusercontent.com"
 _SUBJECT, _AUDIENCE = "sub", "aud"

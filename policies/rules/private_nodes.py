@@ -7,10 +7,8 @@ given by its id, the rule cannot judge it.
 """
 
 from . import kinds
-from .places import CLUSTER_SETTINGS
 from .read import Data, Faults, Later, entries, line, shown, some, true, walk
-from .record import Resource
-from .rule import Section, Severity, Stack, StackRule, Violations
+from .rule import CLUSTER_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violations
 
 _SUBNETS = {
     kinds.EKS_NODE_GROUP: "subnetIds",

@@ -6,9 +6,8 @@ has no inputs, the rule judges only the children.
 """
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, cloud_tokens, is_hollow
-from .places import CLUSTER_SETTINGS
 from .read import Faults, Later, true, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity
 
 STATEFUL = (
     cloud_tokens("aws", efs=("FileSystem",), kms=("Key",))

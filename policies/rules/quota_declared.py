@@ -24,12 +24,10 @@ from fleet.facts.quantities import quantity
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import RESOURCE_QUOTA
-from .machine_types import known
-from .places import CLUSTER_SETTINGS, stack_file
 from .pods import containers_of, gpu_amounts
+from .pools import row_of
 from .read import Later, UndeterminableError, items, line, shown, some, text, walk
-from .record import Resource
-from .rule import Section, Severity, Stack, StackRule, Violation, unseen
+from .rule import CLUSTER_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violation, stack_file, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
@@ -88,7 +86,7 @@ def _needs(machine_groups: Iterator[Group]) -> Mapping[Key, _Need]:
 def _of_group(group: Group) -> Mapping[str, int]:
     """Units of each quota that the group uses if all its machines are of the largest type of that quota."""
     units_by_code: dict[str, int] = {}
-    for machine in filter(None, map(known, group.types)):
+    for machine in filter(None, map(row_of, group.types)):
         code = quota_code(machine, group.capacity)
         if code is not None:
             units_by_code[code] = max(units_by_code.get(code, 0), _count(group, machine) * quota_units(machine))

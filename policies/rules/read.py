@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -19,6 +20,8 @@ from .record import Data, Unknown, UnknownError
 __all__ = ["Data"]
 
 _SHOWN = 60
+_LONGEST_DOCUMENT = 65536
+"""User data has at most 16 KiB (EC2 user guide), a policy document 10,240 characters (AWS)."""
 
 T = TypeVar("T")
 Faults = Iterator[str]
@@ -135,6 +138,15 @@ def entries(holder: Data, path: str, later: Later) -> Iterator[tuple[str, Data]]
     with later:
         for index, item in items(walk(holder, *path.split(".")), later):
             yield f"{path}[{index}]", item
+
+
+@lru_cache(maxsize=512)
+def parsed(document: str, loads: Callable[[str], Data] = json.loads) -> Data:
+    """What a document says; None if it is longer than any that a cloud accepts, or not JSON (or what `loads` reads)."""
+    try:
+        return loads(document) if len(document) <= _LONGEST_DOCUMENT else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def gpus(number: int) -> str:

@@ -7,16 +7,14 @@ tag counts only if it has a value. The policy `launched-tags` checks the tags th
 A remediation adds the tags that have a value in the config.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 
-from . import kinds, schema
+from . import kinds
 from .draft import Draft
-from .places import setting, stack_file
-from .read import Data, Later, entries, keys, label, strings, text, true, walk
+from .read import Data, Later, entries, keys, label, parsed, strings, text, true, walk
 from .record import Provider
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, schema, setting, stack_file
 
 REQUIRED = ("owner", "cost-center", "stack", "ttl")
 
@@ -133,15 +131,7 @@ def propagated(tag: Data, later: Later) -> str:
 def _default_tags(provider: Provider | None) -> Data:
     """The provider's default tags. Its inputs are JSON text on the wire."""
     tags = walk(provider.props, "defaultTags") if provider is not None else None
-    return _parsed(tags) if isinstance(tags, str) else walk(tags, "tags")
-
-
-@lru_cache(maxsize=64)
-def _parsed(document: str) -> Data:
-    try:
-        return walk(json.loads(document), "tags")
-    except (ValueError, RecursionError):
-        return None
+    return walk(parsed(tags) if isinstance(tags, str) else tags, "tags")
 
 
 RULE = Rule(

@@ -11,12 +11,10 @@ check` have their own URLs, so `offline check` takes the owner from the stack fi
 
 import re
 
-from . import schema
 from .kinds import HELM
-from .places import RUNNER_SETTINGS, entry, stack_file
 from .read import Data, Faults, Later, label, line, shown, strings, text, walk
 from .releases import releases
-from .rule import Args, Rule, Section, Severity
+from .rule import RUNNER_SETTINGS, Args, Rule, Section, Severity, entry, schema, stack_file
 
 RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
 """The rule does not judge its Patch, because a Patch does not show the fields that it keeps."""

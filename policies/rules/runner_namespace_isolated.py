@@ -24,15 +24,13 @@ from functools import partial
 
 from fleet.facts.scheduling import POD_SECURITY_LABEL
 
-from . import kinds, schema
+from . import kinds
 from .clusters import clustered
-from .machine_types import booted
-from .network_policies import DIRECTIONS, Address, denies, ways_out
-from .places import setting
+from .networks import DIRECTIONS, Address, denies, ways_out
+from .pools import booted
 from .read import Data, Later, UndeterminableError, count, keys, shown, some, strings, text, walk
-from .record import Resource
 from .releases import Release, releases
-from .rule import Section, Severity, Stack, StackRule, Violation, unseen
+from .rule import Resource, Section, Severity, Stack, StackRule, Violation, schema, setting, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
 
 METADATA = ("169.254.169.254", "fd00:ec2::254")

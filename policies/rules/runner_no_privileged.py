@@ -17,13 +17,11 @@ from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
 from . import charts, schema
 from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, POD, RUNNER_SET
-from .nested import objects, passed_over, step
 from .node_labels import wanted
-from .places import setting
 from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
 from .read import Data, Faults, Later, items, keys, line, shown, strings, text, true, walk, whole
-from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
+from .releases import Release, objects, passed_over, releases, step
+from .rule import Args, Rule, Section, Severity, setting
 
 EXEMPT = (
     "nvidia-device-plugin/nvidia-device-plugin",

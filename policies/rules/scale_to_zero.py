@@ -23,18 +23,13 @@ from fleet.facts.hardware import PREPAID
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import MACHINE_SHAPES
 
-from . import schema
-from .capacity import bought
 from .draft import Draft
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
-from .machine_types import ANNOTATIONS
-from .places import POOL_SETTINGS, RUNNER_SETTINGS, setting
 from .pods import pod_specs, pods_of, takes_gpus
-from .pools import gpu_sign
+from .pools import ANNOTATIONS, FIRST, LEAST, bought, gpu_sign, ignored
 from .read import Data, Later, bound, keys, shown, text, true, walk, whole
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
-from .sizes import FIRST, LEAST, ignored
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, schema, setting
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
 _MIN_RUNNERS = ("minRunners",)

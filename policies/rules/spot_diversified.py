@@ -18,15 +18,10 @@ from fleet.facts.quantities import quantity
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES
 from fleet.facts.spot import spread as how_many_times
 
-from . import schema
-from .capacity import bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
-from .labels import INSTANCE_TYPE_LABEL
-from .machine_types import Choice, choices, known
-from .places import POOL_SETTINGS, stack_file
-from .pools import of_gpu_pool, requirements, sold_as_spot
+from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, requirements, row_of, sold_as_spot
 from .read import Data, Faults, Later, count, entries, keys, provided, shown, text, walk, whole
-from .rule import Args, Section, Severity, StackRule, each
+from .rule import POOL_SETTINGS, Args, Section, Severity, StackRule, each, schema, stack_file
 
 _ADD = "add one"
 _EKS_ADD = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
@@ -68,7 +63,7 @@ def _types(token: str, props: Data, minimum: int, spread: Data, later: Later) ->
 
 def _alike(types: list[Choice], spread: Data) -> Faults:
     """The faults of types that differ too much from the first one."""
-    machines = [(choice, machine) for choice in types if (machine := known(choice.name)) is not None]
+    machines = [(choice, machine) for choice in types if (machine := row_of(choice.name)) is not None]
     if not machines:
         return
     first, reference = machines[0]

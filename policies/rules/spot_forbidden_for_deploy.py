@@ -11,14 +11,11 @@ from collections.abc import Iterator
 from fleet.facts.hardware import SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 
-from . import schema
-from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
-from .places import POOL_SETTINGS, RUNNER_SETTINGS
-from .pools import role
+from .pools import CAPACITY_KEY, bought, role
 from .read import Data, Later, label, line, strings, walk
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, schema
 
 ROLES = ("release", "deploy")
 

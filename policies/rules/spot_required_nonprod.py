@@ -24,13 +24,10 @@ from collections.abc import Callable, Sequence
 from fleet.facts.hardware import RESERVED, SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, FALLBACK, ROLE_LABEL
 
-from . import schema
-from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
-from .places import POOL_SETTINGS, stack_file
-from .pools import of_gpu_pool, requirements, role, sold_as_spot
+from .pools import CAPACITY_KEY, bought, of_gpu_pool, requirements, role, sold_as_spot
 from .read import Data, Faults, Later, count, entries, keys, line, provided, shown, strings, text, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import POOL_SETTINGS, Args, Rule, Section, Severity, schema, stack_file
 
 ROLES = ("burst",)
 KNOWN_ROLES = ("burst", "release", FALLBACK)

@@ -22,21 +22,16 @@ from dataclasses import dataclass
 from fleet.facts.hardware import ON_DEMAND, SPOT, machines
 from fleet.facts.scheduling import FALLBACK, GPU_RESOURCE, POOL_LABEL, ROLE_LABEL
 
-from . import schema
-from .capacity import bought
 from .clusters import Clustered, cluster_of, named
 from .kinds import HELM, KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
-from .machine_types import choices
 from .node_groups import pooled
 from .node_labels import labels_of, wanted
-from .places import CLUSTER_SETTINGS, RUNNER_SETTINGS, setting
 from .pods import takes_gpus
-from .pools import FAMILY_LABEL, gpu_sign, requirements
+from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, requirements
 from .read import Data, Later, bound, entries, line, shown, text, walk, whole
 from .record import Resource
-from .rule import Section, Severity, Stack, StackRule, Violation, unseen
+from .rule import CLUSTER_SETTINGS, RUNNER_SETTINGS, Section, Severity, Stack, StackRule, Violation, schema, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
-from .sizes import LEAST, least, most
 
 MAX_FALLBACK = 1
 

@@ -16,12 +16,10 @@ from collections.abc import Iterable
 from fleet.facts.pricing import Line, Money, rounded_up
 from fleet.facts.quantities import quantity
 
-from . import schema
 from .cost import HOURS, SUPPORT_ENDED, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several
-from .places import POOL_SETTINGS, setting
 from .read import Later
-from .rule import NOTHING, Section, Severity, Stack, StackRule, Violations
+from .rule import NOTHING, POOL_SETTINGS, Section, Severity, Stack, StackRule, Violations, schema, setting
 
 WORST_USD = 10.0
 IDLE_USD = 0.5

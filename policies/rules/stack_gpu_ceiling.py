@@ -9,12 +9,10 @@ from collections import Counter
 
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 
-from . import schema
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
-from .machine_types import gpus_each
-from .places import POOL_SETTINGS, setting
+from .pools import gpus_each
 from .read import Later, bound, line
-from .rule import Section, Severity, Stack, StackRule, Violations
+from .rule import POOL_SETTINGS, Section, Severity, Stack, StackRule, Violations, schema, setting
 
 MAX_GPUS = 8
 

@@ -16,16 +16,11 @@ from dataclasses import dataclass
 
 from fleet.facts.hardware import SPOT
 
-from . import schema
-from .capacity import bought
 from .clusters import Clustered, cluster_of, named, names
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
-from .places import CLUSTER_SETTINGS
-from .pools import machine_sign, taints
+from .pools import LEAST, bought, least, machine_sign, taints
 from .read import Later, bound, text, walk
-from .record import Resource
-from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation
-from .sizes import LEAST, least
+from .rule import CLUSTER_SETTINGS, NOTHING, Resource, Section, Severity, Stack, StackRule, Violation, schema
 
 MIN_NODES = 1
 _WEAK = ("PREFER_NO_SCHEDULE", "PreferNoSchedule")

@@ -13,11 +13,11 @@ does not judge it.
 
 from collections.abc import Iterator
 
-from . import kinds, schema
+from . import kinds
 from .draft import Draft
 from .read import Data, Faults, Later, entries, keys, shown, text, true, walk
 from .record import steps
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, schema
 
 EBS_VOLUME = "aws:ebs/volume:Volume"
 FILE_SYSTEM = "aws:efs/fileSystem:FileSystem"
