@@ -165,15 +165,6 @@ def _fault(group: Group) -> str:
 # -- everything but machines ------------------------------------------------------------------------------------------------
 
 
-class _Spans(dict[tuple[str, str], tuple[float, float]]):
-    """The least and the most of each unit in each region."""
-
-    def add(self, unit: str, region: str, least: float, most: float) -> None:
-        """Adds to both."""
-        before = self.get((unit, region), (0.0, 0.0))
-        self[unit, region] = before[0] + least, before[1] + most
-
-
 def _units(resources: Sequence[Resource], day: date, later: Later) -> Iterator[Item]:
     counted, logged = Counter[tuple[str, str]](), Counter[str]()
     # On an engine, the component of a control plane has no version, but its child has one. Offline, it has no child.
@@ -197,7 +188,7 @@ def _units(resources: Sequence[Resource], day: date, later: Later) -> Iterator[I
 
 def _claims(resources: Sequence[Resource], later: Later) -> Iterator[Item]:
     """A volume costs its whole size once it exists. A file system costs its stored data, so its least is 0."""
-    spans = _Spans()
+    spans: dict[tuple[str, str], tuple[float, float]] = {}
     for resource in resources:
         for spec in claims(resource, later):
             with later:
@@ -205,7 +196,8 @@ def _claims(resources: Sequence[Resource], later: Later) -> Iterator[Item]:
                     continue
                 for unit, count in volume.parts.items():
                     region = volume.region or _most_expensive_region(unit, regions_of(resources, "aws:") or ("",))
-                    spans.add(unit, region, 0 if volume.elastic else count, count)
+                    least, most = spans.get((unit, region), (0.0, 0.0))
+                    spans[unit, region] = least + (0 if volume.elastic else count), most + count
     for (unit, region), (least, most) in spans.items():
         yield _unit(f"{line(unit)} of claims", unit, region, least, most)
 

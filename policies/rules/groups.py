@@ -9,7 +9,7 @@ of machines.
 A group's dependencies show its launch template or configuration, because ids are unknown before they exist.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -98,7 +98,13 @@ def groups(resources: Sequence[Resource], later: Later) -> tuple[Group, ...]:
     """The groups of a stack in order. A group with an unknown value is left out, and `later` collects the value."""
     machine_groups = []
     for resource in pooled(resources):
-        for read in _readings(resource, resources, later):
+        # An Application may install several charts.
+        readers: list[Callable[[Later], Group | None]] = [
+            partial(_runner_set, resource, release) for release in releases(resource.type, resource.props, later)
+        ]
+        if resource.type in _READERS:
+            readers.append(partial(_READERS[resource.type], resource, resources))
+        for read in readers:
             unsure = Later()
             with unsure:
                 group = read(unsure)
@@ -106,14 +112,6 @@ def groups(resources: Sequence[Resource], later: Later) -> tuple[Group, ...]:
                     machine_groups.append(group)
             later.join(unsure)
     return tuple(machine_groups)
-
-
-def _readings(resource: Resource, resources: Sequence[Resource], later: Later) -> Iterator[Callable[[Later], Group | None]]:
-    """Functions that each read one group of a resource. An Application may install several charts."""
-    if resource.type in _READERS:
-        yield partial(_READERS[resource.type], resource, resources)
-    for release in releases(resource.type, resource.props, later):
-        yield partial(_runner_set, resource, release)
 
 
 def regions_of(resources: Iterable[Resource], token_prefix: str) -> tuple[str, ...]:

@@ -291,8 +291,8 @@ class Rule(_Common):
         """What the rule says of a resource, if it reads that type. `as_of` decides whether an exception is valid."""
         if args.type not in self.reads:
             return Outcome()
-        exemption = exceptions.exemption(args.config, args.urn, as_of)
-        outcome = Outcome([(fault, None) for fault in exemption.faults])
+        excuse, faults = exceptions.exemption(args.config, args.urn, as_of)
+        outcome = Outcome([(fault, None) for fault in faults])
         hidden: list[str] = []
         later = Later()
         with later:
@@ -303,23 +303,23 @@ class Rule(_Common):
                 messages = self.check(args, later)
             for message in messages:
                 text = filled(message, self.id, args.urn, key_of(self.settings, args.urn))
-                if exemption.excused:
+                if excuse is not None:
                     hidden.append(text)
                 else:
                     outcome.violations.append((text, None))
-        if later.first is not None and exemption.excused:
+        if later.first is not None and excuse is not None:
             hidden.append(later.first.message)
         else:
             outcome.unknown = later.first
-        if hidden:
-            outcome.excepted = exemption.reason(hidden)
+        if hidden and excuse is not None:
+            outcome.excepted = excuse.hides(hidden)
         return outcome
 
     def remedied(self, args: Args, as_of: date) -> dict[str, Any] | None:
         """The properties, in which secrets are marked, after the rule's remedy; None if it changes nothing."""
         if self.remedy is None or args.type not in self.types:
             return None
-        if exceptions.exemption(args.config, args.urn, as_of).excused:
+        if exceptions.exemption(args.config, args.urn, as_of)[0] is not None:
             return None
         draft = Draft(args.props)
         with Later():
@@ -355,10 +355,10 @@ class StackRule(_Common):
         later = Later()
         try:
             for message, urn in self.check(stack, later):
-                exemption = exceptions.exemption(config, urn or exceptions.STACK, as_of)
+                excuse, _ = exceptions.exemption(config, urn or exceptions.STACK, as_of)
                 text = filled(message, self.id, urn or any_urn, key_of(self.settings, urn or ""))
-                if exemption.excused:
-                    hidden.setdefault(exemption.name, exemption.reason([text]))
+                if excuse is not None:
+                    hidden.setdefault(excuse.name, excuse.hides([text]))
                 else:
                     outcome.violations.append((text, urn))
             # Report this before unknown values: an update does not resolve it.
@@ -366,7 +366,7 @@ class StackRule(_Common):
             later.settle()
         except UnknownError as unknown:
             # The unknown value may belong to any resource, so only an exception of the whole stack covers it.
-            if not (hidden and exceptions.exemption(config, exceptions.STACK, as_of).excused):
+            if not hidden or exceptions.exemption(config, exceptions.STACK, as_of)[0] is None:
                 outcome.unknown = unknown
                 return outcome
         outcome.excepted = "; ".join(hidden.values())

@@ -19,7 +19,6 @@ Judged for the namespace of every runner set (the chart's release, or ARC's cust
 import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from fleet.facts.scheduling import POD_SECURITY_LABEL
@@ -44,13 +43,8 @@ _ENFORCED = re.compile(r"[\"']?enableNetworkPolicy[\"']?\s*:\s*[\"']?true\b")
 _LONGEST = 65536
 
 
-@dataclass(frozen=True, slots=True)
-class _Namespaced:
-    """A stack's resources by namespace; `by_kind` maps a kind to its resources."""
-
-    controllers: ByPlace[tuple[Resource, Release]]
-    namespaces: ByPlace[Resource]
-    by_kind: Mapping[str, ByPlace[Resource]]
+_ByKind = Mapping[str, ByPlace[Resource]]
+"""A kind to its resources by namespace."""
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
@@ -58,20 +52,20 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
         address for item in strings(stack.config, "metadataAddresses", METADATA) if (address := _address(item)) is not None
     )
     accounts = frozenset(strings(stack.config, "tokenServiceAccounts", TOKEN_ACCOUNTS))
-    namespaced = _Namespaced(
-        ByPlace(_controllers(stack, later), lambda found: place_of_release(*found)),
-        ByPlace(stack.of(kinds.NAMESPACE), _named),
-        {each: ByPlace(stack.of(each), place_of) for each in (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)},
-    )
+    controllers = ByPlace(_controllers(stack, later), lambda release: place_of_release(*release))
+    by_kind = {
+        kind: ByPlace(stack.of(kind), place_of) for kind in (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)
+    }
+    by_kind[kinds.NAMESPACE] = ByPlace(stack.of(kinds.NAMESPACE), _named)
     judged: set[Place] = set()
     sets = list(runner_sets(stack.resources, later))
     for runner_set in sets:
         yield from _check_token(runner_set, accounts, later)
-        yield from _check_controller(runner_set, namespaced, later)
+        yield from _check_controller(runner_set, controllers, later)
         # Several sets may share a namespace. Report its faults once.
         if runner_set.place not in judged:
             judged.add(runner_set.place)
-            yield from _check_namespace(runner_set, namespaced, metadata, later)
+            yield from _check_namespace(runner_set, by_kind, metadata, later)
     yield from _check_enforced(stack, sets, later)
     # Report this before unknown values: an update does not resolve it.
     unsure = Later()
@@ -95,9 +89,9 @@ def _named(namespace: Resource) -> Place:
 # -- the runner set ----------------------------------------------------------------------------------------------------
 
 
-def _check_controller(runner_set: RunnerSet, namespaced: _Namespaced, later: Later) -> Iterator[Violation]:
+def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource, Release]], later: Later) -> Iterator[Violation]:
     hidden = Later()
-    shares = bool(namespaced.controllers.at(runner_set.place, hidden))
+    shares = bool(controllers.at(runner_set.place, hidden))
     with hidden:
         controller = walk(runner_set.values, "controllerServiceAccount", "namespace")
         shares = shares or text(controller) == runner_set.place.name
@@ -189,25 +183,23 @@ def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> It
 # -- the namespace -----------------------------------------------------------------------------------------------------
 
 
-def _check_namespace(
-    runner_set: RunnerSet, namespaced: _Namespaced, metadata: tuple[Address, ...], later: Later
-) -> Iterator[Violation]:
+def _check_namespace(runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Address, ...], later: Later) -> Iterator[Violation]:
     place, urn = runner_set.place, runner_set.resource.urn
-    yield from _check_standard(runner_set, namespaced.namespaces, later)
+    yield from _check_standard(runner_set, by_kind[kinds.NAMESPACE], later)
     for direction in DIRECTIONS:
-        if _lacks(namespaced.by_kind[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
+        if _lacks(by_kind[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
             fault = (
                 f"{place}: no NetworkPolicy for all its pods denies {direction} by default; add one with podSelector {{}} and "
                 f"policyTypes [{', '.join(DIRECTIONS)}]"
             )
             yield fault, urn
     # A policy whose namespace is unknown may allow what these deny.
-    for policy in namespaced.by_kind[kinds.NETWORK_POLICY].at(place, later):
+    for policy in by_kind[kinds.NETWORK_POLICY].at(place, later):
         for fault in ways_out(policy.props, metadata, later):
             yield f"{place}: {fault}", policy.urn
-    if _lacks(namespaced.by_kind[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
+    if _lacks(by_kind[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
         yield f"{place}: no ResourceQuota limits the sum of its pods; add one with spec.hard", urn
-    if _lacks(namespaced.by_kind[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
+    if _lacks(by_kind[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
         yield f"{place}: no LimitRange sets limits for containers without limits; add one with spec.limits", urn
 
 
