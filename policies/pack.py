@@ -55,20 +55,24 @@ def _remediate(rule: Rule, as_of: date) -> Any:
 
 def _validate_stack(rule: StackRule, as_of: date) -> Any:
     def validate(args: sdk.StackValidationArgs, report: sdk.ReportViolation) -> None:
-        resources = [each for each in args.resources if each.resource_type in rule.reads]
-        records = {id(each): Resource(*_fields(each)) for each in resources}
-
-        def related(above: list[sdk.PolicyResource]) -> list[Resource]:
-            return [records[id(resource)] for resource in above if id(resource) in records]
-
-        for resource in resources:
-            record = records[id(resource)]
-            record.parent = next(iter(related([resource.parent] if resource.parent is not None else [])), None)
-            record.dependencies = related(resource.dependencies)
-            record.property_dependencies = {key: related(above) for key, above in resource.property_dependencies.items()}
+        records = {id(seen): _record(seen, rule) for seen in args.resources}
+        for seen in args.resources:
+            record = records[id(seen)]
+            record.parent = records[id(seen.parent)] if seen.parent is not None else None
+            record.dependencies = [records[id(above)] for above in seen.dependencies]
+            record.property_dependencies = {
+                key: [records[id(above)] for above in aboves] for key, aboves in seen.property_dependencies.items()
+            }
         _say(rule.judge(list(records.values()), args.get_config(), as_of), args, report)
 
     return validate
+
+
+def _record(seen: sdk.PolicyResource, rule: StackRule) -> Resource:
+    """A resource of a stack. One that the rule does not read has no properties: it only stands in the dependencies of others."""
+    if seen.resource_type in rule.reads:
+        return Resource(*_fields(seen))
+    return Resource(seen.resource_type, {}, seen.urn, seen.name)
 
 
 def _fields(source: sdk.ResourceValidationArgs | sdk.PolicyResource, *, secrets: bool = False) -> tuple[Any, ...]:
