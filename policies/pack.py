@@ -55,31 +55,35 @@ def _remediate(rule: Rule, as_of: date) -> Any:
 
 def _validate_stack(rule: StackRule, as_of: date) -> Any:
     def validate(args: sdk.StackValidationArgs, report: sdk.ReportViolation) -> None:
-        resources = [each for each in args.resources if each.resource_type in rule.reads]
-        records = {id(each): Resource(*_fields(each)) for each in resources}
-
-        def related(others: list[sdk.PolicyResource]) -> list[Resource]:
-            return [records[id(each)] for each in others if id(each) in records]
-
-        for resource in resources:
-            record = records[id(resource)]
-            record.parent = next(iter(related([resource.parent] if resource.parent is not None else [])), None)
-            record.dependencies = related(resource.dependencies)
-            record.property_dependencies = {key: related(above) for key, above in resource.property_dependencies.items()}
+        records = {id(seen): _record(seen, rule) for seen in args.resources}
+        for seen in args.resources:
+            record = records[id(seen)]
+            record.parent = records[id(seen.parent)] if seen.parent is not None else None
+            record.dependencies = [records[id(above)] for above in seen.dependencies]
+            record.property_dependencies = {
+                key: [records[id(above)] for above in aboves] for key, aboves in seen.property_dependencies.items()
+            }
         _say(rule.judge(list(records.values()), args.get_config(), as_of), args, report)
 
     return validate
 
 
-def _fields(seen: sdk.ResourceValidationArgs | sdk.PolicyResource, *, secrets: bool = False) -> tuple[Any, ...]:
+def _record(seen: sdk.PolicyResource, rule: StackRule) -> Resource:
+    """A resource of a stack. One that the rule does not read has no properties: it only stands in the dependencies of others."""
+    if seen.resource_type in rule.reads:
+        return Resource(*_fields(seen))
+    return Resource(seen.resource_type, {}, seen.urn, seen.name)
+
+
+def _fields(source: sdk.ResourceValidationArgs | sdk.PolicyResource, *, secrets: bool = False) -> tuple[Any, ...]:
     """The fields that a record shares with what the SDK shows. The SDK unwraps its own proxies when it serializes them."""
-    provider = seen.provider
+    provider = source.provider
     return (
-        seen.resource_type,
-        plain(serialize_properties(seen.props), secrets=secrets),
-        seen.urn,
-        seen.name,
-        Options(seen.opts.protect, tuple(seen.opts.ignore_changes)),
+        source.resource_type,
+        plain(serialize_properties(source.props), secrets=secrets),
+        source.urn,
+        source.name,
+        Options(source.opts.protect, tuple(source.opts.ignore_changes)),
         None if provider is None else Provider(plain(serialize_properties(provider.props)), provider.urn, provider.name),
     )
 

@@ -2,7 +2,7 @@
 
 It changes numbers and lists of strings, never a level, a flag or an exception. No policy declares which value bounds what: each
 number is moved as far as its schema allows, then back towards its old value while the policy still gives no more violations, and
-the policy judges each step. The entries that a list lacks are those that the policy's messages name (`policies.rules.places`).
+the policy judges each step. The entries that a list lacks are those that the policy's messages name (`policies.rules.rule`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gpu_ci.offline.policyconfig import STACKS, stacks_text
 from gpu_ci.offline.policyfile import policy_settings
 from gpu_ci.offline.words import alike, counted
 from policies.rules import RULES, AnyRule
-from policies.rules.places import ADDED
+from policies.rules.rule import ADDED
 
 _FARTHEST = 10**6
 """The farthest that a number without a bound in its schema is moved."""

@@ -1,7 +1,5 @@
 """The rules of the pack: the `RULE` of every module in this folder that has one. A rule's own `order` gives its place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules

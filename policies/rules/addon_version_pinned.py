@@ -4,15 +4,11 @@ Judged: add-ons of EKS and OKE. The component `eks:index:Addon` is judged by its
 does not have its children. Without a version, EKS installs its default version, and OKE updates the add-on by itself.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from .kinds import EKS_ADDON, EKS_ADDON_COMPONENT, OKE_ADDON, is_hollow
-from .places import CLUSTER_SETTINGS
-from .read import Later, shown, text, walk
-from .rule import Args, Rule, Section, Severity
+from .read import Faults, Later, shown, text, walk
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity
 
 _WHOLE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]")
 """The start of an exact version. A range does not match."""
@@ -23,7 +19,7 @@ _VERSIONS = {
 }
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     if is_hollow(args.type, args.props):
         return
     field, otherwise, example = _VERSIONS[args.type]
@@ -33,7 +29,6 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="addon-version-pinned",
     order=(Section.SUPPLY_CHAIN, 40),
     title="Cluster add-ons have a chosen version",
     severity=Severity.LOW,

@@ -4,21 +4,18 @@ They are runners that wait, and Deployments and StatefulSets that take GPUs, suc
 `minRunners` may have schedules: the ConfigMap of the sweep that carries them out has its windows.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from fleet.facts.bill import Waiting, Window, window
 from fleet.facts.scheduling import MACHINE_SHAPES, PER_NODE
 
 from .groups import Group
 from .kinds import CONFIG_MAPS, HELM, POD_PATHS, each
-from .machine_types import ANNOTATIONS
 from .node_labels import wanted
 from .pods import PodSpec, pod_specs, pods_of, takes_gpus
-from .read import Later, UndeterminableError, line, text, walk, whole
+from .pools import ANNOTATIONS
+from .read import Data, Later, UndeterminableError, line, text, walk, whole
 from .record import Resource
 from .releases import Release, releases
 
@@ -31,7 +28,7 @@ _Schedules = Mapping[tuple[str, str], tuple[int, tuple[Window, ...]]]
 """Runners that always wait, and windows, by provider and namespace of a set."""
 
 
-def always(found: Sequence[Group], resources: Sequence[Resource], later: Later) -> Iterator[Waiting]:
+def always(groups: Sequence[Group], resources: Sequence[Resource], later: Later) -> Iterator[Waiting]:
     """The pods that always run in the groups of a stack. `later` collects what the resources do not show."""
     schedules = dict(_schedules(resources, later))
     for resource in resources:
@@ -41,14 +38,14 @@ def always(found: Sequence[Group], resources: Sequence[Resource], later: Later) 
                     replicas = walk(resource.props, "spec", "replicas")
                     count = 1 if replicas is None else whole(replicas) or 0
                     annotations = walk(resource.props, "spec", "template", "metadata", "annotations")
-                    yield from _waiting(found, resource, pod, annotations, (count, ()), later)
+                    yield from _waiting(groups, resource, pod, annotations, (count, ()), later)
         for release in releases(resource.type, resource.props, later) if resource.type in HELM else ():
             with later:
                 annotations = walk(release.values, *ANNOTATIONS) if release.is_scale_set else None
                 if release.is_scale_set and walk(annotations, MACHINE_SHAPES) is None:
                     # The first one is the runner's pod, the second the listener's.
                     for runner in list(pods_of(release, later))[:1]:
-                        yield from _waiting(found, resource, runner, annotations, _least(release, resource, schedules), later)
+                        yield from _waiting(groups, resource, runner, annotations, _least(release, resource, schedules), later)
 
 
 def _least(release: Release, resource: Resource, schedules: _Schedules) -> tuple[int, tuple[Window, ...]]:
@@ -59,35 +56,35 @@ def _least(release: Release, resource: Resource, schedules: _Schedules) -> tuple
 
 
 def _waiting(
-    found: Sequence[Group],
+    candidates: Sequence[Group],
     resource: Resource,
     pod: PodSpec,
-    annotations: Any,
+    annotations: Data,
     count: tuple[int, tuple[Window, ...]],
     later: Later,
 ) -> Iterator[Waiting]:
     least, windows = count
-    if (least or windows) and takes_gpus(pod, later) and (groups := _groups(found, wanted(pod.spec).pools, resource, later)):
+    if (least or windows) and takes_gpus(pod, later) and (groups := _groups(candidates, wanted(pod.spec).pools, resource, later)):
         per_node = whole(walk(annotations, PER_NODE)) or 1
         names = tuple(group.urn for group in groups)
         yield Waiting(cluster=groups[0].cluster, pools=names, least=least, per_node=max(per_node, 1), windows=windows)
 
 
-def _groups(found: Sequence[Group], pools: Sequence[str], resource: Resource, later: Later) -> list[Group]:
+def _groups(candidates: Sequence[Group], pools: Sequence[str], resource: Resource, later: Later) -> list[Group]:
     """The groups whose nodes a pod may run on; none if the stack has none. Raises UndeterminableError if that is not certain.
 
     Where names decide it, a group with an unknown name is left out, and `later` collects the value.
     """
-    able = [each for each in found if each.gpus != 0 and each.most is not None]
-    if pools or len({each.cluster for each in able}) > 1:
-        for each in able:
-            later.join(each.unnamed)
-        able = [each for each in able if not each.unnamed]
-    groups = [each for each in able if each.name.rpartition("/")[2] in pools] if pools else able
-    if len({each.cluster for each in groups}) > 1 and resource.provider is not None:
+    able = [group for group in candidates if group.gpus != 0 and group.most is not None]
+    if pools or len({group.cluster for group in able}) > 1:
+        for group in able:
+            later.join(group.unnamed)
+        able = [group for group in able if not group.unnamed]
+    groups = [group for group in able if group.name.rpartition("/")[2] in pools] if pools else able
+    if len({group.cluster for group in groups}) > 1 and resource.provider is not None:
         # The program names a provider of Kubernetes by its cluster: usw2-kubernetes, usw2-git.
         cluster = resource.provider.name.rpartition("-")[0]
-        groups = [each for each in groups if each.name.rpartition("/")[0] == cluster]
+        groups = [group for group in groups if group.name.rpartition("/")[0] == cluster]
         if not groups:
             raise UndeterminableError(f"{line(resource.name)}: several clusters have its pools; nothing shows in which it runs")
     return groups
@@ -105,12 +102,12 @@ def _of_sweep(resource: Resource, content: str) -> Iterator[tuple[tuple[str, str
     if '"sets"' not in content:
         return
     try:
-        for namespace, found in json.loads(content)["sets"].items():
+        for namespace, runners in json.loads(content)["sets"].items():
             windows = (
-                window(each["runners"], each["days"], each["start"], each["end"], found["time_zone"])
-                for each in found["windows"].values()
+                window(schedule["runners"], schedule["days"], schedule["start"], schedule["end"], runners["time_zone"])
+                for schedule in runners["windows"].values()
             )
-            yield (_provider(resource), namespace), (int(found["usual"]), tuple(windows))
+            yield (_provider(resource), namespace), (int(runners["usual"]), tuple(windows))
     except (AttributeError, KeyError, TypeError, ValueError):
         raise UndeterminableError(f"{line(resource.name)}: its {_SETTINGS} has no schedules that can be read") from None
 

@@ -10,18 +10,14 @@ wildcards, tags), the image is not pinned.
 - OCI identifies images by OCID. A filter over images does not pin one. A boot volume counts as a pinned image.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from fleet.facts.eks_images import BAD_BUILDS
 
-from . import kinds, schema
-from .places import CLUSTER_SETTINGS, POOL_SETTINGS, RUNNER_SETTINGS
-from .read import Later, count, items, keys, line, shown, strings, text, walk
-from .rule import Args, Rule, Section, Severity
+from . import kinds
+from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, walk
+from .rule import CLUSTER_SETTINGS, POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, schema
 
 VERSIONS = ("1.34", "1.35", "1.36")
 """Kubernetes minor versions of `fleet/facts/data/versions.toml`."""
@@ -33,15 +29,15 @@ _MINOR = re.compile(r"v?([0-9]+\.[0-9]+)(?:\.[0-9].*)?", re.DOTALL)
 _FILTER = "instanceSourceImageFilterDetails"
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
-    yield from _IMAGES[args.type](args.props, later)
+def _check(args: Args, later: Later) -> Faults:
+    yield from _IMAGES[args.type](args.type, args.props, later)
     field = _VERSION_FIELDS.get(args.type)
     if field is not None:
         supported = strings(args.config, "kubernetesVersions", VERSIONS)
         yield from _version(field, args.props, supported, later)
 
 
-def _version(field: str, props: Any, supported: Sequence[str], later: Later) -> Iterator[str]:
+def _version(field: str, props: Data, supported: Sequence[str], later: Later) -> Faults:
     with later:
         version = walk(props, field)
         minor = _MINOR.fullmatch(text(version))
@@ -50,7 +46,7 @@ def _version(field: str, props: Any, supported: Sequence[str], later: Later) -> 
             yield f"{field} is {shown(version)}: nodes need a supported Kubernetes version; write one of {listed}"
 
 
-def _node_group(props: Any, later: Later) -> Iterator[str]:
+def _node_group(_: str, props: Data, later: Later) -> Faults:
     with later:
         release = walk(props, "releaseVersion")
         if _RELEASE.fullmatch(text(release)):
@@ -64,24 +60,17 @@ def _node_group(props: Any, later: Later) -> Iterator[str]:
             )
 
 
-def _launch_template(props: Any, later: Later) -> Iterator[str]:
+def _ami(token: str, props: Data, later: Later) -> Faults:
+    field = "imageId" if token == kinds.LAUNCH_TEMPLATE else "ami"
     with later:
-        yield from _ami("imageId", walk(props, "imageId"), absent_is_fine=True)
+        image = walk(props, field)
+        # A template may leave the image to its group. The rule judges the image of an instance's template on the template itself.
+        absent = image is None and (token == kinds.LAUNCH_TEMPLATE or bool(keys(walk(props, "launchTemplate"))))
+        if not (absent or _AMI.fullmatch(text(image))):
+            yield f"{field} is {shown(image)}: an image is pinned by its id; write ami-…"
 
 
-def _instance(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        image = walk(props, "ami")
-        # The rule judges a launch template's image on the template itself.
-        yield from _ami("ami", image, absent_is_fine=image is None and bool(keys(walk(props, "launchTemplate"))))
-
-
-def _ami(field: str, image: Any, *, absent_is_fine: bool) -> Iterator[str]:
-    if not (_AMI.fullmatch(text(image)) or (image is None and absent_is_fine)):
-        yield f"{field} is {shown(image)}: an image is pinned by its id; write ami-…"
-
-
-def _node_class(props: Any, later: Later) -> Iterator[str]:
+def _node_class(_: str, props: Data, later: Later) -> Faults:
     path = "spec.amiSelectorTerms"
     with later:
         terms = walk(props, "spec", "amiSelectorTerms")
@@ -96,7 +85,7 @@ def _node_class(props: Any, later: Later) -> Iterator[str]:
                     )
 
 
-def _pins(term: Any) -> bool:
+def _pins(term: Data) -> bool:
     """Whether a selector term of Karpenter selects one image: by id, by name without wildcard, or by alias with a version."""
     if _AMI.fullmatch(text(walk(term, "id"))):
         return True
@@ -107,52 +96,35 @@ def _pins(term: Any) -> bool:
     return bool(name) and "*" not in name
 
 
-def _node_pool(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        # `nodeImageId` is the deprecated property for the same image.
-        yield from _ocid("nodeSourceDetails", walk(props, "nodeSourceDetails"), "imageId", props, "nodeImageId")
-
-
-def _oci_instance(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        yield from _sourced("sourceDetails", walk(props, "sourceDetails"), "sourceId", props, "image")
-
-
-def _configuration(props: Any, later: Later) -> Iterator[str]:
-    for path, launch in kinds.launches(props, later):
+def _ocid(token: str, props: Data, later: Later) -> Faults:
+    """The fault, unless the image has an OCID. If it is not set, another property for it counts."""
+    place, field, otherwise, inside = _SOURCES[token]
+    for prefix, body in kinds.bodies(token, props, later):
         with later:
-            source = walk(launch, "sourceDetails")
-            yield from _sourced(f"{path}.sourceDetails", source, "imageId", source, "bootVolumeId")
+            source = walk(body, place)
+            image = walk(source, field)
+            if keys(walk(source, _FILTER)):
+                yield f"{prefix}{place}.{_FILTER} is set: a filter takes whatever image is newest; name one by its OCID instead"
+            elif not text(walk(source if inside else body, otherwise) if image is None else image).startswith("ocid1."):
+                yield f"{prefix}{place}.{field} is {shown(image)}: an image is pinned by its OCID; write ocid1.image.…"
 
 
-def _sourced(path: str, source: Any, field: str, holder: Any, other: str) -> Iterator[str]:
-    if keys(walk(source, _FILTER)):
-        yield f"{path}.{_FILTER} is set: a filter takes whatever image is newest; name one by its OCID instead"
-    else:
-        yield from _ocid(path, source, field, holder, other)
-
-
-def _ocid(path: str, source: Any, field: str, holder: Any, other: str) -> Iterator[str]:
-    """The fault, unless `field` has an OCID. If `field` is not set, the property `other` counts."""
-    image = walk(source, field)
-    if not text(walk(holder, other) if image is None else image).startswith("ocid1."):
-        yield f"{path}.{field} is {shown(image)}: an image is pinned by its OCID; write ocid1.image.…"
-
-
-_IMAGES: dict[str, Callable[[Any, Later], Iterator[str]]] = {
+_SOURCES = {
+    # `nodeImageId` is the deprecated property for the same image.
+    kinds.OKE_NODE_POOL: ("nodeSourceDetails", "imageId", "nodeImageId", False),
+    kinds.OCI_INSTANCE: ("sourceDetails", "sourceId", "image", False),
+    kinds.OCI_INSTANCE_CONFIGURATION: ("sourceDetails", "imageId", "bootVolumeId", True),
+}
+"""Where a kind has its image: the object, the field in it, the other property, and whether that is in the object too."""
+_IMAGES: dict[str, Callable[[str, Data, Later], Faults]] = {
     kinds.EKS_NODE_GROUP: _node_group,
-    kinds.LAUNCH_TEMPLATE: _launch_template,
-    kinds.EC2_INSTANCE: _instance,
-    kinds.SPOT_REQUEST: _instance,
     kinds.EC2_NODE_CLASS: _node_class,
-    kinds.OKE_NODE_POOL: _node_pool,
-    kinds.OCI_INSTANCE: _oci_instance,
-    kinds.OCI_INSTANCE_CONFIGURATION: _configuration,
+    **dict.fromkeys((kinds.LAUNCH_TEMPLATE, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST), _ami),
+    **dict.fromkeys(_SOURCES, _ocid),
 }
 _VERSION_FIELDS = {kinds.EKS_NODE_GROUP: "version", kinds.OKE_NODE_POOL: "kubernetesVersion"}
 
 RULE = Rule(
-    id="ami-and-node-version-pinned",
     order=(Section.SUPPLY_CHAIN, 30),
     title="Node images and versions are pinned",
     severity=Severity.MEDIUM,

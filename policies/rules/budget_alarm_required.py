@@ -5,17 +5,13 @@ subscriber, or a cost anomaly monitor with a subscription that has a subscriber.
 because it covers the whole account. OCI needs a budget with an alert rule that has recipients.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, groups, several
-from .places import CLUSTER_SETTINGS
-from .read import Later, count, items, text, walk
-from .record import Resource
-from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation, unseen
+from .read import Data, Later, count, entries, some, text, walk
+from .rule import CLUSTER_SETTINGS, NOTHING, Resource, Section, Severity, Stack, StackRule, Violations, unseen
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 MONITOR = "aws:costexplorer/anomalyMonitor:AnomalyMonitor"
@@ -24,7 +20,7 @@ OCI_BUDGET = "oci:Budget/budget:Budget"
 OCI_ALERT = "oci:Budget/rule:Rule"
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     spending: dict[str, list[str]] = {}
     outside = in_existing(stack.resources, stack.existing)
     elsewhere: dict[str, str] = {}
@@ -50,39 +46,26 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 
 
 def _aws(stack: Stack, later: Later) -> bool:
-    monitored = any(True for _ in stack.of(MONITOR)) and _some(stack, SUBSCRIPTION, _subscribed, later)
-    return monitored or _some(stack, AWS_BUDGET, _notifies, later)
+    monitored = any(True for _ in stack.of(MONITOR)) and some(lambda _: stack.of(SUBSCRIPTION), _subscribed, later)
+    return monitored or any(
+        some(partial(entries, budget.props, "notifications"), _notifies, later) for budget in stack.of(AWS_BUDGET)
+    )
 
 
 def _oci(stack: Stack, later: Later) -> bool:
-    return any(True for _ in stack.of(OCI_BUDGET)) and _some(stack, OCI_ALERT, _received, later)
+    return any(True for _ in stack.of(OCI_BUDGET)) and some(lambda _: stack.of(OCI_ALERT), _received, later)
 
 
-def _some(stack: Stack, token: str, test: Callable[[Resource, Later], bool], later: Later) -> bool:
-    """Whether a resource of this type passes the test. If an unknown value decides, `later` collects it."""
-    unsure = Later()
-    for resource in stack.of(token):
-        with unsure:
-            if test(resource, unsure):
-                return True
-    later.join(unsure)
-    return False
-
-
-def _notifies(budget: Resource, later: Later) -> bool:
-    return any(_has_subscriber(notification) for _, notification in items(walk(budget.props, "notifications"), later))
-
-
-def _has_subscriber(notification: Any) -> bool:
+def _notifies(notification: tuple[str, Data]) -> bool:
     # A preview may not know a subscriber, such as the ARN of a new topic, but it knows how many there are.
-    return any(count(walk(notification, field)) for field in ("subscriberEmailAddresses", "subscriberSnsTopicArns"))
+    return any(count(walk(notification[1], field)) for field in ("subscriberEmailAddresses", "subscriberSnsTopicArns"))
 
 
-def _subscribed(subscription: Resource, _: Later) -> bool:
+def _subscribed(subscription: Resource) -> bool:
     return count(walk(subscription.props, "subscribers")) > 0 and count(walk(subscription.props, "monitorArnLists")) > 0
 
 
-def _received(alert: Resource, _: Later) -> bool:
+def _received(alert: Resource) -> bool:
     return bool(text(walk(alert.props, "recipients")).strip())
 
 
@@ -92,7 +75,6 @@ _ALARMS: dict[str, tuple[Callable[[Stack, Later], bool], str]] = {
 }
 
 RULE = StackRule(
-    id="budget-alarm-required",
     order=(Section.COST, 90),
     title="A budget alarm reports overspending",
     severity=Severity.MEDIUM,

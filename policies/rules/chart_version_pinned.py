@@ -5,14 +5,10 @@ children of `helm.sh/v4:Chart` and `helm.sh/v3:Chart` instead. In a real preview
 version, so only an offline plan finds a missing version.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 from .kinds import HELM
-from .read import Later, shown, text
+from .read import Faults, Later, shown, text
 from .releases import Release, releases
 from .rule import Args, Rule, Section, Severity
 
@@ -23,33 +19,25 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SAFE = re.compile(r"(?:oci|https)://[^/@]+/?.*", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fixes:
-    """How to fix a chart's source: one that is missing, one without TLS, one with a password."""
-
-    source: str
-    safe: str
-    login: str
-
-
-_BY_HELM = _Fixes(
+_BY_HELM = (
     "write oci://…, or set repositoryOpts.repo to https://…",
     "write oci://… or https://…",
     "use repositoryOpts.username and password",
 )
-_BY_ARGO = _Fixes(
+"""How to fix a chart's source: one that is missing, one without TLS, one with a password."""
+_BY_ARGO = (
     "set repoURL to https://…, or to a registry without oci://",
     "write https://…, or a registry without oci://",
     "keep it in a repository Secret of ArgoCD",
 )
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     for release in releases(args.type, args.props, later):
         yield from _faults(release, later)
 
 
-def _faults(release: Release, later: Later) -> Iterator[str]:
+def _faults(release: Release, later: Later) -> Faults:
     fixes = _BY_HELM if release.application is None else _BY_ARGO
     with later:
         version = release.version
@@ -68,22 +56,21 @@ def _faults(release: Release, later: Later) -> Iterator[str]:
         else:
             yield (
                 f"{release.chart_path} is {shown(chart)} without a repository: local charts and repository lists differ from "
-                f"machine to machine; {fixes.source}"
+                f"machine to machine; {fixes[0]}"
             )
 
 
-def _source_faults(path: str, address: str, fixes: _Fixes) -> Iterator[str]:
+def _source_faults(path: str, address: str, fixes: tuple[str, str, str]) -> Faults:
     # ArgoCD writes a registry without a scheme.
     whole = f"oci://{address}" if fixes is _BY_ARGO and address and "://" not in address else address
     # The part before an @ may be a password, so the message does not show the address.
     if "@" in whole.partition("://")[2].partition("/")[0]:
-        yield f"{path} contains a password, which everybody who reads the stack can read; {fixes.login}"
+        yield f"{path} contains a password, which everybody who reads the stack can read; {fixes[2]}"
     elif not _SAFE.fullmatch(whole):
-        yield f"{path} is {shown(address)}: without TLS nothing verifies what it serves; {fixes.safe}"
+        yield f"{path} is {shown(address)}: without TLS nothing verifies what it serves; {fixes[1]}"
 
 
 RULE = Rule(
-    id="chart-version-pinned",
     order=(Section.SUPPLY_CHAIN, 20),
     title="Charts have one version and a trusted source",
     severity=Severity.MEDIUM,

@@ -6,18 +6,15 @@ ignores the account there, and uses its own image unless the template names one.
 that they run and what they use of a node (`charts.toml`).
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fleet.facts.versions import CHARTS
 
 from .kinds import SCALE_SET_CHART
-from .read import Later, items, text, walk
+from .read import Data, Later, items, text, walk
 
 MODE = "containerMode.type"
 DIND, IN_CLUSTER = "dind", "kubernetes"
@@ -60,14 +57,14 @@ class Defaults:
 class Added:
     """A container that the scale-set chart adds and no value names. `why` says which value makes the chart add it."""
 
-    body: Mapping[str, Any]
+    body: Mapping[str, Data]
     init: bool
     why: str
 
 
-def _read() -> tuple[dict[str, Defaults], dict[str, Any]]:
-    found = tomllib.loads((Path(__file__).parent / "charts.toml").read_text(encoding="utf-8"))
-    scale_set = found[SCALE_SET_CHART]
+def _read() -> tuple[dict[str, Defaults], dict[str, Data]]:
+    tables = tomllib.loads((Path(__file__).parent / "charts.toml").read_text(encoding="utf-8"))
+    scale_set = tables[SCALE_SET_CHART]
     return {
         chart: Defaults(
             CHARTS[chart].version,
@@ -76,7 +73,7 @@ def _read() -> tuple[dict[str, Defaults], dict[str, Any]]:
             tuple(DefaultImage(**image) for image in row.get("images", ())),
             row.get("node", ""),
         )
-        for chart, row in found.items()
+        for chart, row in tables.items()
     }, scale_set
 
 
@@ -93,18 +90,18 @@ def images(chart: str) -> tuple[DefaultImage, ...]:
     return DEFAULTS[chart].images if chart in DEFAULTS else ()
 
 
-def mode(values: Any) -> str:
+def mode(values: Data) -> str:
     """The container mode of a scale set, "" without one. Raises UnknownError."""
     return text(walk(values, "containerMode", "type"))
 
 
-def added(values: Any, later: Later) -> Iterator[Added]:
+def added(values: Data, later: Later) -> Iterator[Added]:
     """Containers of the runner pod that no value names, in the pod's order. `later` collects unknown values.
 
     Before Kubernetes 1.29 Docker is a regular container and not a sidecar; the rules do not depend on that.
     """
-    runners: tuple[Any, ...] = ()
-    default: dict[str, Any] = {}
+    runners: tuple[Data, ...] = ()
+    default: dict[str, Data] = {}
     with later:
         containers = walk(values, "template", "spec", "containers")
         if containers is None:
@@ -119,32 +116,32 @@ def added(values: Any, later: Later) -> Iterator[Added]:
         yield Added(default, False, "the chart, because template.spec.containers is not set")
 
 
-def left_out(values: Any) -> frozenset[str]:
+def left_out(values: Data) -> frozenset[str]:
     """Names of containers under `containers` that the chart leaves out of the pod. Raises UnknownError."""
     return frozenset((DIND,)) if mode(values) == DIND else frozenset()
 
 
-def volumes(values: Any, later: Later) -> Iterator[Mapping[str, Any]]:
+def volumes(values: Data, later: Later) -> Iterator[Mapping[str, Data]]:
     """Volumes of the runner pod that no value names. `later` collects unknown values."""
     with later:
-        found = mode(values)
+        container_mode = mode(values)
         unread = Later()
         listed = walk(values, "template", "spec", "volumes")
         own_work = any(True for _ in _named(listed, WORK, unread))
         later.join(unread)
-        if found == DIND:
+        if container_mode == DIND:
             yield {"name": "dind-sock", "emptyDir": {}}
             yield {"name": "dind-externals", "emptyDir": {}}
         if own_work or unread:
             return
-        if found == DIND:
+        if container_mode == DIND:
             yield {"name": WORK, "emptyDir": {}}
-        elif found == IN_CLUSTER:
+        elif container_mode == IN_CLUSTER:
             claim = walk(values, "containerMode", "kubernetesModeWorkVolumeClaim")
             yield {"name": WORK, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
 
 
-def _docker() -> dict[str, Any]:
+def _docker() -> dict[str, Data]:
     return {
         "name": DIND,
         "image": DIND_IMAGE,
@@ -155,9 +152,9 @@ def _docker() -> dict[str, Any]:
     }
 
 
-def _init_container(runners: Sequence[Any], later: Later) -> dict[str, Any]:
+def _init_container(runners: Sequence[Data], later: Later) -> dict[str, Data]:
     """The init container that copies files out of the runner's image. If that image is unknown, it has none here."""
-    body: dict[str, Any] = {
+    body: dict[str, Data] = {
         "name": "init-dind-externals",
         "command": ["cp"],
         "args": ["-r", "/home/runner/externals/.", "/home/runner/tmpDir/"],
@@ -169,7 +166,7 @@ def _init_container(runners: Sequence[Any], later: Later) -> dict[str, Any]:
     return body
 
 
-def _named(listed: Any, name: str, later: Later) -> Iterator[Any]:
+def _named(listed: Data, name: str, later: Later) -> Iterator[Data]:
     for _, item in items(listed, later):
         with later:
             if text(walk(item, "name")) == name:

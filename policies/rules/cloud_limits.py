@@ -8,20 +8,16 @@ inside a value: the NodeConfig in user data, and containerd's TOML in it.
 A plan of a stack file finds the key that has the value, and ends with status 2 and its line.
 """
 
-from __future__ import annotations
-
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 from fleet.facts.cloud_limits import SUFFIX, limits
 from fleet.facts.yaml_text import helm_values
 
-from .read import Later, count, items, keys, known, line, shown, text, walk
+from .read import Data, Later, items, keys, line, parsed, shown, text, walk
+from .record import Unknown, UnknownError
 from .rule import Args, Rule, Section, Severity
 from .userdata import decoded
 
@@ -34,33 +30,33 @@ class Fault:
     """A value that a cloud refuses: its path in the resource, the value as plain data, and the rule with the fix."""
 
     path: str
-    value: Any
+    value: Data
     rule: str
 
     def __str__(self) -> str:
         return f"{self.path}: {self.rule} (got {shown(self.value)})"
 
 
-def faults(token: str, name: str, props: Any, later: Later) -> Iterator[Fault]:
+def faults(token: str, name: str, props: Data, later: Later) -> Iterator[Fault]:
     """The faults of a resource with this type and logical name, or of a document inside one."""
     for limit in limits().get(token, ()):
-        for path, found in _at(props, limit.path.split("."), later):
+        for path, content in _at(props, limit.path.split("."), later):
             with later:
                 if limit.kind == "document":
                     yield from (
                         Fault(f"{path}: {inner.path}", inner.value, inner.rule)
-                        for document in _OPENED[limit.values](found)
+                        for document in _OPENED[limit.values](content)
                         for inner in faults(limit.values, name, document, later)
                     )
                     continue
-                value = _plain(found, later)
+                value = _plain(content, later)
                 if limit.kind == "name" and value is None:
                     value = f"{name}-{'x' * (SUFFIX - 1)}"
                 if (fault := limit.fault(value)) is not None:
                     yield Fault(path, value, fault)
 
 
-def _at(value: Any, path: Sequence[str], later: Later, here: str = "") -> Iterator[tuple[str, Any]]:
+def _at(value: Data, path: Sequence[str], later: Later, here: str = "") -> Iterator[tuple[str, Data]]:
     """Path and value of everything at a path. "[]" is each item of a list. A last step that is missing has the value None."""
     if not path:
         yield here, value
@@ -69,53 +65,31 @@ def _at(value: Any, path: Sequence[str], later: Later, here: str = "") -> Iterat
             yield from _at(item, path[1:], later, f"{here}[{index}]")
     else:
         with later:
-            found = walk(value, path[0])
-            yield from _at(found, path[1:], later, f"{here}.{path[0]}".lstrip("."))
+            inner = walk(value, path[0])
+            yield from _at(inner, path[1:], later, f"{here}.{path[0]}".lstrip("."))
 
 
-def _plain(value: Any, later: Later) -> Any:
+def _plain(value: Data, later: Later) -> Data:
     """The value with None for its unknown parts, which `later` collects."""
-    if isinstance(value, Mapping):
-        found = dict.fromkeys(keys(value))
-        for key in found:
-            with later:
-                found[key] = _plain(known(value[key]), later)
-        return found
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        plain = [None] * count(value)
-        for index, item in items(value, later):
-            plain[index] = _plain(item, later)
-        return plain
-    return value
+    if isinstance(value, Unknown):
+        later.note(UnknownError(value))
+        return None
+    if isinstance(value, dict):
+        return {key: _plain(value[key], later) for key in keys(value)}
+    return [_plain(item, later) for item in value] if isinstance(value, list) else value
 
 
-def _node_configs(given: Any) -> Iterator[Any]:
-    for part in re.split(r"^--.*$", decoded(text(given)) or text(given), flags=re.MULTILINE):
+def _node_configs(user_data: Data) -> Iterator[Data]:
+    for part in re.split(r"^--.*$", decoded(text(user_data)) or text(user_data), flags=re.MULTILINE):
         if "NodeConfig" in part and len(part) <= _LONGEST:
             yield helm_values(part)
 
 
-@lru_cache(maxsize=64)
-def _toml(given: str) -> Any:
-    try:
-        return tomllib.loads(given) if len(given) <= _LONGEST else None
-    except (ValueError, RecursionError):
-        return None
-
-
-@lru_cache(maxsize=64)
-def _json(given: str) -> Any:
-    try:
-        return json.loads(given) if len(given) <= _LONGEST else None
-    except (ValueError, RecursionError):
-        return None
-
-
-_OPENED: Mapping[str, Callable[[Any], Iterator[Any]]] = {
+_OPENED: Mapping[str, Callable[[Data], Iterator[Data]]] = {
     "NodeConfig": _node_configs,
-    "KubeletConfiguration": lambda found: iter((found,)),
-    "containerd": lambda found: iter((_toml(text(found)),)),
-    "DefaultTags": lambda found: iter((_json(found) if isinstance(found, str) else found,)),
+    "KubeletConfiguration": lambda content: iter((content,)),
+    "containerd": lambda content: iter((parsed(text(content), tomllib.loads),)),
+    "DefaultTags": lambda content: iter((parsed(content) if isinstance(content, str) else content,)),
 }
 """What is inside a value, by the type of the document."""
 
@@ -126,7 +100,6 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="cloud-limits",
     order=(Section.HARDENING, 140),
     title="Clouds and nodes accept every value",
     severity=Severity.HIGH,

@@ -39,8 +39,14 @@ class Clustered:
 
     def near(self, other: Clustered) -> bool:
         """Whether both may be in one cluster. A name and an OCID may mean the same cluster; two different names do not."""
-        one, two = self.cluster, other.cluster
-        if one and two and one != two and _prefix(one) == _prefix(two) and not (self._calls(two) or other._calls(one)):
+        mine, theirs = self.cluster, other.cluster
+        if (
+            mine
+            and theirs
+            and mine != theirs
+            and _prefix(mine) == _prefix(theirs)
+            and not (self._calls(theirs) or other._calls(mine))
+        ):
             return False
         return not (self.cloud and other.cloud) or self.cloud == other.cloud
 
@@ -55,7 +61,7 @@ def cluster_of(resource: Resource) -> str:
         return text(walk(resource.props, "clusterName"))
     if resource.type == OKE_NODE_POOL:
         depended = (*resource.property_dependencies.get("clusterId", ()), *resource.dependencies)
-        above = next((each for each in depended if each.type == OKE_CLUSTER), None)
+        above = next((target for target in depended if target.type == OKE_CLUSTER), None)
         return text(walk(resource.props, "clusterId")) if above is None else cluster_of(above)
     if resource.type == OKE_CLUSTER:
         return text(walk(resource.props, "name")) or resource.urn
@@ -73,8 +79,8 @@ def clustered(resources: Iterable[Resource], later: Later) -> Iterator[Clustered
 
 def in_existing(resources: Iterable[Resource], existing: Collection[str]) -> dict[str, str]:
     """The URNs of the pools in clusters that exist already, with their clusters."""
-    pools = (each for each in resources if each.type in POOLS)
-    return {each.resource.urn: each.cluster for each in clustered(pools, Later()) if each.cluster in existing}
+    pools = (pool for pool in resources if pool.type in POOLS)
+    return {pool.resource.urn: pool.cluster for pool in clustered(pools, Later()) if pool.cluster in existing}
 
 
 def named(cluster: str) -> str:
@@ -84,8 +90,8 @@ def named(cluster: str) -> str:
 
 def names(resources: Iterable[Resource]) -> str:
     """The first few resources by name, and how many more there are."""
-    every = [line(resource.name) for resource in resources]
-    return ", ".join(every[:_NAMES]) + (f" and {len(every) - _NAMES} more" if len(every) > _NAMES else "")
+    labels = [line(resource.name) for resource in resources]
+    return ", ".join(labels[:_NAMES]) + (f" and {len(labels) - _NAMES} more" if len(labels) > _NAMES else "")
 
 
 @lru_cache(maxsize=4096)

@@ -5,8 +5,6 @@ their disks, pods that always run, control planes and their logs, NAT gateways, 
 is in the stack. An item without a price has a fault; it never counts as free.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,11 +17,11 @@ from fleet.facts.pricing import Line, Money, average, bundle, nodes, quoted, tot
 from fleet.facts.support import EXTENDED, STANDARD, control_plane
 
 from .always import ALWAYS, always
-from .claims import claimed, claims
 from .groups import Group, groups, region_of, regions_of
 from .kinds import ADDRESS, CLAIM, EKS_CLUSTER, EKS_COMPONENT, KMS_KEY, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, UNPRICED
 from .read import Later, UndeterminableError, count, line, text, walk
 from .record import Resource
+from .volumes import claimed, claims
 
 HOURS = 730
 """Hours of a month, as clouds count."""
@@ -63,8 +61,8 @@ def bill(resources: Sequence[Resource], day: date, later: Later) -> tuple[Item, 
 
     A value that is unknown in a preview is left out and goes to `later`, so the sum is a lower bound.
     """
-    found = groups(resources, later)
-    return (*_machines(found, resources, later), *_units(resources, day, later), *_claims(resources, later))
+    machine_groups = groups(resources, later)
+    return (*_machines(machine_groups, resources, later), *_units(resources, day, later), *_claims(resources, later))
 
 
 def sums(items: Iterable[Item]) -> tuple[Money, Money]:
@@ -76,27 +74,27 @@ def sums(items: Iterable[Item]) -> tuple[Money, Money]:
 # -- machines ----------------------------------------------------------------------------------------------------------
 
 
-def _machines(found: Sequence[Group], resources: Sequence[Resource], later: Later) -> Iterator[Item]:
+def _machines(machine_groups: Sequence[Group], resources: Sequence[Resource], later: Later) -> Iterator[Item]:
     """The lines of groups of machines, of their disks, and of what else depends on how many run."""
-    gateways = {each.provider.urn for each in resources if each.type == NAT_GATEWAY and each.provider is not None}
+    gateways = {item.provider.urn for item in resources if item.type == NAT_GATEWAY and item.provider is not None}
     paid: list[Paid] = []
     owners: dict[tuple[str, str], Group] = {}
-    for group in found:
+    for group in machine_groups:
         if group.most is None or (line_ := _counted(group)) is None:
             unbounded = (_limited(group) if group.most is None else None) or _unknown(group)
             yield Item(unbounded, group, _fault(group) if unbounded.worst.unknown else "")
             continue
         paid.append(_paid(group, line_, pulls=group.cluster in gateways and group.gpus != 0))
         owners |= {(line_.cluster, f"{warm}{line_.item}"): group for warm in ("", "warm ")}
-    for each in counting.bill(paid, list(always(found, resources, later))):
-        owner = owners.get((each.cluster, each.item))
-        if not each.worst.unknown or each.item == "update":
-            yield Item(each, owner)
+    for item in counting.bill(paid, list(always(machine_groups, resources, later))):
+        owner = owners.get((item.cluster, item.item))
+        if not item.worst.unknown or item.item == "update":
+            yield Item(item, owner)
         elif owner is not None:
-            yield Item(each, owner, _fault(owner))
+            yield Item(item, owner, _fault(owner))
         else:
-            region = next(of.region for of in paid if of.line.cluster == each.cluster)
-            yield Item(each, None, f"{each.item}: no price of {line(each.what)} in {line(region)} is known; {_ADD}")
+            region = next(of.region for of in paid if of.line.cluster == item.cluster)
+            yield Item(item, None, f"{item.item}: no price of {line(item.what)} in {line(region)} is known; {_ADD}")
 
 
 def _paid(group: Group, priced: Line, *, pulls: bool) -> Paid:
@@ -122,7 +120,7 @@ def _unknown(group: Group) -> Line:
 def _counted(group: Group) -> Line | None:
     """The line of a counted group, in its most expensive region."""
     lines = [_line(group, region) for region in group.regions]
-    return max(lines, key=lambda each: (each.dear.unknown, each.dear.usd), default=None)
+    return max(lines, key=lambda item: (item.dear.unknown, item.dear.usd), default=None)
 
 
 def _line(group: Group, region: str) -> Line:
@@ -138,12 +136,12 @@ def _limited(group: Group) -> Line | None:
     """The line of a NodePool by its GPU limit, each GPU at the price of the most expensive type per GPU."""
     if group.gpu_limit is None or not group.choices:
         return None
-    each = [
+    prices = [
         quoted(price(choice.name, region, group.capacity)).times(1 / choice.gpus) if choice.gpus else Money(unknown=1)
         for choice in group.choices
         for region in group.regions
     ]
-    highest = max(each, key=lambda money: (money.unknown, money.usd), default=Money(unknown=1))
+    highest = max(prices, key=lambda money: (money.unknown, money.usd), default=Money(unknown=1))
     return Line("", group.name, "GPU", 0, group.gpu_limit, highest, highest, ())
 
 
@@ -160,26 +158,17 @@ def _fault(group: Group) -> str:
         for region in group.regions
         if price(name, region, group.capacity) is None
     ]
-    named = unpriced[0] if unpriced else f"{line(group.types[0])} by the GPU"
-    return f"{group.name}: no price of {named} is known; {_ADD}, or use another type"
+    subject = unpriced[0] if unpriced else f"{line(group.types[0])} by the GPU"
+    return f"{group.name}: no price of {subject} is known; {_ADD}, or use another type"
 
 
 # -- everything but machines ------------------------------------------------------------------------------------------------
 
 
-class _Spans(dict[tuple[str, str], tuple[float, float]]):
-    """The least and the most of each unit in each region."""
-
-    def add(self, unit: str, region: str, least: float, most: float) -> None:
-        """Adds to both."""
-        before = self.get((unit, region), (0.0, 0.0))
-        self[unit, region] = before[0] + least, before[1] + most
-
-
 def _units(resources: Sequence[Resource], day: date, later: Later) -> Iterator[Item]:
     counted, logged = Counter[tuple[str, str]](), Counter[str]()
     # On an engine, the component of a control plane has no version, but its child has one. Offline, it has no child.
-    doubled = {each.parent.urn for each in resources if each.type == EKS_CLUSTER and each.parent is not None}
+    doubled = {cluster.parent.urn for cluster in resources if cluster.type == EKS_CLUSTER and cluster.parent is not None}
     for resource in resources:
         if resource.urn in doubled:
             continue
@@ -199,15 +188,16 @@ def _units(resources: Sequence[Resource], day: date, later: Later) -> Iterator[I
 
 def _claims(resources: Sequence[Resource], later: Later) -> Iterator[Item]:
     """A volume costs its whole size once it exists. A file system costs its stored data, so its least is 0."""
-    spans = _Spans()
+    spans: dict[tuple[str, str], tuple[float, float]] = {}
     for resource in resources:
         for spec in claims(resource, later):
             with later:
-                if (found := claimed(spec, resource, resources)) is None:
+                if (volume := claimed(spec, resource, resources)) is None:
                     continue
-                for unit, count in found.parts.items():
-                    region = found.region or _most_expensive_region(unit, regions_of(resources, "aws:") or ("",))
-                    spans.add(unit, region, 0 if found.elastic else count, count)
+                for unit, count in volume.parts.items():
+                    region = volume.region or _most_expensive_region(unit, regions_of(resources, "aws:") or ("",))
+                    least, most = spans.get((unit, region), (0.0, 0.0))
+                    spans[unit, region] = least + (0 if volume.elastic else count), most + count
     for (unit, region), (least, most) in spans.items():
         yield _unit(f"{line(unit)} of claims", unit, region, least, most)
 
@@ -230,7 +220,7 @@ def _regions(resource: Resource, resources: Sequence[Resource]) -> tuple[str, ..
     """The regions of a resource. A component's are those of its dependents, or else all AWS regions of the stack."""
     if resource.type != EKS_COMPONENT:
         return (region_of(resource),)
-    inside = [each for each in resources if any(above.urn == resource.urn for above in each.dependencies)]
+    inside = [dependent for dependent in resources if any(above.urn == resource.urn for above in dependent.dependencies)]
     return regions_of(inside, "aws:") or regions_of(resources, "aws:") or ("",)
 
 
@@ -240,9 +230,11 @@ def _most_expensive_region(unit: str, regions: tuple[str, ...]) -> str:
 
 
 def _unit(words: str, unit: str, region: str, least: float, most: float) -> Item:
-    made = units("", words, "", unit, region, least, most)
-    if not made.dear.unknown:
-        return Item(made)
+    priced = units("", words, "", unit, region, least, most)
+    if not priced.dear.unknown:
+        return Item(priced)
     if not region:
-        return Item(made, None, f"{words}: their provider has no region, and prices differ by region; set the provider's region")
-    return Item(made, None, f"{words}: no price of {line(unit)} in {line(region)} is known; {_ADD}")
+        return Item(
+            priced, None, f"{words}: their provider has no region, and prices differ by region; set the provider's region"
+        )
+    return Item(priced, None, f"{words}: no price of {line(unit)} in {line(region)} is known; {_ADD}")

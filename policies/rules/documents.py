@@ -1,40 +1,21 @@
 """IAM policy documents: JSON in a string property. Reading one never raises for invalid JSON."""
 
-from __future__ import annotations
-
-import json
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any
 
-from .read import Later, items, keys, text, walk
-
-_LONGEST = 65536
-"""The rules do not read longer documents. AWS accepts at most 10,240 characters in a role."""
+from .read import Data, Later, items, keys, parsed, text, walk
 
 
-def statements(document: Any, later: Later) -> Iterator[tuple[str, Any]]:
+def statements(document: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path ("Statement[0]") and body of each statement with effect Allow. A single statement needs no list."""
-    parsed = _parsed(text(document)) if isinstance(document, str) else document
-    found = walk(parsed, "Statement")
-    single = [(0, found)] if keys(found) else []
-    for index, statement in single or items(found, later):
+    body = walk(parsed(document) if isinstance(document, str) else document, "Statement")
+    single = [(0, body)] if keys(body) else []
+    for index, statement in single or items(body, later):
         if text(walk(statement, "Effect")) == "Allow":
             yield f"Statement[{index}]", statement
 
 
-def listed(value: Any, later: Later) -> tuple[str, ...]:
+def listed(value: Data, later: Later) -> tuple[str, ...]:
     """The strings of a value that is a string or a list of strings: IAM accepts both."""
     if isinstance(value, str):
         return (value,)
     return tuple(text(item) for _, item in items(value, later))
-
-
-@lru_cache(maxsize=512)
-def _parsed(document: str) -> Any:
-    if len(document) > _LONGEST:
-        return None
-    try:
-        return json.loads(document)
-    except (ValueError, RecursionError):
-        return None

@@ -4,8 +4,6 @@ In a draft a secret stays marked, and an unknown value is a mark too. `reading` 
 properties.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 
@@ -57,17 +55,17 @@ class Draft:
         return True
 
     def _reach(self, path: list[Step]) -> Any:
-        found: Any = self._props
+        holder: Any = self._props
         for step in path:
-            if isinstance(found, dict) and isinstance(step, str):
-                if found.get(step) is None:
-                    found[step] = {}
-                found = _opened(found[step])
-            elif isinstance(found, list) and isinstance(step, int) and 0 <= step < len(found):
-                found = _opened(found[step])
+            if isinstance(holder, dict) and isinstance(step, str):
+                if holder.get(step) is None:
+                    holder[step] = {}
+                holder = _opened(holder[step])
+            elif isinstance(holder, list) and isinstance(step, int) and 0 <= step < len(holder):
+                holder = _opened(holder[step])
             else:
                 return None
-        return found
+        return holder
 
 
 def _opened(value: Any) -> Any:

@@ -3,14 +3,9 @@
 Judged: repositories. The rule does not see scanning that the whole registry configures. `ecr-lifecycle` covers old images.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from . import schema
 from .draft import Draft
-from .read import Later, entries, shown, text, true, walk
-from .rule import Args, Rule, Section, Severity
+from .read import Faults, Later, entries, shown, text, true, walk
+from .rule import Args, Rule, Section, Severity, schema
 
 ECR_REPOSITORY = "aws:ecr/repository:Repository"
 
@@ -18,7 +13,7 @@ _MUTABILITY, _IMMUTABLE = "imageTagMutability", "IMMUTABLE"
 _SCAN = ("imageScanningConfiguration", "scanOnPush")
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     props = args.props
     with later:
         mutability = walk(props, _MUTABILITY)
@@ -30,13 +25,13 @@ def _check(args: Args, later: Later) -> Iterator[str]:
             yield f"{'.'.join(_SCAN)} is {shown(scan)}: ECR does not scan images for known vulnerabilities; write true"
     if true(args.config.get("requireKms")):
         unread = Later()
-        own = False
-        for _, each in entries(props, "encryptionConfigurations", unread):
+        encrypted = False
+        for _, configuration in entries(props, "encryptionConfigurations", unread):
             with unread:
-                own = own or text(walk(each, "encryptionType")) in ("KMS", "KMS_DSSE")
-        if not (own or unread):
+                encrypted = encrypted or text(walk(configuration, "encryptionType")) in ("KMS", "KMS_DSSE")
+        if not (encrypted or unread):
             yield "encryptionConfigurations has no entry of type KMS: this stack requires its own key; add {encryptionType: KMS}"
-        if not own:
+        if not encrypted:
             later.join(unread)
 
 
@@ -52,7 +47,6 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 
 RULE = Rule(
-    id="ecr-hardened",
     order=(Section.SUPPLY_CHAIN, 80),
     title="ECR tags are immutable and images are scanned",
     severity=Severity.MEDIUM,

@@ -3,29 +3,25 @@
 Judged: repositories together with lifecycle policies. A policy belongs to the repository that it depends on or names.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from .ecr_hardened import ECR_REPOSITORY
 from .read import Later, text, walk
-from .rule import Section, Severity, Stack, StackRule, Violation
+from .rule import Section, Severity, Stack, StackRule, Violations
 
 LIFECYCLE_POLICY = "aws:ecr/lifecyclePolicy:LifecyclePolicy"
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
-    kept: set[str] = set()
+def _check(stack: Stack, later: Later) -> Violations:
+    covered: set[str] = set()
     names: set[str] = set()
     unread = Later()
     for policy in stack.of(LIFECYCLE_POLICY):
-        above = [each for each in policy.property_dependencies.get("repository", ()) if each.type == ECR_REPOSITORY]
-        kept |= {each.urn for each in above}
+        above = [target for target in policy.property_dependencies.get("repository", ()) if target.type == ECR_REPOSITORY]
+        covered |= {target.urn for target in above}
         if not above:
             with unread:
                 names.add(text(walk(policy.props, "repository")))
     for repository in stack.of(ECR_REPOSITORY):
-        if repository.urn in kept:
+        if repository.urn in covered:
             continue
         unnamed = Later()
         with unnamed:
@@ -42,7 +38,6 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 
 
 RULE = StackRule(
-    id="ecr-lifecycle",
     order=(Section.SUPPLY_CHAIN, 90),
     title="ECR deletes old images",
     severity=Severity.LOW,

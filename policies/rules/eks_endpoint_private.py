@@ -6,24 +6,17 @@ protect OKE's public endpoint: it must have one, and no rule may open port 6443 
 `endpointConfig` has a public endpoint that no security group can protect (OCI documentation, Migrating to VCN-Native Clusters).
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from . import schema
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER, is_hollow
-from .networks import covers, from_networks, network, world
-from .places import CLUSTER_SETTINGS, entry
-from .read import Later, count, entries, items, keys, shown, strings, text, true, walk
-from .rule import Args, Rule, Section, Severity
+from .networks import exposed, network, world
+from .read import Data, Faults, Later, count, items, keys, shown, strings, true, walk
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, entry, schema
 
 _API_PORT = 6443
-_TCP = "6"
-_ALL = "all"
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     if is_hollow(args.type, args.props):
         return
     token, props, allowed = args.type, args.props, strings(args.config, "cidrs")
@@ -33,16 +26,11 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from _eks("vpcConfig.", walk(props, "vpcConfig"), allowed, later)
     elif token == OKE_CLUSTER:
         yield from _oke(props, later)
-    elif token == OCI_NSG_RULE:
-        if text(walk(props, "direction")) == "INGRESS":
-            yield from _opened("source", props, ("tcpOptions", "destinationPortRange"))
-    else:
-        for path, rule in entries(props, "ingressSecurityRules", later):
-            with later:
-                yield from _opened(f"{path}.source", rule, ("tcpOptions",))
+    for path, source, _ in exposed(token, props, (_API_PORT,), later):
+        yield f"{path} is {shown(source)}: port {_API_PORT} is the Kubernetes API; name your networks"
 
 
-def _eks(prefix: str, config: Any, allowed: Sequence[str], later: Later) -> Iterator[str]:
+def _eks(prefix: str, config: Data, allowed: Sequence[str], later: Later) -> Faults:
     public = walk(config, "endpointPublicAccess")
     # The endpoint is public by default.
     if public is not None and not true(public):
@@ -58,20 +46,20 @@ def _eks(prefix: str, config: Any, allowed: Sequence[str], later: Later) -> Iter
             yield f"{prefix}publicAccessCidrs[{index}] is {shown(cidr)}: {fault}"
 
 
-def _named(cidr: Any, allowed: Sequence[str]) -> str:
-    found = network(cidr)
-    if found is None:
+def _named(cidr: Data, allowed: Sequence[str]) -> str:
+    address = network(cidr)
+    if address is None:
         return "not a network; write one such as 203.0.113.0/24"
     if world(cidr):
         return "the API is then open to the whole internet; name your networks"
     homes = [home for home in map(network, allowed) if home is not None]
-    if homes and not any(home.version == found.version and found.subnet_of(home) for home in homes):  # type: ignore[arg-type]
+    if homes and not any(home.version == address.version and address.subnet_of(home) for home in homes):  # type: ignore[arg-type]
         listed = ", ".join(map(str, homes[:3]))
-        return f"not within the networks allowed here ({listed}); write one of those, or {entry('cidrs', str(found))}"
+        return f"not within the networks allowed here ({listed}); write one of those, or {entry('cidrs', str(address))}"
     return ""
 
 
-def _oke(props: Any, later: Later) -> Iterator[str]:
+def _oke(props: Data, later: Later) -> Faults:
     config = walk(props, "endpointConfig")
     if not keys(config):
         yield (
@@ -87,15 +75,7 @@ def _oke(props: Any, later: Later) -> Iterator[str]:
         )
 
 
-def _opened(path: str, rule: Any, ports: tuple[str, ...]) -> Iterator[str]:
-    if from_networks(rule) and text(walk(rule, "protocol")) in (_TCP, _ALL):
-        source, span = walk(rule, "source"), walk(rule, *ports)
-        if world(source) and covers(walk(span, "min"), walk(span, "max"), _API_PORT):
-            yield f"{path} is {shown(source)}: port {_API_PORT} is the Kubernetes API; name your networks"
-
-
 RULE = Rule(
-    id="eks-endpoint-private",
     order=(Section.HARDENING, 30),
     title="The Kubernetes API is not open to the whole internet",
     severity=Severity.CRITICAL,

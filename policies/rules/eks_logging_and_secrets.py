@@ -5,17 +5,11 @@ EKS encrypts all API data of Kubernetes 1.28 and newer with a key of AWS (EKS us
 optional: `requireKms`.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from typing import Any
 
-from . import schema
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP, is_hollow
-from .places import CLUSTER_SETTINGS
-from .read import Later, entries, shown, strings, text, true, walk, whole
-from .rule import Args, Rule, Section, Severity
+from .read import Data, Faults, Later, entries, shown, strings, text, true, walk, whole
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, schema
 
 LOG_TYPES = ("api", "audit", "authenticator")
 _GROUP = re.compile(r"/aws/eks/[^/]+/cluster")
@@ -23,7 +17,7 @@ _GROUP = re.compile(r"/aws/eks/[^/]+/cluster")
 _KEY = {EKS_COMPONENT: ("encryptionConfigKeyArn",), EKS_CLUSTER: ("encryptionConfig", "provider", "keyArn")}
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     if is_hollow(args.type, args.props):
         return
     if args.type == LOG_GROUP:
@@ -45,14 +39,13 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                 yield f"{'.'.join(path)} is not set: this stack requires its own key; set the ARN of a KMS key"
 
 
-def _kept(props: Any) -> Iterator[str]:
+def _kept(props: Data) -> Faults:
     days = walk(props, "retentionInDays") if _GROUP.fullmatch(text(walk(props, "name"))) else 1
     if (whole(days) or 0) < 1:
         yield f"retentionInDays is {shown(days)}: the control plane's logs never expire, and every GB is paid for; set it to 90"
 
 
 RULE = Rule(
-    id="eks-logging-and-secrets",
     order=(Section.HARDENING, 40),
     title="EKS writes audit logs that expire",
     severity=Severity.MEDIUM,

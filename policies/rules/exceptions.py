@@ -4,8 +4,6 @@ They are part of the rule's config. An expired exception is a violation of every
 forgotten.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -38,59 +36,18 @@ EXCEPTIONS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Exemption:
-    """The exception that excuses a resource, if any, and messages about expired exceptions."""
+class Entry:
+    """An exception."""
 
-    name: str = ""
-    why: str = ""
-    expires: str = ""
-    faults: tuple[str, ...] = ()
-
-    @property
-    def excused(self) -> bool:
-        """Whether a valid exception covers the resource."""
-        return bool(self.name)
-
-    def reason(self, hidden: list[str]) -> str:
-        """What the exception hides and why, for people."""
-        more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
-        return f"{self.name}, until {self.expires}: {line(self.why, 200)}; it hides: {hidden[0]}{more}"
-
-
-_NONE = Exemption()
-
-
-def exemption(config: Mapping[str, Any], urn: str, as_of: date) -> Exemption:
-    """The exception that covers the resource of this URN on the day `as_of`."""
-    if not config.get(PROPERTY):
-        return _NONE
-    excusing, faults = _NONE, []
-    for entry in _entries(config):
-        if not matches(entry.urn, urn):
-            continue
-        if (fault := entry.fault(as_of)) is not None:
-            faults.append(fault)
-        elif not excusing.excused:
-            excusing = Exemption(entry.name, entry.reason, entry.expires)
-    return Exemption(excusing.name, excusing.why, excusing.expires, tuple(faults))
-
-
-def expired(config: Mapping[str, Any], as_of: date) -> Iterator[str]:
-    """Messages for all expired exceptions, whatever they match."""
-    return (fault for entry in _entries(config) if (fault := entry.fault(as_of)) is not None)
-
-
-def matches(pattern: str, urn: str) -> bool:
-    """Whether a URN matches a pattern, in which * matches any text."""
-    return _compiled(pattern).fullmatch(urn) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
     name: str
     urn: str
     reason: str
     expires: str
+
+    def hides(self, messages: list[str]) -> str:
+        """What the exception hides and why, for people."""
+        more = f", and {len(messages) - 1} more" if len(messages) > 1 else ""
+        return f"{self.name}, until {self.expires}: {line(self.reason, 200)}; it hides: {messages[0]}{more}"
 
     def fault(self, as_of: date) -> str | None:
         """Why the exception is not valid on that day; None if it is."""
@@ -106,14 +63,31 @@ class _Entry:
         )
 
 
-def _entries(config: Mapping[str, Any]) -> Iterator[_Entry]:
+def exemption(config: Mapping[str, Any], urn: str, as_of: date) -> tuple[Entry | None, list[str]]:
+    """The exception that covers the resource of this URN on the day `as_of`, and messages about those that do not any more."""
+    entries = [(entry, entry.fault(as_of)) for entry in _entries(config) if matches(entry.urn, urn)]
+    excuse = next((entry for entry, fault in entries if fault is None), None)
+    return excuse, [fault for _, fault in entries if fault is not None]
+
+
+def expired(config: Mapping[str, Any], as_of: date) -> Iterator[str]:
+    """Messages for all expired exceptions, whatever they match."""
+    return (fault for entry in _entries(config) if (fault := entry.fault(as_of)) is not None)
+
+
+def matches(pattern: str, urn: str) -> bool:
+    """Whether a URN matches a pattern, in which * matches any text."""
+    return _compiled(pattern).fullmatch(urn) is not None
+
+
+def _entries(config: Mapping[str, Any]) -> Iterator[Entry]:
     """The entries in order. The engine checks the config against the schema; this skips entries that are not objects."""
     entries = config.get(PROPERTY)
     for index in range(count(entries)):
-        given = entries[index]  # type: ignore[index]  # count says that it is a list
-        if isinstance(given, Mapping):
-            fields = (text(given.get(key)) for key in ("urn", "reason", "expires"))
-            yield _Entry(f"{PROPERTY}[{index}]", *fields)
+        entry = entries[index]  # type: ignore[index]  # count says that it is a list
+        if isinstance(entry, Mapping):
+            fields = (text(entry.get(key)) for key in ("urn", "reason", "expires"))
+            yield Entry(f"{PROPERTY}[{index}]", *fields)
 
 
 @lru_cache(maxsize=256)

@@ -5,13 +5,10 @@ base64). If a set names a Secret that is not in the stack, the rule trusts it, b
 shows a value.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from .kinds import HELM, SECRET
-from .read import Later, keys, label, shown, text, walk
+from .read import Data, Faults, Later, keys, label, shown, text, walk
 from .releases import releases
 from .rule import Args, Rule, Section, Severity
 from .userdata import decoded
@@ -29,7 +26,7 @@ Fields = Mapping[str, tuple[str, Callable[[], str]]]
 """Key to its field and to a function that reads its value, which may be unknown."""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     with later:
         if args.type == SECRET:
             yield from _secret_faults(args.props, later)
@@ -40,16 +37,16 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                 yield from _values_faults(f"{release.values_path}.githubConfigSecret", values, later)
 
 
-def _values_faults(path: str, values: Any, later: Later) -> Iterator[str]:
+def _values_faults(path: str, values: Data, later: Later) -> Faults:
     with later:
-        given = walk(values, "githubConfigSecret")
-        if keys(given):
-            yield from _faults({key: (path, _reader(given, key)) for key in keys(given)}, path, later)
-        elif not text(given):
-            yield f"{path} is {shown(given)}: runners register with a GitHub App; write the name of a Secret with {_APP}"
+        secret = walk(values, "githubConfigSecret")
+        if keys(secret):
+            yield from _faults({key: (path, _reader(secret, key)) for key in keys(secret)}, path, later)
+        elif not text(secret):
+            yield f"{path} is {shown(secret)}: runners register with a GitHub App; write the name of a Secret with {_APP}"
 
 
-def _secret_faults(props: Any, later: Later) -> Iterator[str]:
+def _secret_faults(props: Data, later: Later) -> Faults:
     given_keys: dict[str, tuple[str, Callable[[], str]]] = {}
     unsure = Later()
     # `stringData` overrides `data`, and comes later in the order of names.
@@ -63,7 +60,7 @@ def _secret_faults(props: Any, later: Later) -> Iterator[str]:
         yield from _faults(given_keys, max(fields), later)
 
 
-def _faults(given_keys: Fields, path: str, later: Later) -> Iterator[str]:
+def _faults(given_keys: Fields, path: str, later: Later) -> Faults:
     with later:
         if TOKEN in given_keys and given_keys[TOKEN][1]():
             yield f"{given_keys[TOKEN][0]}.{TOKEN} is set: {_PERSONAL}"
@@ -77,7 +74,7 @@ def _faults(given_keys: Fields, path: str, later: Later) -> Iterator[str]:
             yield f"{path} has no {', '.join(missing)}: a GitHub App needs {_APP}; write all three"
 
 
-def _reader(holder: Any, key: str, *, encoded: bool = False) -> Callable[[], str]:
+def _reader(holder: Data, key: str, *, encoded: bool = False) -> Callable[[], str]:
     def read() -> str:
         value = walk(holder, key)
         return decoded(text(value)) if encoded else label(value)
@@ -86,7 +83,6 @@ def _reader(holder: Any, key: str, *, encoded: bool = False) -> Callable[[], str
 
 
 RULE = Rule(
-    id="github-app-auth",
     order=(Section.SUPPLY_CHAIN, 60),
     title="Runner sets register as a GitHub App",
     severity=Severity.HIGH,

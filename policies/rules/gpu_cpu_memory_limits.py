@@ -6,37 +6,32 @@ it. Files in an `emptyDir` of medium Memory count against the container's memory
 `sizeLimit` may therefore not exceed that limit.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
 
 from fleet.facts.quantities import quantity
 
-from . import schema
 from .kinds import HELM, POD, RUNNER_SET
-from .places import pod_settings, setting
 from .pods import Container, PodSpec, containers_of, gpu_count, pod_specs, volumes_of
-from .read import Later, items, provided, shown, text, walk
-from .rule import Args, Rule, Section, Severity
+from .read import Data, Faults, Later, entries, provided, shown, some, text, walk
+from .rule import Args, Rule, Section, Severity, pod_settings, schema, setting
 
 GIB_PER_GPU = 4
 
 _ASKED = ("cpu", "memory", "ephemeral-storage")
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
-    asked = quantity(args.config.get("minMemGiPerGpu"))
-    gib = Fraction(GIB_PER_GPU) if asked is None else asked
+def _check(args: Args, later: Later) -> Faults:
+    configured = quantity(args.config.get("minMemGiPerGpu"))
+    gib = Fraction(GIB_PER_GPU) if configured is None else configured
     for pod in pod_specs(args.type, args.props, later):
         for container in containers_of(pod, later):
             for fault in _container_faults(pod, container, gib, later):
                 yield f"{pod.path}.{fault}"
 
 
-def _container_faults(pod: PodSpec, container: Container, gib: Fraction, later: Later) -> Iterator[str]:
+def _container_faults(pod: PodSpec, container: Container, gib: Fraction, later: Later) -> Faults:
     hidden = Later()
     gpus = gpu_count(container, hidden)
     asking = _Asking(pod, container, gpus, gib)
@@ -55,7 +50,7 @@ class _Asking:
     gpus: int
     gib: Fraction
 
-    def faults(self, later: Later) -> Iterator[str]:
+    def faults(self, later: Later) -> Faults:
         resources = f"{self.container.path}.resources"
         with later:
             limit = self._amount("limits", "memory")
@@ -80,15 +75,15 @@ class _Asking:
                         f"({setting('minMemGiPerGpu')}); write {least}Gi or more"
                     )
 
-    def _amount(self, field: str, name: str) -> Any:
+    def _amount(self, field: str, name: str) -> Data:
         return walk(self.container.body, "resources", field, name)
 
-    def _volume_faults(self, limit: Any, later: Later) -> Iterator[str]:
+    def _volume_faults(self, limit: Data, later: Later) -> Faults:
         for path, volume in volumes_of(self.pod, later):
             with later:
                 yield from self._volume_fault(path, volume, limit, later)
 
-    def _volume_fault(self, path: str, volume: Any, limit: Any, later: Later) -> Iterator[str]:
+    def _volume_fault(self, path: str, volume: Data, limit: Data, later: Later) -> Faults:
         if text(walk(volume, "emptyDir", "medium")) != "Memory":
             return
         size = walk(volume, "emptyDir", "sizeLimit")
@@ -99,24 +94,16 @@ class _Asking:
             f"{self.container.path}, {shown(limit)}; write a quantity of at most that"
         )
         hidden = Later()
-        mounted = self._mounts(text(walk(volume, "name")), hidden)
-        yield from provided(mounted, hidden, lambda _: [fault], later)
-
-    def _mounts(self, volume: str, later: Later) -> bool:
-        with later:
-            for _, mount in items(walk(self.container.body, "volumeMounts"), later):
-                with later:
-                    if text(walk(mount, "name")) == volume:
-                        return True
-        return False
+        name, mounts = text(walk(volume, "name")), partial(entries, self.container.body, "volumeMounts")
+        mounted = some(mounts, lambda mount: text(walk(mount[1], "name")) == name, hidden)
+        yield from provided(mounted, hidden, lambda _: iter([fault]), later)
 
 
-def _size(amount: Any) -> Fraction:
+def _size(amount: Data) -> Fraction:
     return quantity(amount) or Fraction(0)
 
 
 RULE = Rule(
-    id="gpu-cpu-memory-limits",
     order=(Section.SCHEDULING, 30),
     title="GPU containers limit their memory and request CPU and disk",
     severity=Severity.MEDIUM,

@@ -4,24 +4,16 @@ Judged: CronJobs of every API version, their Patch variants and lists. Without `
 overlap (API reference, CronJobSpec).
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from .kinds import POD, kind_of
 from .pods import PodSpec, of_gpu_pods
-from .read import Later, shown, text, walk
+from .read import Faults, Later, shown, text, walk
 from .rule import Args, Rule, Section, Severity
 
 CRON_JOBS = frozenset(token for token in POD if kind_of(token) == "CronJob")
 _ONE_AT_A_TIME = ("Forbid", "Replace")
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
-    return of_gpu_pods(args.type, args.props, _faults, later)
-
-
-def _faults(pod: PodSpec, later: Later) -> Iterator[str]:
+def _faults(pod: PodSpec, _: Args, later: Later) -> Faults:
     with later:
         policy = walk(pod.owner, "spec", "concurrencyPolicy")
         if text(policy) not in _ONE_AT_A_TIME:
@@ -32,7 +24,6 @@ def _faults(pod: PodSpec, later: Later) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="gpu-cron-no-overlap",
     order=(Section.SCHEDULING, 105),
     title="Scheduled GPU jobs run one at a time",
     severity=Severity.MEDIUM,
@@ -41,5 +32,5 @@ RULE = Rule(
     rationale="A scheduled job that hangs takes one more GPU at every tick of its schedule, until the pool is full.",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#concurrency-policy",
     fix="Set spec.concurrencyPolicy of the CronJob to Forbid, or to Replace where the newest run counts.",
-    check=_check,
+    check=of_gpu_pods(_faults),
 )

@@ -8,19 +8,14 @@ A request asks for a device class: directly (v1alpha3, v1beta1), under `exactly`
 `firstAvailable`, of which the largest counts. The default count is 1. Claims of v1alpha1 and v1alpha2 have a class and no count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from . import schema
 from .exceptions import matches
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each, kind_of
-from .places import setting
 from .pods import PodSpec, pod_specs
-from .read import Later, bound, count, entries, shown, strings, text, walk, whole
-from .rule import Args, Rule, Section, Severity
+from .read import Data, Later, bound, count, entries, shown, strings, text, walk, whole
+from .rule import Args, Rule, Section, Severity, schema, setting
 
 GPU_CLASSES = ("*.nvidia.com", "gpu.amd.com", "gpu.intel.com")
 MAX_COUNT = 1
@@ -64,7 +59,7 @@ def _pod_faults(pod: PodSpec, most: int, later: Later) -> Iterator[str]:
             )
 
 
-def _claim_faults(path: str, spec: Any, bounds: _Bounds, later: Later) -> Iterator[str]:
+def _claim_faults(path: str, spec: Data, bounds: _Bounds, later: Later) -> Iterator[str]:
     with later:
         if bounds.of_gpus(name := text(walk(spec, "resourceClassName"))):
             yield (
@@ -83,7 +78,7 @@ def _claim_faults(path: str, spec: Any, bounds: _Bounds, later: Later) -> Iterat
         )
 
 
-def _alternatives(path: str, request: Any, later: Later) -> Iterator[tuple[str, Any]]:
+def _alternatives(path: str, request: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each form that a request may have."""
     yield path, request
     with later:
@@ -92,7 +87,7 @@ def _alternatives(path: str, request: Any, later: Later) -> Iterator[tuple[str, 
         yield f"{path}.{inner}", body
 
 
-def _asked(path: str, body: Any, bounds: _Bounds, faults: list[str], later: Later) -> int:
+def _asked(path: str, body: Data, bounds: _Bounds, faults: list[str], later: Later) -> int:
     """The least number of GPUs that one form of a request asks for. Its faults are added to `faults`."""
     with later:
         if not bounds.of_gpus(text(walk(body, "deviceClassName"))):
@@ -102,18 +97,17 @@ def _asked(path: str, body: Any, bounds: _Bounds, faults: list[str], later: Late
                 faults.append(f'{path}.allocationMode is "All": a claim must ask for a number of GPUs; write ExactCount')
                 return 1
         with later:
-            asked = walk(body, "count")
-            number = max(whole(asked) or 1, 1)
+            amount = walk(body, "count")
+            number = max(whole(amount) or 1, 1)
             if number > bounds.count:
                 most = f"at most {bounds.count} GPUs per claim ({setting('maxCount')})"
-                faults.append(f"{path}.count is {shown(asked)}: {most}; ask for fewer")
+                faults.append(f"{path}.count is {shown(amount)}: {most}; ask for fewer")
             return number
         return 1
     return 0
 
 
 RULE = Rule(
-    id="gpu-dra-claims-bounded",
     order=(Section.SCHEDULING, 60),
     title="Claims ask for a small number of GPUs",
     severity=Severity.MEDIUM,

@@ -8,19 +8,14 @@ JobSpec). A Job with an ArgoCD annotation (`argocd.argoproj.io/…`) need not be
 so run it again.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from .draft import Draft
 from .kinds import POD, kind_of
-from .places import setting
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus
-from .read import Later, bound, keys, shown, walk, whole
+from .read import Faults, Later, bound, keys, shown, walk, whole
 from .record import steps
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, setting
 
 _SPECS = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}
 JOBS = frozenset(token for token in POD if kind_of(token) in _SPECS)
@@ -46,12 +41,8 @@ _FIELDS = (
 )
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     path, config = _SPECS[kind_of(args.type)], args.config
-    yield from of_gpu_pods(args.type, args.props, lambda pod, unsure: _faults(pod, path, config, unsure), later)
-
-
-def _faults(pod: PodSpec, path: tuple[str, ...], config: Mapping[str, Any], later: Later) -> Iterator[str]:
     for field in _FIELDS:
         with later:
             value = walk(pod.owner, *path, field.name)
@@ -88,7 +79,6 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 
 RULE = Rule(
-    id="gpu-job-deadline",
     order=(Section.SCHEDULING, 100),
     title="GPU jobs have a deadline, are deleted, and are retried a few times",
     severity=Severity.MEDIUM,
@@ -106,6 +96,6 @@ RULE = Rule(
     rationale="A job that hangs or fails repeatedly keeps its GPU node, at the full price, until somebody notices.",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup",
     fix="Set activeDeadlineSeconds, ttlSecondsAfterFinished and backoffLimit of the Job's spec within the bounds.",
-    check=_check,
+    check=of_gpu_pods(_faults),
     remedy=_remediate,
 )

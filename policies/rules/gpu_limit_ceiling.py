@@ -10,20 +10,15 @@ container together with the sidecars before it. A workload counts with all pods 
 gpu-pool-max-size judges the machines that it boots.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import is_gpu_resource
 
-from . import schema
 from .kinds import HELM, POD, QUEUES, RUNNER_SET, kind_of
-from .places import RUNNER_SETTINGS, setting
 from .pods import REGULAR, Container, PodSpec, containers_of, gpu_count, pod_specs
-from .read import Later, bound, entries, gpus, shown, text, walk, whole
-from .rule import Args, Rule, Section, Severity
+from .read import Data, Faults, Later, bound, entries, gpus, shown, text, walk, whole
+from .rule import RUNNER_SETTINGS, Args, Rule, Section, Severity, schema, setting
 
 PER_CONTAINER, PER_POD, PER_WORKLOAD, PER_QUEUE = 1, 1, 8, 8
 
@@ -40,7 +35,7 @@ _RUNNERS: dict[str, tuple[str, ...]] = {
 """The same for runner sets. Without a number they have no limit."""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     config = args.config
     if args.type in QUEUES:
         yield from _queue_faults(args.props, bound(config, "maxPerQueue", PER_QUEUE), later)
@@ -50,55 +45,55 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from _pod_faults(pod, kind, config, later)
 
 
-def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Any], later: Later) -> Iterator[str]:
+def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Data], later: Later) -> Faults:
     counted = [(container, gpu_count(container, later)) for container in containers_of(pod, later)]
     most = bound(config, "maxPerContainer", PER_CONTAINER)
-    greedy = [(container, taken) for container, taken in counted if taken > most]
-    for container, taken in greedy:
+    greedy = [(container, taking) for container, taking in counted if taking > most]
+    for container, taking in greedy:
         yield (
-            f"{pod.path}.{container.path}.resources asks for too many GPUs ({taken}): a container takes at most {most}; ask for "
+            f"{pod.path}.{container.path}.resources asks for too many GPUs ({taking}): a container takes at most {most}; ask for "
             f"fewer, or raise {setting('maxPerContainer')}"
         )
-    taken, most = _effective(counted, later), bound(config, "maxPerPod", PER_POD)
-    if taken > most and not greedy:
+    taking, most = _effective(counted, later), bound(config, "maxPerPod", PER_POD)
+    if taking > most and not greedy:
         yield (
-            f"{pod.path} asks for too many GPUs ({taken} in all): a pod takes at most {most}; ask for fewer, or raise "
+            f"{pod.path} asks for too many GPUs ({taking} in all): a pod takes at most {most}; ask for fewer, or raise "
             f"{setting('maxPerPod')}"
         )
-    if taken:
-        yield from _workload_faults(pod, kind, taken, bound(config, "maxPerWorkload", PER_WORKLOAD), later)
+    if taking:
+        yield from _workload_faults(pod, kind, taking, bound(config, "maxPerWorkload", PER_WORKLOAD), later)
 
 
 def _effective(counted: list[tuple[Container, int]], later: Later) -> int:
     """The GPUs that the scheduler counts for the pod. If a restart policy is unknown, this is a lower bound."""
     together = starting = 0
-    for container, taken in counted:
+    for container, number in counted:
         sidecar = False
-        if taken and container.field != REGULAR:
+        if number and container.field != REGULAR:
             with later:
                 sidecar = text(walk(container.body, "restartPolicy")) == "Always"
         if sidecar or container.field == REGULAR:
-            together += taken
+            together += number
         else:
-            starting = max(starting, together + taken)
+            starting = max(starting, together + number)
     return max(together, starting)
 
 
-def _workload_faults(pod: PodSpec, kind: str, taken: int, most: int, later: Later) -> Iterator[str]:
+def _workload_faults(pod: PodSpec, kind: str, per_pod: int, most: int, later: Later) -> Faults:
     path = _RUNNERS.get(kind) or _COUNTS.get(kind)
     if path is None:
         return
     with later:
-        asked = walk(pod.owner, *path)
-        place = f"{pod.owner_path}{'.'.join(path)} is {shown(asked)} (of pods with {gpus(taken)})"
-        fix = f"write {most // taken} at most" if most >= taken else "ask for fewer GPUs"
-        if kind in _RUNNERS and (isinstance(asked, str) or whole(asked) is None):
+        amount = walk(pod.owner, *path)
+        place = f"{pod.owner_path}{'.'.join(path)} is {shown(amount)} (of pods with {gpus(per_pod)})"
+        fix = f"write {most // per_pod} at most" if most >= per_pod else "ask for fewer GPUs"
+        if kind in _RUNNERS and (isinstance(amount, str) or whole(amount) is None):
             yield f"{place}: only a whole number limits the runners; {fix}, as a number without quotes"
-        elif (number := whole(asked) or 0) > 1 and number * taken > most:
+        elif (number := whole(amount) or 0) > 1 and number * per_pod > most:
             yield f"{place}: together they take at most {gpus(most)}; {fix}, or raise {setting('maxPerWorkload')}"
 
 
-def _queue_faults(props: Any, most: int, later: Later) -> Iterator[str]:
+def _queue_faults(props: Data, most: int, later: Later) -> Faults:
     total = 0
     for _, group in entries(props, "spec.resourceGroups", later):
         for _, flavor in entries(group, "flavors", later):
@@ -114,7 +109,6 @@ def _queue_faults(props: Any, most: int, later: Later) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="gpu-limit-ceiling",
     order=(Section.SCHEDULING, 20),
     title="No pod or workload takes too many GPUs",
     severity=Severity.HIGH,

@@ -9,23 +9,15 @@ cluster and needs no limit. A launcher with such a sign is reported like any oth
 because a job has the whole machine.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
-from . import schema
 from .kinds import HELM, POD, RUNNER_SET
-from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, marks_gpus, means_gpu
-from .places import pod_settings
 from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
-from .pools import machine_sign
-from .read import Later, entries, items, keys, label, shown, strings, text, walk, whole
+from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, machine_sign, marks_gpus, means_gpu
+from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, pod_settings, schema
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 # NVIDIA's container runtime injects no GPU for these values.
@@ -34,7 +26,7 @@ _NO_GPU = ("", "void", "none")
 _RUNTIME_CLASSES = (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-legacy")
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     allowed = frozenset(strings(args.config, "allowNoLimitNames", SERVING))
     for release in releases(args.type, args.props, later):
         with later:
@@ -45,7 +37,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from _check_pod(pod, allowed, later)
 
 
-def _check_pod(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator[str]:
+def _check_pod(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
     # Only an unknown container or limit can hide that the pod has a limit. `later` collects every other unknown value.
     hidden = Later()
     containers = tuple(containers_of(pod, hidden))
@@ -66,7 +58,7 @@ def _check_pod(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator[
     later.join(hidden)
 
 
-def _limit_faults(container: Container, limits: dict[str, Any]) -> Iterator[str]:
+def _limit_faults(container: Container, limits: dict[str, Data]) -> Faults:
     for name, amount in limits.items():
         field = f"{container.path}.resources.limits[{shown(name)}]"
         if not is_gpu_resource(name):
@@ -75,9 +67,7 @@ def _limit_faults(container: Container, limits: dict[str, Any]) -> Iterator[str]
             yield f"{field} is {shown(amount)}: a GPU limit is a whole number of at least 1; write 1 or more"
 
 
-def _request_faults(
-    container: Container, requests: dict[str, Any], limits: dict[str, Any], limits_unknown: bool
-) -> Iterator[str]:
+def _request_faults(container: Container, requests: dict[str, Data], limits: dict[str, Data], limits_unknown: bool) -> Faults:
     for name, amount in requests.items():
         field = f"{container.path}.resources.requests[{shown(name)}] is {shown(amount)}"
         if name not in limits:
@@ -87,7 +77,7 @@ def _request_faults(
             yield f"{field}, the limit {shown(limits[name])}: a GPU request equals its limit; write one number for both"
 
 
-def _check_unlimited(pod: PodSpec, containers: tuple[Container, ...], allowed: frozenset[str], later: Later) -> Iterator[str]:
+def _check_unlimited(pod: PodSpec, containers: tuple[Container, ...], allowed: frozenset[str], later: Later) -> Faults:
     unnamed, unsigned = Later(), Later()
     if serves_the_node(pod, allowed, unnamed):
         return
@@ -100,7 +90,7 @@ def _check_unlimited(pod: PodSpec, containers: tuple[Container, ...], allowed: f
     later.join(unnamed if sign else unsigned)
 
 
-def _signs(spec: Any, containers: tuple[Container, ...], later: Later) -> Iterator[str]:
+def _signs(spec: Data, containers: tuple[Container, ...], later: Later) -> Faults:
     """The signs that the pod is meant for GPU nodes, each with its place in the spec."""
     for index, toleration in tolerations(spec, later):
         if taint := next(filter(toleration.covers, GPU_TAINTS), None):
@@ -128,11 +118,11 @@ def _signs(spec: Any, containers: tuple[Container, ...], later: Later) -> Iterat
                     yield f"{container.path}.{path} sets {_VISIBLE}"
 
 
-def _selects(key: str, value: Any) -> bool:
+def _selects(key: str, value: Data) -> bool:
     return bool(machine_sign(label(value))) if key == INSTANCE_TYPE_LABEL else means_gpu(key, label(value))
 
 
-def _affinity_sign(expression: Any, later: Later) -> str:
+def _affinity_sign(expression: Data, later: Later) -> str:
     key = text(walk(expression, "key"))
     if not marks_gpus(key):
         return ""
@@ -146,13 +136,12 @@ def _affinity_sign(expression: Any, later: Later) -> str:
     return ""
 
 
-def _sees_gpus(variable: Any) -> bool:
+def _sees_gpus(variable: Data) -> bool:
     # The program does not know a value from elsewhere (valueFrom). It counts as one that makes GPUs visible.
     return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in _NO_GPU
 
 
 RULE = Rule(
-    id="gpu-limits-required",
     order=(Section.SCHEDULING, 10),
     title="GPU pods limit their GPUs",
     severity=Severity.HIGH,

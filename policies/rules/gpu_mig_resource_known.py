@@ -8,21 +8,16 @@ In the operator, the device plugin's config does not set the strategy: the opera
 the config.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from fleet.facts.scheduling import GPU_RESOURCE
 
-from . import schema
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET
-from .places import entry, setting
 from .plugin_config import SHARED, configs_of
 from .pods import PodSpec, containers_of, pod_specs
-from .read import Later, entries, keys, line, shown, strings, text, walk
+from .read import Data, Later, entries, keys, line, shown, strings, text, walk
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, entry, schema, setting
 
 _SLICE = "nvidia.com/mig-"
 _MIXED = "mixed"
@@ -31,7 +26,7 @@ _STRATEGY = {OPERATOR_CHART: ("mig", "strategy"), PLUGIN_CHART: ("migStrategy",)
 
 def _check(args: Args, later: Later) -> Iterator[str]:
     # NVIDIA's tools write 1g.5gb+me, but the resource is named mig-1g.5gb.me.
-    profiles = tuple(each.replace("+", ".") for each in strings(args.config, "profiles") if each)
+    profiles = tuple(profile.replace("+", ".") for profile in strings(args.config, "profiles") if profile)
     token, props = args.type, args.props
     for pod in pod_specs(token, props, later):
         yield from _pod_faults(pod, profiles, later)
@@ -57,7 +52,7 @@ def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Iterator
                         yield f"{pod.path}.{container.path}.resources.{field} asks for {_unknown(name, profiles)}"
 
 
-def _queue_faults(props: Any, profiles: Sequence[str], later: Later) -> Iterator[str]:
+def _queue_faults(props: Data, profiles: Sequence[str], later: Later) -> Iterator[str]:
     for path, group in entries(props, "spec.resourceGroups", later):
         for place, item in entries(group, "coveredResources", later):
             if _is_unknown(name := text(item), profiles):
@@ -80,7 +75,7 @@ def _unknown(name: str, profiles: Sequence[str]) -> str:
     return f"{shown(name)}: this stack {there}; ask for one that exists, or {more}"
 
 
-def _strategies(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:
+def _strategies(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
     for release in releases(token, props, later):
         yield from _release_strategies(release, later)
     if token in CLUSTER_POLICY:
@@ -100,7 +95,6 @@ def _release_strategies(release: Release, later: Later) -> Iterator[tuple[str, s
 
 
 RULE = Rule(
-    id="gpu-mig-resource-known",
     order=(Section.SCHEDULING, 50),
     title="Pods ask for known MIG profiles",
     severity=Severity.LOW,

@@ -15,9 +15,7 @@ values of chart gha-runner-scale-set.
 - Of a Talos cluster only the GPU machines are resources, so a pod without GPUs may run on a machine that is not a resource.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,12 +24,10 @@ from fleet.facts.scheduling import POOL_LABEL
 from .clusters import Clustered, cluster_of, named, names
 from .kinds import HELM, NODES, OKE_CLUSTER, POD_PATHS, TALOS_NODE
 from .node_labels import Wanted, labels_of, ours, wanted
-from .places import POOL_SETTINGS, pod_settings
 from .pods import PodSpec, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
-from .record import Resource
-from .rule import Section, Severity, Stack, StackRule, Violation, unseen
+from .rule import POOL_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violations, pod_settings, unseen
 
 _PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
 _NAMES = 5
@@ -58,7 +54,7 @@ class _Pod:
     gpus: bool
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     pools = [pool for resource in stack.of(NODES) if (pool := _pool(resource, later)) is not None]
     unread_pools = bool(later)
     if not pools and not unread_pools:
@@ -66,12 +62,12 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     pods = [pod for resource in stack.of(_PODS | HELM) for pod in _pods(resource, later)]
     declared = frozenset(key for pool in pools for key in pool.labels)
     # Most pods name their pool. Comparing those pairs first avoids comparing every pod with every pool of a large fleet.
-    meant = _by_name((pool, (pool.labels.get(POOL_LABEL, ""),)) for pool in pools)
+    by_pool = _by_name((pool, (pool.labels.get(POOL_LABEL, ""),)) for pool in pools)
     meaning = _by_name((pod, pod.asks.pools) for pod in pods)
     outside = Later()
     if not unread_pools:
         for pod in pods:
-            if not any(_lands(pod, pool, declared) for name in pod.asks.pools for pool in meant.get(name, ())):
+            if not any(_lands(pod, pool, declared) for name in pod.asks.pools for pool in by_pool.get(name, ())):
                 for fault in _check_pod(pod, pools, declared):
                     if there := stack.may_be(pod.at.cluster):
                         outside.note(unseen(there, f"whether another pool of it suits {pod.at.resource.name}"))
@@ -85,70 +81,70 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 
 
 def _by_name(named_by: Iterable[tuple[T, tuple[str, ...]]]) -> dict[str, list[T]]:
-    found: dict[str, list[T]] = {}
-    for each, called in named_by:
-        for name in called:
-            found.setdefault(name, []).append(each)
-    return found
+    things: dict[str, list[T]] = {}
+    for thing, pools in named_by:
+        for name in pools:
+            things.setdefault(name, []).append(thing)
+    return things
 
 
 def _lands(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:
     return pool.at.near(pod.at) and _admits(pod, pool, declared)
 
 
-def _check_pod(pod: _Pod, pools: list[_Pool], declared: frozenset[str]) -> Iterator[Violation]:
+def _check_pod(pod: _Pod, pools: list[_Pool], declared: frozenset[str]) -> Violations:
     near = [pool for pool in pools if pool.at.near(pod.at)]
-    asked = [ask for ask in pod.asks.asks if ours(ask.key) or ask.key in declared]
-    if not (near and asked) or any(_admits(pod, pool, declared) for pool in near):
+    conditions = [ask for ask in pod.asks.asks if ours(ask.key) or ask.key in declared]
+    if not (near and conditions) or any(_admits(pod, pool, declared) for pool in near):
         return
     if not pod.gpus and any(pool.at.cloud == TALOS_NODE for pool in near):
         return
     kind = "GPU pool" if pod.gpus else "node pool"
-    asks = " and ".join(dict.fromkeys(map(str, asked[:_NAMES])))
+    words = " and ".join(dict.fromkeys(map(str, conditions[:_NAMES])))
     fault = (
-        f"{pod.path}: no {kind} of {named(pod.at.cluster)} has nodes with {asks}, so the pod waits forever; the pools are "
+        f"{pod.path}: no {kind} of {named(pod.at.cluster)} has nodes with {words}, so the pod waits forever; the pools are "
         f"{names(pool.at.resource for pool in near)}: select on a label that one of them has"
     )
     yield fault, pod.at.resource.urn
 
 
-def _check_pool(pool: _Pool, pods: list[_Pod], declared: frozenset[str]) -> Iterator[Violation]:
+def _check_pool(pool: _Pool, pods: list[_Pod], declared: frozenset[str]) -> Violations:
     near = [pod for pod in pods if pod.gpus and pod.at.near(pool.at)]
     if not (pool.gpu and near) or any(_admits(pod, pool, declared) for pod in near):
         return
-    what = "machine" if pool.at.cloud == TALOS_NODE else "pool"
+    noun = "machine" if pool.at.cloud == TALOS_NODE else "pool"
     fault = (
-        f"no GPU pod of the stack can run on this {what} ({pool.gpu}): nothing would use it; give a runner set the "
-        f"{what}'s labels as selector, or remove the {what}"
+        f"no GPU pod of the stack can run on this {noun} ({pool.gpu}): nothing would use it; give a runner set the "
+        f"{noun}'s labels as selector, or remove the {noun}"
     )
     yield fault, pool.at.resource.urn
 
 
 def _admits(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:
-    known = declared | frozenset(ask.key for ask in pod.asks.asks if ours(ask.key))
-    return (bool(pool.gpu) or not pod.gpus) and pod.asks.admits(pool.labels, known)
+    labels = declared | frozenset(ask.key for ask in pod.asks.asks if ours(ask.key))
+    return (bool(pool.gpu) or not pod.gpus) and pod.asks.admits(pool.labels, labels)
 
 
 def _pool(resource: Resource, later: Later) -> _Pool | None:
     unread, unsigned = Later(), Later()
-    found = None
+    pool = None
     sign = gpu_sign(resource.type, resource.props, unsigned)
     with unread:
-        found = _Pool(Clustered(resource, cluster_of(resource)), labels_of(resource.type, resource.props), sign)
+        pool = _Pool(Clustered(resource, cluster_of(resource)), labels_of(resource.type, resource.props), sign)
     if not sign:
         later.join(unsigned)
     later.join(unread)
-    return found
+    return pool
 
 
 def _pods(resource: Resource, later: Later) -> list[_Pod]:
-    found = []
+    pods = []
     with later:
         at = Clustered(resource, cluster_of(resource))
         for spec in pod_specs(resource.type, resource.props, later):
             with later:
-                found.append(_Pod(at, spec.path, wanted(spec.spec), _takes_gpus(spec)))
-    return found
+                pods.append(_Pod(at, spec.path, wanted(spec.spec), _takes_gpus(spec)))
+    return pods
 
 
 def _takes_gpus(spec: PodSpec) -> bool:
@@ -160,7 +156,6 @@ def _takes_gpus(spec: PodSpec) -> bool:
 
 
 RULE = StackRule(
-    id="gpu-node-labels",
     order=(Section.TAINTS, 20),
     title="Pod selectors match pool labels",
     severity=Severity.MEDIUM,

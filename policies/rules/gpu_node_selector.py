@@ -5,20 +5,15 @@ selector. It may also use a required node affinity in which every term has such 
 alternatives. A preferred affinity is not enough, because the pod may then run on any node.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
+from functools import partial
 
 from fleet.facts.scheduling import EKS_PROFILE, FLAVOR_LABEL, POOL_LABEL
 
-from . import schema
 from .kinds import HELM, POD, RUNNER_SET
-from .labels import INSTANCE_TYPE_LABEL
-from .places import pod_settings
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
-from .read import Later, count, items, keys, label, line, strings, text, walk
-from .rule import Args, Rule, Section, Severity
+from .pools import INSTANCE_TYPE_LABEL
+from .read import Data, Faults, Later, count, entries, items, label, line, some, strings, text, walk
+from .rule import Args, Rule, Section, Severity, pod_settings, schema
 
 LABELS = (
     POOL_LABEL,
@@ -32,63 +27,43 @@ LABELS = (
 )
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     labels = strings(args.config, "labels", LABELS)
-    yield from of_gpu_pods(args.type, args.props, lambda pod, unsure: _faults(pod, labels, unsure), later)
-
-
-def _faults(pod: PodSpec, labels: tuple[str, ...], later: Later) -> Iterator[str]:
     hidden = Later()
-    if _selected(pod.spec, labels, hidden) or _required(pod.spec, labels, hidden):
-        return
-    if not hidden:
-        known = ", ".join(map(line, labels[:8]))
+    selected = some(lambda _: labels, lambda key: label(walk(pod.spec, "nodeSelector", key)), hidden)
+    if not (selected or _required(pod.spec, labels, hidden)) and later.clear(hidden):
+        label_names = ", ".join(map(line, labels[:8]))
         yield (
-            f"{pod.path}.nodeSelector: a pod that takes GPUs names its machines by one of the labels {known}; "
+            f"{pod.path}.nodeSelector: a pod that takes GPUs names its machines by one of the labels {label_names}; "
             f"add {line(labels[0]) if labels else 'one'}, or require it by node affinity"
         )
-    later.join(hidden)
 
 
-def _selected(spec: Any, labels: tuple[str, ...], later: Later) -> bool:
-    with later:
-        selector = walk(spec, "nodeSelector")
-        for key in keys(selector):
-            if key in labels:
-                with later:
-                    if label(walk(selector, key)):
-                        return True
-    return False
-
-
-def _required(spec: Any, labels: tuple[str, ...], later: Later) -> bool:
+def _required(spec: Data, labels: tuple[str, ...], later: Later) -> bool:
     """Whether every alternative of the required affinity has such a label."""
     hidden = Later()
-    found = False
+    any_term = False
     with hidden:
         for _, term in items(walk(spec, *NODE_TERMS), hidden):
-            found = True
+            any_term = True
             unsure = Later()
             if not _selects(term, labels, unsure):
                 if not unsure:
                     return False
                 hidden.join(unsure)
     later.join(hidden)
-    return found and not hidden
+    return any_term and not hidden
 
 
-def _selects(term: Any, labels: tuple[str, ...], later: Later) -> bool:
-    with later:
-        for _, expression in items(walk(term, "matchExpressions"), later):
-            with later:
-                named = text(walk(expression, "key")) in labels and text(walk(expression, "operator")) == "In"
-                if named and count(walk(expression, "values")):
-                    return True
-    return False
+def _selects(term: Data, labels: tuple[str, ...], later: Later) -> bool:
+    def requires(entry: tuple[str, Data]) -> bool:
+        key, operator = (text(walk(entry[1], field)) for field in ("key", "operator"))
+        return key in labels and operator == "In" and count(walk(entry[1], "values")) > 0
+
+    return some(partial(entries, term, "matchExpressions"), requires, later)
 
 
 RULE = Rule(
-    id="gpu-node-selector",
     order=(Section.SCHEDULING, 90),
     title="GPU pods select their machines",
     severity=Severity.LOW,
@@ -99,5 +74,5 @@ RULE = Rule(
     source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
     fix=f"Add a nodeSelector on {POOL_LABEL} or another label that names the accelerator.",
     settings=pod_settings("pool"),
-    check=_check,
+    check=of_gpu_pods(_faults),
 )

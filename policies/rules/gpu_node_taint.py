@@ -10,21 +10,16 @@ A Talos node's taints are a map from key to `value:effect`, or to `effect` alone
 component's inputs only repeat the machine config and do not change it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from fleet.facts.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effect
 
-from . import schema
 from .draft import Draft
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODES, OKE_NODE_POOL, TALOS_NODE
-from .places import setting
 from .pools import gpu_sign
-from .read import Later, items, line, shown, text, walk
-from .rule import Args, Rule, Section, Severity
+from .read import Data, Faults, Later, items, line, shown, text, walk
+from .rule import Args, Rule, Section, Severity, schema, setting
 
 _KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 _KUBERNETES_EFFECT = {effect: effect.value for effect in Effect}
@@ -56,7 +51,7 @@ class _Taints:
     weak: list[str] = field(default_factory=list)
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     key = text(args.config.get("key", GPU_TAINT_KEY))
     if args.type in _SPECIAL:
         yield from _SPECIAL[args.type](args.props, key, later)
@@ -80,8 +75,8 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield _missing(dialect, key, sign)
 
 
-def _read(props: Any, dialect: _Dialect, key: str, later: Later) -> _Taints:
-    found = _Taints()
+def _read(props: Data, dialect: _Dialect, key: str, later: Later) -> _Taints:
+    taints = _Taints()
     hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
     native = {foreign: dialect.effects[effect] for effect, foreign in dialect.foreign.items()}
     with later:
@@ -92,12 +87,12 @@ def _read(props: Any, dialect: _Dialect, key: str, later: Later) -> _Taints:
                 effect = text(walk(taint, "effect"))
                 place = f"{'.'.join(dialect.path)}[{index}].effect is {shown(walk(taint, 'effect'))}"
                 if effect in hard:
-                    found.hard = True
+                    taints.hard = True
                 elif effect in native:
-                    found.misspelt.append(f"{place}: {dialect.owner} spells it {native[effect]}; write that")
+                    taints.misspelt.append(f"{place}: {dialect.owner} spells it {native[effect]}; write that")
                 else:
-                    found.weak.append(f"{place}: only {' and '.join(hard)} keep pods off GPU nodes; write {hard[0]}")
-    return found
+                    taints.weak.append(f"{place}: only {' and '.join(hard)} keep pods off GPU nodes; write {hard[0]}")
+    return taints
 
 
 def _missing(dialect: _Dialect, key: str, sign: str) -> str:
@@ -121,16 +116,16 @@ def _remediate(args: Args, draft: Draft) -> None:
     draft.append({"key": key, "value": "true", "effect": dialect.effects[Effect.NO_SCHEDULE]}, *dialect.path)
 
 
-def _check_oke(props: Any, key: str, later: Later) -> Iterator[str]:
+def _check_oke(props: Data, key: str, later: Later) -> Faults:
     """OKE pools have no taints to set. OKE taints GPU nodes itself, so the config must ask for OKE's taint."""
-    given = OKE_PROFILE.gpu_taint
-    if given.key == key:
+    taint = OKE_PROFILE.gpu_taint
+    if taint.key == key:
         return
     if sign := gpu_sign(OKE_NODE_POOL, props, later):
-        yield f"{sign}: OKE taints GPU nodes itself, with {given} and not {line(key)}; set {setting('key')} to OKE's key"
+        yield f"{sign}: OKE taints GPU nodes itself, with {taint} and not {line(key)}; set {setting('key')} to OKE's key"
 
 
-def _check_talos(props: Any, key: str, _: Later) -> Iterator[str]:
+def _check_talos(props: Data, key: str, _: Later) -> Faults:
     """Every Talos node is a GPU machine, so it needs the taint. Its type changes only the text of the message."""
     taint = walk(props, "nodeTaints", key)
     written = text(taint)
@@ -147,11 +142,10 @@ def _check_talos(props: Any, key: str, _: Later) -> Iterator[str]:
     yield fault
 
 
-_SPECIAL: Mapping[str, Callable[[Any, str, Later], Iterator[str]]] = {OKE_NODE_POOL: _check_oke, TALOS_NODE: _check_talos}
+_SPECIAL: Mapping[str, Callable[[Data, str, Later], Faults]] = {OKE_NODE_POOL: _check_oke, TALOS_NODE: _check_talos}
 """Kinds without a list of taints."""
 
 RULE = Rule(
-    id="gpu-node-taint",
     order=(Section.TAINTS, 10),
     title="GPU pools are tainted",
     severity=Severity.HIGH,

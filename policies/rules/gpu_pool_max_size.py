@@ -14,23 +14,17 @@ The annotations of a launcher say which machines it boots. This rule does not co
 `stack-gpu-ceiling` does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE
 
-from . import schema
 from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
-from .machine_types import Choice, booted, choices, gpus_each
-from .places import POOL_SETTINGS, RUNNER_SETTINGS, setting
-from .pools import of_gpu_pool
+from .pools import OKE_MOST, Choice, booted, choices, gpus_each, most, of_gpu_pool
 from .read import Later, bound, gpus, line, shown, walk, whole
 from .releases import Release, releases
-from .rule import Args, Section, Severity, StackRule, each
-from .sizes import OKE_MOST, most
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Section, Severity, StackRule, each, schema, setting
 
 PER_POOL = 4
 PER_MACHINE_SET = 4
@@ -46,13 +40,9 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     for release in releases(args.type, args.props, later):
         yield from _machine_set(release, bound(args.config, "maxGpusPerMachineSet", PER_MACHINE_SET), later)
     if args.type not in HELM:
-        yield from _pool(args, later)
-
-
-def _pool(args: Args, later: Later) -> Iterator[str]:
-    cap = bound(args.config, "maxGpusPerPool", PER_POOL)
-    read = _karpenter if args.type == KARPENTER_NODE_POOL else _nodes
-    return of_gpu_pool(args.type, args.props, lambda unsure: read(args, cap, unsure), later)
+        cap = bound(args.config, "maxGpusPerPool", PER_POOL)
+        read = _karpenter if args.type == KARPENTER_NODE_POOL else _nodes
+        yield from of_gpu_pool(args.type, args.props, lambda unsure: read(args, cap, unsure), later)
 
 
 def _nodes(args: Args, cap: int, later: Later) -> Iterator[str]:
@@ -64,11 +54,7 @@ def _nodes(args: Args, cap: int, later: Later) -> Iterator[str]:
             fix = "write the maximum that the autoscaler uses" if path == OKE_MOST else "write a whole number"
             yield f"{name} is {shown(value)}: a GPU pool needs a maximum number of nodes; {fix}"
             return
-        yield from _counted(name, nodes, cap, _types(args), "maxGpusPerPool", later)
-
-
-def _types(args: Args) -> Types:
-    return partial(choices, args.type, args.props)
+        yield from _counted(name, nodes, cap, partial(choices, args.type, args.props), "maxGpusPerPool", later)
 
 
 def _karpenter(args: Args, cap: int, later: Later) -> Iterator[str]:
@@ -86,7 +72,9 @@ def _karpenter(args: Args, cap: int, later: Later) -> Iterator[str]:
         for place in (path, _REPLICAS):
             nodes = whole(value) if place == path else whole(walk(args.props, *_REPLICAS))
             if nodes is not None:
-                yield from _counted(_shown_path(place), nodes, cap, _types(args), "maxGpusPerPool", later)
+                yield from _counted(
+                    _shown_path(place), nodes, cap, partial(choices, args.type, args.props), "maxGpusPerPool", later
+                )
                 return
         yield f"{_shown_path(_LIMIT)} is not set: Karpenter then buys GPUs without a limit; write {cap} or less"
 
@@ -117,8 +105,8 @@ def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, late
     if machines * least > cap:
         room = cap // least
         fix = f"write {room} or less" if room else "take a smaller type"
-        each = gpus(least) if types else "1 GPU or more"
-        yield f"{name} is {machines}: {machines} times {each} is more than {gpus(cap)}; {fix}, or raise {setting(ceiling)}"
+        unit = gpus(least) if types else "1 GPU or more"
+        yield f"{name} is {machines}: {machines} times {unit} is more than {gpus(cap)}; {fix}, or raise {setting(ceiling)}"
         return
     later.join(unread)
     if machines and not unread and gpus_each(types) is None:
@@ -142,7 +130,6 @@ def _shown_path(path: tuple[str, ...]) -> str:
 
 
 RULE = StackRule(
-    id="gpu-pool-max-size",
     order=(Section.COST, 60),
     title="GPU pools have a maximum size",
     severity=Severity.HIGH,

@@ -4,36 +4,29 @@ Judged: every kind with a pod spec, ARC's runner set, the pods in the values of 
 PriorityClasses, because a pod with a higher priority can preempt a GPU pod.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import RUNNER_PRIORITY
 
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each
-from .places import JOB_SETTINGS, setting
 from .pods import PodSpec, of_gpu_pods
-from .read import Later, bound, shown, text, walk
-from .rule import Args, Rule, Section, Severity
+from .read import Data, Faults, Later, bound, shown, text, walk
+from .rule import JOB_SETTINGS, Args, Rule, Section, Severity, setting
 
 CLASSES = api_tokens("scheduling.k8s.io", ("v1", "v1beta1", "v1alpha1"), ("PriorityClass",), ("", "Patch", "List"))
 _SYSTEM = "system-"
 """Prefix that Kubernetes reserves for its own classes."""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
-    ceiling = bound(args.config, "ceiling", RUNNER_PRIORITY.value)
+def _check(args: Args, later: Later) -> Faults:
     if args.type not in CLASSES:
-        yield from of_gpu_pods(args.type, args.props, lambda pod, unsure: _pod_faults(pod, ceiling, unsure), later)
+        yield from of_gpu_pods(_pod_faults)(args, later)
         return
-    for prefix, found in each(args.type, args.props, later):
+    for prefix, priority_class in each(args.type, args.props, later):
         with later:
-            yield from _above(f"{prefix}value", walk(found, "value"), ceiling)
+            yield from _above(f"{prefix}value", walk(priority_class, "value"), args)
 
 
-def _pod_faults(pod: PodSpec, ceiling: int, later: Later) -> Iterator[str]:
+def _pod_faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     with later:
         name = text(walk(pod.spec, "priorityClassName"))
         if not name or name.startswith(_SYSTEM):
@@ -42,10 +35,11 @@ def _pod_faults(pod: PodSpec, ceiling: int, later: Later) -> Iterator[str]:
                 f"fleet; write {RUNNER_PRIORITY.name}"
             )
     with later:
-        yield from _above(f"{pod.path}.priority", walk(pod.spec, "priority"), ceiling)
+        yield from _above(f"{pod.path}.priority", walk(pod.spec, "priority"), args)
 
 
-def _above(path: str, value: Any, ceiling: int) -> Iterator[str]:
+def _above(path: str, value: Data, args: Args) -> Faults:
+    ceiling = bound(args.config, "ceiling", RUNNER_PRIORITY.value)
     if (quantity(value) or 0) > ceiling:
         yield (
             f"{path} is {shown(value)}: a pod above {ceiling} can preempt running GPU jobs; write {ceiling} or less, or raise "
@@ -54,7 +48,6 @@ def _above(path: str, value: Any, ceiling: int) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="gpu-priority-class",
     order=(Section.SCHEDULING, 110),
     title="GPU pods have a priority class of the fleet",
     severity=Severity.LOW,

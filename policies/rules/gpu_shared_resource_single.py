@@ -8,27 +8,20 @@ them, it advertises shares under the name of whole GPUs, and the rule cannot see
 `timeSliced`, and a request for two of an NVIDIA resource counts as two shares.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 
-from . import schema
 from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET
-from .places import pod_settings, setting
 from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, plugin_configs
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
-from .read import Later, shown, true, walk
+from .read import Data, Faults, Later, shown, true, walk
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, pod_settings, schema, setting
 
 _VENDOR = GPU_RESOURCE.partition("/")[0] + "/"
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     token, props = args.type, args.props
     sliced = true(args.config.get("timeSliced", False))
     for pod in pod_specs(token, props, later):
@@ -43,7 +36,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
             yield from _inert(".".join(path), walk(props, *path))
 
 
-def _release_faults(release: Release, later: Later) -> Iterator[str]:
+def _release_faults(release: Release, later: Later) -> Faults:
     with later:
         if (path := CHART_CONFIG.get(release.chart_name)) is None:
             return
@@ -54,7 +47,7 @@ def _release_faults(release: Release, later: Later) -> Iterator[str]:
             yield from _inert(".".join((release.values_path, *path)), config)
 
 
-def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Iterator[str]:
+def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Faults:
     for container in containers_of(pod, later):
         reported = set()
         for field in ("limits", "requests"):
@@ -70,13 +63,13 @@ def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Iterator[str]:
                     )
 
 
-def _config_faults(config: PluginConfig, sliced: bool) -> Iterator[str]:
+def _config_faults(config: PluginConfig, sliced: bool) -> Faults:
     if config.body is None:
         yield f"{config.path} cannot be read: it is not YAML, or too long; write a config of version v1"
         return
     sharing = walk(config.body, "sharing")
     # If both are set, MPS wins. MPS rejects requests for several shares by itself.
-    strategy = next((each for each in ("mps", "timeSlicing") if walk(sharing, each) is not None), None)
+    strategy = next((way for way in ("mps", "timeSlicing") if walk(sharing, way) is not None), None)
     if strategy is None:
         return
     path = f"{config.path}.sharing.{strategy}"
@@ -91,12 +84,12 @@ def _config_faults(config: PluginConfig, sliced: bool) -> Iterator[str]:
         yield f"{path}.failRequestsGreaterThanOne is {_flag(single)}: a request for several shares would be granted; write true"
 
 
-def _flag(value: Any) -> str:
+def _flag(value: Data) -> str:
     """A flag for a message."""
     return str(true(value)).lower() if value is not None else "not set"
 
 
-def _inert(path: str, config: Any) -> Iterator[str]:
+def _inert(path: str, config: Data) -> Faults:
     if walk(config, "sharing") is not None:
         yield (
             f"{path}.sharing is not a field of the operator, so it shares no GPU; write it into a config of the device plugin, "
@@ -105,7 +98,6 @@ def _inert(path: str, config: Any) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="gpu-shared-resource-single",
     order=(Section.SCHEDULING, 40),
     title="Containers take one share of a GPU, under its own name",
     severity=Severity.MEDIUM,

@@ -6,21 +6,18 @@ The taint has one key and a value that differs by provider (`fleet.facts.schedul
 do several tolerations with Equal. The API server rejects a toleration with operator Exists and a value.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fleet.facts.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
 
-from . import schema
 from .draft import Draft
 from .kinds import HELM, POD, RELEASE, RUNNER_SET
-from .labels import GPU_TAINTS
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus, tolerations
-from .read import Later, line, shown, strings, text
+from .pools import GPU_TAINTS
+from .read import Faults, Later, line, shown, strings, text
 from .record import steps
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, schema
 
 VALUES = tuple(dict.fromkeys(taint.value for taint in GPU_TAINTS))
 _EFFECTS = tuple(effect.value for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE))
@@ -47,37 +44,31 @@ class _Wanted:
         return toleration.key == self.taints[0].key and toleration.operator == "Exists" and toleration.value != ""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
-    wanted = _wanted(args, later)
-    yield from of_gpu_pods(args.type, args.props, lambda pod, unsure: _faults(pod, wanted, unsure), later)
-
-
-def _wanted(args: Args, later: Later) -> _Wanted:
+def _wanted(args: Args) -> _Wanted:
     config = args.config
     key = text(config.get("key")) or GPU_TAINT_KEY
-    asked = text(config.get("effect"))
-    effect = Effect(asked) if asked in _EFFECTS else Effect.NO_SCHEDULE
+    effect_name = text(config.get("effect"))
+    effect = Effect(effect_name) if effect_name in _EFFECTS else Effect.NO_SCHEDULE
     values = strings(config, "values", VALUES) or VALUES
     return _Wanted(tuple(Taint(key, value, effect) for value in values))
 
 
-def _faults(pod: PodSpec, wanted: _Wanted, later: Later) -> Iterator[str]:
-    hidden = Later()
+def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
+    hidden, needed = Later(), _wanted(args)
     existing = dict(tolerations(pod.spec, hidden))
     for index, toleration in existing.items():
-        if wanted.rejected(toleration):
+        if needed.rejected(toleration):
             yield (
                 f"{pod.path}.tolerations[{index}].value is {shown(toleration.value)}: the API server rejects a value with "
                 "operator Exists; remove the value"
             )
-    lacking = wanted.lacking(existing.values())
-    if lacking is not None and not hidden:
-        add = ", ".join(f"{name}: {line(value)}" for name, value in wanted.toleration.manifest().items())
+    lacking = needed.lacking(existing.values())
+    if later.clear(hidden) and lacking is not None:
+        add = ", ".join(f"{name}: {line(value)}" for name, value in needed.toleration.manifest().items())
         yield (
             f"{pod.path}.tolerations: a pod that takes GPUs must tolerate the taint {line(str(lacking))} of GPU nodes; "
             f"add {{{add}}}"
         )
-    later.join(hidden)
 
 
 def _remediate(args: Args, draft: Draft) -> None:
@@ -86,7 +77,7 @@ def _remediate(args: Args, draft: Draft) -> None:
     if args.type in HELM - {RELEASE}:
         return
     later = Later()
-    wanted = _wanted(args, later)
+    needed = _wanted(args)
     for pod in pod_specs(args.type, args.props, later):
         if not takes_gpus(pod, later):
             continue
@@ -94,14 +85,13 @@ def _remediate(args: Args, draft: Draft) -> None:
         existing = dict(tolerations(pod.spec, hidden))
         place = (*steps(pod.path), "tolerations")
         for index, toleration in existing.items():
-            if wanted.rejected(toleration):
+            if needed.rejected(toleration):
                 draft.put("", *place, index, "value")
-        if not hidden and wanted.lacking(existing.values()) is not None:
-            draft.append(wanted.toleration.manifest(), *place)
+        if not hidden and needed.lacking(existing.values()) is not None:
+            draft.append(needed.toleration.manifest(), *place)
 
 
 RULE = Rule(
-    id="gpu-toleration-required",
     order=(Section.SCHEDULING, 70),
     title="GPU pods tolerate the taint of GPU nodes",
     severity=Severity.HIGH,
@@ -119,6 +109,6 @@ RULE = Rule(
     rationale="A pod that asks for a GPU and does not tolerate the taint of GPU nodes stays pending forever.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
     fix=f"Add the toleration {{key: {GPU_TAINT_KEY}, operator: Exists, effect: {Effect.NO_SCHEDULE}}}.",
-    check=_check,
+    check=of_gpu_pods(_faults),
     remedy=_remediate,
 )

@@ -7,19 +7,16 @@ A pod whose containers are all in `allowNames` serves the node, so it may run on
 PreferNoSchedule does not open GPU nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import Any
 
 from fleet.facts.scheduling import Toleration
 
-from . import kinds, schema
-from .labels import GPU_TAINTS
+from . import kinds
 from .pods import SERVING, PodSpec, pod_specs, serves_the_node, takes_gpus, tolerations
-from .read import Later, line, strings, walk
+from .pools import GPU_TAINTS
+from .read import Data, Later, line, strings, walk
 from .releases import releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, schema
 
 CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
     kinds.CONTROLLER_CHART: ((),),
@@ -68,9 +65,9 @@ def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator
             yield _fault(pod.path, index, toleration, "a pod that takes no GPU stays off GPU nodes")
 
 
-def _opening(holder: Any, later: Later) -> Iterator[tuple[int, Toleration]]:
+def _opening(holder: Data, later: Later) -> Iterator[tuple[int, Toleration]]:
     """The tolerations that open GPU nodes."""
-    return (found for found in tolerations(holder, later) if any(map(found[1].covers, GPU_TAINTS)))
+    return (entry for entry in tolerations(holder, later) if any(map(entry[1].covers, GPU_TAINTS)))
 
 
 def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:
@@ -81,7 +78,6 @@ def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:
 
 
 RULE = Rule(
-    id="gpu-toleration-scope",
     order=(Section.SCHEDULING, 80),
     title="Only GPU pods tolerate the taint of GPU nodes",
     severity=Severity.MEDIUM,

@@ -9,12 +9,9 @@ of machines.
 A group's dependencies show its launch template or configuration, because ids are unknown before they exist.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from fleet.facts.bill import Warm, Window, assumption
 from fleet.facts.bill import read as windows_in
@@ -30,12 +27,10 @@ from fleet.facts.scheduling import (
     SCHEDULED_NODES_TAG,
 )
 
-from . import kinds, sizes
-from .capacity import bought
-from .machine_types import ANNOTATIONS, TAGGED, Choice, booted, choices, gpus_each
+from . import kinds, pools
 from .node_groups import Pool, pooled
-from .pools import gpu_sign, template_labels
-from .read import Later, UndeterminableError, count, items, keys, known, label, line, text, true, walk, whole
+from .pools import ANNOTATIONS, TAGGED, Choice, booted, bought, choices, gpu_sign, gpus_each, set_labels
+from .read import Data, Later, UndeterminableError, count, keys, known, label, line, text, true, walk, whole
 from .record import Resource
 from .releases import Release, releases
 from .volumes import Volume, of_ec2, of_oci, of_template
@@ -91,45 +86,43 @@ class Group:
     @property
     def gpus(self) -> int | None:
         """The most GPUs of all its machines together; None if nothing bounds or counts them."""
-        each = gpus_each(self.choices) if self.accelerated else 0
-        if each == 0:
+        per_machine = gpus_each(self.choices) if self.accelerated else 0
+        if per_machine == 0:
             return 0
-        counted = None if each is None or self.most is None else each * self.most
-        known = [bound for bound in (counted, self.gpu_limit) if bound is not None]
-        return min(known, default=None)
+        counted = None if per_machine is None or self.most is None else per_machine * self.most
+        bounds = [bound for bound in (counted, self.gpu_limit) if bound is not None]
+        return min(bounds, default=None)
 
 
 def groups(resources: Sequence[Resource], later: Later) -> tuple[Group, ...]:
     """The groups of a stack in order. A group with an unknown value is left out, and `later` collects the value."""
-    found = []
+    machine_groups = []
     for resource in pooled(resources):
-        for read in _readings(resource, resources, later):
+        # An Application may install several charts.
+        readers: list[Callable[[Later], Group | None]] = [
+            partial(_runner_set, resource, release) for release in releases(resource.type, resource.props, later)
+        ]
+        if resource.type in _READERS:
+            readers.append(partial(_READERS[resource.type], resource, resources))
+        for read in readers:
             unsure = Later()
             with unsure:
                 group = read(unsure)
                 if group is not None and not unsure:
-                    found.append(group)
+                    machine_groups.append(group)
             later.join(unsure)
-    return tuple(found)
-
-
-def _readings(resource: Resource, resources: Sequence[Resource], later: Later) -> Iterator[Callable[[Later], Group | None]]:
-    """Functions that each read one group of a resource. An Application may install several charts."""
-    if resource.type in _READERS:
-        yield partial(_READERS[resource.type], resource, resources)
-    for release in releases(resource.type, resource.props, later):
-        yield partial(_runner_set, resource, release)
+    return tuple(machine_groups)
 
 
 def regions_of(resources: Iterable[Resource], token_prefix: str) -> tuple[str, ...]:
     """The regions in which a stack has resources of a cloud ("aws:"). Raises UnknownError."""
-    return tuple(sorted({region_of(each) for each in resources if each.type.startswith(token_prefix)} - {""}))
+    return tuple(sorted({region_of(resource) for resource in resources if resource.type.startswith(token_prefix)} - {""}))
 
 
 def region_of(resource: Resource) -> str:
     """The region of a resource: its own (AWS only) or its provider's; "" without both. Raises UnknownError."""
-    own = text(walk(resource.props, "region")) if resource.type.startswith("aws:") else ""
-    return own or (text(walk(resource.provider.props, "region")) if resource.provider is not None else "")
+    region = text(walk(resource.props, "region")) if resource.type.startswith("aws:") else ""
+    return region or (text(walk(resource.provider.props, "region")) if resource.provider is not None else "")
 
 
 def several(parts: Sequence[str]) -> str:
@@ -147,19 +140,18 @@ def either(words: Iterable[str]) -> str:
 # -- pools -------------------------------------------------------------------------------------------------------------
 
 
-def _pool(resource: Resource, later: Later) -> dict[str, Any]:
+def _pool(resource: Resource, later: Later) -> dict[str, Data]:
     """The fields of `Group` that every kind of pool has."""
     token, props = resource.type, resource.props
-    _, most = sizes.most(token, props, resource.opts)
+    _, most = pools.most(token, props, resource.opts)
     unnamed = Later()
     return {
         "name": _pool_name(token, props, resource.name, unnamed),
         "unnamed": unnamed,
-        "urn": resource.urn,
         "cluster": resource.provider.urn if resource.provider is not None else "",
         "choices": tuple(choices(token, props, later)),
         "capacity": _most_expensive(bought(token, props)),
-        "least": max(sizes.least(token, props), 0),
+        "least": max(pools.least(token, props), 0),
         "most": _natural(most),
         "settings": _NODES,
     }
@@ -167,18 +159,18 @@ def _pool(resource: Resource, later: Later) -> dict[str, Any]:
 
 def _eks(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     """An EKS node group or an Auto Scaling group. Only an EKS node group has a disk size and a warm pool, and can be reserved."""
-    found = _pool(resource, later)
-    found["choices"], template = _templated(resource, found["choices"], later)
-    found["warm"] = _warm(walk(resource.props, "warmPoolConfig"))
-    found["zones"] = resource.groups if isinstance(resource, Pool) else 1
+    fields = _pool(resource, later)
+    fields["choices"], template = _templated(resource, fields["choices"], later)
+    fields["warm"] = _warm(walk(resource.props, "warmPoolConfig"))
+    fields["zones"] = resource.groups if isinstance(resource, Pool) else 1
     if tagged := text(walk(resource.props, "tags", SCHEDULED_NODES_TAG)):
-        found["windows"] = windows_of(tagged, f"{found['name']}: tag {SCHEDULED_NODES_TAG}")
-        found["settings"] = ("schedules", "nodes.max")
+        fields["windows"] = windows_of(tagged, f"{fields['name']}: tag {SCHEDULED_NODES_TAG}")
+        fields["settings"] = ("schedules", "nodes.max")
     if resource.type == kinds.EKS_NODE_GROUP and text(walk(resource.props, "updateConfig", "updateStrategy")) != "MINIMAL":
-        found["spare"] = assumption("update-nodes") * max(count(walk(resource.props, "subnetIds")) // found["zones"], 1)
+        fields["spare"] = assumption("update-nodes") * max(count(walk(resource.props, "subnetIds")) // fields["zones"], 1)
     volume = of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props)
-    reserved = _reserved(found, resource, "tags")
-    return Group(**found, cloud=AWS, regions=_region(resource), volume=volume, reserved=reserved)
+    reserved = _reserved(fields, resource, "tags")
+    return Group(**_where(resource, AWS) | fields, volume=volume, reserved=reserved)
 
 
 def windows_of(tagged: str, where: str) -> tuple[Window, ...]:
@@ -189,7 +181,7 @@ def windows_of(tagged: str, where: str) -> tuple[Window, ...]:
         raise UndeterminableError(f"{where} has no windows that can be read: {line(tagged)}") from None
 
 
-def _warm(config: Any) -> Warm | None:
+def _warm(config: Data) -> Warm | None:
     """The warm pool of a group; None without one."""
     if not keys(config):
         return None
@@ -199,44 +191,40 @@ def _warm(config: Any) -> Warm | None:
 
 def _oke(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     props = resource.props
-    found = _pool(resource, later)
+    fields = _pool(resource, later)
     cycling = walk(props, "nodePoolCyclingDetails")
     if true(walk(cycling, "isNodeCyclingEnabled")):
         # OKE's default is 1. A percentage counts as all nodes.
         surge = walk(cycling, "maximumSurge")
-        found["spare"] = 1 if surge is None else whole(surge) if whole(surge) is not None else found["most"] or 0
+        fields["spare"] = 1 if surge is None else whole(surge) if whole(surge) is not None else fields["most"] or 0
     return Group(
-        **found,
-        cloud=OCI,
-        regions=_region(resource),
+        **_where(resource, OCI) | fields,
         volume=of_oci(walk(props, "nodeSourceDetails", "bootVolumeSizeInGbs")),
         flex=_flex(walk(props, "nodeShapeConfig")),
-        reserved=_reserved(found, resource, "freeformTags"),
+        reserved=_reserved(fields, resource, "freeformTags"),
     )
 
 
 def _karpenter(resource: Resource, resources: Sequence[Resource], later: Later) -> Group:
     props = resource.props
     limit = whole(walk(props, "spec", "limits", GPU_RESOURCE))
-    found = _pool(resource, later) | {"settings": ("spec.replicas", "spec.limits")}
-    if found["most"] is None and walk(props, "spec", "replicas") is not None:
+    fields = _pool(resource, later) | {"settings": ("spec.replicas", "spec.limits")}
+    if fields["most"] is None and walk(props, "spec", "replicas") is not None:
         # Static capacity: exactly this many nodes (karpenter.sh, spec.replicas).
-        found["most"] = found["least"]
+        fields["most"] = fields["least"]
     return Group(
-        **found,
-        cloud=AWS,
-        regions=regions_of(resources, "aws:"),
+        **_where(resource, AWS) | fields | {"regions": regions_of(resources, "aws:")},
         gpu_limit=None if limit is None else max(limit, 0),
         accelerated=bool(gpu_sign(kinds.KARPENTER_NODE_POOL, props, later)),
     )
 
 
-def _reserved(found: dict[str, Any], resource: Resource, tags: str) -> int | None:
+def _reserved(fields: dict[str, Data], resource: Resource, tags: str) -> int | None:
     """Machines that the pool's reservation holds: the number in its tag, or else the most that the pool may use."""
-    if found["capacity"] not in PREPAID:
+    if fields["capacity"] not in PREPAID:
         return None
     tagged = _natural(walk(resource.props, tags, RESERVED_NODES_TAG))
-    most: int | None = found["most"]
+    most: int | None = fields["most"]
     return most if tagged is None else tagged
 
 
@@ -245,15 +233,12 @@ def _reserved(found: dict[str, Any], resource: Resource, tags: str) -> int | Non
 
 def _ec2(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     token, props = resource.type, resource.props
-    found = _templated(resource, tuple(choices(token, props, later)), later)[0]
+    types = _templated(resource, tuple(choices(token, props, later)), later)[0]
     market = "spot" if token == kinds.SPOT_REQUEST else text(walk(props, "instanceMarketOptions", "marketType"))
     root = walk(props, "rootBlockDevice")
     return Group(
-        name=line(resource.name),
-        urn=resource.urn,
-        cloud=AWS,
-        regions=_region(resource),
-        choices=found,
+        **_where(resource, AWS),
+        choices=types,
         # EC2's names of markets (API, MarketType) are ours.
         capacity=market if market in (SPOT, CAPACITY_BLOCK) else ON_DEMAND,
         least=1,
@@ -265,15 +250,15 @@ def _ec2(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
 def _instance_pool(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     configuration = _behind(resource, "instanceConfigurationId", kinds.OCI_INSTANCE_CONFIGURATION)
     props = {} if configuration is None else configuration.props
-    found = tuple(choices(kinds.OCI_INSTANCE_CONFIGURATION, props, later)) if configuration is not None else ()
+    types = tuple(choices(kinds.OCI_INSTANCE_CONFIGURATION, props, later)) if configuration is not None else ()
     details = walk(props, "instanceDetails", "launchDetails")
     if details is None:
         options = walk(props, "instanceDetails", "options")
         details = walk(known(options[0]), "launchDetails") if count(options) else None
-    return _launched(resource, details, found, _natural(walk(resource.props, "size")))
+    return _launched(resource, details, types, _natural(walk(resource.props, "size")))
 
 
-def _launched(resource: Resource, details: Any, found: tuple[Choice, ...], size: int | None) -> Group:
+def _launched(resource: Resource, details: Data, types: tuple[Choice, ...], size: int | None) -> Group:
     """OCI machines that run all the time, from their launch details."""
     capacity = ON_DEMAND
     if keys(walk(details, "preemptibleInstanceConfig")):
@@ -281,11 +266,8 @@ def _launched(resource: Resource, details: Any, found: tuple[Choice, ...], size:
     elif text(walk(details, "capacityReservationId")):
         capacity = RESERVED
     return Group(
-        name=_said(resource.props, "displayName") or line(resource.name),
-        urn=resource.urn,
-        cloud=OCI,
-        regions=_region(resource),
-        choices=found,
+        **_where(resource, OCI, Later().get(lambda: text(walk(resource.props, "displayName")), "")),
+        choices=types,
         capacity=capacity,
         least=size or 0,
         most=size,
@@ -297,21 +279,16 @@ def _launched(resource: Resource, details: Any, found: tuple[Choice, ...], size:
 
 def _runner_set(resource: Resource, release: Release, later: Later) -> Group | None:
     """The machines that the launchers of a runner set boot; None for a set without launchers and for any other chart."""
-    found = tuple(booted(release, later))
-    if not found:
+    types = tuple(booted(release, later))
+    if not types:
         return None
     values = release.values
     annotations = walk(values, *ANNOTATIONS)
     capacity = text(walk(annotations, MACHINE_CAPACITY))
-    name = ""
-    with Later():
-        name = line(release.name)
+    where = _where(resource, OCI, Later().get(lambda: release.name, ""))
     return Group(
-        name=name or line(resource.name),
-        urn=resource.urn,
-        cloud=OCI,
-        regions=tuple(filter(None, text(walk(annotations, MACHINE_REGIONS)).split(","))),
-        choices=found,
+        **where | {"regions": tuple(filter(None, text(walk(annotations, MACHINE_REGIONS)).split(",")))},
+        choices=types,
         capacity=capacity if capacity in (SPOT, RESERVED) else ON_DEMAND,
         least=_natural(walk(values, "minRunners")) or 0,
         most=_natural(walk(values, "maxRunners")),
@@ -326,15 +303,20 @@ def _runner_set(resource: Resource, release: Release, later: Later) -> Group | N
 def _behind(resource: Resource, field: str, token: str) -> Resource | None:
     """The resource of this type in the dependencies of a property, or of the whole resource."""
     candidates = [*resource.property_dependencies.get(field, ()), *resource.dependencies]
-    return next((each for each in candidates if each.type == token), None)
+    return next((candidate for candidate in candidates if candidate.type == token), None)
 
 
-def _templated(resource: Resource, found: tuple[Choice, ...], later: Later) -> tuple[tuple[Choice, ...], Resource | None]:
+def _templated(resource: Resource, types: tuple[Choice, ...], later: Later) -> tuple[tuple[Choice, ...], Resource | None]:
     """The machine types of a machine or group, or else of its launch template; and that template, if there is one."""
     template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
-    if template is not None and not [choice for choice in found if choice.path != TAGGED]:
-        found = tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later)) or found
-    return found, template
+    if template is not None and not [choice for choice in types if choice.path != TAGGED]:
+        types = tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later)) or types
+    return types, template
+
+
+def _where(resource: Resource, cloud: str, name: str = "") -> dict[str, Data]:
+    """The fields of `Group` that say which machines it is about."""
+    return {"name": line(name or resource.name), "urn": resource.urn, "cloud": cloud, "regions": _region(resource)}
 
 
 def _region(resource: Resource) -> tuple[str, ...]:
@@ -345,47 +327,29 @@ def _most_expensive(ways: frozenset[str]) -> str:
     return next((way for way in (ON_DEMAND, RESERVED, CAPACITY_BLOCK, SPOT) if way in ways), ON_DEMAND)
 
 
-def _natural(value: Any) -> int | None:
-    found = whole(value)
-    return found if found is not None and found >= 0 else None
+def _natural(value: Data) -> int | None:
+    number = whole(value)
+    return number if number is not None and number >= 0 else None
 
 
-def _flex(config: Any) -> tuple[float, float] | None:
+def _flex(config: Data) -> tuple[float, float] | None:
     ocpus, memory = walk(config, "ocpus"), walk(config, "memoryInGbs")
     return (float(ocpus), float(memory)) if isinstance(ocpus, (int, float)) and isinstance(memory, (int, float)) else None
 
 
-def _said(props: Any, *path: str) -> str:
-    """A name for a message; "" if it is unknown or missing."""
-    with Later():
-        return line(text(walk(props, *path)))
-    return ""
-
-
-def _pool_name(token: str, props: Any, otherwise: str, unnamed: Later) -> str:
+def _pool_name(token: str, props: Data, otherwise: str, unnamed: Later) -> str:
     """The pool's name: cluster/pool from its labels, or else the resource's name. `unnamed` collects unknown labels."""
     with unnamed:
-        labels = _LABELS[token](props)
+        unread = Later()
+        labels = set_labels(token, props, unread) if token != kinds.AUTO_SCALING_GROUP else {}
+        if POOL_LABEL not in keys(labels):
+            unread.settle()
         pool, cluster = (label(walk(labels, key)) for key in (POOL_LABEL, CLUSTER_LABEL))
         if pool:
             return line(f"{cluster}/{pool}" if cluster else pool)
     return line(otherwise)
 
 
-def _oke_labels(props: Any) -> dict[str, Any]:
-    later = Later()
-    found = {text(walk(entry, "key")): walk(entry, "value") for _, entry in items(walk(props, "initialNodeLabels"), later)}
-    if POOL_LABEL not in found:
-        later.settle()
-    return found
-
-
-_LABELS: dict[str, Callable[[Any], Any]] = {
-    kinds.EKS_NODE_GROUP: lambda props: walk(props, "labels"),
-    kinds.OKE_NODE_POOL: _oke_labels,
-    kinds.KARPENTER_NODE_POOL: template_labels,
-    kinds.AUTO_SCALING_GROUP: lambda _: None,
-}
 _READERS: dict[str, Callable[[Resource, Sequence[Resource], Later], Group | None]] = {
     kinds.EKS_NODE_GROUP: _eks,
     kinds.OKE_NODE_POOL: _oke,

@@ -5,19 +5,16 @@ A reference follows the grammar of github.com/distribution/reference. In values 
 text under the key `image`. The default images are known only for the charts in `charts.toml`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from . import charts
 from .kinds import OPERATOR_CHART
-from .nested import SCHEDULING, objects, passed_over
-from .read import Later, keys, label, true, walk
-from .releases import Release
+from .pods import containers_of, pod_specs, volumes_of
+from .read import Data, Later, keys, label, true, walk
+from .releases import SCHEDULING, Release, objects, passed_over
 
 DOCKER_HUB = "docker.io"
 """The registry of a reference that names none."""
@@ -67,6 +64,17 @@ def parsed(reference: str) -> Reference | None:
     return Reference(f"{host}/{'library/' if official else ''}{name}", match["tag"] or "", match["digest"] or "")
 
 
+def of_pods(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data, str]]:
+    """Path and value of each image of a resource's pods, and what makes its container. `later` collects unknown ones."""
+    for pod in pod_specs(token, props, later):
+        for container in containers_of(pod, later):
+            with later:
+                yield f"{pod.path}.{container.path}.image", walk(container.body, "image"), container.made
+        for path, volume in volumes_of(pod, later):
+            with later:
+                yield f"{pod.path}.{path}.image.reference", walk(volume, "image", "reference"), ""
+
+
 def of_release(release: Release, later: Later) -> Iterator[Named]:
     """Images of a chart's release without those of its pod templates. `later` collects unknown values."""
     with later:
@@ -75,42 +83,42 @@ def of_release(release: Release, later: Later) -> Iterator[Named]:
         yield from _images(release.values_path, values, charts.images(release.chart_name), passing, later)
 
 
-def of_policy(props: Any, later: Later) -> Iterator[Named]:
+def of_policy(props: Data, later: Later) -> Iterator[Named]:
     """Images that the GPU operator's ClusterPolicy names and does not switch off. `later` collects unknown values."""
     with later:
-        for named in _images("spec", walk(props, "spec"), charts.images(OPERATOR_CHART), SCHEDULING, later):
-            if named.given:
-                yield named
+        for image in _images("spec", walk(props, "spec"), charts.images(OPERATOR_CHART), SCHEDULING, later):
+            if image.given:
+                yield image
 
 
 def _images(
-    prefix: str, values: Any, defaults: Iterable[charts.DefaultImage], passing: frozenset[str], later: Later
+    prefix: str, values: Data, defaults: Iterable[charts.DefaultImage], passing: frozenset[str], later: Later
 ) -> Iterator[Named]:
-    known = {f"{prefix}.{default.at}": default for default in defaults}
-    for path, default in known.items():
+    paths = {f"{prefix}.{default.at}": default for default in defaults}
+    for path, default in paths.items():
         with later:
             yield from _default(path, values, default)
     for path, holder in objects(values, prefix, later, passing):
-        if path not in known:
+        if path not in paths:
             with later:
                 yield from _own(path, holder)
 
 
-def _default(path: str, values: Any, default: charts.DefaultImage) -> Iterator[Named]:
+def _default(path: str, values: Data, default: charts.DefaultImage) -> Iterator[Named]:
     """An image of a chart in the table, if it is on: the chart's values, overridden by those of the release."""
     if default.switch:
         flag = walk(values, *default.switch.split("."))
         if not (default.on if flag is None else true(flag)):
             return
-    own = walk(values, *default.at.split("."))
-    given = {key: value for key in _KEYS if key in keys(own) and (value := label(walk(own, key)))}
-    parts = {**default.values, **given}
-    if default.variant and walk(own, default.variant) is not False:
+    holder = walk(values, *default.at.split("."))
+    written = {key: value for key in _KEYS if key in keys(holder) and (value := label(walk(holder, key)))}
+    parts = {**default.values, **written}
+    if default.variant and walk(holder, default.variant) is not False:
         parts["tag"] += f"-{default.variant}"
-    yield Named(path, _joined(parts), given=bool(given))
+    yield Named(path, _joined(parts), given=bool(written))
 
 
-def _own(path: str, holder: Any) -> Iterator[Named]:
+def _own(path: str, holder: Data) -> Iterator[Named]:
     """The image that an object of values describes, if it describes one."""
     parts = {key: label(walk(holder, key)) for key in _KEYS if key in keys(holder)}
     if "://" in parts.get("repository", "") or not parts or walk(holder, "enabled") is False:

@@ -7,21 +7,16 @@ ignores a container without an image: the API server rejects one, a Patch keeps 
 image of its controller.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from . import schema
-from .images import Named, of_policy, of_release, parsed
+from .images import Named, of_pods, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
-from .places import entry, pod_settings
-from .pods import PodSpec, containers_of, pod_specs, volumes_of
-from .read import Later, line, shown, strings, text, true, walk
+from .read import Later, line, shown, strings, text, true
 from .releases import releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, Section, Severity, entry, pod_settings, schema
 
 WORKLOAD_IMAGES = (
     "docker.io/library/python",
@@ -65,7 +60,7 @@ class _Demands:
         if image is None:
             yield f"{subject}: not an image reference; {_WRITE}"
             return
-        if not (own_repository or any(_within(each, image.repository) for each in self.registries)):
+        if not (own_repository or any(_within(registry, image.repository) for registry in self.registries)):
             allowed = line(", ".join(self.registries), 200) or "none"
             where = f"take the image from one of {allowed}, or {entry('extraRegistries', line(image.repository, 200))}"
             yield f"{subject}: its registry is not allowed; {where}"
@@ -84,9 +79,10 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     extra = strings(config, "extraRegistries", ())
     registries = tuple(filter(None, (*strings(config, "registries", REGISTRIES), *extra)))
     demands = _Demands(registries, true(config.get("requireDigest", False)))
-    for pod in pod_specs(args.type, args.props, later):
-        for fault in _pod_faults(pod, demands, later):
-            yield f"{pod.path}.{fault}"
+    for path, image, maker in of_pods(args.type, args.props, later):
+        if image:
+            why = f", made by {maker}" if maker else ""
+            yield from demands.faults(f"{path} is {shown(image)}{why}", text(image))
     for release in releases(args.type, args.props, later):
         for unread in release.unread(later):
             yield unread.fault("name other images")
@@ -95,29 +91,15 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from _named_faults(of_policy(args.props, later), demands)
 
 
-def _named_faults(named: Iterator[Named], demands: _Demands) -> Iterator[str]:
-    for each in named:
-        yield from demands.faults(_subject(each), each.reference, own_tag=each.own_tag, own_repository=each.own_repository)
+def _named_faults(images: Iterator[Named], demands: _Demands) -> Iterator[str]:
+    for image in images:
+        yield from demands.faults(_subject(image), image.reference, own_tag=image.own_tag, own_repository=image.own_repository)
 
 
-def _pod_faults(pod: PodSpec, demands: _Demands, later: Later) -> Iterator[str]:
-    for container in containers_of(pod, later):
-        with later:
-            image = walk(container.body, "image")
-            if image:
-                made = f", made by {container.made}" if container.made else ""
-                yield from demands.faults(f"{container.path}.image is {shown(image)}{made}", text(image))
-    for path, volume in volumes_of(pod, later):
-        with later:
-            image = walk(volume, "image", "reference")
-            if image:
-                yield from demands.faults(f"{path}.image.reference is {shown(image)}", text(image))
-
-
-def _subject(named: Named) -> str:
-    if named.given:
-        return f"{named.path} is {shown(named.reference)}"
-    return f"{named.path} names no image, so the chart runs {shown(named.reference)}"
+def _subject(image: Named) -> str:
+    if image.given:
+        return f"{image.path} is {shown(image.reference)}"
+    return f"{image.path} names no image, so the chart runs {shown(image.reference)}"
 
 
 def _names_version(tag: str) -> bool:
@@ -127,12 +109,11 @@ def _names_version(tag: str) -> bool:
 @lru_cache(maxsize=1024)
 def _within(registry: str, repository: str) -> bool:
     """Whether a repository is in a registry, or below a path of it. * matches any text between two slashes."""
-    wanted = "[^/]*".join(map(re.escape, registry.rstrip("/").split("*")))
-    return re.fullmatch(rf"{wanted}(?:/.*)?", repository, re.DOTALL) is not None
+    pattern = "[^/]*".join(map(re.escape, registry.rstrip("/").split("*")))
+    return re.fullmatch(rf"{pattern}(?:/.*)?", repository, re.DOTALL) is not None
 
 
 RULE = Rule(
-    id="images-pinned",
     order=(Section.SUPPLY_CHAIN, 10),
     title="Images are pinned and from allowed registries",
     severity=Severity.HIGH,

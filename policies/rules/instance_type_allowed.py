@@ -6,21 +6,14 @@ has * for any characters: `g5.*` is every size of g5, but not of g5g. A resource
 Karpenter pool without a list of types, or instance requirements without `allowedInstanceTypes`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any
 
-from . import schema
 from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE
-from .labels import INSTANCE_TYPE_LABEL
-from .machine_types import MACHINE_KINDS, choices
-from .places import POOL_SETTINGS, RUNNER_SETTINGS, entry
-from .pools import FAMILY_LABEL, requirements
-from .read import Later, count, entries, items, keys, line, shown, strings, text, walk
-from .rule import Args, Rule, Section, Severity
+from .pools import FAMILY_LABEL, INSTANCE_TYPE_LABEL, MACHINE_KINDS, choices, requirements
+from .read import Data, Later, count, entries, items, keys, line, shown, strings, text, walk
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, entry, schema
 
 _SMALL = tuple(f"{family}.{size}" for family in ("g4dn", "g5", "g6") for size in ("xlarge", "2xlarge", "4xlarge"))
 TYPES = (*_SMALL, "VM.GPU3.1", "VM.GPU.A10.1", "m5.*", "m6a.*", "m6i.*", "m7a.*", "m7i.*", "t3.*", "VM.Standard.E5.Flex")
@@ -37,9 +30,9 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     for choice in choices(args.type, args.props, later):
         if not _allows(allowed, choice.name):
             yield f"{choice.path}: {_refused(choice.name, allowed)}"
-    for path, wanted in _by_attributes(args.type, args.props, later):
+    for path, attributes in _by_attributes(args.type, args.props, later):
         with later:
-            names = walk(wanted, _ALLOWED_TYPES)
+            names = walk(attributes, _ALLOWED_TYPES)
             if not count(names):
                 yield f"{path}.{_ALLOWED_TYPES} is not set: attributes alone allow every type; write {_listed(allowed)}"
             for index, item in items(names, later):
@@ -48,10 +41,10 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                     yield f"{path}.{_ALLOWED_TYPES}[{index}]: {_refused(item, allowed)}"
 
 
-def _by_attributes(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
+def _by_attributes(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each block of instance requirements."""
     if token == LAUNCH_TEMPLATE:
-        holders: Iterator[tuple[str, Any]] = iter([("", props)])
+        holders: Iterator[tuple[str, Data]] = iter([("", props)])
     elif token == AUTO_SCALING_GROUP:
         holders = entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later)
     elif token == EC2_FLEET:
@@ -64,12 +57,12 @@ def _by_attributes(token: str, props: Any, later: Later) -> Iterator[tuple[str, 
         return
     for path, holder in holders:
         with later:
-            wanted = walk(holder, "instanceRequirements")
-            if keys(wanted):
-                yield f"{path}.instanceRequirements".lstrip("."), wanted
+            attributes = walk(holder, "instanceRequirements")
+            if keys(attributes):
+                yield f"{path}.instanceRequirements".lstrip("."), attributes
 
 
-def _karpenter(props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
+def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
     # Requirements are joined by AND, so one with only allowed types is enough.
     hidden = Later()
     faults: list[str] = []
@@ -104,7 +97,7 @@ def _allows(allowed: tuple[str, ...], name: str) -> bool:
     return any(fnmatchcase(name, entry) for entry in allowed)
 
 
-def _refused(name: Any, allowed: tuple[str, ...]) -> str:
+def _refused(name: Data, allowed: tuple[str, ...]) -> str:
     return f"{shown(name)} is not an allowed type; use one of {_listed(allowed)}, or {entry('types', line(text(name)))}"
 
 
@@ -114,7 +107,6 @@ def _listed(allowed: tuple[str, ...]) -> str:
 
 
 RULE = Rule(
-    id="instance-type-allowed",
     order=(Section.COST, 110),
     title="Machines have allowed types",
     severity=Severity.HIGH,

@@ -4,13 +4,10 @@ Components (`helm.sh/v4:Chart`, `yaml/v2:ConfigGroup`, `gpu-ci:index:*` but one,
 sees both components and their children. The children are the resources that the cloud gets, so rules judge only the children.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import Any
 
-from .read import Later, count, entries, items, keys, walk
+from .read import Data, Later, count, entries, items, keys, walk
 
 _WORKLOADS = {
     "core/v1": ("Pod", "PodTemplate", "ReplicationController"),
@@ -166,7 +163,7 @@ PROMETHEUS_CHART = "kube-prometheus-stack"
 """Names of charts."""
 
 
-def is_hollow(token: str, props: Any) -> bool:
+def is_hollow(token: str, props: Data) -> bool:
     """Whether this is a component of `eks` without inputs. Its provider registers it that way; its children have the settings.
 
     Fact: pulumi-eks 4 is built on @pulumi/pulumi 3.173.0, whose components send the engine no inputs (yarn.lock, August 2026).
@@ -174,7 +171,7 @@ def is_hollow(token: str, props: Any) -> bool:
     return token in (EKS_COMPONENT, EKS_ADDON_COMPONENT) and not keys(props)
 
 
-def each(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
+def each(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and properties of the resource itself, or of each item of a list. `later` collects unknown items."""
     if not token.endswith("List"):
         yield "", props
@@ -183,7 +180,19 @@ def each(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
         yield f"{path}.", item
 
 
-def launches(props: Any, later: Later) -> Iterator[tuple[str, Any]]:
+def bodies(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
+    """Prefix of paths and body of each machine that a resource describes: an OCI instance configuration may have several.
+
+    `later` collects unknown ones.
+    """
+    if token != OCI_INSTANCE_CONFIGURATION:
+        yield "", props
+        return
+    for path, launch in launches(props, later):
+        yield f"{path}.", launch
+
+
+def launches(props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each launch details of an OCI instance configuration; a single None body if it has none.
 
     `later` collects unknown values.

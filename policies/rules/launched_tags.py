@@ -10,53 +10,48 @@ a template launches.
 - `required-tags` judges the tags of templates and groups themselves, and those of Auto Scaling groups that the program declares.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-from . import schema
 from .kinds import AUTO_SCALING_GROUP, AUTO_SCALING_TAG, EKS_NODE_GROUP, LAUNCH_TEMPLATE
-from .places import stack_file
-from .read import Later, entries, label, strings, text, true, walk
-from .record import Resource
-from .required_tags import REQUIRED
-from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation
+from .read import Later, entries, strings, text, walk
+from .required_tags import REQUIRED, propagated, set_tags
+from .rule import NOTHING, Resource, Section, Severity, Stack, StackRule, Violations, schema, stack_file
 
 VOLUME = ("gpu-ci/stack", "gpu-ci/cluster", "gpu-ci/pool")
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
-    wanted = strings(stack.config, "tags", REQUIRED)
+def _check(stack: Stack, later: Later) -> Violations:
+    required = strings(stack.config, "tags", REQUIRED)
     fixed = strings(stack.config, "volumeTags", VOLUME)
     users = _by_target(stack.of(EKS_NODE_GROUP, AUTO_SCALING_GROUP), "launchTemplate")
     tags = _by_target(stack.of(AUTO_SCALING_TAG), "autoscalingGroupName")
     for template in stack.of(LAUNCH_TEMPLATE):
-        yield from _instances(template, users.get(template.urn, ()), tags, wanted, later)
+        yield from _instances(template, users.get(template.urn, ()), tags, required, later)
         unread = Later()
-        given = _specified(template, "volume", unread)
-        missing, unfixed = ([name for name in names if name not in given] for names in (wanted, fixed))
+        specified = _specified(template, "volume", unread)
+        missing, unfixed = ([name for name in names if name not in specified] for names in (required, fixed))
         if missing and (unfixed or not fixed):
             later.join(unread)
             if not unread:
-                told = f"{', '.join(missing)}, or the fixed tags {', '.join(fixed)}" if fixed else ", ".join(missing)
-                yield f"Missing tags in tagSpecifications of volume: {told}. Set {stack_file('tags')}.", template.urn
+                tag_names = f"{', '.join(missing)}, or the fixed tags {', '.join(fixed)}" if fixed else ", ".join(missing)
+                yield f"Missing tags in tagSpecifications of volume: {tag_names}. Set {stack_file('tags')}.", template.urn
 
 
 def _instances(
     template: Resource,
     users: Sequence[Resource],
     tags: Mapping[str, Sequence[Resource]],
-    wanted: Sequence[str],
+    required: Sequence[str],
     later: Later,
-) -> Iterator[Violation]:
+) -> Violations:
     """Missing tags of the instances: of each node group that uses the template, or of a template that none uses.
 
     `tags` are the Auto Scaling tags by the URN of their node group.
     """
     unread = Later()
-    given = _specified(template, "instance", unread)
-    missing = [name for name in wanted if name not in given]
+    specified = _specified(template, "instance", unread)
+    missing = [name for name in required if name not in specified]
     if not missing:
         return
     if unread:
@@ -85,46 +80,29 @@ def _instances(
 
 def _by_target(resources: Iterable[Resource], field: str) -> Mapping[str, Sequence[Resource]]:
     """Resources by the URN of each resource that their property refers to, or that they depend on."""
-    found: dict[str, list[Resource]] = {}
+    by_target: dict[str, list[Resource]] = {}
     for resource in resources:
         targets = (*resource.property_dependencies.get(field, ()), *resource.dependencies)
-        for urn in dict.fromkeys(each.urn for each in targets):
-            found.setdefault(urn, []).append(resource)
-    return found
+        for urn in dict.fromkeys(target.urn for target in targets):
+            by_target.setdefault(urn, []).append(resource)
+    return by_target
 
 
 def _specified(template: Resource, kind: str, later: Later) -> set[str]:
     """Names of the tags that a template gives to one kind of what it launches."""
-    found: set[str] = set()
+    names: set[str] = set()
     for _, specification in entries(template.props, "tagSpecifications", later):
         with later:
             if text(walk(specification, "resourceType")) == kind:
-                tags = walk(specification, "tags")
-                found |= {name for name in _names(tags) if _set(tags, name, later)}
-    return found
-
-
-def _names(tags: Any) -> tuple[str, ...]:
-    return tuple(tags) if hasattr(tags, "keys") else ()
-
-
-def _set(tags: Any, name: str, later: Later) -> bool:
-    with later:
-        return bool(label(walk(tags, name)))
-    return False
+                names |= set_tags(partial(walk, specification, "tags"), later)
+    return names
 
 
 def _propagated(tag: Resource, later: Later) -> str:
-    """The key of a tag that new instances get; "" for any other tag."""
-    with later:
-        held = walk(tag.props, "tag")
-        if true(walk(held, "propagateAtLaunch")) and label(walk(held, "value")):
-            return text(walk(held, "key"))
-    return ""
+    return later.get(lambda: propagated(walk(tag.props, "tag"), later), "")
 
 
 RULE = StackRule(
-    id="launched-tags",
     order=(Section.HARDENING, 125),
     title="Instances and their volumes have required tags",
     severity=Severity.LOW,

@@ -5,17 +5,11 @@ only in its own namespace, which is right for a monitor that Helm installs besid
 An endpoint without a port selects nothing. The rule does not know which pods a cluster has.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from typing import Any
 
-from . import schema
 from .kinds import api_tokens
-from .places import CLUSTER_SETTINGS, setting
-from .read import Later, bound, count, entries, keys, label, shown, text, true, walk
-from .rule import Args, Rule, Section, Severity
+from .read import Data, Faults, Later, bound, count, entries, keys, label, shown, text, true, walk
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, schema, setting
 
 _GROUP = ("monitoring.coreos.com", ("v1",))
 POD_MONITOR = api_tokens(*_GROUP, ("PodMonitor",), ("",))
@@ -32,7 +26,7 @@ _PART = re.compile(r"([0-9]+)(ms|s|m|h|d|w|y)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     if args.type in PROMETHEUS_RULE:
         yield from _alerts(args.props, later)
         return
@@ -49,27 +43,27 @@ def _check(args: Args, later: Later) -> Iterator[str]:
             if not any(walk(endpoint, port) for port in ports):
                 yield f"{path} names no port, so it selects nothing; write the name of the target's port in port"
         with later:
-            every = walk(endpoint, "interval")
-            if not 0 < _seconds(text(every)) <= most and _of_exporter(args.props):
+            interval = walk(endpoint, "interval")
+            if not 0 < _seconds(text(interval)) <= most and _of_exporter(args.props):
                 yield (
-                    f"{path}.interval is {shown(every) if every else 'not set'}: scrape a DCGM exporter every {most}s or more "
+                    f"{path}.interval is {shown(interval or None)}: scrape a DCGM exporter every {most}s or more "
                     f"often; write {most}s, or raise {setting('maxIntervalSeconds')}"
                 )
 
 
-def _names(props: Any) -> bool:
+def _names(props: Data) -> bool:
     """Whether the monitor names a namespace."""
     return count(walk(props, "spec", "namespaceSelector", "matchNames")) > 0
 
 
-def _beside(props: Any) -> bool:
+def _beside(props: Data) -> bool:
     """Whether a chart makes the monitor and its target: Helm's label, and every label that the monitor selects."""
-    own, selected = walk(props, "metadata", "labels"), walk(props, "spec", "selector", "matchLabels")
-    wanted = [(_MANAGED, "Helm"), *((key, label(walk(selected, key))) for key in keys(selected))]
-    return len(wanted) > 1 and all(label(walk(own, key)) == value for key, value in wanted)
+    labels, selected = walk(props, "metadata", "labels"), walk(props, "spec", "selector", "matchLabels")
+    expected = [(_MANAGED, "Helm"), *((key, label(walk(selected, key))) for key in keys(selected))]
+    return len(expected) > 1 and all(label(walk(labels, key)) == value for key, value in expected)
 
 
-def _of_exporter(props: Any) -> bool:
+def _of_exporter(props: Data) -> bool:
     """Whether the monitor selects a DCGM exporter by a label."""
     labels = walk(props, "spec", "selector", "matchLabels")
     return any(_EXPORTER in label(walk(labels, key)) for key in keys(labels))
@@ -81,9 +75,9 @@ def _seconds(duration: str) -> float:
     return sum(int(number) * _SECONDS[unit] for number, unit in parts) if _PART.sub("", duration) == "" else 0
 
 
-def _alerts(props: Any, later: Later) -> Iterator[str]:
-    for group, held in entries(props, "spec.groups", later):
-        for inner, alert in entries(held, "rules", later):
+def _alerts(props: Data, later: Later) -> Faults:
+    for group, body in entries(props, "spec.groups", later):
+        for inner, alert in entries(body, "rules", later):
             path = f"{group}.{inner}"
             with later:
                 if text(walk(alert, "alert")) and not text(walk(alert, "labels", "severity")):
@@ -94,7 +88,6 @@ def _alerts(props: Any, later: Later) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="monitoring-complete",
     order=(Section.HARDENING, 140),
     title="Monitors select targets, and alerts say what to do",
     severity=Severity.LOW,

@@ -9,21 +9,17 @@ No message shows a value. If a preview does not know a value under `lateKeys`, t
 the value, and judges it before it creates the resource.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from fleet.facts.credentials import AWS_KEY_ID, GITHUB_FINE_GRAINED_TOKEN, GITHUB_TOKEN, PRIVATE_KEY
 
-from . import kinds, schema
-from .nested import step, texts
+from . import kinds
 from .pods import containers_of, pod_specs
-from .read import Later, keys, strings, text, walk
-from .releases import Release, releases, sources
-from .rule import Args, Rule, Section, Severity
-from .userdata import MACHINES, holders, readings
+from .read import Data, Later, keys, strings, text, walk
+from .releases import Release, releases, sources, step, texts
+from .rule import Args, Rule, Section, Severity, schema
+from .userdata import MACHINES, readings
 
 SECRET_KEYS = ("github_app_private_key",)
 LATE_KEYS = ("launcher.json",)
@@ -77,7 +73,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                 yield f"{path} holds {kind}: it works for anybody who reads it, until it is revoked; {_FIX}"
 
 
-def _texts(token: str, props: Any, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
+def _texts(token: str, props: Data, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
     """Path, key (of a Secret or ConfigMap, else "") and text of every place for a credential. `later` collects unknown ones."""
     if token in kinds.SECRETS | kinds.CONFIG_MAPS:
         for prefix, holder in kinds.each(token, props, later):
@@ -89,8 +85,7 @@ def _texts(token: str, props: Any, late: frozenset[str], later: Later) -> Iterat
         for source in sources(token, props, later):
             yield from _of_source(source, later)
     elif token in _FIELDS:
-        prefixes = holders(token, props, later) if token in MACHINES else iter([("", props)])
-        for prefix, holder in prefixes:
+        for prefix, holder in kinds.bodies(token, props, later):
             for way in _FIELDS[token]:
                 with later:
                     yield from _below(f"{prefix}{'.'.join(way)}", walk(holder, *way), later)
@@ -125,7 +120,7 @@ def _of_source(source: Release, later: Later) -> Iterator[tuple[str, str, str]]:
     later.join(unread)
 
 
-def _of_pods(token: str, props: Any, later: Later) -> Iterator[tuple[str, str, str]]:
+def _of_pods(token: str, props: Data, later: Later) -> Iterator[tuple[str, str, str]]:
     for pod in pod_specs(token, props, later):
         for container in containers_of(pod, later):
             for name in keys(container.body):
@@ -134,7 +129,7 @@ def _of_pods(token: str, props: Any, later: Later) -> Iterator[tuple[str, str, s
                         yield from _below(f"{pod.path}.{container.path}.{name}", walk(container.body, name), later)
 
 
-def _entries(path: str, holder: Any, field: str, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
+def _entries(path: str, holder: Data, field: str, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
     with later:
         entries = walk(holder, field)
         for key in keys(entries):
@@ -145,17 +140,17 @@ def _entries(path: str, holder: Any, field: str, late: frozenset[str], later: La
                 later.join(hidden)
 
 
-def _below(path: str, value: Any, later: Later) -> Iterator[tuple[str, str, str]]:
-    for where, found in texts(value, path, later):
-        yield where, "", found
+def _below(path: str, value: Data, later: Later) -> Iterator[tuple[str, str, str]]:
+    for where, content in texts(value, path, later):
+        yield where, "", content
 
 
 def _credentials(content: str) -> list[str]:
     """The kinds of credentials in a text, however it is encoded, in the order of `_KINDS`."""
     if len(content) < _SHORTEST:
         return []
-    found = {match.lastgroup for read in readings(content) for match in _CREDENTIAL.finditer(read)}
-    return [kind for group, kind in _KINDS.items() if group in found]
+    groups = {match.lastgroup for read in readings(content) for match in _CREDENTIAL.finditer(read)}
+    return [kind for group, kind in _KINDS.items() if group in groups]
 
 
 _SHORTEST = 20
@@ -168,7 +163,6 @@ _FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 RULE = Rule(
-    id="no-long-lived-credentials",
     order=(Section.SUPPLY_CHAIN, 50),
     title="The stack has no long-lived credentials",
     severity=Severity.CRITICAL,

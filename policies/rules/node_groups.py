@@ -4,17 +4,14 @@
 each of them is smaller than the pool, and in one zone only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 from fleet.facts.scheduling import POOL_LABEL
 
 from .kinds import EKS_NODE_GROUP
-from .read import Later, count, label, walk, whole
+from .read import Data, Later, count, label, walk, whole
 from .record import Resource, Unknown
 
 _ALIKE = ("clusterName", "region", "amiType", "capacityType", "instanceTypes", "diskSize")
@@ -38,13 +35,13 @@ def pooled(resources: Iterable[Resource]) -> list[Resource]:
     Groups are of one pool if they have the same pool label in the same cluster, the same machines and the same launch template.
     Other groups stay by themselves. Rules about taints, labels or versions judge each node group by itself.
     """
-    members: dict[Any, list[Resource]] = {}
+    members: dict[Data, list[Resource]] = {}
     for resource in resources:
         members.setdefault(_pool(resource), []).append(resource)
     return [groups[0] if len(groups) == 1 else _together(groups) for groups in members.values()]
 
 
-def _pool(resource: Resource) -> Any:
+def _pool(resource: Resource) -> Data:
     """What the groups of a pool have in common; the URN of a resource that does not belong to a pool."""
     if resource.type != EKS_NODE_GROUP:
         return resource.urn
@@ -59,7 +56,7 @@ def _pool(resource: Resource) -> Any:
     return (name, place, templates, *(_frozen(props.get(key)) for key in _ALIKE))
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: Data) -> Data:
     """A value that can be compared and hashed. Two unknown values count as equal: the pool then has an unknown one, too."""
     if isinstance(value, Mapping):
         return tuple((key, _frozen(value[key])) for key in sorted(value))
@@ -90,7 +87,7 @@ def _together(groups: Sequence[Resource]) -> Pool:
     )
 
 
-def _summed(sizes: Sequence[Any]) -> Any:
+def _summed(sizes: Sequence[Data]) -> Data:
     """The sums of sizes. If a size of a group is not a number, it stays unchanged for the rules to report."""
     first = next(iter(sizes), None)
     if not isinstance(first, Mapping):
@@ -99,18 +96,18 @@ def _summed(sizes: Sequence[Any]) -> Any:
     return {key: _sum([group.get(key) for group in groups]) if key in _SIZES else first[key] for key in first}
 
 
-def _present_summed(sizes: Sequence[Any]) -> Any:
+def _present_summed(sizes: Sequence[Data]) -> Data:
     """The same of the groups that have the property."""
     return _summed([size for size in sizes if size is not None])
 
 
-def _sum(values: Sequence[Any]) -> Any:
+def _sum(values: Sequence[Data]) -> Data:
     unknown = [value for value in values if isinstance(value, Unknown)]
     odd = [value for value in values if whole(value) is None]
     return (unknown or odd or [sum(whole(value) or 0 for value in values)])[0]
 
 
-def _lists(lists: Sequence[Any]) -> list[Any]:
+def _lists(lists: Sequence[Data]) -> list[Data]:
     """Several lists one after the other; a value of another type counts as empty."""
     return [item for items in lists if count(items) for item in items]
 

@@ -1,18 +1,15 @@
 """Labels of a pool's nodes, and a pod's conditions on its node's labels: selector and required affinity."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import CLUSTER_LABEL, POOL_LABEL, VOCABULARY, Standing
 
-from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, TALOS_NODE
+from .kinds import KARPENTER_NODE_POOL
 from .pods import NODE_TERMS
-from .pools import requirements, template_labels
-from .read import Later, items, keys, label, line, text, walk
+from .pools import requirements, set_labels
+from .read import Data, Later, items, keys, label, line, text, walk
 
 _OWN_DOMAIN = CLUSTER_LABEL.partition("/")[0]
 _OWN = frozenset(
@@ -22,26 +19,19 @@ _OWN = frozenset(
 )
 
 
-def labels_of(token: str, props: Any) -> dict[str, str]:
+def labels_of(token: str, props: Data) -> dict[str, str]:
     """The labels that a pool sets on its nodes, not those that the cloud or device plugin adds. Raises UnknownError."""
-    if token in (EKS_NODE_GROUP, TALOS_NODE):
-        return _object(walk(props, "labels" if token == EKS_NODE_GROUP else "nodeLabels"))
     later = Later()
-    found = {}
-    if token == KARPENTER_NODE_POOL:
-        # A requirement with a single value is a label of the node too.
-        for _, key, operator, item in requirements(props, later):
-            with later:
-                values = [label(value) for _, value in items(walk(item, "values"), later)]
-                if operator == "In" and len(values) == 1:
-                    found[key] = values[0]
-        later.settle()
-        return found | _object(template_labels(props))
-    for _, entry in items(walk(props, "initialNodeLabels"), later):
+    labels = {}
+    # A requirement with a single value is a label of the node too.
+    for _, key, operator, item in requirements(props, later) if token == KARPENTER_NODE_POOL else ():
         with later:
-            found[text(walk(entry, "key"))] = label(walk(entry, "value"))
+            values = [label(value) for _, value in items(walk(item, "values"), later)]
+            if operator == "In" and len(values) == 1:
+                labels[key] = values[0]
+    labels |= _object(set_labels(token, props, later))
     later.settle()
-    return found
+    return labels
 
 
 def ours(key: str) -> bool:
@@ -75,8 +65,8 @@ class Ask:
         return self.operator != "DoesNotExist"
 
     def _compares(self, value: str) -> bool:
-        found, bound = quantity(value), quantity(next(iter(self.values), ""))
-        return found is not None and bound is not None and (found > bound if self.operator == "Gt" else found < bound)
+        number, bound = quantity(value), quantity(next(iter(self.values), ""))
+        return number is not None and bound is not None and (number > bound if self.operator == "Gt" else number < bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +94,7 @@ class Wanted:
         return (*self.selector, *(ask for term in self.terms for ask in term))
 
 
-def wanted(spec: Any) -> Wanted:
+def wanted(spec: Data) -> Wanted:
     """A pod spec's conditions on its node. Raises UnknownError."""
     selector = tuple(Ask(key, "In", (value,)) for key, value in _object(walk(spec, "nodeSelector")).items())
     later = Later()
@@ -116,20 +106,20 @@ def wanted(spec: Any) -> Wanted:
     return Wanted(selector, tuple(terms))
 
 
-def _pools(asks: Iterable[Ask]) -> tuple[str, ...]:
-    return next((ask.values for ask in asks if ask.key == POOL_LABEL and ask.operator == "In"), ())
+def _pools(conditions: Iterable[Ask]) -> tuple[str, ...]:
+    return next((ask.values for ask in conditions if ask.key == POOL_LABEL and ask.operator == "In"), ())
 
 
-def _ask(expression: Any) -> Ask:
+def _ask(expression: Data) -> Ask:
     later = Later()
     values = tuple(label(value) for _, value in items(walk(expression, "values"), later))
     later.settle()
     return Ask(text(walk(expression, "key")), text(walk(expression, "operator")), values)
 
 
-def _all(asks: Iterable[Ask], labels: Mapping[str, str], declared: frozenset[str]) -> bool:
-    return all(ask.admits(labels, declared) for ask in asks)
+def _all(conditions: Iterable[Ask], labels: Mapping[str, str], declared: frozenset[str]) -> bool:
+    return all(ask.admits(labels, declared) for ask in conditions)
 
 
-def _object(value: Any) -> dict[str, str]:
+def _object(value: Data) -> dict[str, str]:
     return {key: label(walk(value, key)) for key in keys(value)}

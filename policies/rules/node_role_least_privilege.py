@@ -5,18 +5,13 @@ policies that allow everything in a tenancy, which only a policy of the tenancy 
 that it depends on.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from . import schema
 from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .read import Later, entries, keys, shown, strings, text, walk
-from .record import Resource
-from .rule import Section, Severity, Stack, StackRule, Violation
+from .read import Data, Faults, Later, entries, keys, shown, strings, text, walk
+from .rule import Resource, Section, Severity, Stack, StackRule, Violations, schema
 
 ATTACHMENTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role", "aws:iam/policyAttachment:PolicyAttachment": "roles"}
 """Token to the property with the roles."""
@@ -49,14 +44,14 @@ _COMPARTMENT = "ocid1.compartment."
 _WHOLE_TENANCY = re.compile(r"\s*allow\b.*\bto\s+manage\s+all-resources\s+in\s+tenancy\b.*", re.IGNORECASE | re.DOTALL)
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     allowed = strings(stack.config, "allowed", ALLOWED)
     for resource in stack.resources:
         for fault in _FAULTS[resource.type](resource, allowed, later):
             yield fault, resource.urn
 
 
-def _attachment(attachment: Resource, allowed: Sequence[str], later: Later) -> Iterator[str]:
+def _attachment(attachment: Resource, allowed: Sequence[str], later: Later) -> Faults:
     with later:
         arn = text(walk(attachment.props, "policyArn"))
         if _permitted(arn, allowed):
@@ -73,7 +68,7 @@ def _permitted(arn: str, allowed: Sequence[str]) -> bool:
 
 def _roles(resource: Resource, field: str) -> list[Resource]:
     """The roles of the stack that a property comes from."""
-    return [each for each in resource.property_dependencies.get(field, ()) if each.type == IAM_ROLE]
+    return [role for role in resource.property_dependencies.get(field, ()) if role.type == IAM_ROLE]
 
 
 def _is_node(role: Resource, later: Later) -> bool:
@@ -86,26 +81,26 @@ def _is_node(role: Resource, later: Later) -> bool:
     return False
 
 
-def _role(role: Resource, allowed: Sequence[str], later: Later) -> Iterator[str]:
+def _role(role: Resource, allowed: Sequence[str], later: Later) -> Faults:
     for path, policy in entries(role.props, "inlinePolicies", later):
         with later:
             document = walk(policy, "policy")
             yield from _documents(f"{path}.policy", document, later)
             if document is not None and _is_node(role, later):
                 yield f"{path} adds permissions to a node's role, which needs no others; {_POD}"
-    named = [(path, text(arn)) for path, arn in entries(role.props, "managedPolicyArns", later)]
-    strange = [(path, arn) for path, arn in named if not _permitted(arn, allowed)]
+    policies = [(path, text(arn)) for path, arn in entries(role.props, "managedPolicyArns", later)]
+    strange = [(path, arn) for path, arn in policies if not _permitted(arn, allowed)]
     if strange and _is_node(role, later):
         for path, arn in strange:
             yield f"{path} is {shown(arn)}: a node does not need these permissions; {_POD}"
 
 
-def _policy(policy: Resource, _: Sequence[str], later: Later) -> Iterator[str]:
+def _policy(policy: Resource, _: Sequence[str], later: Later) -> Faults:
     with later:
         yield from _documents("policy", walk(policy.props, "policy"), later)
 
 
-def _role_policy(policy: Resource, allowed: Sequence[str], later: Later) -> Iterator[str]:
+def _role_policy(policy: Resource, allowed: Sequence[str], later: Later) -> Faults:
     yield from _policy(policy, allowed, later)
     for role in _roles(policy, "role"):
         if _is_node(role, later) and not _fills_caches(policy, later):
@@ -115,31 +110,31 @@ def _role_policy(policy: Resource, allowed: Sequence[str], later: Later) -> Iter
 def _fills_caches(policy: Resource, later: Later) -> bool:
     """Whether a policy allows only what the first pull through a cache of ECR needs, in repositories that it names."""
     with later:
-        found = [statement for _, statement in statements(walk(policy.props, "policy"), later)]
-        return bool(found) and all(_fills_cache(each, later) for each in found)
+        allowing = [statement for _, statement in statements(walk(policy.props, "policy"), later)]
+        return bool(allowing) and all(_fills_cache(statement, later) for statement in allowing)
     return True
 
 
-def _fills_cache(statement: Any, later: Later) -> bool:
+def _fills_cache(statement: Data, later: Later) -> bool:
     actions, resources = listed(walk(statement, "Action"), later), listed(walk(statement, "Resource"), later)
     return bool(actions and resources) and _CACHES.issuperset(actions) and all(map(_NAMED.search, resources))
 
 
-def _documents(path: str, document: Any, later: Later) -> Iterator[str]:
+def _documents(path: str, document: Data, later: Later) -> Faults:
     for where, statement in statements(document, later):
         with later:
             if _all(statement, "Action", later) and _all(statement, "Resource", later):
                 yield f"{path}: {where} allows every action on every resource; name the actions and the resources"
 
 
-def _all(statement: Any, field: str, later: Later) -> bool:
+def _all(statement: Data, field: str, later: Later) -> bool:
     """Whether a statement means everything: `*`, `*:*`, `arn:aws:*`, or all but what it names (`NotAction`)."""
     return f"Not{field}" in keys(statement) or any(
         "*" in name and _WILD.issuperset(name.split(":")) for name in listed(walk(statement, field), later)
     )
 
 
-def _oci(policy: Resource, _: Sequence[str], later: Later) -> Iterator[str]:
+def _oci(policy: Resource, _: Sequence[str], later: Later) -> Faults:
     with later:
         # A policy cannot grant anything above its own compartment.
         if text(walk(policy.props, "compartmentId")).startswith(_COMPARTMENT):
@@ -158,7 +153,6 @@ _FAULTS = {
 }
 
 RULE = StackRule(
-    id="node-role-least-privilege",
     order=(Section.HARDENING, 70),
     title="Nodes have only the permissions that they need",
     severity=Severity.HIGH,

@@ -5,24 +5,15 @@ chooses the type, or if a requirement also allows GPU machines, the rule reports
 other taints of its nodes are in the user data. The rule does not judge Talos nodes, because only GPU machines are resources.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 from fleet.facts.scheduling import GPU_TAINT_KEY
 
-from . import schema
 from .kinds import KARPENTER_NODE_POOL, POOLS
-from .labels import INSTANCE_TYPE_LABEL
-from .machine_types import choices
-from .places import POOL_SETTINGS
-from .pools import CATEGORY_LABEL, FAMILY_LABEL, accelerated, machine_sign, requirements, taints
-from .read import Later, count, items, line, shown, text, walk
-from .rule import Args, Rule, Section, Severity
+from .pools import CATEGORY_LABEL, FAMILY_LABEL, INSTANCE_TYPE_LABEL, accelerated, choices, machine_sign, requirements, taints
+from .read import Data, Faults, Later, count, items, line, shown, text, walk
+from .rule import POOL_SETTINGS, Args, Rule, Section, Severity, schema
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     key = text(args.config.get("key", GPU_TAINT_KEY))
     unread, unsure = Later(), Later()
     carried = []
@@ -44,22 +35,22 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         )
 
 
-def _no_gpus(token: str, props: Any, later: Later) -> str:
+def _no_gpus(token: str, props: Data, later: Later) -> str:
     """Why no machine of the pool has a GPU; "" if one may have a GPU, or if an unknown value decides."""
     if token == KARPENTER_NODE_POOL:
         return _karpenter(props, later)
     unread = Later()
-    found = tuple(choices(token, props, unread))
-    if any(machine_sign(choice.name) for choice in found):
+    types = tuple(choices(token, props, unread))
+    if any(machine_sign(choice.name) for choice in types):
         # One GPU type is enough, even if other types are unknown.
         return ""
     later.join(unread)
-    if unread or not found:
+    if unread or not types:
         return ""
-    return f"{found[0].path.partition('[')[0]} {_named([choice.name for choice in found])}: no machine has a GPU"
+    return f"{types[0].path.partition('[')[0]} {_named([choice.name for choice in types])}: no machine has a GPU"
 
 
-def _karpenter(props: Any, later: Later) -> str:
+def _karpenter(props: Data, later: Later) -> str:
     # Requirements are joined by AND, so one that allows only machines without GPUs is enough.
     for path, key, operator, item in requirements(props, later):
         if operator != "In" or key not in (INSTANCE_TYPE_LABEL, FAMILY_LABEL, CATEGORY_LABEL):
@@ -80,7 +71,6 @@ def _named(names: list[str]) -> str:
 
 
 RULE = Rule(
-    id="non-gpu-pool-no-gpu-taint",
     order=(Section.TAINTS, 30),
     title="Pools without GPUs have no GPU taint",
     severity=Severity.LOW,

@@ -8,17 +8,14 @@ on, unless its upgradePolicy chooses extended support.
 A preview and an update fail alike. An offline plan reports ended versions, and does not fail because time has passed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import date
-from typing import Any
 
 from fleet.facts import lifecycle
 from fleet.facts.eks_images import driver_of
 from fleet.facts.lifecycle import Life
 
-from .images import of_policy, of_release
+from .images import of_pods, of_policy, of_release
 from .kinds import (
     CLUSTER_POLICY,
     EKS_CLUSTER,
@@ -31,12 +28,9 @@ from .kinds import (
     RUNNER_SET,
     is_hollow,
 )
-from .places import CLUSTER_SETTINGS
-from .pods import containers_of, pod_specs, volumes_of
-from .read import Later, shown, text, walk
-from .record import Resource
+from .read import Data, Later, shown, text, walk
 from .releases import releases
-from .rule import Section, Severity, Stack, StackRule, Violation
+from .rule import CLUSTER_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violation
 
 Pin = tuple[str, str, Life]
 """Path of a pinned value, the value, and its life."""
@@ -74,7 +68,7 @@ def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
         yield from _charts(token, props, later)
 
 
-def _minor(token: str, props: Any) -> Iterator[Pin]:
+def _minor(token: str, props: Data) -> Iterator[Pin]:
     if is_hollow(token, props):
         return
     field = _MINORS[token]
@@ -88,22 +82,16 @@ def _minor(token: str, props: Any) -> Iterator[Pin]:
         yield field, version, life
 
 
-def _images(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:
+def _images(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
     """Path and reference of each image that the resource runs."""
-    for pod in pod_specs(token, props, later):
-        for container in containers_of(pod, later):
-            with later:
-                yield f"{pod.path}.{container.path}.image", text(walk(container.body, "image"))
-        for path, volume in volumes_of(pod, later):
-            with later:
-                yield f"{pod.path}.{path}.image.reference", text(walk(volume, "image", "reference"))
+    yield from ((path, text(image)) for path, image, _ in of_pods(token, props, later))
     for release in releases(token, props, later):
-        yield from ((named.path, named.reference) for named in of_release(release, later))
+        yield from ((image.path, image.reference) for image in of_release(release, later))
     if token in CLUSTER_POLICY:
-        yield from ((named.path, named.reference) for named in of_policy(props, later))
+        yield from ((image.path, image.reference) for image in of_policy(props, later))
 
 
-def _charts(token: str, props: Any, later: Later) -> Iterator[Pin]:
+def _charts(token: str, props: Data, later: Later) -> Iterator[Pin]:
     for release in releases(token, props, later):
         with later:
             version = text(release.version)
@@ -120,7 +108,6 @@ _MINORS = {
 }
 
 RULE = StackRule(
-    id="nothing-expired",
     order=(Section.SUPPLY_CHAIN, 45),
     title="Nothing is past its last good day",
     severity=Severity.HIGH,

@@ -6,18 +6,13 @@ name, as in OWNER@1234. Every repository on GitHub can get tokens, so a trust po
 owner or name, trusts all repositories.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from . import schema
 from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .places import CLUSTER_SETTINGS, setting
-from .read import Later, keys, shown, strings, walk
-from .rule import Args, Rule, Section, Severity
+from .read import Data, Faults, Later, keys, shown, strings, walk
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, schema, setting
 
 _ISSUER = "token.actions.githubusercontent.com"
 _SUBJECT, _AUDIENCE = "sub", "aud"
@@ -31,7 +26,7 @@ _FIX_AUDIENCE = "write StringEquals sts.amazonaws.com"
 _SCOPED = re.compile(rf"repo:(?P<owner>[^*?:/]+)/[^*?:/]+:(?:{_PLACE})", re.DOTALL)
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     orgs = strings(args.config, "orgs")
     for where, statement in statements(walk(args.props, "assumeRolePolicy"), later):
         if any(_ISSUER in name for name in listed(walk(statement, "Principal", "Federated"), later)):
@@ -39,7 +34,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                 yield f"assumeRolePolicy: {where} {fault}"
 
 
-def _faults(statement: Any, orgs: Sequence[str]) -> Iterator[str]:
+def _faults(statement: Data, orgs: Sequence[str]) -> Faults:
     audiences = _claims(statement, _AUDIENCE)
     if not audiences:
         yield f"has no condition on {_ISSUER}:aud: a token for another service can assume the role too; {_FIX_AUDIENCE}"
@@ -53,15 +48,15 @@ def _faults(statement: Any, orgs: Sequence[str]) -> Iterator[str]:
             "write repo:OWNER/NAME:ref:refs/heads/main"
         )
     for subject in subjects:
-        found = _SCOPED.fullmatch(subject)
-        if found is None:
+        scope = _SCOPED.fullmatch(subject)
+        if scope is None:
             yield (
                 f"accepts {shown(subject)}: name the owner, the repository and a branch or environment; "
                 "write repo:OWNER/NAME:environment:NAME or repo:OWNER/NAME:ref:refs/heads/BRANCH"
             )
-        elif orgs and found["owner"].partition("@")[0] not in orgs:
-            known = ", ".join(orgs[:5])
-            yield f"accepts {shown(subject)}: the owner is not in {known}; correct it, or list it in {setting('orgs')}"
+        elif orgs and scope["owner"].partition("@")[0] not in orgs:
+            owners = ", ".join(orgs[:5])
+            yield f"accepts {shown(subject)}: the owner is not in {owners}; correct it, or list it in {setting('orgs')}"
 
 
 def _is_github(issuer: str) -> bool:
@@ -69,7 +64,7 @@ def _is_github(issuer: str) -> bool:
     return issuer == _ISSUER or issuer.startswith(f"{_ISSUER}/")
 
 
-def _claims(statement: Any, claim: str) -> list[str]:
+def _claims(statement: Data, claim: str) -> list[str]:
     """Values that a statement requires of a claim. Documents are plain data here, so nothing is unknown."""
     plain = Later()
     conditions = walk(statement, "Condition")
@@ -84,7 +79,6 @@ def _claims(statement: Any, claim: str) -> list[str]:
 
 
 RULE = Rule(
-    id="oidc-trust-scoped",
     order=(Section.SUPPLY_CHAIN, 70),
     title="OIDC trust is limited to named repositories",
     severity=Severity.CRITICAL,

@@ -4,16 +4,13 @@ Chart nvidia-device-plugin has them in `config.map`, chart gpu-operator in `devi
 ConfigMap in `data`, whatever its keys are called. Each is YAML of version v1 (NVIDIA/k8s-device-plugin, api/config/v1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from fleet.facts.yaml_text import helm_values
 
 from .kinds import CONFIG_MAPS, OPERATOR_CHART, PLUGIN_CHART, each
-from .read import Later, keys, shown, text, true, walk
+from .read import Data, Later, keys, shown, text, true, walk
 from .releases import Release, releases
 
 SHARED = ".shared"
@@ -33,10 +30,10 @@ class PluginConfig:
     """A config file: its path and its content. `body` is None if the file is not YAML or is too long."""
 
     path: str
-    body: Any
+    body: Data
 
 
-def plugin_configs(token: str, props: Any, later: Later) -> Iterator[PluginConfig]:
+def plugin_configs(token: str, props: Data, later: Later) -> Iterator[PluginConfig]:
     """The device plugin's configs in a chart's values or a ConfigMap. `later` collects unknown values.
 
     A file of a ConfigMap counts as such a config only if it has a section `sharing`.
@@ -46,9 +43,9 @@ def plugin_configs(token: str, props: Any, later: Later) -> Iterator[PluginConfi
     if token in CONFIG_MAPS:
         for prefix, config_map in each(token, props, later):
             with later:
-                for found in _files(f"{prefix}data", walk(config_map, "data"), later, sign=_SIGN):
-                    if keys(walk(found.body, _SIGN)):
-                        yield found
+                for config in _files(f"{prefix}data", walk(config_map, "data"), later, sign=_SIGN):
+                    if keys(walk(config.body, _SIGN)):
+                        yield config
 
 
 def configs_of(release: Release, later: Later) -> Iterator[PluginConfig]:
@@ -62,7 +59,7 @@ def configs_of(release: Release, later: Later) -> Iterator[PluginConfig]:
             yield from _files(".".join((release.values_path, *path, _FILES[chart])), walk(config, _FILES[chart]), later)
 
 
-def _files(path: str, files: Any, later: Later, sign: str = "") -> Iterator[PluginConfig]:
+def _files(path: str, files: Data, later: Later, sign: str = "") -> Iterator[PluginConfig]:
     for name in sorted(keys(files)):
         if name.endswith(_NO_CONFIG):
             continue

@@ -4,21 +4,19 @@ A release of chart gha-runner-scale-set has two pods, the runner's and the liste
 chart adds to them (`charts.py`). ARC's runner set has the same two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from math import ceil
-from typing import Any
 
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, Toleration, is_gpu_resource
 
 from . import charts
 from .kinds import HELM, LIST_PATHS, POD_PATHS, RUNNER_SET, each
-from .read import Later, entries, items, keys, provided, text, walk
+from .read import Data, Faults, Later, entries, items, keys, provided, text, walk
 from .releases import Release, releases
+from .rule import Args, Check
 
 INIT, REGULAR = "initContainers", "containers"
 NODE_TERMS = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
@@ -54,7 +52,7 @@ class Container:
 
     path: str
     field: str
-    body: Any
+    body: Data
     made: str = ""
 
 
@@ -68,15 +66,15 @@ class PodSpec:
     """
 
     path: str
-    spec: Any
+    spec: Data
     added: tuple[Container, ...] = ()
-    volumes: tuple[Any, ...] = ()
+    volumes: tuple[Data, ...] = ()
     left_out: frozenset[str] = frozenset()
-    owner: Any = None
+    owner: Data = None
     owner_path: str = ""
 
 
-def pod_specs(token: str, props: Any, later: Later) -> Iterator[PodSpec]:
+def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
     """The pod specs of a resource; none for a type or a chart without one. `later` collects unknown values.
 
     A Patch is judged by its own fields, because the object that it changes is not in the program.
@@ -113,28 +111,30 @@ def containers_of(pod: PodSpec, later: Later) -> Iterator[Container]:
     yield from pod.added
 
 
-def volumes_of(pod: PodSpec, later: Later) -> Iterator[tuple[str, Any]]:
+def volumes_of(pod: PodSpec, later: Later) -> Iterator[tuple[str, Data]]:
     """Path within the pod spec and body of each volume of a pod. `later` collects unknown ones."""
     yield from entries(pod.spec, "volumes", later)
     for volume in pod.volumes:
         yield f"volumes[{volume['name']}]", volume
 
 
-def gpu_amounts(container: Container, field: str, later: Later) -> dict[str, Any]:
+def gpu_amounts(container: Container, field: str, later: Later) -> dict[str, Data]:
     """GPU resources of `resources.limits` or `resources.requests` with their amounts. `later` collects unknown ones."""
-    found = {}
+    gpus = {}
     with later:
         amounts = walk(container.body, "resources", field)
         for name in keys(amounts):
             with later:
                 if _is_gpu(name, amounts) and (amount := walk(amounts, name)) is not None:
-                    found[name] = amount
-    return found
+                    gpus[name] = amount
+    return gpus
 
 
 def takes_gpus(pod: PodSpec, later: Later) -> bool:
     """Whether some container has a GPU limit or request."""
-    return any(gpu_amounts(each, field, later) for each in containers_of(pod, later) for field in ("limits", "requests"))
+    return any(
+        gpu_amounts(container, field, later) for container in containers_of(pod, later) for field in ("limits", "requests")
+    )
 
 
 def gpu_count(container: Container, later: Later) -> int:
@@ -143,18 +143,23 @@ def gpu_count(container: Container, later: Later) -> int:
     return sum(max(_devices(limits.get(name)), _devices(requests.get(name))) for name in {*limits, *requests})
 
 
-def _devices(amount: Any) -> int:
+def _devices(amount: Data) -> int:
     return min(max(ceil(quantity(amount) or 0), 0), _MANY)
 
 
-def of_gpu_pods(token: str, props: Any, faults: Callable[[PodSpec, Later], Iterable[str]], later: Later) -> Iterator[str]:
-    """The faults of the pods that take GPUs. If an unknown value decides whether a pod takes GPUs, `later` collects it."""
-    for pod in pod_specs(token, props, later):
-        hidden = Later()
-        yield from provided(takes_gpus(pod, hidden), hidden, partial(faults, pod), later)
+def of_gpu_pods(faults: Callable[[PodSpec, Args, Later], Iterable[str]]) -> Check:
+    """The check of a rule about pods that take GPUs. If an unknown value decides whether a pod takes some, the check keeps it."""
+
+    @wraps(faults)
+    def check(args: Args, later: Later) -> Faults:
+        for pod in pod_specs(args.type, args.props, later):
+            hidden = Later()
+            yield from provided(takes_gpus(pod, hidden), hidden, partial(faults, pod, args), later)
+
+    return check
 
 
-def tolerations(holder: Any, later: Later) -> Iterator[tuple[int, Toleration]]:
+def tolerations(holder: Data, later: Later) -> Iterator[tuple[int, Toleration]]:
     """Index and toleration of all `tolerations` of a pod spec, or of a similar object. `later` collects unknown ones."""
     with later:
         for index, item in items(walk(holder, "tolerations"), later):
@@ -183,21 +188,21 @@ def serves_the_node(pod: PodSpec, allowed: Iterable[str], later: Later) -> bool:
     return bool(containers) and not unnamed
 
 
-def _is_gpu(name: str, amounts: Any) -> bool:
+def _is_gpu(name: str, amounts: Data) -> bool:
     """Whether this is a GPU resource, or the first half of one: YAML or `--set` may read the dot in its name as nesting."""
     head, _, tail = GPU_RESOURCE.partition(".")
     return is_gpu_resource(name) or (name == head and walk(amounts, head, tail) is not None)
 
 
-def _at(prefix: str, value: Any, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:
+def _at(prefix: str, value: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:
     with later:
         spec = walk(value, *path)
         if spec is not None:
             yield PodSpec(prefix + ".".join(path), spec, owner=value, owner_path=prefix)
 
 
-def _runner_pod(prefix: str, values: Any, later: Later) -> Iterator[PodSpec]:
-    added = tuple(_added(each) for each in charts.added(values, later))
+def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
+    added = tuple(_added(container) for container in charts.added(values, later))
     volumes = tuple(charts.volumes(values, later))
     # While the mode is unknown, the chart may leave this container out.
     left_out = frozenset((charts.DIND,))
@@ -208,12 +213,12 @@ def _runner_pod(prefix: str, values: Any, later: Later) -> Iterator[PodSpec]:
         yield PodSpec(f"{prefix}template.spec", {} if spec is None else spec, added, volumes, left_out, values, prefix)
 
 
-def _added(made: charts.Added) -> Container:
-    field = INIT if made.init else REGULAR
-    return Container(f"{field}[{made.body['name']}]", field, made.body, made.why)
+def _added(container: charts.Added) -> Container:
+    field = INIT if container.init else REGULAR
+    return Container(f"{field}[{container.body['name']}]", field, container.body, container.why)
 
 
-def _listener_pod(prefix: str, holder: Any, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:
+def _listener_pod(prefix: str, holder: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:
     with later:
         template = walk(holder, *path)
         spec = walk(template, "spec")

@@ -1,24 +1,101 @@
-"""Whether and why a node pool is a GPU pool, and its role and taints, for each of `kinds.POOLS`.
+"""What the rules read of a pool of nodes, or of another resource that buys machines, by its kind.
 
-An Auto Scaling group is a GPU pool if it names GPU types, and has the role in Cluster Autoscaler's tag. A Talos node is always a
-GPU machine, because its component exists for nothing else.
+- Whether and why a node pool is a GPU pool, its role, labels and taints, for each of `kinds.POOLS`. An Auto Scaling group is a
+  GPU pool if it names GPU types, and has the role in Cluster Autoscaler's tag. A Talos node is always a GPU machine, because its
+  component exists for nothing else. The labels of GPU nodes are derived from `fleet.facts.scheduling`, which alone defines them.
+- The least, first and largest number of nodes.
+- The machine types that a resource may buy, the path of each, and its row of the hardware table. For a launcher's runner set
+  these are the shapes in the annotation of the runner pod. A type in a launch template belongs to the template, not to its
+  group. EKS allows no other place for the type of a capacity block, so such a group also has it in a tag.
+- How a pool may buy its machines: `fleet.facts.hardware`'s capacity types.
+  - EKS: `capacityType`; CAPACITY_BLOCK is a capacity block. A group in a capacity reservation is ON_DEMAND and its reservation is
+    in the launch template, so the rules trust the group's own label `gpu-ci/capacity=reserved`.
+  - OKE: each placement, which is preemptible, in a reservation or on-demand.
+  - Karpenter: its requirements, joined by AND. Without a requirement on the capacity type, a pool may buy every type
+    (karpenter.sh, NodePools).
+  - Auto Scaling groups: the distribution of a mixed instances policy. Without one the launch template decides, and the rules do
+    not read that.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from fleet.facts.hardware import UnknownMachine, machine, preemptible
+from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT, Machine, UnknownMachine, machine, preemptible
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import ROLE_LABEL, is_gpu_resource
+from fleet.facts.scheduling import (
+    BLOCK_TYPE_TAG,
+    CAPACITY_LABEL,
+    CLUSTER_LABEL,
+    EKS_PROFILE,
+    GPU_TAINT_KEY,
+    MACHINE_SHAPES,
+    MOST_NODES_TAG,
+    POOL_LABEL,
+    ROLE_LABEL,
+    SYSTEM_POOL,
+    VOCABULARY,
+    Effect,
+    Taint,
+    is_gpu_resource,
+    pool_labels,
+)
 
+from . import kinds
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
-from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, marks_gpus, means_gpu
-from .read import Later, entries, gpus, items, keys, label, line, provided, shown, text, walk, whole
+from .read import Data, Later, entries, gpus, keys, label, line, provided, shown, text, walk, whole
+from .record import Options
+from .releases import Release, releases
 from .userdata import script
+
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+"""Kubernetes' well-known label; its value is a machine's name."""
+
+PLACEMENT_LABELS = (POOL_LABEL, ROLE_LABEL, CAPACITY_LABEL)
+"""Labels that distinguish pools. A pod that selects on one wants a GPU pool; a pool with one may still be a CPU pool."""
+
+_ANY = "*"
+_BOTH = (POOL_LABEL, ROLE_LABEL)
+"""GPU pools and the system pool both have these labels, with different values."""
+_ONLY_GPU = {
+    key: value
+    for key, value in pool_labels(
+        cluster=_ANY, pool=_ANY, role=_ANY, capacity=_ANY, accelerator=_ANY, profile=EKS_PROFILE
+    ).items()
+    if key not in (CLUSTER_LABEL, *_BOTH)
+}
+# GPU feature discovery puts its labels under this prefix (nvidia.com/gpu.product, nvidia.com/mig.capable …).
+_DISCOVERED = "nvidia.com/"
+
+GPU_TAINTS = tuple(
+    Taint(GPU_TAINT_KEY, term.text.partition("=")[2].partition(":")[0], effect)
+    for term in VOCABULARY
+    if term.kind == "taint" and term.key == GPU_TAINT_KEY
+    for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
+)
+"""The taints of GPU nodes of every provider, with both effects that keep pods off."""
+
+
+def marks_gpus(key: str) -> bool:
+    """Whether this label can mark a GPU node. Other labels are not read, so their values may be unknown."""
+    return key in (*_BOTH, *_ONLY_GPU, INSTANCE_TYPE_LABEL) or key.startswith(_DISCOVERED)
+
+
+def means_gpu(key: str, value: str) -> bool:
+    """Whether nodes with this label are GPU nodes."""
+    if key in _BOTH:
+        return value not in ("", SYSTEM_POOL)
+    marker = _ONLY_GPU.get(key)
+    if marker is not None:
+        return marker in (_ANY, value)
+    return key.startswith(_DISCOVERED)
+
+
+def key_means_gpu(key: str) -> bool:
+    """Whether nodes that have this label at all, with any value, are GPU nodes."""
+    return _ONLY_GPU.get(key) == _ANY or key.startswith(_DISCOVERED)
+
 
 # Accelerated EC2 families start with p or g (p5, g4dn, gr6). OCI's GPU shapes start with VM.GPU or BM.GPU.
 _ACCELERATED_FAMILY = re.compile(r"(?:p|gr?)[0-9][0-9a-z-]*")
@@ -35,22 +112,18 @@ _ASKING = ("Exists", "Gt", "Gte")
 @lru_cache(maxsize=1024)
 def machine_sign(name: str) -> str:
     """Why a machine is a GPU machine ("g5.xlarge has 1 GPU"); "" for a machine without GPU."""
-    try:
-        found = machine(name)
-    except UnknownMachine:
-        if _ACCELERATED.fullmatch(name) is None:
-            return ""
-        return f"{shown(name)} is of an accelerated family, though not in the hardware table"
-    return f"{name} has {gpus(found.gpus)}" if found.gpus else ""
+    row = row_of(name)
+    if row is None:
+        accelerated_name = _ACCELERATED.fullmatch(name) is not None
+        return f"{shown(name)} is of an accelerated family, though not in the hardware table" if accelerated_name else ""
+    return f"{name} has {gpus(row.gpus)}" if row.gpus else ""
 
 
 @lru_cache(maxsize=1024)
 def sold_as_spot(name: str) -> bool:
     """Whether the machine's cloud sells it as spot; False for a name that is not in the hardware table."""
-    try:
-        return preemptible(machine(name))
-    except UnknownMachine:
-        return False
+    row = row_of(name)
+    return row is not None and preemptible(row)
 
 
 def accelerated(family: str) -> bool:
@@ -58,29 +131,41 @@ def accelerated(family: str) -> bool:
     return family in _ACCELERATED_CATEGORY or _ACCELERATED_FAMILY.fullmatch(family) is not None
 
 
-def gpu_sign(token: str, props: Any, later: Later) -> str:
+def gpu_sign(token: str, props: Data, later: Later) -> str:
     """Where and why the pool is a GPU pool; "" if no known value shows it. `later` collects unknown values."""
     return next(_SIGNS[token](props, later), "")
 
 
-def of_gpu_pool(token: str, props: Any, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
+def of_gpu_pool(token: str, props: Data, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
     """The faults of a GPU pool, each with the reason why it is one. If an unknown value may make it one, `later` collects it."""
     unsigned = Later()
     sign = gpu_sign(token, props, unsigned)
     yield from provided(bool(sign), unsigned, lambda unsure: (f"{fault} ({sign})" for fault in faults(unsure)), later)
 
 
-def role(token: str, props: Any) -> str:
+def role(token: str, props: Data) -> str:
     """The pool's role label; "" if it has none. Raises UnknownError."""
-    return label(_ROLES[token](props))
+    later = Later()
+    labels = set_labels(token, props, later)
+    if ROLE_LABEL not in keys(labels):
+        later.settle()
+    return label(walk(labels, ROLE_LABEL))
 
 
-def template_labels(props: Any) -> Any:
-    """The node labels of a Karpenter NodePool. Raises UnknownError."""
-    return walk(props, "spec", "template", "metadata", "labels")
+def set_labels(token: str, props: Data, later: Later) -> Data:
+    """The labels that a pool sets on its nodes: a value may be unknown. `later` collects unknown items. Raises UnknownError."""
+    if token not in _LISTED_LABELS:
+        return walk(props, *_LABELS[token])
+    field, prefix = _LISTED_LABELS[token]
+    labels: dict[str, Data] = {}
+    for _, entry in entries(props, field, later):
+        with later:
+            if (key := text(walk(entry, "key"))).startswith(prefix):
+                labels[key.removeprefix(prefix)] = walk(entry, "value")
+    return labels
 
 
-def taints(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
+def taints(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each taint that a pool sets. `later` collects unknown ones.
 
     OKE has no property for taints: they are an argument of kubelet in the nodes' user data. Taints that OKE adds are left out.
@@ -92,14 +177,14 @@ def taints(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
         yield from entries(props, _TAINTS[token], later)
 
 
-def requirements(props: Any, later: Later) -> Iterator[tuple[str, str, str, Any]]:
+def requirements(props: Data, later: Later) -> Iterator[tuple[str, str, str, Data]]:
     """Path, key, operator and body of each requirement of a Karpenter NodePool. `later` collects unknown ones."""
     for path, item in entries(props, "spec.template.spec.requirements", later):
         with later:
             yield path, text(walk(item, "key")), text(walk(item, "operator")), item
 
 
-def _eks(props: Any, later: Later) -> Iterator[str]:
+def _eks_sign(props: Data, later: Later) -> Iterator[str]:
     with later:
         ami = text(walk(props, "amiType"))
         # AL2_x86_64_GPU is the only GPU AMI type without the vendor's name (EKS API, AMITypes).
@@ -109,16 +194,16 @@ def _eks(props: Any, later: Later) -> Iterator[str]:
         if sign := machine_sign(text(name)):
             yield f"{path}: {sign}"
     with later:
-        yield from _labels("labels", walk(props, "labels"), later)
+        yield from _labels("labels", set_labels(EKS_NODE_GROUP, props, later), later)
 
 
-def _oke(props: Any, later: Later) -> Iterator[str]:
+def _oke_sign(props: Data, later: Later) -> Iterator[str]:
     with later:
         if sign := machine_sign(text(walk(props, "nodeShape"))):
             yield f"nodeShape: {sign}"
 
 
-def _karpenter(props: Any, later: Later) -> Iterator[str]:
+def _karpenter_sign(props: Data, later: Later) -> Iterator[str]:
     for path, key, operator, item in requirements(props, later):
         if key.startswith(_GPU_LABEL_PREFIX) and operator in (*_ASKING, "In"):
             yield f"{path} asks for {line(key)}"
@@ -131,7 +216,7 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
                 if sign:
                     yield f"{path}.{place}: {sign}"
     with later:
-        yield from _labels("spec.template.metadata.labels", template_labels(props), later)
+        yield from _labels("spec.template.metadata.labels", set_labels(KARPENTER_NODE_POOL, props, later), later)
     with later:
         limits = walk(props, "spec", "limits")
         for name in filter(is_gpu_resource, keys(limits)):
@@ -141,14 +226,14 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
                     yield f"spec.limits[{shown(name)}] is {shown(value)}"
 
 
-def _scaling_group(props: Any, later: Later) -> Iterator[str]:
+def _scaling_group_sign(props: Data, later: Later) -> Iterator[str]:
     for path, override in entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later):
         with later:
             if sign := machine_sign(text(walk(override, "instanceType"))):
                 yield f"{path}.instanceType: {sign}"
 
 
-def _talos(props: Any, later: Later) -> Iterator[str]:
+def _talos_sign(props: Data, later: Later) -> Iterator[str]:
     # The node is a GPU machine even if its hardware is unknown. No table has it: its inputs do.
     with Later():
         if count := whole(walk(props, "gpus")):
@@ -164,7 +249,7 @@ def _registered(user_data: str) -> Iterator[tuple[str, dict[str, str]]]:
             yield f"{'.'.join(_USER_DATA)} (--register-with-taints)", {"key": key, "value": value, "effect": effect}
 
 
-def _labels(path: str, labels: Any, later: Later) -> Iterator[str]:
+def _labels(path: str, labels: Data, later: Later) -> Iterator[str]:
     for key in keys(labels):
         if key not in PLACEMENT_LABELS and marks_gpus(key):
             with later:
@@ -173,32 +258,272 @@ def _labels(path: str, labels: Any, later: Later) -> Iterator[str]:
                     yield f"{path}[{shown(key)}] is {shown(value)}"
 
 
-def _entry(entries: Any, key: str) -> Any:
-    """The value of a key in a list of keys and values."""
-    unsure = Later()
-    for _, entry in items(entries, unsure):
-        with unsure:
-            if text(walk(entry, "key")) == key:
-                return walk(entry, "value")
-    unsure.settle()
-    return None
-
-
 _SIGNS = {
-    EKS_NODE_GROUP: _eks,
-    OKE_NODE_POOL: _oke,
-    KARPENTER_NODE_POOL: _karpenter,
-    AUTO_SCALING_GROUP: _scaling_group,
-    TALOS_NODE: _talos,
+    EKS_NODE_GROUP: _eks_sign,
+    OKE_NODE_POOL: _oke_sign,
+    KARPENTER_NODE_POOL: _karpenter_sign,
+    AUTO_SCALING_GROUP: _scaling_group_sign,
+    TALOS_NODE: _talos_sign,
 }
-_ROLE_TAG = f"k8s.io/cluster-autoscaler/node-template/label/{ROLE_LABEL}"
-"""Cluster Autoscaler reads the labels of an empty group's future nodes from such tags."""
-_ROLES: dict[str, Callable[[Any], Any]] = {
-    EKS_NODE_GROUP: lambda props: walk(props, "labels", ROLE_LABEL),
-    OKE_NODE_POOL: lambda props: _entry(walk(props, "initialNodeLabels"), ROLE_LABEL),
-    KARPENTER_NODE_POOL: lambda props: walk(template_labels(props), ROLE_LABEL),
-    AUTO_SCALING_GROUP: lambda props: _entry(walk(props, "tags"), _ROLE_TAG),
+_LABELS = {
+    EKS_NODE_GROUP: ("labels",),
+    KARPENTER_NODE_POOL: ("spec", "template", "metadata", "labels"),
+    TALOS_NODE: ("nodeLabels",),
 }
+_LISTED_LABELS = {
+    OKE_NODE_POOL: ("initialNodeLabels", ""),
+    # Cluster Autoscaler reads the labels of an empty group's future nodes from such tags.
+    AUTO_SCALING_GROUP: ("tags", "k8s.io/cluster-autoscaler/node-template/label/"),
+}
+"""The list of labels of a kind, and the prefix of their keys."""
 _USER_DATA = ("nodeMetadata", "user_data")
 _REGISTER = re.compile(r"--register-with-taints[= ][\"']?([^\s\"'\\]+)")
 _TAINTS = {EKS_NODE_GROUP: "taints", KARPENTER_NODE_POOL: "spec.template.spec.taints"}
+
+
+OKE_SIZE = ("nodeConfigDetails", "size")
+OKE_MOST = ("freeformTags", MOST_NODES_TAG)
+"""The tag with the maximum. The autoscaler's argument also has it, but with the pool's OCID, so a preview does not know it."""
+
+LEAST: dict[str, tuple[str, ...]] = {
+    EKS_NODE_GROUP: ("scalingConfig", "minSize"),
+    AUTO_SCALING_GROUP: ("minSize",),
+    OKE_NODE_POOL: OKE_SIZE,
+    KARPENTER_NODE_POOL: ("spec", "replicas"),
+}
+"""The nodes that a pool always keeps. OKE's size is the first number of nodes, and the least if an autoscaler scales the pool."""
+
+FIRST: dict[str, tuple[str, ...]] = {EKS_NODE_GROUP: ("scalingConfig", "desiredSize"), AUTO_SCALING_GROUP: ("desiredCapacity",)}
+"""The nodes that it starts with, if a separate property says so."""
+
+_MOST: dict[str, tuple[str, ...]] = {
+    EKS_NODE_GROUP: ("scalingConfig", "maxSize"),
+    AUTO_SCALING_GROUP: ("maxSize",),
+    KARPENTER_NODE_POOL: ("spec", "limits", "nodes"),
+}
+
+
+def least(token: str, props: Data) -> int:
+    """The least number of nodes of a pool; 0 if it sets none. Raises UnknownError."""
+    return whole(walk(props, *LEAST[token])) or 0
+
+
+def most(token: str, props: Data, opts: Options) -> tuple[tuple[str, ...], Data]:
+    """Path and value of the most nodes that a pool may have; the value is None if it sets none. Raises UnknownError.
+
+    An OKE pool may grow to the maximum in its tag if the program ignores changes of its size. Without a tag it has no maximum.
+    """
+    if token != OKE_NODE_POOL:
+        return _MOST[token], walk(props, *_MOST[token])
+    tagged = walk(props, *OKE_MOST)
+    if tagged is not None or ignored(opts, OKE_SIZE):
+        return OKE_MOST, tagged
+    return OKE_SIZE, walk(props, *OKE_SIZE)
+
+
+def ignored(opts: Options, path: tuple[str, ...]) -> bool:
+    """Whether `ignoreChanges` covers a property: its own path, an outer one, or `*`."""
+    heads = {".".join(path[: length + 1]) for length in range(len(path))}
+    return any(pattern in heads or pattern == "*" for pattern in opts.ignore_changes)
+
+
+CAPACITY_KEY = "karpenter.sh/capacity-type"
+_EVERY = frozenset((SPOT, ON_DEMAND, RESERVED))
+_ALL_ON_DEMAND = 100
+
+
+def bought(token: str, props: Data) -> frozenset[str]:
+    """The capacity types that a pool may buy; none if its requirements exclude all. Raises UnknownError."""
+    return _BOUGHT[token](props)
+
+
+def _eks_bought(props: Data) -> frozenset[str]:
+    capacity = text(walk(props, "capacityType"))
+    if capacity == "SPOT":
+        return frozenset((SPOT,))
+    if capacity == "CAPACITY_BLOCK":
+        return frozenset((CAPACITY_BLOCK,))
+    if text(walk(props, "labels", CAPACITY_LABEL)) == RESERVED:
+        return frozenset((RESERVED,))
+    return frozenset((ON_DEMAND,))
+
+
+def _oke_bought(props: Data) -> frozenset[str]:
+    later = Later()
+    types = set()
+    for _, place in entries(props, "nodeConfigDetails.placementConfigs", later):
+        if keys(walk(place, "preemptibleNodeConfig")):
+            types.add(SPOT)
+        else:
+            types.add(RESERVED if text(walk(place, "capacityReservationId")) else ON_DEMAND)
+    later.settle()
+    return frozenset(types or {ON_DEMAND})
+
+
+def _karpenter_bought(props: Data) -> frozenset[str]:
+    later = Later()
+    allowed = _EVERY
+    for _, key, operator, item in requirements(props, later):
+        if key != CAPACITY_KEY:
+            continue
+        types = frozenset(text(name) for _, name in entries(item, "values", later))
+        if operator == "In":
+            allowed &= types
+        elif operator == "NotIn":
+            allowed -= types
+    later.settle()
+    return allowed
+
+
+def _scaling_group_bought(props: Data) -> frozenset[str]:
+    spread = walk(props, "mixedInstancesPolicy", "instancesDistribution")
+    above = whole(walk(spread, "onDemandPercentageAboveBaseCapacity"))
+    if above is None or above >= _ALL_ON_DEMAND:
+        return frozenset((ON_DEMAND,))
+    only_spot = not above and not whole(walk(spread, "onDemandBaseCapacity"))
+    return frozenset((SPOT,)) if only_spot else frozenset((SPOT, ON_DEMAND))
+
+
+_BOUGHT: dict[str, Callable[[Data], frozenset[str]]] = {
+    EKS_NODE_GROUP: _eks_bought,
+    OKE_NODE_POOL: _oke_bought,
+    KARPENTER_NODE_POOL: _karpenter_bought,
+    AUTO_SCALING_GROUP: _scaling_group_bought,
+}
+
+
+ANNOTATIONS = ("template", "metadata", "annotations")
+"""Path of the runner pod's annotations in the values of the scale-set chart."""
+
+TAGGED = f'tags["{BLOCK_TYPE_TAG}"]'
+"""Path of the type of a capacity block. What its launch template says counts, where that can be read."""
+
+_EKS_DEFAULT = "t3.medium"
+"""The type that EKS buys if neither the group nor a template names one (EKS API, CreateNodegroup)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A machine type that a resource may buy, and the path of the property that says so."""
+
+    path: str
+    name: str
+
+    @property
+    def machine(self) -> Machine | None:
+        """Its row of the hardware table, if there is one."""
+        return row_of(self.name)
+
+    @property
+    def gpus(self) -> int | None:
+        """GPUs of one machine; None if the machine is accelerated and not in the table."""
+        row = self.machine
+        if row is not None:
+            return row.gpus
+        return None if machine_sign(self.name) else 0
+
+
+@lru_cache(maxsize=1024)
+def row_of(name: str) -> Machine | None:
+    """The machine of this name; None if the hardware table does not have it."""
+    try:
+        return machine(name)
+    except UnknownMachine:
+        return None
+
+
+def choices(token: str, props: Data, later: Later) -> Iterator[Choice]:
+    """The machine types that a resource names; none for a kind without any. `later` collects unknown ones."""
+    reader = _TYPES.get(token)
+    if reader is not None:
+        yield from reader(props, later)
+    for release in releases(token, props, later):
+        yield from booted(release, later)
+
+
+def booted(release: Release, later: Later) -> Iterator[Choice]:
+    """The machine types that the launchers of a release boot; none for any other chart. `later` collects unknown ones."""
+    with later:
+        if release.is_scale_set:
+            names = text(walk(release.values, *ANNOTATIONS, MACHINE_SHAPES)).split(",")
+            path = f'{".".join((release.values_path, *ANNOTATIONS))}["{MACHINE_SHAPES}"]'
+            for name in filter(None, names):
+                yield Choice(path, name)
+
+
+def gpus_each(types: Sequence[Choice]) -> int | None:
+    """The most GPUs that one machine of the choices has; None if some cannot be counted, or there are no choices."""
+    counted = [choice.gpus for choice in types]
+    return max((gpus for gpus in counted if gpus is not None), default=None) if None not in counted else None
+
+
+def _type_at(*path: str) -> Callable[[Data, Later], Iterator[Choice]]:
+    def read(props: Data, later: Later) -> Iterator[Choice]:
+        with later:
+            if name := text(walk(props, *path)):
+                yield Choice(".".join(path), name)
+
+    return read
+
+
+def _eks_types(props: Data, later: Later) -> Iterator[Choice]:
+    with later:
+        if walk(props, "instanceTypes") is None:
+            if name := text(walk(props, "tags", BLOCK_TYPE_TAG)):
+                yield Choice(TAGGED, name)
+            elif not keys(walk(props, "launchTemplate")):
+                yield Choice("instanceTypes is not set, so EKS's default", _EKS_DEFAULT)
+        yield from _listed("", props, "instanceTypes", later)
+
+
+def _karpenter_types(props: Data, later: Later) -> Iterator[Choice]:
+    for path, key, operator, item in requirements(props, later):
+        if key == INSTANCE_TYPE_LABEL and operator == "In":
+            yield from _listed(f"{path}.", item, "values", later)
+
+
+def _scaling_group_types(props: Data, later: Later) -> Iterator[Choice]:
+    with later:
+        policy = walk(props, "mixedInstancesPolicy", "launchTemplate")
+        yield from _overrides("mixedInstancesPolicy.launchTemplate", policy, later)
+
+
+def _fleet_types(props: Data, later: Later) -> Iterator[Choice]:
+    for path, config in entries(props, "launchTemplateConfigs", later):
+        yield from _overrides(path, config, later)
+
+
+def _overrides(path: str, holder: Data, later: Later) -> Iterator[Choice]:
+    for inner, override in entries(holder, "overrides", later):
+        with later:
+            if name := text(walk(override, "instanceType")):
+                yield Choice(f"{path}.{inner}.instanceType", name)
+
+
+def _configuration_types(props: Data, later: Later) -> Iterator[Choice]:
+    for path, launch in kinds.launches(props, later):
+        with later:
+            if name := text(walk(launch, "shape")):
+                yield Choice(f"{path}.shape", name)
+
+
+def _listed(prefix: str, holder: Data, field: str, later: Later) -> Iterator[Choice]:
+    for path, item in entries(holder, field, later):
+        if name := text(item):
+            yield Choice(prefix + path, name)
+
+
+_TYPES: dict[str, Callable[[Data, Later], Iterator[Choice]]] = {
+    kinds.EKS_NODE_GROUP: _eks_types,
+    kinds.OKE_NODE_POOL: _type_at("nodeShape"),
+    kinds.KARPENTER_NODE_POOL: _karpenter_types,
+    kinds.AUTO_SCALING_GROUP: _scaling_group_types,
+    kinds.EC2_FLEET: _fleet_types,
+    kinds.EC2_INSTANCE: _type_at("instanceType"),
+    kinds.SPOT_REQUEST: _type_at("instanceType"),
+    kinds.LAUNCH_TEMPLATE: _type_at("instanceType"),
+    kinds.OCI_INSTANCE: _type_at("shape"),
+    kinds.OCI_INSTANCE_CONFIGURATION: _configuration_types,
+}
+MACHINE_KINDS = frozenset(_TYPES)
+"""Tokens of resources that name the machine types that they buy."""

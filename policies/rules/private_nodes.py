@@ -6,16 +6,9 @@ get one by default. A pool's dependencies show its subnets, because a subnet's i
 given by its id, the rule cannot judge it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 from . import kinds
-from .places import CLUSTER_SETTINGS
-from .read import Later, entries, line, shown, true, walk
-from .record import Resource
-from .rule import Section, Severity, Stack, StackRule, Violation
+from .read import Data, Faults, Later, entries, line, shown, some, true, walk
+from .rule import CLUSTER_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violations
 
 _SUBNETS = {
     kinds.EKS_NODE_GROUP: "subnetIds",
@@ -26,13 +19,13 @@ _EC2 = (kinds.EC2_INSTANCE, kinds.SPOT_REQUEST)
 _PUBLIC = "associatePublicIpAddress"
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     for resource in stack.resources:
         for fault in _faults(resource, later):
             yield fault, resource.urn
 
 
-def _faults(resource: Resource, later: Later) -> Iterator[str]:
+def _faults(resource: Resource, later: Later) -> Faults:
     token, props = resource.type, resource.props
     if token in _SUBNETS:
         for subnet in _of(resource, _SUBNETS[token]):
@@ -56,10 +49,12 @@ def _faults(resource: Resource, later: Later) -> Iterator[str]:
 
 def _of(resource: Resource, field: str) -> list[Resource]:
     """The subnets of the stack that a property depends on."""
-    return [each for each in resource.property_dependencies.get(field, ()) if each.type in (kinds.AWS_SUBNET, kinds.OCI_SUBNET)]
+    return [
+        subnet for subnet in resource.property_dependencies.get(field, ()) if subnet.type in (kinds.AWS_SUBNET, kinds.OCI_SUBNET)
+    ]
 
 
-def _subnet(field: str, subnet: Resource, later: Later) -> Iterator[str]:
+def _subnet(field: str, subnet: Resource, later: Later) -> Faults:
     with later:
         if subnet.type == kinds.AWS_SUBNET and true(walk(subnet.props, "mapPublicIpOnLaunch")):
             yield (
@@ -76,31 +71,29 @@ def _subnet(field: str, subnet: Resource, later: Later) -> Iterator[str]:
 def _closed(subnet: Resource) -> bool:
     """Whether a subnet of OCI has no public addresses: either flag says so (OCI API reference, CreateSubnetDetails)."""
     later = Later()
-    for field in ("prohibitPublicIpOnVnic", "prohibitInternetIngress"):
-        with later:
-            if true(walk(subnet.props, field)):
-                return True
+    flags = ("prohibitPublicIpOnVnic", "prohibitInternetIngress")
+    if some(lambda _: flags, lambda flag: true(walk(subnet.props, flag)), later):
+        return True
     later.settle()
     return False
 
 
-def _ec2(prefix: str, holder: Any, later: Later) -> Iterator[str]:
+def _ec2(prefix: str, holder: Data, later: Later) -> Faults:
     with later:
-        given = walk(holder, _PUBLIC)
-        if true(given):
-            yield f"{prefix}{_PUBLIC} is {shown(given)}: a node needs no public address; write false"
+        public = walk(holder, _PUBLIC)
+        if true(public):
+            yield f"{prefix}{_PUBLIC} is {shown(public)}: a node needs no public address; write false"
 
 
-def _vnic(prefix: str, details: Any, subnets: list[Resource], later: Later) -> Iterator[str]:
+def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> Faults:
     with later:
-        given = walk(details, "createVnicDetails", "assignPublicIp")
+        public = walk(details, "createVnicDetails", "assignPublicIp")
         # OCI assigns a public address by default if the subnet allows one. Terraform's provider takes text.
-        if true(given) or (given is None and not (subnets and all(map(_closed, subnets)))):
-            yield (f"{prefix}createVnicDetails.assignPublicIp is {shown(given)}: a machine needs no public address; write false")
+        if true(public) or (public is None and not (subnets and all(map(_closed, subnets)))):
+            yield (f"{prefix}createVnicDetails.assignPublicIp is {shown(public)}: a machine needs no public address; write false")
 
 
 RULE = StackRule(
-    id="private-nodes",
     order=(Section.HARDENING, 60),
     title="Nodes and machines have no public address",
     severity=Severity.HIGH,

@@ -5,14 +5,9 @@ Judged: control planes, file systems, keys and compartments. They need `opts.pro
 has no inputs, the rule judges only the children.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, cloud_tokens, is_hollow
-from .places import CLUSTER_SETTINGS
-from .read import Later, true, walk
-from .rule import Args, Rule, Section, Severity
+from .read import Faults, Later, true, walk
+from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity
 
 STATEFUL = (
     cloud_tokens("aws", efs=("FileSystem",), kms=("Key",))
@@ -21,7 +16,7 @@ STATEFUL = (
 )
 
 
-def _check(args: Args, _: Later) -> Iterator[str]:
+def _check(args: Args, _: Later) -> Faults:
     if args.opts.protect or is_hollow(args.type, args.props):
         return
     if args.type in (EKS_CLUSTER, EKS_COMPONENT) and true(walk(args.props, "deletionProtection")):
@@ -30,7 +25,6 @@ def _check(args: Args, _: Later) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="protect-stateful",
     order=(Section.HARDENING, 130),
     title="Clusters, file systems, keys and compartments are protected from deletion",
     severity=Severity.MEDIUM,

@@ -12,13 +12,11 @@
 A machine type without a known quota needs none.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from fleet.facts.hardware import Machine, quota_code, quota_units
 from fleet.facts.quantities import quantity
@@ -26,12 +24,10 @@ from fleet.facts.quantities import quantity
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import RESOURCE_QUOTA
-from .machine_types import known
-from .places import CLUSTER_SETTINGS, stack_file
 from .pods import containers_of, gpu_amounts
-from .read import Later, UndeterminableError, items, keys, line, shown, text, walk
-from .record import Resource
-from .rule import Section, Severity, Stack, StackRule, Violation, unseen
+from .pools import row_of
+from .read import Later, UndeterminableError, items, line, shown, some, text, walk
+from .rule import CLUSTER_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violation, stack_file, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
@@ -59,13 +55,13 @@ class _Need:
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
-    found = groups(stack.resources, later)
-    yield from _check_aws(stack, _needs(group for group in found if group.cloud == AWS), later)
+    machine_groups = groups(stack.resources, later)
+    yield from _check_aws(stack, _needs(group for group in machine_groups if group.cloud == AWS), later)
     outside = in_existing(stack.resources, stack.existing)
-    own = (group for group in found if group.cloud == OCI and group.urn not in outside)
-    yield from _check_oci(stack, _needs(own), later)
+    inside = (group for group in machine_groups if group.cloud == OCI and group.urn not in outside)
+    yield from _check_oci(stack, _needs(inside), later)
     yield from _check_namespaces(stack, later)
-    for group in found:
+    for group in machine_groups:
         if group.cloud == OCI and group.gpus != 0 and group.urn in outside:
             later.note(unseen(outside[group.urn], "whether a quota bounds its compartment"))
 
@@ -73,9 +69,9 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 # -- clouds ------------------------------------------------------------------------------------------------------------
 
 
-def _needs(found: Iterator[Group]) -> Mapping[Key, _Need]:
+def _needs(machine_groups: Iterator[Group]) -> Mapping[Key, _Need]:
     needs: dict[Key, _Need] = {}
-    for group in found:
+    for group in machine_groups:
         # With several regions a NodePool's is unknown. A launcher may boot all its machines in any of its regions.
         if group.gpus == 0 or (group.cloud == AWS and len(group.regions) > 1):
             continue
@@ -89,12 +85,12 @@ def _needs(found: Iterator[Group]) -> Mapping[Key, _Need]:
 
 def _of_group(group: Group) -> Mapping[str, int]:
     """Units of each quota that the group uses if all its machines are of the largest type of that quota."""
-    taken: dict[str, int] = {}
-    for machine in filter(None, map(known, group.types)):
+    units_by_code: dict[str, int] = {}
+    for machine in filter(None, map(row_of, group.types)):
         code = quota_code(machine, group.capacity)
         if code is not None:
-            taken[code] = max(taken.get(code, 0), _count(group, machine) * quota_units(machine))
-    return {code: units for code, units in taken.items() if units}
+            units_by_code[code] = max(units_by_code.get(code, 0), _count(group, machine) * quota_units(machine))
+    return {code: units for code, units in units_by_code.items() if units}
 
 
 def _count(group: Group, machine: Machine) -> int:
@@ -164,20 +160,20 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
     """The sum that statements allow of a quota in a region. The last statement of each compartment counts; None without any."""
     numbers: dict[str, int] = {}
     for statement in statements:
-        found = _STATEMENT.fullmatch(statement[:_LONGEST])
-        if found is None or not fnmatchcase(code, (found["name"] or "*").strip("/").lower()):
+        match = _STATEMENT.fullmatch(statement[:_LONGEST])
+        if match is None or not fnmatchcase(code, (match["name"] or "*").strip("/").lower()):
             continue
-        condition = found["condition"] or ""
+        condition = match["condition"] or ""
         if "request.region" in condition.lower() and region not in _REGION.findall(condition):
             continue
-        place = " ".join(found["where"].split())
-        verb = found["verb"].lower()
+        place = " ".join(match["where"].split())
+        verb = match["verb"].lower()
         if verb == "unset":
             numbers.pop(place, None)
         elif verb == "zero":
             numbers[place] = 0
-        elif found["number"]:
-            numbers[place] = int(found["number"])
+        elif match["number"]:
+            numbers[place] = int(match["number"])
     return sum(numbers.values()) if numbers else None
 
 
@@ -199,7 +195,7 @@ def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: La
     for name in names:
         resource = f"requests.{name}"
         hidden = Later()
-        if any(_limits(quota, resource, hidden) for quota in quotas.at(runner_set.place, hidden)):
+        if some(partial(quotas.at, runner_set.place), partial(_limits, resource), hidden):
             continue
         if not (hidden or unsure):
             fault = (
@@ -215,18 +211,16 @@ def _gpu_names(runner_set: RunnerSet, later: Later) -> list[str]:
     """The GPU resources that a runner asks for, each once."""
     pod = runner_set.pod(later)
     containers = containers_of(pod, later) if pod is not None else ()
-    return sorted({name for each in containers for kind in ("limits", "requests") for name in gpu_amounts(each, kind, later)})
+    return sorted(
+        {name for container in containers for kind in ("limits", "requests") for name in gpu_amounts(container, kind, later)}
+    )
 
 
-def _limits(quota: Resource, resource: str, later: Later) -> bool:
-    with later:
-        hard = walk(quota.props, "spec", "hard")
-        return resource in keys(hard) and quantity(walk(hard, resource)) is not None
-    return False
+def _limits(resource: str, quota: Resource) -> bool:
+    return quantity(walk(quota.props, "spec", "hard", resource)) is not None
 
 
 RULE = StackRule(
-    id="quota-declared",
     order=(Section.COST, 100),
     title="Quotas limit GPUs and are large enough",
     severity=Severity.MEDIUM,

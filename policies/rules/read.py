@@ -1,22 +1,31 @@
 """Reading resource properties as the wire gives them.
 
 Properties are plain data (`record.py`): numbers are floats, keys are camelCase. Reading a value that is unknown in preview raises
-UnknownError; keys and lengths are safe to read. Any other exception would end the whole run, so nothing here raises one.
+UnknownError; keys and lengths are safe to read. Data other exception would end the whole run, so nothing here raises one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, TypeVar
 
 from fleet.facts.credentials import mask
 from fleet.facts.quantities import HUGE, quantity
 
-from .record import Unknown, UnknownError
+from .record import Data, Unknown, UnknownError
+
+__all__ = ["Data"]
 
 _SHOWN = 60
+_LONGEST_DOCUMENT = 65536
+"""User data has at most 16 KiB (EC2 user guide), a policy document 10,240 characters (AWS)."""
+
+T = TypeVar("T")
+Faults = Iterator[str]
+"""Messages of violations."""
 
 
 class UndeterminableError(UnknownError):
@@ -54,9 +63,20 @@ class Later:
         """Keep an unknown value, if it is the first one."""
         self.first = self.first or error
 
-    def join(self, other: Later) -> None:
+    def join(self, source: Later) -> None:
         """Keep the unknown value of another one."""
-        self.note(other.first)
+        self.note(source.first)
+
+    def clear(self, source: Later) -> bool:
+        """Whether another one met no unknown value, so that what it was asked about is certain. Keeps its value if it did."""
+        self.join(source)
+        return not source
+
+    def get(self, read: Callable[[], T], otherwise: T) -> T:
+        """What a function reads, or `otherwise` if that is unknown."""
+        with self:
+            return read()
+        return otherwise
 
     def settle(self) -> None:
         """Raise the first unknown value, if there was one."""
@@ -69,22 +89,33 @@ def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]
     if not (holds or hidden):
         return
     unsure = Later()
-    found = list(faults(unsure))
+    messages = list(faults(unsure))
     if holds:
-        yield from found
+        yield from messages
         later.join(unsure)
-    elif found or unsure:
+    elif messages or unsure:
         later.join(hidden)
 
 
-def known(value: Any) -> Any:
+def some(things: Callable[[Later], Iterable[T]], test: Callable[[T], object], later: Later) -> bool:
+    """Whether one of the things passes the test. If an unknown value decides, `later` collects it."""
+    unsure = Later()
+    for thing in things(unsure):
+        with unsure:
+            if test(thing):
+                return True
+    later.join(unsure)
+    return False
+
+
+def known(value: Data) -> Data:
     """The value. Raises UnknownError if a preview does not know it."""
     if type(value) is Unknown:
         raise UnknownError(value)
     return value
 
 
-def walk(value: Any, *path: str) -> Any:
+def walk(value: Data, *path: str) -> Data:
     """The value under nested object keys; None if a key is missing or a value is not an object. Raises UnknownError."""
     for key in path:
         if not isinstance(value, dict):
@@ -93,7 +124,7 @@ def walk(value: Any, *path: str) -> Any:
     return value
 
 
-def items(value: Any, later: Later) -> Iterator[tuple[int, Any]]:
+def items(value: Data, later: Later) -> Iterator[tuple[int, Data]]:
     """Index and item of a list, none for anything else. `later` collects unknown items."""
     for index in range(count(value)):
         if type(value[index]) is Unknown:
@@ -102,11 +133,20 @@ def items(value: Any, later: Later) -> Iterator[tuple[int, Any]]:
             yield index, value[index]
 
 
-def entries(holder: Any, path: str, later: Later) -> Iterator[tuple[str, Any]]:
+def entries(holder: Data, path: str, later: Later) -> Iterator[tuple[str, Data]]:
     """Path ("a.b[0]") and each item of the list at a dotted path of an object. `later` collects unknown values."""
     with later:
         for index, item in items(walk(holder, *path.split(".")), later):
             yield f"{path}[{index}]", item
+
+
+@lru_cache(maxsize=512)
+def parsed(document: str, loads: Callable[[str], Data] = json.loads) -> Data:
+    """What a document says; None if it is longer than any that a cloud accepts, or not JSON (or what `loads` reads)."""
+    try:
+        return loads(document) if len(document) <= _LONGEST_DOCUMENT else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def gpus(number: int) -> str:
@@ -114,51 +154,51 @@ def gpus(number: int) -> str:
     return f"{number} GPU{'' if number == 1 else 's'}"
 
 
-def count(value: Any) -> int:
+def count(value: Data) -> int:
     """The length of a list, 0 for anything else; its items may be unknown."""
     return len(value) if isinstance(value, (list, tuple)) else 0
 
 
-def keys(value: Any) -> tuple[str, ...]:
+def keys(value: Data) -> tuple[str, ...]:
     """The keys of an object, none for anything else; their values may be unknown. Sorted, because the wire has no order."""
     return tuple(sorted(value)) if isinstance(value, dict) else ()
 
 
-def text(value: Any) -> str:
+def text(value: Data) -> str:
     """The string, or "" for anything else."""
     return value if isinstance(value, str) else ""
 
 
-def label(value: Any) -> str:
+def label(value: Data) -> str:
     """A label's value as Kubernetes would store it: an unquoted true, false or number of YAML becomes text."""
     if isinstance(value, (bool, int, float)):
         return shown(value)
     return text(value)
 
 
-def true(value: Any) -> bool:
+def true(value: Data) -> bool:
     """Whether a flag is on: true, or "true" as some providers write it."""
     return value is True or text(value).lower() == "true"
 
 
-def whole(value: Any) -> int | None:
+def whole(value: Data) -> int | None:
     """The quantity as an int, or None if it is not a whole number."""
-    found = quantity(value)
-    return int(found) if found is not None and found.denominator == 1 else None
+    number = quantity(value)
+    return int(number) if number is not None and number.denominator == 1 else None
 
 
-def bound(config: Mapping[str, Any], name: str, default: int) -> int:
+def bound(config: Mapping[str, Data], name: str, default: int) -> int:
     """A whole number from a rule's config, or the default."""
-    found = whole(config.get(name))
-    return default if found is None else found
+    number = whole(config.get(name))
+    return default if number is None else number
 
 
-def strings(config: Mapping[str, Any], name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+def strings(config: Mapping[str, Data], name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
     """A list of strings from a rule's config, which has no unknown values."""
     return tuple(text(item) for _, item in items(config.get(name, default), Later()))
 
 
-def shown(value: Any) -> str:
+def shown(value: Data) -> str:
     """A value for a message: 1 for 1.0, strings quoted and cut to 60 characters, no content of objects and lists."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -175,8 +215,8 @@ def shown(value: Any) -> str:
 
 def line(value: str, most: int = _SHOWN) -> str:
     """A name for a message: credentials masked, cut to `most` characters, escaped so that it stays on one line."""
-    known = mask(value)
-    cut = known if len(known) <= most else f"{known[:most]}…"
+    masked = mask(value)
+    cut = masked if len(masked) <= most else f"{masked[:most]}…"
     return cut if cut.isprintable() else json.dumps(cut)[1:-1]
 
 

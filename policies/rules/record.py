@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Step = str | int
+Data = Any
+"""A value of a resource's properties, or any part of it: whatever the program wrote."""
 
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a public constant of the wire format

@@ -8,19 +8,21 @@ in (`{{…}}`) are unknown, like an output. A generator's own template is left o
 ArgoCD uses `valuesObject`, or, if that is not set, `values` (YAML text). `parameters` override both, and both override
 `valueFiles`. The rules read neither `parameters` nor `valueFiles`: `unread` names them. (argo-cd 3, docs/user-guide/helm.md and
 multiple_sources.md; pkg/apis/application/v1alpha1)
-"""
 
-from __future__ import annotations
+
+Values, containers and metadata have objects and texts at any depth: `objects` and `texts` give them with their paths.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
+from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import helm_values
 
 from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART
-from .read import Later, count, entries, keys, known, text, walk
+from .read import Data, Later, count, entries, items, keys, known, shown, text, walk
 from .record import Step, Unknown, UnknownError, steps
 
 # What may follow a chart's name: the version in an archive's name, a tag or digest.
@@ -62,9 +64,9 @@ class Release:
     that source ("spec.source."). `application` is the whole Application, None for a Helm release of Pulumi.
     """
 
-    source: Any
+    source: Data
     at: str = ""
-    application: Any = None
+    application: Data = None
 
     @property
     def name(self) -> str:
@@ -78,8 +80,8 @@ class Release:
         """The namespace that the chart is installed in."""
         if self.application is None:
             return text(walk(self.source, "namespace"))
-        own = text(walk(self.source, "helm", "namespace"))
-        return own or text(walk(self.application, "spec", "destination", "namespace"))
+        namespace = text(walk(self.source, "helm", "namespace"))
+        return namespace or text(walk(self.application, "spec", "destination", "namespace"))
 
     @property
     def is_here(self) -> bool:
@@ -103,8 +105,8 @@ class Release:
     @property
     def chart_path(self) -> str:
         """The path of the property that names the chart."""
-        named = self.application is None or text(walk(self.source, "chart"))
-        return f"{self.at}chart" if named else self.path("repository")
+        in_chart = self.application is None or text(walk(self.source, "chart"))
+        return f"{self.at}chart" if in_chart else self.path("repository")
 
     @property
     def chart_name(self) -> str:
@@ -117,25 +119,25 @@ class Release:
         return self.chart_name == SCALE_SET_CHART
 
     @property
-    def version(self) -> Any:
+    def version(self) -> Data:
         """The value of the version field, of any type."""
         return walk(self.source, *self._fields["version"])
 
     @property
-    def repository(self) -> Any:
+    def repository(self) -> Data:
         """The value of the chart's repository field, of any type. ArgoCD writes a registry of charts without `oci://`."""
         return walk(self.source, *self._fields["repository"])
 
     @property
-    def values(self) -> Any:
+    def values(self) -> Data:
         """The values that the resource gives. A text that is not plain YAML is unknown."""
-        given = walk(self.source, *self._fields["values"])
-        if self.application is None or given is not None:
-            return given
-        found = helm_values(self._text())
-        if not isinstance(found, Mapping):
+        values = walk(self.source, *self._fields["values"])
+        if self.application is None or values is not None:
+            return values
+        parsed = helm_values(self._text())
+        if not isinstance(parsed, Mapping):
             raise UnknownError(Unknown(steps(self.path("text"))))
-        return found
+        return parsed
 
     @property
     def values_path(self) -> str:
@@ -154,10 +156,10 @@ class Release:
                 if count(walk(self.source, "valueYamlFiles")):
                     yield Unread("valueYamlFiles", "files", "move them to values")
             return
-        for key, what in _UNREAD.items():
+        for key, noun in _UNREAD.items():
             with later:
                 if count(walk(self.source, "helm", key)):
-                    yield Unread(f"{self.at}helm.{key}", what, "move them to valuesObject")
+                    yield Unread(f"{self.at}helm.{key}", noun, "move them to valuesObject")
         with later:
             if walk(self.source, *self._fields["values"]) is None and not isinstance(helm_values(self._text()), Mapping):
                 yield Unread(self.path("text"), "values that are not a plain YAML object", "write them as valuesObject")
@@ -170,24 +172,24 @@ class Release:
         return text(walk(self.source, *self._fields["text"]))
 
 
-def releases(token: str, props: Any, later: Later) -> Iterator[Release]:
+def releases(token: str, props: Data, later: Later) -> Iterator[Release]:
     """The releases that a resource of `HELM` declares, none for any other. `later` collects unknown values."""
     if token == RELEASE:
         yield Release(props)
         return
-    found = False
+    any_chart = False
     for release in sources(token, props, later):
         with later:
             if release.chart:
-                found = True
+                any_chart = True
                 yield release
     with later:
         # Generators write the patch, and it may change every field.
-        if found and token == APPLICATION_SET and walk(props, *_PATCH):
+        if any_chart and token == APPLICATION_SET and walk(props, *_PATCH):
             raise UnknownError(Unknown(_PATCH))
 
 
-def sources(token: str, props: Any, later: Later) -> Iterator[Release]:
+def sources(token: str, props: Data, later: Later) -> Iterator[Release]:
     """The sources of an Application, also those without a chart; none for any other resource. `later` collects unknown values."""
     if token not in (APPLICATION, APPLICATION_SET):
         return
@@ -203,10 +205,62 @@ def sources(token: str, props: Any, later: Later) -> Iterator[Release]:
             yield Release(source, f"{base}spec.source.", application)
 
 
-def _filled_in(value: Any, path: tuple[Step, ...]) -> Any:
+def _filled_in(value: Data, path: tuple[Step, ...]) -> Data:
     """A value of an ApplicationSet's template. A text with a placeholder is unknown."""
     if isinstance(value, str):
         return Unknown(path) if "{{" in value else value
     if isinstance(value, dict):
         return {key: _filled_in(item, (*path, key)) for key, item in value.items()}
     return [_filled_in(item, (*path, index)) for index, item in enumerate(value)] if isinstance(value, list) else value
+
+
+SCHEDULING = frozenset(("annotations", "labels", "env", "resources", "tolerations", "nodeSelector", "affinity"))
+"""Keys of values that contain no pod, container or image, but often values that are unknown in a preview."""
+
+_POD_TEMPLATES = frozenset(("template", "listenerTemplate"))
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def passed_over(release: Release) -> frozenset[str]:
+    """Keys of a release's values that `objects` skips. The scale-set chart's pod templates are judged as pods.
+
+    Raises UnknownError.
+    """
+    return SCHEDULING | _POD_TEMPLATES if release.is_scale_set else SCHEDULING
+
+
+def objects(value: Data, path: str, later: Later, passing: frozenset[str] = frozenset()) -> Iterator[tuple[str, Data]]:
+    """Path and body of each object in the value, without those under the keys `passing`. `later` collects unknown ones."""
+    if isinstance(value, Mapping):
+        yield path, value
+        for key in keys(value):
+            if key not in passing:
+                with later:
+                    yield from objects(known(value[key]), step(path, key), later, passing)
+        return
+    for index, item in items(value, later):
+        yield from objects(item, f"{path}[{index}]", later, passing)
+
+
+def texts(value: Data, path: str, later: Later) -> Iterator[tuple[str, str]]:
+    """Path and text of each string in the value. `later` collects unknown ones."""
+    if isinstance(value, str):
+        yield path, value
+        return
+    for key in keys(value):
+        with later:
+            yield from texts(known(value[key]), step(path, key), later)
+    for index, item in items(value, later):
+        yield from texts(item, f"{path}[{index}]", later)
+
+
+def step(path: str, key: str) -> str:
+    """The path of an object's key. A key may be a credential, so it is masked."""
+    return path + _suffix(key)
+
+
+@lru_cache(maxsize=1024)
+def _suffix(key: str) -> str:
+    key = mask(key)
+    return f".{key}" if _PLAIN.fullmatch(key) else f"[{shown(key)}]"

@@ -7,18 +7,14 @@ tag counts only if it has a value. The policy `launched-tags` checks the tags th
 A remediation adds the tags that have a value in the config.
 """
 
-from __future__ import annotations
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
-import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
-
-from . import kinds, schema
+from . import kinds
 from .draft import Draft
-from .places import setting, stack_file
-from .read import Later, entries, keys, label, strings, text, true, walk
-from .rule import Args, Rule, Section, Severity
+from .read import Data, Later, entries, keys, label, parsed, strings, text, true, walk
+from .record import Provider
+from .rule import Args, Rule, Section, Severity, schema, setting, stack_file
 
 REQUIRED = ("owner", "cost-center", "stack", "ttl")
 
@@ -75,98 +71,70 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     if token == kinds.NAMESPACE:
         yield from _lacking(_LABELS, _names(config, "labels"), props, later)
         return
-    wanted = _names(config, "tags", REQUIRED)
     if kinds.is_hollow(token, props):
         return
     unread = Later()
     if token == kinds.AUTO_SCALING_GROUP:
-        yield from _unless("tags (with propagateAtLaunch)", wanted, _propagated(props, unread), unread, later)
-        return
-    if token in OCI:
-        path, known = "freeformTags", _defined(props, unread)
+        path = "tags (with propagateAtLaunch)"
+        present = {propagated(tag, unread) for _, tag in entries(props, "tags", unread)}
+    elif token in OCI:
+        # OCI's defined tags are "namespace.key".
+        path = "freeformTags"
+        present = {name.rpartition(".")[2] for name in set_tags(partial(walk, props, "definedTags"), unread)}
     else:
-        path, known = "tags", _default_tags(args.provider.props if args.provider is not None else None, unread)
-    found = list(_lacking(path, [name for name in wanted if name not in known], props, later))
-    if found and unread:
-        # The unknown value may be the missing tag.
-        later.join(unread)
-    else:
-        yield from found
+        path, present = "tags", set_tags(partial(_default_tags, args.provider), unread)
+    absent = [name for name in _names(config, "tags", REQUIRED) if name not in present]
+    places = _lacking(path, absent, props, later) if path in _OWN else [(path, absent)] if absent else []
+    # The unknown value may be the missing tag.
+    if (missing := list(places)) and later.clear(unread):
+        yield from missing
 
 
-def _names(config: Mapping[str, Any], setting: str, default: Sequence[str] = ()) -> list[str]:
+def _names(config: Mapping[str, Data], setting: str, default: Sequence[str] = ()) -> list[str]:
     return [name for name in strings(config, setting, default) if name]
 
 
-def _lacking(path: str, wanted: Iterable[str], holder: Any, later: Later) -> Iterator[tuple[str, list[str]]]:
+def _lacking(path: str, names: Iterable[str], holder: Data, later: Later) -> Iterator[tuple[str, list[str]]]:
     """The path, and the names that are missing in the object at that path. A name with an unknown value may be there."""
     missing = []
-    for name in wanted:
+    for name in names:
         unknown = Later()
         with unknown:
             if label(walk(holder, *path.split("."), name)):
                 continue
-        if not unknown:
+        if later.clear(unknown):
             missing.append(name)
-        later.join(unknown)
     if missing:
         yield path, missing
 
 
-def _unless(
-    path: str, wanted: Iterable[str], present: Collection[str], unread: Later, later: Later
-) -> Iterator[tuple[str, list[str]]]:
-    """The path, and the wanted names that are not present. If a value is unknown, `later` collects it instead."""
-    missing = [name for name in wanted if name not in present]
-    if missing and not unread:
-        yield path, missing
-    if missing:
-        later.join(unread)
-
-
-def _defined(props: Any, later: Later) -> set[str]:
-    """Keys of OCI's defined tags, which are "namespace.key"."""
+def set_tags(read: Callable[[], Data], later: Later) -> set[str]:
+    """Names of the tags that have a value. `later` collects unknown ones."""
+    names: set[str] = set()
     with later:
-        tags = walk(props, "definedTags")
-        return {key.rpartition(".")[2] for key in keys(tags) if _set(tags, key, later)}
-    return set()
+        tags = read()
+        for name in keys(tags):
+            with later:
+                if label(walk(tags, name)):
+                    names.add(name)
+    return names
 
 
-def _propagated(props: Any, later: Later) -> set[str]:
-    """Keys of a group's tags that its machines get."""
-    found = set()
-    for _, tag in entries(props, "tags", later):
-        with later:
-            if true(walk(tag, "propagateAtLaunch")) and label(walk(tag, "value")):
-                found.add(text(walk(tag, "key")))
-    return found
-
-
-def _set(tags: Any, name: str, later: Later) -> bool:
+def propagated(tag: Data, later: Later) -> str:
+    """The key of a tag of an Auto Scaling group that new machines get; "" for any other tag. `later` collects unknown values."""
     with later:
-        return bool(label(walk(tags, name)))
-    return False
+        if true(walk(tag, "propagateAtLaunch")) and label(walk(tag, "value")):
+            return text(walk(tag, "key"))
+    return ""
 
 
-def _default_tags(provider: Any, later: Later) -> set[str]:
-    """Names of the provider's default tags. Its inputs are JSON text on the wire."""
-    with later:
-        given = walk(provider, "defaultTags")
-        tags = _parsed(given) if isinstance(given, str) else walk(given, "tags")
-        return {name for name in keys(tags) if label(walk(tags, name))}
-    return set()
-
-
-@lru_cache(maxsize=64)
-def _parsed(document: str) -> Any:
-    try:
-        return walk(json.loads(document), "tags")
-    except (ValueError, RecursionError):
-        return None
+def _default_tags(provider: Provider | None) -> Data:
+    """The provider's default tags. Its inputs are JSON text on the wire."""
+    tags = walk(provider.props, "defaultTags") if provider is not None else None
+    return walk(parsed(tags) if isinstance(tags, str) else tags, "tags")
 
 
 RULE = Rule(
-    id="required-tags",
     order=(Section.HARDENING, 120),
     title="Resources have required tags",
     severity=Severity.LOW,

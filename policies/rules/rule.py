@@ -2,25 +2,113 @@
 
 A `Rule` judges one resource at a time, a `StackRule` the resources of a stack together. Exceptions (`exceptions.py`) and remedies
 (`draft.py`) work alike for all rules, so no rule handles them itself.
+
+The messages of a check name the file and key that people change: a property of the policy's config, or a setting of the stack
+file. A check writes `setting("maxGpus")`, `entry("types", "g6.xlarge")` or `stack_file("tags")`. When a rule reports, it fills in
+the policy and the file, because only the URN names the stack. A message without a place gets that of the rule's `settings`.
+People edit `policies/stacks.toml`, unless the stack has only a JSON that a person wrote. For a manifest of `gpu-ci check` the
+file is the manifest's own.
 """
 
-from __future__ import annotations
-
+import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
-from functools import wraps
+from functools import cache, wraps
+from pathlib import Path
 from typing import Any, Self
 
-from . import exceptions
+from . import exceptions, schema
 from .draft import Draft
 from .exceptions import EXCEPTIONS
-from .kinds import EXISTING_CLUSTER
+from .kinds import EXISTING_CLUSTER, HELM, POD, RUNNER_SET, kind_of
 from .node_groups import Pool, pooled
-from .places import filled, key_of
 from .read import Later, UndeterminableError, line, text, walk
 from .record import Resource, UnknownError
+
+__all__ = ["Resource", "schema"]
+"""What rules import from here and other modules define."""
+
+_FOLDER = Path(__file__).resolve().parent.parent
+"""Has stacks.toml and config/, in the repository and in a published pack."""
+_PROGRAM, _MANIFESTS = "gpu-ci", "check"
+"""The projects of URNs: that of the fleet's program, and that of `gpu-ci check`."""
+
+_MARK = "\x00"
+"""Marks the start and end of a place to fill in. `read.line` escapes this character, so no value of a resource contains it."""
+_MARKED = re.compile(f"{_MARK}(:?)([^{_MARK}]*){_MARK}")
+CLUSTER_SETTINGS = "clusters.<cluster>"
+POOL_SETTINGS, RUNNER_SETTINGS = f"{CLUSTER_SETTINGS}.pools.<pool>", f"{CLUSTER_SETTINGS}.runners.<runner>"
+JOB_SETTINGS, WORKLOAD_SETTINGS = f"{CLUSTER_SETTINGS}.jobs.<job>", f"{CLUSTER_SETTINGS}.workloads.<workload>"
+"""Keys of the stack file. A plan knows the names in <>; at a preview the resource's name has them."""
+PLACED = re.compile(r"(?:Pulumi\.[^ ]+\.yaml: gpu-ci:[^ ;,)]*[^ ;,).]|policies/(?:stacks\.toml|config/[^ ]+\.json): [\w.-]*\w)")
+"""A place in a message that is filled in."""
+ADDED = re.compile(r'add "([^"]+)" to policies/[^ ]+: [\w.-]*?\.(\w+)(?!\w|[.-]\w)')
+"""The entry that a list of the policy's config lacks, and the list, in a message with `entry`."""
+
+
+def setting(name: str) -> str:
+    """The config property of the policy that reports, as `policies/stacks.toml: staging.stack-gpu-ceiling.maxGpus`."""
+    return f"{_MARK}{name}{_MARK}"
+
+
+def entry(name: str, value: str) -> str:
+    """What a list of the policy's config lacks, as `add "g5.xlarge" to policies/stacks.toml: …`. --agree reads it."""
+    return f'add "{value}" to {setting(name)}'
+
+
+def stack_file(key: str) -> str:
+    """A setting of the stack file, as `Pulumi.staging.yaml: gpu-ci:tags`. Names in <> are those of the resource."""
+    return f"{_MARK}:{key}{_MARK}"
+
+
+def pod_settings(key: str) -> dict[str, str]:
+    """The setting that creates a pod, by the type of the resource that has the pod."""
+    jobs = {token: f"{JOB_SETTINGS}.{key}" for token in POD if kind_of(token) == "Job"}
+    return dict.fromkeys(HELM | RUNNER_SET, f"{RUNNER_SETTINGS}.{key}") | jobs | {"": f"{WORKLOAD_SETTINGS}.{key}"}
+
+
+def filled(message: str, policy: str, urn: str, key: str = "") -> str:
+    """The message of a policy on the stack of this URN (urn:pulumi:<stack>::<project>::…), with its places filled in.
+
+    `key` is the setting that changes what the message is about. A resource of the fleet's program gets it if the message names no
+    place.
+    """
+    stack, _, tail = urn.removeprefix("urn:pulumi:").partition("::")
+    project = tail.partition("::")[0]
+
+    def place(mark: re.Match[str]) -> str:
+        name = f"{policy}.{mark[2]}"
+        if not mark[1]:
+            return f"policies/config/{stack}.json: {name}" if _by_hand(stack) else f"policies/stacks.toml: {stack}.{name}"
+        if project == _MANIFESTS:
+            return urn.rpartition("::")[2].partition("#")[0]
+        return f"Pulumi.{stack}.yaml: gpu-ci:{mark[2]}"
+
+    if key and project == _PROGRAM and not _MARKED.search(message):
+        message = f"{message}. Change {stack_file(key)}"
+    return _MARKED.sub(place, message)
+
+
+def key_of(settings: str | Mapping[str, str], urn: str) -> str:
+    """The setting of a rule for the resource of this URN: by its type, then "" for all other types."""
+    if isinstance(settings, str):
+        return settings
+    token = urn.split("::")[2].rpartition("$")[2] if urn.count("::") > 2 else ""
+    return settings.get(token, settings.get("", ""))
+
+
+@cache
+def _by_hand(stack: str) -> bool:
+    """Whether a stack is not in stacks.toml and has a JSON that a person wrote. `offline.policyconfig` reports a broken TOML."""
+    try:
+        listed = stack in tomllib.loads((_FOLDER / "stacks.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        listed = False
+    return not listed and (_FOLDER / "config" / f"{stack}.json").is_file()
+
 
 STACK_KINDS = ("dev", "staging", "prod", "homelab")
 
@@ -99,8 +187,8 @@ class Stack:
 
     def of(self, *types: str | frozenset[str]) -> Iterator[Resource]:
         """The resources of these tokens or sets of tokens."""
-        wanted = frozenset[str]().union(*(each if isinstance(each, frozenset) else {each} for each in types))
-        return (each for each in self.resources if each.type in wanted)
+        tokens = frozenset[str]().union(*(resource if isinstance(resource, frozenset) else {resource} for resource in types))
+        return (resource for resource in self.resources if resource.type in tokens)
 
 
 Violation = tuple[str, str | None]
@@ -116,6 +204,8 @@ class Outcome:
     excepted: str = ""
 
 
+Violations = Iterator[Violation]
+
 StackCheck = Callable[[Stack, Later], Iterable[Violation]]
 """Gives each certain violation. Unknown values go to `Later`, or are raised."""
 
@@ -127,17 +217,18 @@ NOTHING: tuple[frozenset[str], StackCheck] = (frozenset(), lambda _, __: ())
 class _Common:
     """What both kinds of rule have.
 
-    `order` is the section and the place in it. `types` are the resource tokens that the rule judges; `levels` has one level for
-    each of STACK_KINDS; `config` maps each property to its JSON schema, which has a default; `rationale`, `source` (a URL) and
-    `fix` are for people. `settings` is the key of the stack file that changes what the rule judges, for all resources or by type
-    ("" for all other types); it is "" if no setting does. A strict plan fails where a `critical` rule is undeterminable.
-    `of_existing` says, by provider, what the rule would have to see of a cluster that the stack did not create. Such a cluster
-    makes the rule undeterminable. With `partly` the rule bounds single values of an object, and reads no more of it.
+    `id` is the name of the check's file with hyphens, unless it is given. `order` is the section and the place in it. `types` are
+    the resource tokens that the rule judges; `levels` has one level for each of STACK_KINDS; `config` maps each property to its
+    JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `settings` is the key of the stack
+    file that changes what the rule judges, for all resources or by type ("" for all other types); it is "" if no setting does. A
+    strict plan fails where a `critical` rule is undeterminable. `of_existing` says, by provider, what the rule would have to see
+    of a cluster that the stack did not create. Such a cluster makes the rule undeterminable. With `partly` the rule bounds single
+    values of an object, and reads no more of it.
     """
 
-    id: str
     order: tuple[Section, int]
     title: str
+    check: Callable[..., Iterable[Any]]
     severity: Severity
     types: frozenset[str]
     levels: Mapping[str, str]
@@ -149,6 +240,11 @@ class _Common:
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_existing: Mapping[str, str] = field(default_factory=dict)
     partly: bool = False
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            object.__setattr__(self, "id", self.check.__module__.rpartition(".")[2].replace("_", "-"))
 
     @property
     def reads(self) -> frozenset[str]:
@@ -195,8 +291,8 @@ class Rule(_Common):
         """What the rule says of a resource, if it reads that type. `as_of` decides whether an exception is valid."""
         if args.type not in self.reads:
             return Outcome()
-        exemption = exceptions.exemption(args.config, args.urn, as_of)
-        outcome = Outcome([(fault, None) for fault in exemption.faults])
+        excuse, faults = exceptions.exemption(args.config, args.urn, as_of)
+        outcome = Outcome([(fault, None) for fault in faults])
         hidden: list[str] = []
         later = Later()
         with later:
@@ -207,23 +303,23 @@ class Rule(_Common):
                 messages = self.check(args, later)
             for message in messages:
                 text = filled(message, self.id, args.urn, key_of(self.settings, args.urn))
-                if exemption.excused:
+                if excuse is not None:
                     hidden.append(text)
                 else:
                     outcome.violations.append((text, None))
-        if later.first is not None and exemption.excused:
+        if later.first is not None and excuse is not None:
             hidden.append(later.first.message)
         else:
             outcome.unknown = later.first
-        if hidden:
-            outcome.excepted = exemption.reason(hidden)
+        if hidden and excuse is not None:
+            outcome.excepted = excuse.hides(hidden)
         return outcome
 
     def remedied(self, args: Args, as_of: date) -> dict[str, Any] | None:
         """The properties, in which secrets are marked, after the rule's remedy; None if it changes nothing."""
         if self.remedy is None or args.type not in self.types:
             return None
-        if exceptions.exemption(args.config, args.urn, as_of).excused:
+        if exceptions.exemption(args.config, args.urn, as_of)[0] is not None:
             return None
         draft = Draft(args.props)
         with Later():
@@ -250,19 +346,19 @@ class StackRule(_Common):
     def judge(self, resources: Iterable[Resource], config: Mapping[str, Any], as_of: date) -> Outcome:
         """What the rule says of the resources of a stack. `as_of` is the day for prices and exceptions."""
         # Sorted, because an engine gives them in no fixed order.
-        known = sorted((resource for resource in resources if resource.type in self.reads), key=lambda resource: resource.urn)
-        any_urn = known[0].urn if known else ""
-        existing = _existing(known)
-        stack = Stack(tuple(resource for resource in known if resource.type in self.types), config, as_of, existing)
+        seen_ones = sorted((resource for resource in resources if resource.type in self.reads), key=lambda resource: resource.urn)
+        any_urn = seen_ones[0].urn if seen_ones else ""
+        existing = _existing(seen_ones)
+        stack = Stack(tuple(resource for resource in seen_ones if resource.type in self.types), config, as_of, existing)
         outcome = Outcome([(fault, None) for fault in exceptions.expired(config, as_of)])
         hidden: dict[str, str] = {}
         later = Later()
         try:
             for message, urn in self.check(stack, later):
-                exemption = exceptions.exemption(config, urn or exceptions.STACK, as_of)
+                excuse, _ = exceptions.exemption(config, urn or exceptions.STACK, as_of)
                 text = filled(message, self.id, urn or any_urn, key_of(self.settings, urn or ""))
-                if exemption.excused:
-                    hidden.setdefault(exemption.name, exemption.reason([text]))
+                if excuse is not None:
+                    hidden.setdefault(excuse.name, excuse.hides([text]))
                 else:
                     outcome.violations.append((text, urn))
             # Report this before unknown values: an update does not resolve it.
@@ -270,7 +366,7 @@ class StackRule(_Common):
             later.settle()
         except UnknownError as unknown:
             # The unknown value may belong to any resource, so only an exception of the whole stack covers it.
-            if not (hidden and exceptions.exemption(config, exceptions.STACK, as_of).excused):
+            if not hidden or exceptions.exemption(config, exceptions.STACK, as_of)[0] is None:
                 outcome.unknown = unknown
                 return outcome
         outcome.excepted = "; ".join(hidden.values())
@@ -287,9 +383,9 @@ def _existing(resources: Iterable[Resource]) -> dict[str, str]:
     return dict(sorted(providers.items()))
 
 
-def unseen(cluster: str, what: str) -> UndeterminableError:
+def unseen(cluster: str, fact: str) -> UndeterminableError:
     """Why a rule is undeterminable for a cluster that the stack did not create."""
-    return UndeterminableError(f"cluster {line(cluster, _LONGEST)} exists already, and nothing in the stack shows {what}")
+    return UndeterminableError(f"cluster {line(cluster, _LONGEST)} exists already, and nothing in the stack shows {fact}")
 
 
 def each(check: Check) -> StackCheck:

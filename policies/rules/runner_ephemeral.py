@@ -7,14 +7,11 @@ cloud-config, and ignores comment lines. A machine that a launcher boots for one
 it. Its user data is the same as a standing machine's, which the rule judges.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from .kinds import HELM, api_tokens
-from .read import Later
+from .read import Faults, Later
 from .releases import releases
 from .rule import Args, Rule, Section, Severity
 from .userdata import MACHINES, script, user_data
@@ -31,7 +28,7 @@ _ONE_JOB = re.compile(r"--(?:ephemeral|jitconfig)(?![\w-])|\bACTIONS_RUNNER_INPU
 _ENDS = re.compile(r"\bpoweroff\b|\bshutdown\b|\bhalt\b|\bterminate-instances\b|\binstance\s+terminate\b")
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     if args.type in LEGACY:
         kind = args.type.rpartition(":")[2]
         yield f"a {kind} of ARC's older controller: its runners may run several jobs; use chart gha-runner-scale-set"
@@ -41,17 +38,17 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                 fault = f'{release.chart_path} is "{LEGACY_CHART}", ARC\'s older controller: its runners may run several jobs'
                 yield f"{fault}; use gha-runner-scale-set"
     if args.type in MACHINES:
-        for path, given in user_data(args.type, args.props, later):
-            for fault in _faults(given):
+        for path, content in user_data(args.type, args.props, later):
+            for fault in _faults(content):
                 yield f"{path} registers a runner {fault}"
 
 
 @lru_cache(maxsize=64)
-def _faults(given: str) -> tuple[str, ...]:
-    return tuple(_of_script(script(given)))
+def _faults(content: str) -> tuple[str, ...]:
+    return tuple(_of_script(script(content)))
 
 
-def _of_script(commands: str) -> Iterator[str]:
+def _of_script(commands: str) -> Faults:
     if not _REGISTERS.search(commands):
         return
     if not _ONE_JOB.search(commands):
@@ -61,7 +58,6 @@ def _of_script(commands: str) -> Iterator[str]:
 
 
 RULE = Rule(
-    id="runner-ephemeral",
     order=(Section.HARDENING, 80),
     title="A runner and its machine run one job",
     severity=Severity.HIGH,

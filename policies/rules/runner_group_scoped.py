@@ -9,18 +9,12 @@ every decrypted secret of the stack (pulumi/pulumi, sdk/python/cmd/pulumi-langua
 check` have their own URLs, so `gpu-ci check` takes the owner from the stack file.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from typing import Any
 
-from . import schema
 from .kinds import HELM
-from .places import RUNNER_SETTINGS, entry, stack_file
-from .read import Later, label, line, shown, strings, text, walk
+from .read import Data, Faults, Later, label, line, shown, strings, text, walk
 from .releases import releases
-from .rule import Args, Rule, Section, Severity
+from .rule import RUNNER_SETTINGS, Args, Rule, Section, Severity, entry, schema, stack_file
 
 RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
 """The rule does not judge its Patch, because a Patch does not show the fields that it keeps."""
@@ -32,8 +26,8 @@ _SCOPE = re.compile(
 )
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
-    owners = [each.lower().strip("/") for each in strings(args.config, "owners")]
+def _check(args: Args, later: Later) -> Faults:
+    owners = [owner.lower().strip("/") for owner in strings(args.config, "owners")]
     with later:
         if args.type == RUNNER_SET:
             yield from _faults("spec", walk(args.props, "spec"), owners, later)
@@ -44,7 +38,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                 yield from _faults(release.values_path, values, owners, later)
 
 
-def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterator[str]:
+def _faults(path: str, settings: Data, owners: list[str], later: Later) -> Faults:
     of_repository = Later()
     scope = None
     with of_repository:
@@ -64,20 +58,19 @@ def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterat
     with later:
         group = label(walk(settings, "runnerGroup")).strip()
         if group.lower() in ("", DEFAULT_GROUP) and not (of_repository or (scope is not None and scope["repository"])):
-            named = shown(walk(settings, "runnerGroup"))
+            now = shown(walk(settings, "runnerGroup"))
             yield (
-                f"{path}.runnerGroup is {named}: every repository of the owner may use the default group; create a group for the "
+                f"{path}.runnerGroup is {now}: every repository of the owner may use the default group; create a group for the "
                 "repositories that these runners serve, and write its name"
             )
 
 
-def _shown_url(url: Any) -> str:
+def _shown_url(url: Data) -> str:
     # The part before an @ may be a password.
     return "one with a password" if "@" in text(url) else shown(url)
 
 
 RULE = Rule(
-    id="runner-group-scoped",
     order=(Section.HARDENING, 110),
     title="Runner sets have their own runner group",
     severity=Severity.MEDIUM,

@@ -16,26 +16,20 @@ Judged for the namespace of every runner set (the chart's release, or ARC's cust
   judge their token.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from fleet.facts.scheduling import POD_SECURITY_LABEL
 
-from . import kinds, schema
+from . import kinds
 from .clusters import clustered
-from .machine_types import booted
-from .network_policies import DIRECTIONS, Address, denies, ways_out
-from .places import setting
-from .read import Later, UndeterminableError, count, keys, shown, strings, text, walk
-from .record import Resource
+from .networks import DIRECTIONS, Address, denies, ways_out
+from .pools import booted
+from .read import Data, Later, UndeterminableError, count, keys, shown, some, strings, text, walk
 from .releases import Release, releases
-from .rule import Section, Severity, Stack, StackRule, Violation, unseen
+from .rule import Resource, Section, Severity, Stack, StackRule, Violation, schema, setting, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
 
 METADATA = ("169.254.169.254", "fd00:ec2::254")
@@ -49,13 +43,8 @@ _ENFORCED = re.compile(r"[\"']?enableNetworkPolicy[\"']?\s*:\s*[\"']?true\b")
 _LONGEST = 65536
 
 
-@dataclass(frozen=True, slots=True)
-class _Namespaced:
-    """A stack's resources by namespace; `by_kind` maps a kind to its resources."""
-
-    controllers: ByPlace[tuple[Resource, Release]]
-    namespaces: ByPlace[Resource]
-    by_kind: Mapping[str, ByPlace[Resource]]
+_ByKind = Mapping[str, ByPlace[Resource]]
+"""A kind to its resources by namespace."""
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
@@ -63,20 +52,20 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
         address for item in strings(stack.config, "metadataAddresses", METADATA) if (address := _address(item)) is not None
     )
     accounts = frozenset(strings(stack.config, "tokenServiceAccounts", TOKEN_ACCOUNTS))
-    namespaced = _Namespaced(
-        ByPlace(_controllers(stack, later), lambda found: place_of_release(*found)),
-        ByPlace(stack.of(kinds.NAMESPACE), _named),
-        {each: ByPlace(stack.of(each), place_of) for each in (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)},
-    )
+    controllers = ByPlace(_controllers(stack, later), lambda release: place_of_release(*release))
+    by_kind = {
+        kind: ByPlace(stack.of(kind), place_of) for kind in (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)
+    }
+    by_kind[kinds.NAMESPACE] = ByPlace(stack.of(kinds.NAMESPACE), _named)
     judged: set[Place] = set()
     sets = list(runner_sets(stack.resources, later))
     for runner_set in sets:
         yield from _check_token(runner_set, accounts, later)
-        yield from _check_controller(runner_set, namespaced, later)
+        yield from _check_controller(runner_set, controllers, later)
         # Several sets may share a namespace. Report its faults once.
         if runner_set.place not in judged:
             judged.add(runner_set.place)
-            yield from _check_namespace(runner_set, namespaced, metadata, later)
+            yield from _check_namespace(runner_set, by_kind, metadata, later)
     yield from _check_enforced(stack, sets, later)
     # Report this before unknown values: an update does not resolve it.
     unsure = Later()
@@ -100,9 +89,9 @@ def _named(namespace: Resource) -> Place:
 # -- the runner set ----------------------------------------------------------------------------------------------------
 
 
-def _check_controller(runner_set: RunnerSet, namespaced: _Namespaced, later: Later) -> Iterator[Violation]:
+def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource, Release]], later: Later) -> Iterator[Violation]:
     hidden = Later()
-    shares = bool(namespaced.controllers.at(runner_set.place, hidden))
+    shares = bool(controllers.at(runner_set.place, hidden))
     with hidden:
         controller = walk(runner_set.values, "controllerServiceAccount", "namespace")
         shares = shares or text(controller) == runner_set.place.name
@@ -141,8 +130,10 @@ def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str]
     clusters = tuple(clustered(stack.of(kinds.OKE_CLUSTER), hidden))
     if not (sets and (clusters or hidden)):
         return
-    jobs = [each for each in sets if _runs_jobs(each, accounts)]
-    there = [each.name for each in jobs for at in clustered([each.resource], hidden) if any(map(at.near, clusters))]
+    jobs = [runner_set for runner_set in sets if _runs_jobs(runner_set, accounts)]
+    there = [
+        runner_set.name for runner_set in jobs for at in clustered([runner_set.resource], hidden) if any(map(at.near, clusters))
+    ]
     if there:
         later.note(
             UndeterminableError(
@@ -156,8 +147,8 @@ def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str]
 
 def _check_existing(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str], later: Later) -> None:
     """The network of a cluster that exists already is not the stack's."""
-    for each in sets:
-        for at in clustered([each.resource], Later()) if _runs_jobs(each, accounts) else ():
+    for runner_set in sets:
+        for at in clustered([runner_set.resource], Later()) if _runs_jobs(runner_set, accounts) else ():
             if there := stack.may_be(at.cluster):
                 later.note(unseen(there, "whether its network enforces NetworkPolicies"))
 
@@ -175,7 +166,7 @@ def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:
 
 def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Iterator[Violation]:
     """EKS' own network accepts NetworkPolicies but does not enforce them unless the add-on enables it (EKS user guide)."""
-    homes = {each.cluster for each in clustered((found.resource for found in sets), later)}
+    homes = {at.cluster for at in clustered((runner_set.resource for runner_set in sets), later)}
     for addon in stack.of(kinds.EKS_ADDON):
         with later:
             if text(walk(addon.props, "addonName")) != _CNI or text(walk(addon.props, "clusterName")) not in homes - {""}:
@@ -192,43 +183,36 @@ def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> It
 # -- the namespace -----------------------------------------------------------------------------------------------------
 
 
-def _check_namespace(
-    runner_set: RunnerSet, namespaced: _Namespaced, metadata: tuple[Address, ...], later: Later
-) -> Iterator[Violation]:
+def _check_namespace(runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Address, ...], later: Later) -> Iterator[Violation]:
     place, urn = runner_set.place, runner_set.resource.urn
-    yield from _check_standard(runner_set, namespaced.namespaces, later)
+    yield from _check_standard(runner_set, by_kind[kinds.NAMESPACE], later)
     for direction in DIRECTIONS:
-        if _lacks(namespaced.by_kind[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
+        if _lacks(by_kind[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
             fault = (
                 f"{place}: no NetworkPolicy for all its pods denies {direction} by default; add one with podSelector {{}} and "
                 f"policyTypes [{', '.join(DIRECTIONS)}]"
             )
             yield fault, urn
     # A policy whose namespace is unknown may allow what these deny.
-    for policy in namespaced.by_kind[kinds.NETWORK_POLICY].at(place, later):
+    for policy in by_kind[kinds.NETWORK_POLICY].at(place, later):
         for fault in ways_out(policy.props, metadata, later):
             yield f"{place}: {fault}", policy.urn
-    if _lacks(namespaced.by_kind[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
+    if _lacks(by_kind[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
         yield f"{place}: no ResourceQuota limits the sum of its pods; add one with spec.hard", urn
-    if _lacks(namespaced.by_kind[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
+    if _lacks(by_kind[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
         yield f"{place}: no LimitRange sets limits for containers without limits; add one with spec.limits", urn
 
 
-def _lacks(resources: ByPlace[Resource], place: Place, fits: Callable[[Any], bool], later: Later) -> bool:
+def _lacks(resources: ByPlace[Resource], place: Place, fits: Callable[[Data], bool], later: Later) -> bool:
     """Whether certainly no resource of a kind in the namespace fits. If an unknown value decides, `later` collects it."""
     hidden = Later()
-    for each in resources.at(place, hidden):
-        with hidden:
-            if fits(each.props):
-                return False
-    later.join(hidden)
-    return not hidden
+    return not some(partial(resources.at, place), lambda resource: fits(resource.props), hidden) and later.clear(hidden)
 
 
 def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later: Later) -> Iterator[Violation]:
     place, hidden = runner_set.place, Later()
-    found = namespaces.at(place, hidden)
-    for namespace in found:
+    declared = namespaces.at(place, hidden)
+    for namespace in declared:
         with later:
             level = walk(namespace.props, "metadata", "labels", POD_SECURITY_LABEL)
             if text(level) not in _LEVELS:
@@ -237,7 +221,7 @@ def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later:
                     f"Security Standard {' or '.join(_LEVELS)}; write {_LEVELS[0]}"
                 )
                 yield fault, namespace.urn
-    if found:
+    if declared:
         return
     if not hidden:
         fault = (
@@ -248,7 +232,7 @@ def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later:
     later.join(hidden)
 
 
-def _address(value: Any) -> Address | None:
+def _address(value: Data) -> Address | None:
     try:
         return ipaddress.ip_address(text(value))
     except ValueError:
@@ -256,7 +240,6 @@ def _address(value: Any) -> Address | None:
 
 
 RULE = StackRule(
-    id="runner-namespace-isolated",
     order=(Section.HARDENING, 100),
     title="Runners have isolated namespaces",
     severity=Severity.HIGH,

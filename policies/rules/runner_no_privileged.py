@@ -10,23 +10,18 @@ everybody may set a label. Access to the namespace controls who may create such 
 needs its own nodes.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
 
 from . import charts, schema
 from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, POD, RUNNER_SET
-from .nested import objects, passed_over, step
 from .node_labels import wanted
-from .places import setting
 from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
-from .read import Later, items, keys, line, shown, strings, text, true, walk, whole
-from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
+from .read import Data, Faults, Later, items, keys, line, shown, strings, text, true, walk, whole
+from .releases import Release, objects, passed_over, releases, step
+from .rule import Args, Rule, Section, Severity, setting
 
 EXEMPT = (
     "nvidia-device-plugin/nvidia-device-plugin",
@@ -45,7 +40,7 @@ _Named = Callable[[str], str]
 """Returns the "namespace" or the "name" of the judged pods. Raises UnknownError."""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     config = args.config
     exempt = strings(config, "exempt", EXEMPT)
     allowed = frozenset(strings(config, "capabilities"))
@@ -61,7 +56,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
             yield from _judge(_of_object(owner), exempt, _pod_faults(pod, allowed, later), later)
 
 
-def _of_object(owner: Any) -> _Named:
+def _of_object(owner: Data) -> _Named:
     return lambda part: text(walk(owner, "metadata", part))
 
 
@@ -69,34 +64,34 @@ def _of_release(release: Release) -> _Named:
     return lambda part: release.namespace if part == "namespace" else release.name
 
 
-def _judge(of: _Named, exempt: tuple[str, ...], faults: Iterator[str], later: Later) -> Iterator[str]:
+def _judge(of: _Named, exempt: tuple[str, ...], faults: Faults, later: Later) -> Faults:
     """Reports the faults, unless the pods are exempt."""
-    found = list(faults)
-    if not found:
+    messages = list(faults)
+    if not messages:
         return
     hidden = Later()
     if not (_exempt(of, exempt, hidden) or hidden):
-        yield from found
+        yield from messages
     later.join(hidden)
 
 
 def _exempt(of: _Named, exempt: tuple[str, ...], later: Later) -> bool:
     """Whether the resource's pods are exempt. If an unknown namespace or name decides, `later` collects it."""
-    known: dict[str, str] = {}
+    names: dict[str, str] = {}
     hidden = Later()
     for part in ("namespace", "name"):
         with hidden:
-            known[part] = of(part)
+            names[part] = of(part)
     for pattern in exempt:
         namespace, _, name = pattern.partition("/")
-        wanted = {"namespace": namespace, "name": name}
-        if all(matches(wanted[part], value) for part, value in known.items()):
+        pair = {"namespace": namespace, "name": name}
+        if all(matches(pair[part], value) for part, value in names.items()):
             later.join(hidden)
             return not hidden
     return False
 
 
-def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator[str]:
+def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
     for flag in _HOST_FLAGS:
         with later:
             if true(walk(pod.spec, flag)):
@@ -120,7 +115,7 @@ def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator
                 yield from _security_faults(f"{path}.securityContext", security, allowed, later)
 
 
-def _security_faults(path: str, security: Any, allowed: frozenset[str], later: Later) -> Iterator[str]:
+def _security_faults(path: str, security: Data, allowed: frozenset[str], later: Later) -> Faults:
     """Faults of a container's security context, or of an object in values that looks like one."""
     with later:
         if true(walk(security, "privileged")):
@@ -137,12 +132,12 @@ def _security_faults(path: str, security: Any, allowed: frozenset[str], later: L
                 )
 
 
-def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Iterator[str]:
+def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Faults:
     with later:
-        known = charts.DEFAULTS.get(release.chart_name)
-        if known is not None and known.node:
+        defaults = charts.DEFAULTS.get(release.chart_name)
+        if defaults is not None and defaults.node:
             chart = f"{release.chart_path} is {shown(release.chart)}"
-            yield f"{chart}: it {known.node}; add its namespace and name to {setting('exempt')}, or leave it out"
+            yield f"{chart}: it {defaults.node}; add its namespace and name to {setting('exempt')}, or leave it out"
     for unread in release.unread(later):
         yield unread.fault("ask for any right")
     with later:
@@ -155,7 +150,7 @@ def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> 
                         yield from _value_faults(step(path, key), key, walk(holder, key))
 
 
-def _value_faults(path: str, key: str, value: Any) -> Iterator[str]:
+def _value_faults(path: str, key: str, value: Data) -> Faults:
     if key != "hostPath":
         if true(value):
             yield f"{path} is true: the pod then uses the node's {_SHARED[key]}; remove it"
@@ -163,7 +158,7 @@ def _value_faults(path: str, key: str, value: Any) -> Iterator[str]:
         yield f"{path} {_mount(where)}"
 
 
-def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> Iterator[str]:
+def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> Faults:
     """The fault of an exempt scale set with privileged Docker that has no pool of its own with a taint for other pods."""
     with later:
         if not release.is_scale_set or charts.mode(release.values) != charts.DIND:
@@ -174,7 +169,7 @@ def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> It
             return
         spec = walk(release.values, "template", "spec")
         unsure = Later()
-        tainted = any(each.key for _, each in tolerations(spec, unsure))
+        tainted = any(toleration.key for _, toleration in tolerations(spec, unsure))
         pools = wanted(spec).pools
         if not pools or not {"", SYSTEM_POOL}.isdisjoint(pools) or not (tainted or unsure):
             yield (
@@ -185,7 +180,7 @@ def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> It
             later.join(unsure)
 
 
-def _is_root(security: Any) -> bool:
+def _is_root(security: Data) -> bool:
     user = walk(security, "runAsUser")
     return not isinstance(user, bool) and whole(user) == 0
 
@@ -203,7 +198,6 @@ _ROOT = "a kernel vulnerability could then give root on the node; write the imag
 
 
 RULE = Rule(
-    id="runner-no-privileged",
     order=(Section.HARDENING, 90),
     title="No pod has root access to its node",
     severity=Severity.CRITICAL,

@@ -3,16 +3,15 @@
 A namespace is identified by its name and its cluster, because two clusters may each have a namespace of that name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from . import charts
 from .kinds import HELM, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs, pods_of
-from .read import Later, items, line, shown, text, walk
+from .read import Later, entries, line, shown, some, text, walk
 from .record import Resource, Unknown, UnknownError
 from .releases import Release, releases
 
@@ -57,23 +56,21 @@ class RunnerSet:
     def pod(self, later: Later) -> PodSpec | None:
         """The runner pod. `later` collects unknown values."""
         if self.release is None:
-            found = pod_specs(self.resource.type, self.resource.props, later)
+            specs = pod_specs(self.resource.type, self.resource.props, later)
         else:
-            found = pods_of(self.release, later)
-        return next((pod for pod in found if not pod.path.endswith("listenerTemplate.spec")), None)
+            specs = pods_of(self.release, later)
+        return next((pod for pod in specs if not pod.path.endswith("listenerTemplate.spec")), None)
 
     def makes_pods(self, later: Later) -> bool:
         """Whether its runners create a pod in the cluster for each job (ARC's kubernetes modes). `later` collects unknowns."""
         unsure = Later()
-        with unsure:
-            if charts.mode(self.values).startswith(charts.IN_CLUSTER):
-                return True
+        if unsure.get(lambda: charts.mode(self.values).startswith(charts.IN_CLUSTER), False):
+            return True
         pod = self.pod(unsure)
         for container in containers_of(pod, unsure) if pod is not None else ():
-            with unsure:
-                for _, variable in items(walk(container.body, "env"), unsure):
-                    if text(walk(variable, "name")) == _HOOKS:
-                        return True
+            variables = partial(entries, container.body, "env")
+            if some(variables, lambda variable: text(walk(variable[1], "name")) == _HOOKS, unsure):
+                return True
         later.join(unsure)
         return False
 
@@ -113,9 +110,8 @@ def cluster_of(resource: Resource) -> str:
     """
     if resource.provider is None:
         return ""
-    with Later():
-        return text(walk(resource.provider.props, "clusterIdentifier")) or resource.provider.urn
-    return resource.provider.urn
+    props = resource.provider.props
+    return Later().get(lambda: text(walk(props, "clusterIdentifier")), "") or resource.provider.urn
 
 
 class ByPlace(Generic[T]):
@@ -137,7 +133,5 @@ class ByPlace(Generic[T]):
 
 
 def _name(resource: Resource, release: Release | None = None) -> str:
-    with Later():
-        own = text(walk(resource.props, "metadata", "name")) if release is None else release.name
-        return line(own or resource.name)
-    return line(resource.name)
+    name = Later().get(lambda: text(walk(resource.props, "metadata", "name")) if release is None else release.name, "")
+    return line(name or resource.name)

@@ -15,29 +15,21 @@ runner sets (the chart's values and the custom resource) whose runners take a GP
   pool, which always keeps its machines, and the rule does not judge it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from fleet.facts.hardware import PREPAID
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import MACHINE_SHAPES
 
-from . import schema
-from .capacity import bought
 from .draft import Draft
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
-from .machine_types import ANNOTATIONS
-from .places import POOL_SETTINGS, RUNNER_SETTINGS, setting
 from .pods import pod_specs, pods_of, takes_gpus
-from .pools import gpu_sign
-from .read import Later, bound, keys, shown, text, true, walk, whole
+from .pools import ANNOTATIONS, FIRST, LEAST, bought, gpu_sign, ignored
+from .read import Data, Later, bound, keys, shown, text, true, walk, whole
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
-from .sizes import FIRST, LEAST, ignored
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, schema, setting
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
 _MIN_RUNNERS = ("minRunners",)
@@ -71,10 +63,10 @@ def _faults(args: Args, later: Later) -> list[_Fault]:
     ]
 
 
-def _sure(kept: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str], later: Later) -> list[_Fault]:
+def _sure(find: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str], later: Later) -> list[_Fault]:
     """The faults that `kept` finds, if `why` gives a reason why they cost GPUs."""
     hidden, unsigned = Later(), Later()
-    faults = list(kept(hidden))
+    faults = list(find(hidden))
     if not (faults or hidden):
         return []
     sign = why(unsigned)
@@ -147,7 +139,7 @@ def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[_
             yield _Fault(("values", *fault.path), f"{release.values_path}.{fault.message}", count=fixable)
 
 
-def _above(path: tuple[str, ...], props: Any, allowed: int, rule: str, later: Later) -> Iterator[_Fault]:
+def _above(path: tuple[str, ...], props: Data, allowed: int, rule: str, later: Later) -> Iterator[_Fault]:
     with later:
         value = walk(props, *path)
         number = quantity(value)
@@ -156,7 +148,7 @@ def _above(path: tuple[str, ...], props: Any, allowed: int, rule: str, later: La
             yield _Fault(path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {at_most}")
 
 
-def _warm(field: str, props: Any, later: Later) -> Iterator[_Fault]:
+def _warm(field: str, props: Data, later: Later) -> Iterator[_Fault]:
     with later:
         pool = walk(props, field)
         if not keys(pool):
@@ -177,7 +169,6 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 
 RULE = Rule(
-    id="scale-to-zero",
     order=(Section.COST, 50),
     title="GPU pools scale down to zero nodes",
     severity=Severity.MEDIUM,

@@ -1,7 +1,5 @@
 """JSON schemas of config properties, each with a default and a description."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -11,35 +11,27 @@ Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpent
   unless a requirement names zones.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from fleet.facts.hardware import SPOT
 from fleet.facts.quantities import quantity
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES
 from fleet.facts.spot import spread as how_many_times
 
-from . import schema
-from .capacity import bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
-from .labels import INSTANCE_TYPE_LABEL
-from .machine_types import Choice, choices, known
-from .places import POOL_SETTINGS, stack_file
-from .pools import of_gpu_pool, requirements, sold_as_spot
-from .read import Later, count, entries, keys, provided, shown, text, walk, whole
-from .rule import Args, Section, Severity, StackRule, each
+from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, requirements, row_of, sold_as_spot
+from .read import Data, Faults, Later, count, entries, keys, provided, shown, text, walk, whole
+from .rule import POOL_SETTINGS, Args, Section, Severity, StackRule, each, schema, stack_file
 
 _ADD = "add one"
 _EKS_ADD = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
 _ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     token, props, config = args.type, args.props, args.config
 
-    def faults(unsure: Later) -> Iterator[str]:
+    def faults(unsure: Later) -> Faults:
         yield from _types(token, props, whole(config.get("minTypes")) or MIN_TYPES, config.get("maxSpread", MAX_SPREAD), unsure)
         yield from _ZONES[token](props, whole(config.get("minZones")) or MIN_ZONES, unsure)
 
@@ -49,44 +41,46 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     yield from provided(spot, unsold, lambda unsure: of_gpu_pool(token, props, faults, unsure), later)
 
 
-def _types(token: str, props: Any, wanted: int, spread: Any, later: Later) -> Iterator[str]:
+def _types(token: str, props: Data, minimum: int, spread: Data, later: Later) -> Faults:
     unread = Later()
-    found = list(choices(token, props, unread))
-    for choice in found:
+    types = list(choices(token, props, unread))
+    for choice in types:
         if choice.machine is not None and not sold_as_spot(choice.name):
             yield f"{choice.path}: {shown(choice.name)} is not sold as spot; use another type, or buy on demand"
     by_shape = token == OKE_NODE_POOL or (token == AUTO_SCALING_GROUP and _by_attributes(props, unread))
     later.join(unread)
     if by_shape:
         return
-    names = dict.fromkeys(choice.name for choice in found)
+    names = dict.fromkeys(choice.name for choice in types)
     path = _PATHS[token]
-    if not (unread or len(names) >= wanted) and (names or token != KARPENTER_NODE_POOL):
-        given = f"{len(names)} type{'' if len(names) == 1 else 's'}" if names else "no type, so it has only its launch template's"
-        yield f"{path} has {given}: a spot GPU pool needs {wanted} or more; add types with the same GPUs"
-    yield from _alike(found, quantity(spread) or MAX_SPREAD)
+    if not (unread or len(names) >= minimum) and (names or token != KARPENTER_NODE_POOL):
+        number = (
+            f"{len(names)} type{'' if len(names) == 1 else 's'}" if names else "no type, so it has only its launch template's"
+        )
+        yield f"{path} has {number}: a spot GPU pool needs {minimum} or more; add types with the same GPUs"
+    yield from _alike(types, quantity(spread) or MAX_SPREAD)
 
 
-def _alike(found: list[Choice], spread: Any) -> Iterator[str]:
+def _alike(types: list[Choice], spread: Data) -> Faults:
     """The faults of types that differ too much from the first one."""
-    machines = [(choice, machine) for choice in found if (machine := known(choice.name)) is not None]
+    machines = [(choice, machine) for choice in types if (machine := row_of(choice.name)) is not None]
     if not machines:
         return
-    first, one = machines[0]
+    first, reference = machines[0]
     for choice, other in machines[1:]:
-        if (other.gpus, other.gpu) != (one.gpus, one.gpu):
+        if (other.gpus, other.gpu) != (reference.gpus, reference.gpu):
             yield (
                 f"{choice.path}: {shown(choice.name)} has other GPUs than {shown(first.name)}: all types of a pool have the "
                 "same; move it to another pool"
             )
-        elif how_many_times(one, other) > spread:
+        elif how_many_times(reference, other) > spread:
             yield (
                 f"{choice.path}: {shown(choice.name)} has more than {float(spread):g} times the CPUs or memory of "
                 f"{shown(first.name)}, or the reverse: the autoscaler treats them as one size; use more similar types"
             )
 
 
-def _by_attributes(props: Any, later: Later) -> bool:
+def _by_attributes(props: Data, later: Later) -> bool:
     """Whether EC2 chooses among all types with some attributes."""
     overrides = entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later)
     with later:
@@ -94,39 +88,39 @@ def _by_attributes(props: Any, later: Later) -> bool:
     return False
 
 
-def _listed_zones(*paths: str, fix: str = _ADD) -> Callable[[Any, int, Later], Iterator[str]]:
-    def faults(props: Any, wanted: int, later: Later) -> Iterator[str]:
+def _listed_zones(*paths: str, fix: str = _ADD) -> Callable[[Data, int, Later], Faults]:
+    def faults(props: Data, minimum: int, later: Later) -> Faults:
         with later:
-            if not any(count(walk(props, path)) >= wanted for path in paths):
-                found = max(count(walk(props, path)) for path in paths)
-                yield _few_zones(paths[0], found, "subnet", wanted, fix)
+            if not any(count(walk(props, path)) >= minimum for path in paths):
+                number = max(count(walk(props, path)) for path in paths)
+                yield _few_zones(paths[0], number, "subnet", minimum, fix)
 
     return faults
 
 
-def _placements(props: Any, wanted: int, later: Later) -> Iterator[str]:
+def _placements(props: Data, minimum: int, later: Later) -> Faults:
     unread = Later()
     domains = set()
     for _, place in entries(props, "nodeConfigDetails.placementConfigs", unread):
         with unread:
             domains.add(text(walk(place, "availabilityDomain")))
     later.join(unread)
-    if not unread and len(domains) < wanted:
-        yield _few_zones("nodeConfigDetails.placementConfigs", len(domains), "availability domain", wanted)
+    if not unread and len(domains) < minimum:
+        yield _few_zones("nodeConfigDetails.placementConfigs", len(domains), "availability domain", minimum)
 
 
-def _zone_requirements(props: Any, wanted: int, later: Later) -> Iterator[str]:
+def _zone_requirements(props: Data, minimum: int, later: Later) -> Faults:
     for path, key, operator, item in requirements(props, later):
         if key == _ZONE_LABEL and operator == "In":
             with later:
-                found = count(walk(item, "values"))
-                if found < wanted:
-                    yield _few_zones(f"{path}.values", found, "zone", wanted)
+                number = count(walk(item, "values"))
+                if number < minimum:
+                    yield _few_zones(f"{path}.values", number, "zone", minimum)
 
 
-def _few_zones(path: str, found: int, what: str, wanted: int, fix: str = _ADD) -> str:
-    few = f"{path} has {found} {what}{'' if found == 1 else 's'}"
-    return f"{few}: a spot GPU pool needs {wanted} zones or more; {fix} ({stack_file(f'{POOL_SETTINGS}.zones')})"
+def _few_zones(path: str, number: int, noun: str, minimum: int, fix: str = _ADD) -> str:
+    few = f"{path} has {number} {noun}{'' if number == 1 else 's'}"
+    return f"{few}: a spot GPU pool needs {minimum} zones or more; {fix} ({stack_file(f'{POOL_SETTINGS}.zones')})"
 
 
 _ZONES = {
@@ -142,7 +136,6 @@ _PATHS = {
 }
 
 RULE = StackRule(
-    id="spot-diversified",
     order=(Section.COST, 30),
     title="Spot GPU pools have several types and zones",
     severity=Severity.MEDIUM,

@@ -6,22 +6,16 @@ node selector. A runner pod runs on spot if its node selector asks for spot. A l
 spot machine. If a Karpenter pool may use spot, the rule assumes that it does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import Any
 
 from fleet.facts.hardware import SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 
-from . import schema
-from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
-from .places import POOL_SETTINGS, RUNNER_SETTINGS
-from .pools import role
-from .read import Later, label, line, strings, walk
+from .pools import CAPACITY_KEY, bought, role
+from .read import Data, Later, label, line, strings, walk
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, schema
 
 ROLES = ("release", "deploy")
 
@@ -43,22 +37,22 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from _pool(args.type, args.props, roles, later)
 
 
-def _pool(token: str, props: Any, roles: frozenset[str], later: Later) -> Iterator[str]:
-    buys, named = Later(), Later()
-    spot, found = False, ""
+def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Iterator[str]:
+    buys, roles_read = Later(), Later()
+    spot, role_label = False, ""
     with buys:
         spot = SPOT in bought(token, props)
     if not (spot or buys):
         return
-    with named:
-        found = role(token, props)
-        if found not in roles:
+    with roles_read:
+        role_label = role(token, props)
+        if role_label not in roles:
             return
     later.join(buys)
-    later.join(named)
-    if spot and found:
+    later.join(roles_read)
+    if spot and role_label:
         path, fix = _FIXES[token]
-        yield f"{path} lets the pool buy {SPOT}, and its role is {line(found)}: its jobs must not be interrupted; {fix}"
+        yield f"{path} lets the pool buy {SPOT}, and its role is {line(role_label)}: its jobs must not be interrupted; {fix}"
 
 
 def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Iterator[str]:
@@ -71,28 +65,27 @@ def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Iterat
         on_spot = list(_places(path, template, _SPOT_PLACES, frozenset((SPOT,)), unread))
         if not (on_spot or unread):
             return
-        named = list(_places(path, template, [(*place, ROLE_LABEL) for place in _ROLE_PLACES], roles, unnamed))
-        if on_spot and named:
+        roled = list(_places(path, template, [(*place, ROLE_LABEL) for place in _ROLE_PLACES], roles, unnamed))
+        if on_spot and roled:
             yield (
-                f"{on_spot[0][0]} is {SPOT}, and the role {line(named[0][1])} ({named[0][0]}): its jobs must not be interrupted; "
+                f"{on_spot[0][0]} is {SPOT}, and the role {line(roled[0][1])} ({roled[0][0]}): its jobs must not be interrupted; "
                 "send them to on-demand or reserved machines"
             )
-        elif named or unnamed:
+        elif roled or unnamed:
             later.join(unread)
             later.join(unnamed)
 
 
-def _places(path: str, template: Any, places: Any, wanted: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:
+def _places(path: str, template: Data, places: Data, values: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:
     """Path and value of each place with one of the wanted values."""
     for place in places:
         with later:
             value = label(walk(template, *place))
-            if value in wanted:
+            if value in values:
                 yield f"{'.'.join((path, *place[:-1]))}[{place[-1]}]", value
 
 
 RULE = Rule(
-    id="spot-forbidden-for-deploy",
     order=(Section.COST, 40),
     title="Releases do not run on spot",
     severity=Severity.HIGH,

@@ -19,21 +19,15 @@ The rule does not judge OCI machines that are runners. Instance pools and config
 machine that a launcher boots for one job is not a resource. The settings reject spot if OCI does not sell it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from fleet.facts.hardware import RESERVED, SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, FALLBACK, ROLE_LABEL
 
-from . import schema
-from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
-from .places import POOL_SETTINGS, stack_file
-from .pools import of_gpu_pool, requirements, role, sold_as_spot
-from .read import Later, count, entries, keys, line, provided, shown, strings, text, walk
-from .rule import Args, Rule, Section, Severity
+from .pools import CAPACITY_KEY, bought, of_gpu_pool, requirements, role, sold_as_spot
+from .read import Data, Faults, Later, count, entries, keys, line, provided, shown, strings, text, walk
+from .rule import POOL_SETTINGS, Args, Rule, Section, Severity, schema, stack_file
 
 ROLES = ("burst",)
 KNOWN_ROLES = ("burst", "release", FALLBACK)
@@ -45,34 +39,34 @@ _EKS_ON_DEMAND = "ON_DEMAND"
 _KARPENTER_CHEAP = ("spot", "reserved")
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     token, props = args.type, args.props
     roles = strings(args.config, "roles", ROLES)
-    named, unnamed = "", Later()
+    role_label, unnamed = "", Later()
     with unnamed:
-        named = role(token, props)
-        if named and named not in roles:
+        role_label = role(token, props)
+        if role_label and role_label not in roles:
             return
-    exclusion = _exclusion(named, roles)
+    exclusion = _exclusion(role_label, roles)
 
-    def faults(unsure: Later) -> Iterator[str]:
+    def faults(unsure: Later) -> Faults:
         return (f"{fault}{exclusion}" for fault in _FAULTS[token](props, unsure))
 
     # An unknown role may be one that this rule does not judge.
     yield from provided(not unnamed, unnamed, lambda unsure: of_gpu_pool(token, props, faults, unsure), later)
 
 
-def _exclusion(named: str, roles: Sequence[str]) -> str:
+def _exclusion(role_label: str, roles: Sequence[str]) -> str:
     """How to exclude a pool from this rule. Pools of a stack file have a role; others may lack the label."""
     judged = f"without a {ROLE_LABEL} label it is judged as {', '.join(map(line, roles))}"
     if "release" in roles:
-        return "" if named else f"; {judged}"
-    if named:
+        return "" if role_label else f"; {judged}"
+    if role_label:
         return f", or, if its jobs must not be interrupted, write release as {stack_file(f'{POOL_SETTINGS}.role')}"
     return f", or label it {ROLE_LABEL}=release: {judged}"
 
 
-def _eks(props: Any, later: Later) -> Iterator[str]:
+def _eks(props: Data, later: Later) -> Faults:
     with later:
         capacity = walk(props, "capacityType")
         on_demand = capacity is None or text(capacity) == _EKS_ON_DEMAND
@@ -83,7 +77,7 @@ def _eks(props: Any, later: Later) -> Iterator[str]:
             yield f"capacityType is {shown(capacity)}{bought}: burst GPU pools must run on spot; write SPOT"
 
 
-def _oke(props: Any, later: Later) -> Iterator[str]:
+def _oke(props: Data, later: Later) -> Faults:
     hidden = Later()
     faults = list(_oke_places(props, hidden))
     if not (faults or hidden):
@@ -95,7 +89,7 @@ def _oke(props: Any, later: Later) -> Iterator[str]:
         yield from faults
 
 
-def _oke_places(props: Any, later: Later) -> Iterator[str]:
+def _oke_places(props: Data, later: Later) -> Faults:
     path = "nodeConfigDetails.placementConfigs"
     with later:
         if not count(walk(props, *path.split("."))):
@@ -113,7 +107,7 @@ def _oke_places(props: Any, later: Later) -> Iterator[str]:
         later.join(unread)
 
 
-def _karpenter(props: Any, later: Later) -> Iterator[str]:
+def _karpenter(props: Data, later: Later) -> Faults:
     # Requirements are joined by AND: one that allows only spot is enough to pass, and one without spot is enough to fail.
     hidden = Later()
     faults: list[tuple[bool, str]] = []
@@ -129,9 +123,9 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
             hidden.join(unread)
             continue
         bars = operator == "In" and not cheap and not unread
-        given = f"{line(operator)} [{', '.join(map(line, names))}]"
+        written = f"{line(operator)} [{', '.join(map(line, names))}]"
         faults.append(
-            (bars, f"{path}: {CAPACITY_KEY} is not In [spot] ({given}): burst GPU pools must run on spot; write In [spot]")
+            (bars, f"{path}: {CAPACITY_KEY} is not In [spot] ({written}): burst GPU pools must run on spot; write In [spot]")
         )
     if not (faults or hidden):
         yield (
@@ -144,7 +138,7 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
     later.join(hidden)
 
 
-def _scaling_group(props: Any, later: Later) -> Iterator[str]:
+def _scaling_group(props: Data, later: Later) -> Faults:
     with later:
         if bought(AUTO_SCALING_GROUP, props) != {SPOT}:
             yield (
@@ -153,7 +147,7 @@ def _scaling_group(props: Any, later: Later) -> Iterator[str]:
             )
 
 
-_FAULTS: dict[str, Callable[[Any, Later], Iterator[str]]] = {
+_FAULTS: dict[str, Callable[[Data, Later], Faults]] = {
     EKS_NODE_GROUP: _eks,
     OKE_NODE_POOL: _oke,
     KARPENTER_NODE_POOL: _karpenter,
@@ -161,7 +155,6 @@ _FAULTS: dict[str, Callable[[Any, Later], Iterator[str]]] = {
 }
 
 RULE = Rule(
-    id="spot-required-nonprod",
     order=(Section.COST, 10),
     title="Burst GPU pools run on spot",
     severity=Severity.MEDIUM,

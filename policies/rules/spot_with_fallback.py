@@ -18,26 +18,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fleet.facts.hardware import ON_DEMAND, SPOT, machines
 from fleet.facts.scheduling import FALLBACK, GPU_RESOURCE, POOL_LABEL, ROLE_LABEL
 
-from . import schema
-from .capacity import bought
 from .clusters import Clustered, cluster_of, named
 from .kinds import HELM, KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
-from .machine_types import choices
 from .node_groups import pooled
 from .node_labels import labels_of, wanted
-from .places import CLUSTER_SETTINGS, RUNNER_SETTINGS, setting
 from .pods import takes_gpus
-from .pools import FAMILY_LABEL, gpu_sign, requirements
-from .read import Later, bound, entries, line, shown, text, walk, whole
+from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, requirements
+from .read import Data, Later, bound, entries, line, shown, text, walk, whole
 from .record import Resource
-from .rule import Section, Severity, Stack, StackRule, Violation, unseen
+from .rule import CLUSTER_SETTINGS, RUNNER_SETTINGS, Section, Severity, Stack, StackRule, Violation, schema, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
-from .sizes import LEAST, least, most
 
 MAX_FALLBACK = 1
 
@@ -101,19 +95,19 @@ class _Grade:
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     limit = bound(stack.config, "maxFallback", MAX_FALLBACK)
     unlabeled, unread_sets, outside = Later(), Later(), Later()
-    found = [_read(resource, later, unlabeled) for resource in pooled(stack.of(POOLS))]
-    pools = [pool for pool in found if pool is not None]
+    readings = [_read(resource, later, unlabeled) for resource in pooled(stack.of(POOLS))]
+    pools = [pool for pool in readings if pool is not None]
     spots, behind = [pool for pool in pools if pool.buys == {SPOT}], [pool for pool in pools if pool.role == FALLBACK]
     sets = list(_sets(stack, pools, unread_sets)) if spots or behind or unlabeled else []
     if sets and unlabeled:
-        # Any set may run in a pool with an unknown label.
+        # Data set may run in a pool with an unknown label.
         unlabeled.settle()
-    graded = {each.at.resource.urn: _graded(each, limit) for each in pools if each.buys - {SPOT}}
+    graded = {pool.at.resource.urn: _graded(pool, limit) for pool in pools if pool.buys - {SPOT}}
     reported: dict[tuple[str, str], None] = {}
     for spot in spots:
         for user in _users(spot, sets):
-            others = [each for each in (user.pools if user is not None else pools) if each.suits(spot)]
-            grades = [graded[each.at.resource.urn] for each in others]
+            fallbacks = [pool for pool in (user.pools if user is not None else pools) if pool.suits(spot)]
+            grades = [graded[pool.at.resource.urn] for pool in fallbacks]
             if any(grade.good for grade in grades):
                 continue
             unread = Later()
@@ -122,9 +116,11 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
             later.join(unread)
             if unread:
                 continue
-            if others:
+            if fallbacks:
                 subject = f"as the fallback of spot pool {spot.name}"
-                reported |= {(f"{value}: {subject} {rule}", others[0].at.resource.urn): None for value, rule in grades[0].faults}
+                reported |= {
+                    (f"{value}: {subject} {rule}", fallbacks[0].at.resource.urn): None for value, rule in grades[0].faults
+                }
             elif spot.at.cluster in stack.existing:
                 outside.note(unseen(spot.at.cluster, f"whether another pool of it has the GPU of {spot.name}"))
             elif not later:
@@ -139,7 +135,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 
 def _users(pool: _Pool, sets: Iterable[_Set]) -> list[_Set | None]:
     """The runner sets that may run in a pool; [None] if there is none."""
-    return [each for each in sets if pool in each.pools] or [None]
+    return [runner_set for runner_set in sets if pool in runner_set.pools] or [None]
 
 
 def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) -> Iterator[Violation]:
@@ -148,9 +144,13 @@ def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) 
     Without `certain` some sets are not known.
     """
     for pool in pools:
-        users = [each for each in sets if pool in each.pools]
-        alone = [each for each in users if not any(pool.suits(other) and other.buys == {SPOT} for other in each.pools)]
-        if alone or (certain and not users and any(each.at.near(pool.at) for each in sets)):
+        users = [runner_set for runner_set in sets if pool in runner_set.pools]
+        alone = [
+            runner_set
+            for runner_set in users
+            if not any(pool.suits(candidate) and candidate.buys == {SPOT} for candidate in runner_set.pools)
+        ]
+        if alone or (certain and not users and any(runner_set.at.near(pool.at) for runner_set in sets)):
             who = (
                 f"runner set {line(alone[0].at.resource.name)} can run in it and in no spot pool"
                 if alone
@@ -169,16 +169,16 @@ def _sets(stack: Stack, pools: Sequence[_Pool], later: Later) -> Iterator[_Set]:
     by_name: dict[str, list[_Pool]] = {}
     for pool in pools:
         by_name.setdefault(pool.labels.get(POOL_LABEL, ""), []).append(pool)
-    for found in runner_sets(stack.of(RUNNER_SETS), later):
+    for runner_set in runner_sets(stack.of(RUNNER_SETS), later):
         unread = Later()
         with unread:
-            pod = found.pod(unread)
+            pod = runner_set.pod(unread)
             if pod is None or not takes_gpus(pod, unread):
                 later.join(unread)
                 continue
-            at, asks = Clustered(found.resource, cluster_of(found.resource)), wanted(pod.spec)
-            meant = [pool for name in asks.pools for pool in by_name.get(name, ())] if asks.pools else pools
-            yield _Set(at, tuple(pool for pool in meant if pool.at.near(at) and asks.admits(pool.labels, declared)))
+            at, conditions = Clustered(runner_set.resource, cluster_of(runner_set.resource)), wanted(pod.spec)
+            candidates = [pool for name in conditions.pools for pool in by_name.get(name, ())] if conditions.pools else pools
+            yield _Set(at, tuple(pool for pool in candidates if pool.at.near(at) and conditions.admits(pool.labels, declared)))
         later.join(unread)
 
 
@@ -201,7 +201,7 @@ def _read(resource: Resource, later: Later, unlabeled: Later) -> _Pool | None:
     return None
 
 
-def _models(token: str, props: Any, later: Later) -> Iterator[str]:
+def _models(token: str, props: Data, later: Later) -> Iterator[str]:
     for choice in choices(token, props, later):
         if choice.machine is not None and choice.machine.gpu is not None:
             yield choice.machine.gpu.name.lower()
@@ -214,7 +214,11 @@ def _models(token: str, props: Any, later: Later) -> Iterator[str]:
 
 
 def _of_family(family: str) -> Iterator[str]:
-    return (each.gpu.name.lower() for each in machines("aws") if each.gpu is not None and each.name.startswith(f"{family}."))
+    return (
+        machine.gpu.name.lower()
+        for machine in machines("aws")
+        if machine.gpu is not None and machine.name.startswith(f"{family}.")
+    )
 
 
 def _graded(pool: _Pool, limit: int) -> _Grade:
@@ -249,8 +253,8 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
 
 
 def _missing(spot: _Pool, user: _Set | None) -> str:
-    what = ", ".join(line(each.upper()) for each in sorted(spot.models)[:_NAMES]) or "GPUs of its launch template"
-    where = f"spot pool {spot.name} ({what})"
+    models = ", ".join(line(model.upper()) for model in sorted(spot.models)[:_NAMES]) or "GPUs of its launch template"
+    where = f"spot pool {spot.name} ({models})"
     if user is None:
         return (
             f"{where} has no fallback in {named(spot.at.cluster)}: its jobs wait if spot runs out; add an on-demand pool with "
@@ -263,7 +267,6 @@ def _missing(spot: _Pool, user: _Set | None) -> str:
 
 
 RULE = StackRule(
-    id="spot-with-fallback",
     order=(Section.COST, 20),
     title="Spot GPU pools have a fallback",
     severity=Severity.MEDIUM,

@@ -11,25 +11,21 @@ windows of all schedules; an hour inside a window costs more.
 In a preview on the engine the minimum of an OKE pool is its size as last read, because OKE has no minimum.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from fleet.facts.pricing import Line, Money, rounded_up
 from fleet.facts.quantities import quantity
 
-from . import schema
 from .cost import HOURS, SUPPORT_ENDED, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several
-from .places import POOL_SETTINGS, setting
 from .read import Later
-from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation
+from .rule import NOTHING, POOL_SETTINGS, Section, Severity, Stack, StackRule, Violations, schema, setting
 
 WORST_USD = 10.0
 IDLE_USD = 0.5
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     items = bill(stack.resources, stack.as_of, later)
     for item in items:
         if item.fault:
@@ -38,13 +34,13 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     if Money(worst.usd).exceeds(limit := _limit(stack, "worstUsdPerHour", WORST_USD)):
         yield f"worst hour {rounded_up(worst.usd):.2f} USD is above {limit:.2f}: {_spenders(items, 1, 'worstUsdPerHour')}", None
     if Money(mean.usd).exceeds(limit := _limit(stack, "idleUsdPerHour", IDLE_USD)):
-        told = f"{rounded_up(mean.usd):.2f} USD ({mean.usd * HOURS:.0f} a month)"
-        yield f"hour without jobs {told} is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}", None
+        amount = f"{rounded_up(mean.usd):.2f} USD ({mean.usd * HOURS:.0f} a month)"
+        yield f"hour without jobs {amount} is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}", None
 
 
 def _limit(stack: Stack, name: str, default: float) -> float:
-    found = quantity(stack.config.get(name, default))
-    return default if found is None else float(found)
+    number = quantity(stack.config.get(name, default))
+    return default if number is None else float(number)
 
 
 def _side(line: Line, way: int) -> tuple[float, Money]:
@@ -73,7 +69,6 @@ def _usd(price: float) -> str:
 
 
 RULE = StackRule(
-    id="stack-cost-ceiling",
     order=(Section.COST, 80),
     title="The worst hour and an hour without jobs stay below their limits",
     severity=Severity.HIGH,

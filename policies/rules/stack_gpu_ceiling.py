@@ -5,26 +5,21 @@ and the machines that launchers boot for jobs. A Karpenter NodePool counts with 
 short time.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterator
 
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 
-from . import schema
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
-from .machine_types import gpus_each
-from .places import POOL_SETTINGS, setting
+from .pools import gpus_each
 from .read import Later, bound, line
-from .rule import Section, Severity, Stack, StackRule, Violation
+from .rule import POOL_SETTINGS, Section, Severity, Stack, StackRule, Violations, schema, setting
 
 MAX_GPUS = 8
 
 _WORDS = {SPOT: "spot", ON_DEMAND: "on demand", RESERVED: "reserved", CAPACITY_BLOCK: "in a capacity block"}
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     bought = Counter[str]()
     counted: list[tuple[int, Group]] = []
     for group in groups(stack.resources, later):
@@ -41,15 +36,19 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 
 
 def _holders(counted: list[tuple[int, Group]]) -> str:
-    counted.sort(key=lambda found: -found[0])
+    counted.sort(key=lambda pair: -pair[0])
     parts = [f"{group.name} {_product(gpus, group)} {_WORDS[group.capacity]}" for gpus, group in counted]
     settings = either(group.settings[1] for _, group in counted[:SHOWN])
     return f"{several(parts)}; lower {settings or 'the number'} of one of these"
 
 
 def _product(gpus: int, group: Group) -> str:
-    each = gpus_each(group.choices)
-    return f"{group.most} {TIMES} {each} = {gpus}" if each and group.most is not None and group.most * each == gpus else str(gpus)
+    per_machine = gpus_each(group.choices)
+    return (
+        f"{group.most} {TIMES} {per_machine} = {gpus}"
+        if per_machine and group.most is not None and group.most * per_machine == gpus
+        else str(gpus)
+    )
 
 
 def _fault(group: Group) -> str:
@@ -65,7 +64,6 @@ def _fault(group: Group) -> str:
 
 
 RULE = StackRule(
-    id="stack-gpu-ceiling",
     order=(Section.COST, 70),
     title="All pools together have no more GPUs than the limit",
     severity=Severity.HIGH,

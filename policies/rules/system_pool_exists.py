@@ -11,23 +11,16 @@ exception. The rule does not judge Talos clusters: their system nodes are not re
 a control plane.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fleet.facts.hardware import SPOT
 
-from . import schema
-from .capacity import bought
 from .clusters import Clustered, cluster_of, named, names
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
-from .places import CLUSTER_SETTINGS
-from .pools import machine_sign, taints
+from .pools import LEAST, bought, least, machine_sign, taints
 from .read import Later, bound, text, walk
-from .record import Resource
-from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation
-from .sizes import LEAST, least
+from .rule import CLUSTER_SETTINGS, NOTHING, Resource, Section, Severity, Stack, StackRule, Violation, schema
 
 MIN_NODES = 1
 _WEAK = ("PREFER_NO_SCHEDULE", "PreferNoSchedule")
@@ -43,16 +36,16 @@ class _Pool:
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
-    wanted = bound(stack.config, "minNodes", MIN_NODES) or MIN_NODES
+    minimum = bound(stack.config, "minNodes", MIN_NODES) or MIN_NODES
     pools = [_read(resource, later) for resource in stack.of(POOLS)]
     placed = [pool for pool in pools if pool is not None]
     for here in _clusters(placed):
         near = [pool for pool in placed if pool.at.near(here)]
-        if here.cluster in stack.existing or sum(pool.keeps or 0 for pool in near if pool.untainted) >= wanted:
+        if here.cluster in stack.existing or sum(pool.keeps or 0 for pool in near if pool.untainted) >= minimum:
             continue
         unclear = len(placed) < len(pools) or any(pool.untainted is None or pool.keeps is None for pool in near)
         if not unclear:
-            yield _fault(here.cluster, near, wanted), None
+            yield _fault(here.cluster, near, minimum), None
 
 
 def _clusters(pools: list[_Pool]) -> Iterator[Clustered]:
@@ -96,23 +89,22 @@ def _untainted(resource: Resource) -> bool:
     return True
 
 
-def _fault(cluster: str, pools: list[_Pool], wanted: int) -> str:
+def _fault(cluster: str, pools: list[_Pool], minimum: int) -> str:
     free = [pool for pool in pools if pool.untainted]
-    known = names(pool.at.resource for pool in free or pools)
+    which = names(pool.at.resource for pool in free or pools)
     if not free:
         return (
-            f"{named(cluster)}: all its node pools ({known}) are tainted: CoreDNS and ARC's controller tolerate no taint "
+            f"{named(cluster)}: all its node pools ({which}) are tainted: CoreDNS and ARC's controller tolerate no taint "
             "and stay pending; add a pool without taints"
         )
     fields = ", ".join(sorted({".".join(LEAST[pool.at.resource.type]) for pool in free}))
     return (
-        f"{named(cluster)}: its untainted node pools ({known}) keep {sum(pool.keeps or 0 for pool in free)} nodes: CoreDNS and "
-        f"the autoscaler need {wanted}; raise {fields}"
+        f"{named(cluster)}: its untainted node pools ({which}) keep {sum(pool.keeps or 0 for pool in free)} nodes: CoreDNS and "
+        f"the autoscaler need {minimum}; raise {fields}"
     )
 
 
 RULE = StackRule(
-    id="system-pool-exists",
     order=(Section.TAINTS, 40),
     title="Every cluster has an untainted pool",
     severity=Severity.HIGH,

@@ -4,18 +4,15 @@ Decoding never fails: text that is not encoded stays as it is. If data unpacks t
 beginning is read.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
-from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, SPOT_REQUEST, launches
-from .read import Later, text, walk
+from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, SPOT_REQUEST, bodies
+from .read import Data, Later, text, walk
 
 MACHINES = frozenset((EC2_INSTANCE, SPOT_REQUEST, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION))
 """Kinds whose user data may set up anything. The provider writes the user data of node pools."""
@@ -30,21 +27,21 @@ _RUN = re.compile(r"[A-Za-z0-9+/]{40,}(?:\r?\n[ \t]*[A-Za-z0-9+/]{4,})*={0,2}")
 _WHOLE = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
-def readings(given: str) -> tuple[str, ...]:
+def readings(content: str) -> tuple[str, ...]:
     """The text itself, its decoded form, and the decoded base64 texts inside both."""
-    found = [(given[:_LONGEST], 0)]
+    texts = [(content[:_LONGEST], 0)]
     room = _ROOM
-    for read, depth in found:
+    for read, depth in texts:
         if depth == _DEEPEST:
             break
         runs = [read] if _WHOLE.fullmatch("".join(read.split())) else (match[0] for match in _RUN.finditer(read))
         for run in runs:
-            if len(found) == _MOST or not room:
+            if len(texts) == _MOST or not room:
                 break
             if inner := decoded(run)[:room]:
-                found.append((inner, depth + 1))
+                texts.append((inner, depth + 1))
                 room -= len(inner)
-    return tuple(read for read, _ in found)
+    return tuple(read for read, _ in texts)
 
 
 def decoded(run: str) -> str:
@@ -57,28 +54,19 @@ def decoded(run: str) -> str:
     return _unpacked(data).decode("utf-8", "replace")
 
 
-def holders(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    """Path and body of each object with user data in a machine of `MACHINES`. `later` collects unknown ones."""
-    if token != OCI_INSTANCE_CONFIGURATION:
-        yield "", props
-        return
-    for path, launch in launches(props, later):
-        yield f"{path}.", launch
-
-
-def user_data(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:
+def user_data(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
     """Path and text of the user data of a machine of `MACHINES`. `later` collects unknown ones."""
-    for path, holder in holders(token, props, later):
+    for path, holder in bodies(token, props, later):
         for field in _FIELDS[token]:
             with later:
-                if given := text(walk(holder, *field)):
-                    yield path + ".".join(field), given
+                if content := text(walk(holder, *field)):
+                    yield path + ".".join(field), content
 
 
 @lru_cache(maxsize=64)
-def script(given: str) -> str:
+def script(content: str) -> str:
     """All readings of user data, without the lines that are comments."""
-    lines = (line for read in readings(given) for line in read.splitlines() if not line.lstrip().startswith("#"))
+    lines = (line for read in readings(content) for line in read.splitlines() if not line.lstrip().startswith("#"))
     return "\n".join(lines)
 
 

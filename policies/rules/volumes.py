@@ -1,17 +1,23 @@
-"""Disks of a machine for its bill: root volumes and the other disks that a launch template maps."""
+"""Disks of a machine, and volumes that Kubernetes makes for claims, for a bill.
 
-from __future__ import annotations
+A machine has its root volume and the other disks that a launch template maps. The stack's storage class decides the price of a
+claim's volume. If the class is not in the stack, the kind of volume is not known, and the bill leaves the claim out. Chart
+kube-prometheus-stack makes a claim for Prometheus from its values.
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
-from fleet.facts.pricing import gp3_volume
+from fleet.facts.pricing import gp3_volume, oci_volume
 from fleet.facts.quantities import quantity
+from fleet.facts.scheduling import REGION
 
-from .read import Later, items, keys, text, walk
+from .kinds import CLAIM, HELM, PROMETHEUS_CHART, STORAGE_CLASS
+from .read import Data, Later, items, keys, text, walk
+from .record import Resource
+from .releases import releases
 
 # Default sizes: EKS API, CreateNodegroup (diskSize); the smallest of OCI (API reference, InstanceSourceDetails).
 _EKS_GB = 20
@@ -28,10 +34,10 @@ class Volume:
     parts: Mapping[str, float]
 
 
-def of_template(template: Any) -> Volume:
+def of_template(template: Data) -> Volume:
     """Disks that an EC2 launch template maps; EKS' default if it maps none. Raises UnknownError."""
     later = Later()
-    mapped = [volume for _, each in items(walk(template, "blockDeviceMappings"), later) for volume in _mapped(each)]
+    mapped = [volume for _, mapping in items(walk(template, "blockDeviceMappings"), later) for volume in _mapped(mapping)]
     later.settle()
     if not mapped:
         return of_ec2(None)
@@ -41,7 +47,7 @@ def of_template(template: Any) -> Volume:
     return Volume(parts)
 
 
-def of_ec2(size: Any, kind: Any = None, iops: Any = None, throughput: Any = None) -> Volume:
+def of_ec2(size: Data, kind: Data = None, iops: Data = None, throughput: Data = None) -> Volume:
     """A root volume of EC2 by size, type and performance, with EKS' default size and the performance of every gp3 volume."""
     gigabytes = _positive(size, _EKS_GB)
     if (name := text(kind) or _GP3) != _GP3:
@@ -49,17 +55,103 @@ def of_ec2(size: Any, kind: Any = None, iops: Any = None, throughput: Any = None
     return Volume(gp3_volume(gigabytes, _positive(iops, GP3_IOPS), _positive(throughput, GP3_MIBPS)))
 
 
-def of_oci(size: Any) -> Volume:
+def of_oci(size: Data) -> Volume:
     """The boot volume of an OCI machine by its size, with OCI's smallest size as default."""
     return Volume({_OCI_UNIT: _positive(size, _OCI_GB)})
 
 
-def _mapped(mapping: Any) -> Iterator[Volume]:
+def _mapped(mapping: Data) -> Iterator[Volume]:
     volume = walk(mapping, "ebs")
     if keys(volume):
         yield of_ec2(*(walk(volume, key) for key in ("volumeSize", "volumeType", "iops", "throughput")))
 
 
-def _positive(amount: Any, otherwise: float) -> float:
-    found = quantity(amount)
-    return otherwise if found is None or found <= 0 else float(found)
+def _positive(amount: Data, otherwise: float) -> float:
+    number = quantity(amount)
+    return otherwise if number is None or number <= 0 else float(number)
+
+
+_GIB = 2**30
+_OF_PROMETHEUS = ("prometheus", "prometheusSpec", "storageSpec", "volumeClaimTemplate", "spec")
+_VPUS = 10
+"""Default of a class (oci-cloud-controller-manager)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim's volume: the amount of each unit when it is full, and the region that its class names, if any.
+
+    `elastic` means that the cloud bills only the stored data.
+    """
+
+    parts: Mapping[str, float]
+    region: str
+    elastic: bool
+
+
+def claims(resource: Resource, later: Later) -> Iterator[Data]:
+    """The spec of a claim, and of the claim that Prometheus's chart makes. `later` collects unknown values."""
+    if resource.type == CLAIM:
+        with later:
+            yield walk(resource.props, "spec")
+    elif resource.type in HELM:
+        for release in releases(resource.type, resource.props, later):
+            with later:
+                if release.chart_name == PROMETHEUS_CHART:
+                    yield walk(release.values, *_OF_PROMETHEUS)
+
+
+def claimed(spec: Data, resource: Resource, resources: Iterable[Resource]) -> Claimed | None:
+    """The billed volume of a claim that a resource makes; None for a class that is not in the stack or has an unknown driver.
+
+    Raises UnknownError.
+    """
+    name = text(walk(spec, "storageClassName"))
+    size = quantity(walk(spec, "resources", "requests", "storage"))
+    storage_class = next((each for each in resources if name and _is_class(each, name, _cluster(resource))), None)
+    if storage_class is None or size is None:
+        return None
+    driver = _DRIVERS.get(text(walk(storage_class.props, "provisioner")))
+    if driver is None:
+        return None
+    amounts, elastic = driver
+    region = text(walk(storage_class.props, "metadata", "annotations", REGION))
+    return Claimed(amounts(float(size / _GIB), walk(storage_class.props, "parameters")), region, elastic)
+
+
+def _is_class(resource: Resource, name: str, cluster: str) -> bool:
+    return (
+        resource.type == STORAGE_CLASS
+        and _cluster(resource) == cluster
+        and text(walk(resource.props, "metadata", "name")) == name
+    )
+
+
+def _cluster(resource: Resource) -> str:
+    """The provider of a resource, which identifies its cluster."""
+    return resource.provider.urn if resource.provider is not None else ""
+
+
+def _ebs(gib: float, parameters: Data) -> dict[str, float]:
+    kind = text(walk(parameters, "type")) or "gp3"
+    if kind != "gp3":
+        return {f"{kind}-gb": gib}
+    return gp3_volume(gib, _number(parameters, "iops", GP3_IOPS), _number(parameters, "throughput", GP3_MIBPS))
+
+
+def _block(gib: float, parameters: Data) -> dict[str, float]:
+    return oci_volume(gib, _number(parameters, "vpusPerGB", _VPUS))
+
+
+def _number(parameters: Data, name: str, otherwise: float) -> float:
+    number = quantity(walk(parameters, name))
+    return otherwise if number is None else float(number)
+
+
+_DRIVERS: Mapping[str, tuple[Callable[[float, Data], dict[str, float]], bool]] = {
+    "ebs.csi.aws.com": (_ebs, False),
+    "efs.csi.aws.com": (lambda gib, _: {"efs-gb": gib}, True),
+    "blockvolume.csi.oraclecloud.com": (_block, False),
+    "fss.csi.oraclecloud.com": (lambda gib, _: {"oci-fss-gb": gib}, True),
+}
+"""How each driver's volumes are billed, and whether the cloud bills only the stored data."""

@@ -103,7 +103,7 @@ def test_whatever_the_program_is_made_of_deploys_staging():
         "docs/deployments.md",
         "tests/test_arrows.py",
         "Pulumi.prod.yaml",
-        "policies/rules/labels.py",
+        "policies/rules/pools.py",
         "deployments/Pulumi.main.yaml",
         ".ci/requirements/dev.txt",
         "fleet/facts/data/README.md",

@@ -23,7 +23,7 @@ from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
 
 from policies.rules import AnyRule, Rule, StackRule
 from policies.rules.read import UndeterminableError
-from policies.rules.record import SECRET, SIGNATURE, UNKNOWN, Options, Provider, Resource, plain, wired
+from policies.rules.record import SECRET, SIGNATURE, UNKNOWN, Options, Provider, Resource, Unknown, UnknownError, plain, wired
 from policies.rules.rule import Args, Outcome
 from tests.day import AS_OF
 
@@ -252,6 +252,11 @@ def _provider(props: Any) -> Provider | None:
 
 def _config(rule: AnyRule, config: Mapping[str, Any] | None) -> dict[str, Any]:
     return wire({name: schema["default"] for name, schema in rule.schemas.items()} | dict(config or {}))
+
+
+def spelled(path: Iterable[Step]) -> str:
+    """A path as a message about an unknown value spells it."""
+    return UnknownError(Unknown(tuple(path))).place.removeprefix(".")
 
 
 def config_of(policy: str, name: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from policies.rules.gpu_cpu_memory_limits import RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, GPU, POD, pod
-from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said
+from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said, spelled
 from tests.policies.suite import Suite, in_pods
 
 SIZED: dict[str, Any] = {
@@ -105,7 +105,7 @@ def test_more_gpus_take_more_memory() -> None:
     assert judged(four) == CLEAN
     assert judged(four, minMemGiPerGpu=4.5) == said(small('"16Gi"', "4.5", "18"))
     unknown = ("spec", *RESOURCES, "limits", GPU)
-    assert judge(RULE, POD, pod(four), unknown=unknown) == said(unknown=".".join(map(str, unknown))), "there may be more"
+    assert judge(RULE, POD, pod(four), unknown=unknown) == said(unknown=spelled(unknown)), "there may be more"
 
 
 @pytest.mark.parametrize(("size", "shown"), [(REMOVE, "not set"), ("33Gi", '"33Gi"'), (0, "0"), ("big", '"big"')])
@@ -126,12 +126,12 @@ def test_a_volume_is_measured_against_a_limit_that_there_is() -> None:
 
 def test_unknown_amounts_are_not_taken_for_absent_ones() -> None:
     for needed in ((*RESOURCES, "limits", "memory"), (*RESOURCES, "requests", "cpu"), (*SHM, "sizeLimit"), (*SHM, "medium")):
-        assert judged(SIZED, needed) == said(unknown=".".join(map(str, ("spec", *needed))))
+        assert judged(SIZED, needed) == said(unknown=spelled(("spec", *needed)))
     late = changed(SIZED, *SHM, "sizeLimit", "99Gi")
     path = ("containers", 1, "volumeMounts", 0, "name")
     assert judged(late, path).messages == (outgrown('"99Gi"'),), "another mount is the one"
     path = ("containers", 1, "volumeMounts", 1, "name")
-    assert judged(late, path) == said(unknown=".".join(map(str, ("spec", *path))))
+    assert judged(late, path) == said(unknown=spelled(("spec", *path)))
     assert judged(SIZED, ("containers", 1, "volumeMounts")) == said(unknown="spec.containers[1].volumeMounts"), (
         "the cache, perhaps"
     )

@@ -11,7 +11,7 @@ import pytest
 from policies.rules.gpu_dra_claims_bounded import CLAIMS, RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import GPU_POD, POD, pod
-from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said
+from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said, spelled
 from tests.policies.suite import Suite, in_pods
 
 CLASS = "gpu.nvidia.com"
@@ -170,7 +170,7 @@ def test_an_unknown_class_or_count_leaves_it_open_unless_the_rest_tells() -> Non
     spec = devices(exactly(count=1))
     for field in ("deviceClassName", "count"):
         path = ("spec", "devices", "requests", 0, "exactly", field)
-        assert judged(spec, path) == said(unknown=".".join(map(str, path)))
+        assert judged(spec, path) == said(unknown=spelled(path))
     path = ("spec", "devices", "requests", 0, "exactly", "count")
     found = judged(devices(exactly(count=1), exactly(count=1)), path)
     assert found.messages == (in_all(2),), "each asks for one at least"

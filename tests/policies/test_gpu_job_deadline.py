@@ -11,7 +11,7 @@ from fleet.render.gitops.waves import WAVE
 from policies.rules.gpu_job_deadline import JOBS, RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, CRON_JOB, GPU, GPU_POD, JOB
-from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, Verdict, at, changed, config_of, judge, remedied, said
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, Verdict, at, changed, config_of, judge, remedied, said, spelled
 from tests.policies.suite import Suite
 
 BOUNDS = {"activeDeadlineSeconds": 7200, "ttlSecondsAfterFinished": 3600, "backoffLimit": 3}
@@ -46,7 +46,7 @@ def spec_of(token: str) -> tuple[str | int, ...]:
 
 
 def shown_path(token: str) -> str:
-    return ".".join(map(str, spec_of(token))).replace(".0.", "[0].")
+    return spelled(spec_of(token))
 
 
 def judged(props: dict[str, Any], **config: Any) -> Verdict:
@@ -142,7 +142,7 @@ def test_an_unknown_bound_leaves_it_open(field: str) -> None:
 
 def test_an_unknown_limit_may_make_it_a_gpu_job() -> None:
     path = ("spec", "template", "spec", "containers", 0, "resources")
-    assert judge(RULE, JOB, job(bounds={}), unknown=path) == said(unknown=".".join(map(str, path)))
+    assert judge(RULE, JOB, job(bounds={}), unknown=path) == said(unknown=spelled(path))
     assert judge(RULE, JOB, job(), unknown=path) == CLEAN
     found = judge(RULE, JOB, job(bounds={}), unknown=(*path, "limits", GPU))
     assert found.messages == tuple(map(fault, BOUNDS)), "its request shows it"

@@ -23,7 +23,7 @@ from tests.policies.fixtures import (
     release,
     template,
 )
-from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said
+from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said, spelled
 from tests.policies.suite import Suite, in_pods
 
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
@@ -138,7 +138,7 @@ def test_a_sidecar_keeps_its_gpu() -> None:
 
 def test_an_unknown_restart_policy_leaves_it_open_only_where_it_decides() -> None:
     path = ("spec", "initContainers", 0, "restartPolicy")
-    assert judge(RULE, POD, pod(using(1, sidecars=(1,))), unknown=path) == said(unknown=".".join(map(str, path)))
+    assert judge(RULE, POD, pod(using(1, sidecars=(1,))), unknown=path) == said(unknown=spelled(path))
     assert judge(RULE, POD, pod(using(1, sidecars=(0,))), unknown=path) == CLEAN
     assert judge(RULE, POD, pod(using(2, sidecars=(1,))), unknown=path).messages == (greedy("spec.containers[0]", 2),)
 
@@ -156,10 +156,10 @@ def test_an_unknown_restart_policy_leaves_it_open_only_where_it_decides() -> Non
 )
 def test_a_workload_counts_all_its_pods(token: str, field: tuple[str | int, ...]) -> None:
     (case,) = in_pods(GPU_POD, tokens=[token])
-    name = ".".join(map(str, field)).replace(".0.", "[0].")
+    name = spelled(field)
     assert judge(RULE, token, changed(case.props, *field, 8)) == CLEAN
     assert judge(RULE, token, changed(case.props, *field, 9)) == said(many(name, 9, "write 8 at most"))
-    assert judge(RULE, token, changed(case.props, *field, 9), unknown=field) == said(unknown=".".join(map(str, field)))
+    assert judge(RULE, token, changed(case.props, *field, 9), unknown=field) == said(unknown=spelled(field))
     idle = next(in_pods(CPU_POD, tokens=[token])).props
     assert judge(RULE, token, changed(idle, *field, 900), unknown=field) == CLEAN, "no GPU: the number does not matter"
 
@@ -207,7 +207,7 @@ def test_the_quota_of_a_queue_counts_over_all_its_flavors() -> None:
     assert judge(RULE, token, queue(9, name="nvidia.com/gpu.shared")) == said(handed_out(9))
     assert judge(RULE, token, queue(900, name="memory")) == CLEAN
     path = ("spec", "resourceGroups", 0, "flavors", 0, "resources", 1, "nominalQuota")
-    assert judge(RULE, token, queue(1, 2), unknown=path) == said(unknown=".".join(map(str, path)))
+    assert judge(RULE, token, queue(1, 2), unknown=path) == said(unknown=spelled(path))
     assert judge(RULE, token, queue(1, 9), unknown=path).messages == (handed_out(9),), "sure whatever the other is"
 
 

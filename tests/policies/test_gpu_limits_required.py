@@ -33,7 +33,7 @@ from tests.policies.fixtures import (
     release,
     template,
 )
-from tests.policies.harness import CLEAN, REMOVE, changed, judge, said, secret
+from tests.policies.harness import CLEAN, REMOVE, changed, judge, said, secret, spelled
 from tests.policies.suite import Suite, in_pods
 
 MEND = f'set resources.limits["{GPU}"] on the container that uses the GPU'
@@ -424,7 +424,7 @@ def test_a_known_fault_is_reported_before_an_unknown_stops_the_rule() -> None:
 
 def test_an_unknown_that_could_hold_the_limit_is_not_taken_for_its_absence() -> None:
     path = ("spec", "containers", 0, "resources", "limits")
-    assert judge(RULE, POD, pod(UNLIMITED), unknown=path) == said(unknown=".".join(map(str, path)))
+    assert judge(RULE, POD, pod(UNLIMITED), unknown=path) == said(unknown=spelled(path))
 
 
 def test_unknown_labels_and_cpu_amounts_do_not_matter() -> None:

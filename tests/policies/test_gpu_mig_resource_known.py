@@ -10,7 +10,7 @@ from policies.rules import kinds
 from policies.rules.gpu_mig_resource_known import RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import GPU, GPU_POD, POD, RELEASE, pod
-from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said
+from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said, spelled
 from tests.policies.published import chart_values, has_field, resource_schema
 from tests.policies.suite import Suite, in_pods
 
@@ -98,7 +98,7 @@ def test_a_slice_beside_a_whole_gpu_is_judged_for_itself() -> None:
 def test_how_many_slices_does_not_matter_and_may_be_unknown() -> None:
     path = ("spec", "containers", 0, "resources", "limits", SLICE)
     assert judge(RULE, POD, pod(taking()), unknown=path).messages == (unknown(),)
-    assert judge(RULE, POD, pod(taking()), unknown=path[:-1]) == said(unknown=".".join(map(str, path[:-1])))
+    assert judge(RULE, POD, pod(taking()), unknown=path[:-1]) == said(unknown=spelled(path[:-1]))
 
 
 def test_queues_cover_what_there_is() -> None:

@@ -10,7 +10,7 @@ from fleet.facts.scheduling import flavor_selector
 from policies.rules.gpu_node_selector import LABELS, RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, GPU, GPU_POD, POD, RELEASE, pod
-from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, judge, said
+from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, judge, said, spelled
 from tests.policies.suite import Suite, in_pods
 
 ANYWHERE = changed(GPU_POD, "nodeSelector", REMOVE)
@@ -104,7 +104,7 @@ def test_unknown_parts_leave_it_open_only_where_they_decide() -> None:
     both = changed(requiring([expression()]), "nodeSelector", {"gpu-ci/pool": "a"})
     assert judged(both, ("nodeSelector",)) == CLEAN, "the affinity shows it"
     terms = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-    assert judged(requiring([expression()]), (*terms, 0)) == said(unknown=".".join(map(str, ("spec", *terms, 0))))
+    assert judged(requiring([expression()]), (*terms, 0)) == said(unknown=spelled(("spec", *terms, 0)))
     assert judged(requiring([expression()], [OS]), (*terms, 0)) == said(anywhere()), "the other term leaves it open"
     limits = ("containers", 0, "resources")
     assert judged(GPU_POD, limits) == CLEAN

@@ -10,7 +10,7 @@ from policies.rules import kinds
 from policies.rules.gpu_shared_resource_single import RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, GPU, POD, RELEASE, pod
-from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said
+from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said, spelled
 from tests.policies.published import has_field, resource_schema
 from tests.policies.suite import Suite, in_pods
 
@@ -118,7 +118,7 @@ def test_whole_gpus_count_where_the_stack_shares_them_under_their_name() -> None
 
 def test_an_unknown_amount_leaves_it_open_unless_the_other_tells() -> None:
     path = ("spec", "containers", 1, "resources", "limits", SHARED)
-    assert judge(RULE, POD, pod(taking(1)), unknown=path) == said(unknown=".".join(map(str, path)))
+    assert judge(RULE, POD, pod(taking(1)), unknown=path) == said(unknown=spelled(path))
     both = changed(taking(1), "containers", 1, "resources", "requests", {SHARED: 2})
     assert judge(RULE, POD, pod(both), unknown=path).messages == (several("2", field="requests"),)
     assert judge(RULE, POD, pod(CPU_POD), unknown=("spec", "nodeSelector")) == CLEAN

@@ -10,7 +10,7 @@ from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile
 from policies.rules.gpu_toleration_required import RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, GPU, GPU_POD, POD, RELEASE, pod, release
-from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, Verdict, at, changed, judge, remedied, said, secret
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, Verdict, at, changed, judge, remedied, said, secret, spelled
 from tests.policies.suite import Suite, in_pods
 
 MEND = f"{{key: {GPU}, operator: Exists, effect: NoSchedule}}"
@@ -114,7 +114,7 @@ def test_an_unknown_toleration_may_be_the_one() -> None:
 
 def test_an_unknown_limit_may_make_it_a_gpu_pod() -> None:
     path = ("spec", "containers", 0, "resources")
-    assert judge(RULE, POD, pod(BARE), unknown=path) == said(unknown=".".join(map(str, path)))
+    assert judge(RULE, POD, pod(BARE), unknown=path) == said(unknown=spelled(path))
     assert judge(RULE, POD, pod(GPU_POD), unknown=path) == CLEAN, "it tolerates the taint, whatever it takes"
     one = (*path, "limits", GPU)
     assert judge(RULE, POD, pod(BARE), unknown=one).messages == (lacking(),), "its request shows it"

@@ -25,7 +25,7 @@ from tests.policies.fixtures import (
     release,
     template,
 )
-from tests.policies.harness import CLEAN, Verdict, changed, judge, said
+from tests.policies.harness import CLEAN, Verdict, changed, judge, said, spelled
 from tests.policies.published import chart_values
 from tests.policies.suite import Suite, in_pods
 
@@ -150,7 +150,7 @@ def test_the_controllers_of_our_own_charts_stay_off(ours: Chart) -> None:
 
 def test_unknown_parts_leave_it_open_only_where_they_decide() -> None:
     path = ("spec", "containers", 0, "resources")
-    assert judge(RULE, POD, pod(STRAY), unknown=path) == said(unknown=".".join(map(str, path)))
+    assert judge(RULE, POD, pod(STRAY), unknown=path) == said(unknown=spelled(path))
     assert judge(RULE, POD, pod(CPU_POD), unknown=path) == CLEAN
     name = ("spec", "containers", 0, "name")
     assert judge(RULE, POD, pod(NODE_AGENT), unknown=name) == said(unknown="spec.containers[0].name")

@@ -17,7 +17,7 @@ from policies.rules.kinds import (
     SPOT_REQUEST,
 )
 from tests.policies.cases import Case
-from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge, said
+from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge, said, spelled
 from tests.policies.pool_fixtures import (
     ASG,
     EKS,
@@ -172,7 +172,7 @@ def test_what_is_read_must_be_known() -> None:
     hidden = (*REQUIREMENTS, 0)
     assert judge(RULE, KARPENTER, NODE_POOL, unknown=hidden) == CLEAN, "the other one narrows the pool enough"
     bad = with_values(1, "p4d.24xlarge")
-    assert judge(RULE, KARPENTER, bad, unknown=hidden) == said(unknown=".".join(map(str, hidden))), "it may narrow the pool"
+    assert judge(RULE, KARPENTER, bad, unknown=hidden) == said(unknown=spelled(hidden)), "it may narrow the pool"
 
 
 SUITE = Suite(

@@ -13,9 +13,8 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from fleet.facts.hardware import machines
 from fleet.facts.scheduling import CLUSTER_LABEL, EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_labels, system_labels
 from policies.rules import RULES, kinds
-from policies.rules.labels import GPU_TAINTS, PLACEMENT_LABELS, key_means_gpu, marks_gpus, means_gpu
 from policies.rules.monitoring_complete import POD_MONITOR, PROMETHEUS_RULE, SERVICE_MONITOR
-from policies.rules.pools import gpu_sign, machine_sign
+from policies.rules.pools import GPU_TAINTS, PLACEMENT_LABELS, gpu_sign, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from policies.rules.read import Later
 from policies.rules.runner_ephemeral import LEGACY
 from tests.components.recorded import ROOT

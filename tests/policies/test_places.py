@@ -11,7 +11,7 @@ import pytest
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from policies.rules import RULES, AnyRule
-from policies.rules.places import ADDED, PLACED, entry, filled, pod_settings, setting, stack_file
+from policies.rules.rule import ADDED, PLACED, entry, filled, pod_settings, setting, stack_file
 from policies.rules.stack_gpu_ceiling import RULE as CEILING
 from tests.policies.cases import Member
 from tests.policies.harness import config_of, judge_stack
@@ -120,7 +120,7 @@ def test_a_stack_in_the_toml_file_is_sent_to_its_key_there() -> None:
 
 
 def test_a_stack_with_a_json_file_alone_is_sent_to_that(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policies.rules.places._FOLDER", tmp_path)
+    monkeypatch.setattr("policies.rules.rule._FOLDER", tmp_path)
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "byhand.json").write_text("{}")
     said = [filled(setting("maxGpus"), "stack-gpu-ceiling", f"urn:pulumi:{stack}::{GROUP}") for stack in ("byhand", "unheard")]

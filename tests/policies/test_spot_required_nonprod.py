@@ -32,7 +32,7 @@ from tests.policies.fixtures import (
     RESERVED_GROUP_PROPS,
     SYSTEM_GROUP_PROPS,
 )
-from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, said
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, said, spelled
 from tests.policies.pool_fixtures import ASG, GROUP
 from tests.policies.suite import Suite
 
@@ -229,7 +229,7 @@ def test_the_capacity_label_of_an_oke_pool_is_not_asked_since_its_placements_tel
 
 def test_an_unknown_of_a_placement_matters_unless_the_other_way_to_pay_less_is_there() -> None:
     reserved = (*PLACES, 0, "capacityReservationId")
-    assert judge(RULE, OKE_POOL, OKE_RESERVED_PROPS, unknown=reserved) == said(unknown=".".join(map(str, reserved)))
+    assert judge(RULE, OKE_POOL, OKE_RESERVED_PROPS, unknown=reserved) == said(unknown=spelled(reserved))
     both = changed(OKE_RESERVED_PROPS, *PLACES, 0, "preemptibleNodeConfig", {"preemptionAction": {"type": "TERMINATE"}})
     assert judge(RULE, OKE_POOL, both, unknown=reserved) == CLEAN
     assert judge(RULE, OKE_POOL, both, unknown=(*PLACES, 0, "preemptibleNodeConfig")) == CLEAN
