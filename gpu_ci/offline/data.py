@@ -15,7 +15,6 @@ from fleet.prove.bill import runner_hour
 from fleet.prove.ends import End
 from fleet.prove.placement import Placement
 from fleet.prove.schedules import Week
-from gpu_ci.offline.agree import Agreement
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.compare import Comparison, Pair
 from gpu_ci.offline.judge import Verdict
@@ -26,14 +25,10 @@ from gpu_ci.offline.words import Place, refusal, state
 T = TypeVar("T")
 
 
-def to_json(plan: Plan, base: Base | None = None, agreed: Agreement | None = None) -> str:
-    """The plan as one JSON document. Keys are camelCase, money is USD an hour.
-
-    It has the changes from the base and the policy values that admit the plan, if they are given.
-    """
+def to_json(plan: Plan, base: Base | None = None) -> str:
+    """The plan as one JSON document, with the changes from the base if there is one. Keys are camelCase, money is USD an hour."""
     changes = {"changes": _changes(plan, base)} if base is not None else {}
-    admitting = {"agree": _agreement(agreed)} if agreed is not None else {}
-    return document(_plan(plan) | changes | admitting)
+    return document(_plan(plan) | changes)
 
 
 def document(content: Mapping[str, Any]) -> str:
@@ -96,10 +91,6 @@ def end_json(end: End) -> dict[str, Any]:
         | {name: None if day is None else day.isoformat() for name, day in days.items()}
         | {"effect": life.effect, "cost": end.use.cost, "fix": end.use.fix}
     )
-
-
-def _agreement(agreed: Agreement) -> dict[str, Any]:
-    return fields_of(agreed, "values", "diff") | {"left": [verdict_json(verdict) for verdict in agreed.left]}
 
 
 def _placement(found: Placement, region: str) -> dict[str, Any]:

@@ -8,8 +8,6 @@ from typing import TypeVar
 
 from fleet.facts.pricing import Line, Money
 from fleet.facts.remark import CANNOT_WORK
-from gpu_ci.offline.agree import Agreement
-from gpu_ci.offline.agree import lines as agreement_lines
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.compare import Comparison, Kind, Pair, Setting, difference
 from gpu_ci.offline.gfm import code, fenced, fold, is_folded, table, text
@@ -47,13 +45,10 @@ _MANY = 40
 """The most rows of a table and lines of a list; the plan on the terminal has all."""
 
 
-def markdown(plan: Plan, base: Base | None = None, strict: bool = False, agreed: Agreement | None = None) -> str:
-    """The plan of one stack, with the changes from the base if there is one. Folded sections come last.
-
-    The change of policy values that admits the plan is folded directly below what fails.
-    """
+def markdown(plan: Plan, base: Base | None = None, strict: bool = False) -> str:
+    """The plan of one stack, with the changes from the base if there is one. Folded sections come last."""
     comparison = Comparison(base.plan, plan, base.arc) if base is not None and base.plan is not None else None
-    sections = sorted(_sections(plan, base, comparison, strict, agreed), key=is_folded)
+    sections = sorted(_sections(plan, base, comparison, strict), key=is_folded)
     return "\n\n".join(sections) + "\n"
 
 
@@ -63,9 +58,7 @@ def wrong_input(stack: str, error: Exception, root: Path) -> str:
     return f"## ❌ {code(stack)}: the input is wrong\n\nNothing was planned. Fix:\n\n{_bullets(lines)}\n"
 
 
-def _sections(
-    plan: Plan, base: Base | None, comparison: Comparison | None, strict: bool, agreed: Agreement | None
-) -> Iterator[str]:
+def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, strict: bool) -> Iterator[str]:
     yield f"## {_verdict(plan, comparison, strict)}"
     yield _money(plan, comparison)
     if wrong := [f"cannot work: {remark}" for remark in plan.impossible if remark not in plan.written]:
@@ -74,8 +67,7 @@ def _sections(
     if base is not None and base.plan is None:
         yield f"Before → after: {text(base.reason)}. This is only the plan after the change."
     if faults := list(_faults(plan, comparison, strict)):
-        admitting = f"\n\n{_agreement(agreed)}" if agreed is not None and agreed.diff else ""
-        yield _table(("what fails", "where", "why"), faults) + admitting
+        yield _table(("what fails", "where", "why"), faults)
     if comparison is None:
         yield from _whole(plan)
     else:
@@ -130,11 +122,6 @@ def _faults(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator
     for remark in plan.written:
         yield "cannot work", code(remark.parts[0]), text(remark)
     yield from _verdicts(plan.blocked(strict), comparison, lambda verdict: verdict.kind)
-
-
-def _agreement(agreed: Agreement) -> str:
-    body = f"{_bullets(list(agreement_lines(agreed)))}\n\n{fenced(agreed.diff, 'diff')}"
-    return fold("The change of policy values that admits this", body)
 
 
 # -- before and after --------------------------------------------------------------------------------------------------
