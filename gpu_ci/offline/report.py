@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.changes import changed_lines
@@ -154,80 +153,27 @@ def _label(resource: Resource) -> str:
 
 
 def detail(token: str, inputs: Mapping[str, Any]) -> str:
-    """The text after the name of a resource of this type in the tree; "" for most types."""
-    how = _DETAILS.get(token, "")
-    return how.format_map(inputs) if isinstance(how, str) else how(inputs)
+    """The text after the name of a resource of this type in the tree; "" for most types, and for inputs that are not known."""
+    try:
+        return _DETAILS.get(token, "").format_map(inputs)
+    except (KeyError, TypeError, ValueError):
+        return ""
 
 
-def _node_group(inputs: Mapping[str, object]) -> str:
-    scaling = inputs["scalingConfig"]
-    sizes = f"{scaling['minSize']}-{scaling['maxSize']} nodes" if isinstance(scaling, Mapping) else ""
-    # The type of a capacity block is in the launch template, and in a tag for readers.
-    types = inputs["instanceTypes"] if "instanceTypes" in inputs else _object(inputs, "tags").get(BLOCK_TYPE_TAG, "")
-    return f"{inputs['capacityType']} {', '.join(map(str, types)) if isinstance(types, list | tuple) else types}, {sizes}"
-
-
-def _release(inputs: Mapping[str, object]) -> str:
-    return f"{str(inputs['chart']).rpartition('/')[2]} {inputs['version']} in {inputs['namespace']}"
-
-
-def _application(inputs: Mapping[str, object]) -> str:
-    spec: Any = inputs["spec"]
-    source, where = spec["source"], spec["destination"]["namespace"]
-    what = f"{source['chart']} {source['targetRevision']}" if "chart" in source else source["path"]
-    return f"{what} in {where}, by ArgoCD"
-
-
-def _talos_node(inputs: Mapping[str, object]) -> str:
-    taints = inputs["nodeTaints"]
-    shown = ", ".join(f"{key}={value}" for key, value in taints.items()) if isinstance(taints, Mapping) else ""
-    return f"{inputs['instanceType']} ({inputs['gpus']} {inputs['gpu']}) at {inputs['address']}, {shown}"
-
-
-def _node_pool(inputs: Mapping[str, object]) -> str:
-    """With the initial size: later the autoscaler sets the size of a GPU pool."""
-    flex = _object(inputs, "nodeShapeConfig")
-    size = f" {flex['ocpus']:g} OCPU {flex['memoryInGbs']:g} GB" if flex else ""
-    config = _object(inputs, "nodeConfigDetails")
-    first = _first(config, "placementConfigs")
-    bought = "preemptible, " if first.get("preemptibleNodeConfig") else "reserved, " if first.get("capacityReservationId") else ""
-    return f"{inputs['nodeShape']}{size}, {bought}starts with {words.counted(int(config['size']), 'node', 'nodes')}"
-
-
-def _instance_pool(inputs: Mapping[str, object]) -> str:
-    places = inputs["placementConfigurations"]
-    domains = [place["availabilityDomain"] for place in places] if isinstance(places, list | tuple) else []
-    # Without the prefix of the tenancy.
-    names = (str(domain).rpartition(":")[2] for domain in domains)
-    return f"{words.counted(int(float(str(inputs['size']))), 'machine', 'machines')} in {', '.join(names)}"
-
-
-def _object(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """An input that is an object; {} if it is not set."""
-    value = inputs.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _first(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The first object of an input that is a list; {} if there is none."""
-    value = inputs.get(key)
-    return value[0] if isinstance(value, list | tuple) and value else {}
-
-
-_DETAILS: Mapping[str, str | Callable[[Mapping[str, object]], str]] = {
-    "aws:eks/nodeGroup:NodeGroup": _node_group,
-    "kubernetes:helm.sh/v3:Release": _release,
-    "kubernetes:argoproj.io/v1alpha1:Application": _application,
-    "gpu-ci:index:TalosGpuNode": _talos_node,
+_DETAILS = {
+    "aws:eks/nodeGroup:NodeGroup": "{capacityType}, {scalingConfig[minSize]}-{scalingConfig[maxSize]} nodes",
+    "kubernetes:helm.sh/v3:Release": "{version} in {namespace}",
+    "kubernetes:argoproj.io/v1alpha1:Application": "in {spec[destination][namespace]}, by ArgoCD",
+    "gpu-ci:index:TalosGpuNode": "{instanceType} ({gpus} {gpu}) at {address}",
     "aws:eks/addon:Addon": "{addonVersion}",
     "eks:index:Cluster": "Kubernetes {version}",
     "oci:ContainerEngine/cluster:Cluster": "Kubernetes {kubernetesVersion}",
-    "oci:ContainerEngine/nodePool:NodePool": _node_pool,
+    "oci:ContainerEngine/nodePool:NodePool": "{nodeShape}, {nodeConfigDetails[size]:g} nodes at first",
     "oci:ContainerEngine/addon:Addon": "{addonName}",
     "oci:Core/instanceConfiguration:InstanceConfiguration": "{instanceDetails[launchDetails][shape]}",
-    "oci:Core/instancePool:InstancePool": _instance_pool,
+    "oci:Core/instancePool:InstancePool": "{size:g} machines",
 }
-"""Details by type: a format of the inputs, or a function of them."""
+"""Details by type, as formats of the inputs."""
 
 
 # -- placement ---------------------------------------------------------------------------------------------------------

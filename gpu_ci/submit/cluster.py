@@ -18,7 +18,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError, SSLError
 
-from gpu_ci.submit.errors import ApiError, IdleError, UnreachableError
+from gpu_ci.submit.errors import ApiError, UnreachableError
 from gpu_ci.submit.objects import PODS, Kind, Object, one_line, parsed, parts, text
 
 MOST_BYTES = 64_000_000
@@ -32,15 +32,10 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds to wait for a connection, for a response, and for the next byte of a log.
-
-    `watch` is how long the server keeps a watch open. It ends the watch then, which reveals dead connections.
-    """
+    """Seconds to wait for a connection, and for a response or the next part of it."""
 
     connect: float = 10
     response: float = 30
-    watch: int = 290
-    log: float = 300
 
 
 @dataclass(slots=True)
@@ -100,10 +95,7 @@ class Response(AbstractContextManager["Response"]):
         """The lines as `split_lines` gives them, until the server ends the body. Raises UnreachableError if it breaks off."""
         try:
             yield from split_lines(self._pieces())
-        except ReadTimeoutError as error:
-            raise IdleError(f"{self._request}: no data for a while") from error
-        except (HTTPError, OSError, ValueError, AttributeError) as error:
-            # ValueError and AttributeError: another thread closed the response during a read.
+        except (HTTPError, OSError) as error:
             raise UnreachableError(f"{self._request}: the connection broke") from error
 
     def _pieces(self) -> Iterator[bytes]:
@@ -112,13 +104,6 @@ class Response(AbstractContextManager["Response"]):
         else:
             while piece := self._response.read1(_PIECE, decode_content=True):
                 yield piece
-
-    def close(self) -> None:
-        """End the stream from another thread: the reader gets UnreachableError."""
-        try:
-            self._response.shutdown()
-        except (HTTPError, OSError, ValueError, RuntimeError, AttributeError):
-            self._response.close()
 
 
 def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -166,23 +151,14 @@ class Cluster:
         """The version of the API server: `major`, `minor` and more (kubernetes.io, API path /version)."""
         return self._ask("get the version", "GET", "/version").json()
 
-    def list(self, kind: Kind, selector: Mapping[str, str]) -> tuple[list[Object], str]:
-        """The objects that a `labelSelector` or `fieldSelector` selects, and the resourceVersion to watch from."""
-        found = self._send("list", kind, query=selector).json()
-        return parts(found, "items"), text(found, "metadata", "resourceVersion")
+    def list(self, kind: Kind, selector: Mapping[str, str]) -> list[Object]:
+        """The objects that a `labelSelector` or `fieldSelector` selects."""
+        return parts(self._send("list", kind, query=selector).json(), "items")
 
-    def watch(self, kind: Kind, selector: Mapping[str, str], version: str) -> Response:
-        """Changes since a resourceVersion; each line is JSON: `{"type": …, "object": …}`."""
-        options = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(self.timeouts.watch)}
-        query = {**selector, **options, "resourceVersion": version}
-        return self._send("watch", kind, query=query, timeout=self.timeouts.watch + self.timeouts.connect)
-
-    def log(self, pod: str, container: str, *, since: str, previous: bool, follow: bool) -> Response:
+    def log(self, pod: str, container: str, *, since: str, previous: bool) -> Response:
         """The log of a container from the time `since` on (RFC 3339; empty: from the start), a timestamp before each line."""
-        flags = {"timestamps": True, "follow": follow, "previous": previous}
-        query = {"container": container} | {key: "true" for key, value in flags.items() if value}
-        query |= {"sinceTime": since} if since else {}
-        return self._send("get", PODS, pod, "log", query=query, timeout=self.timeouts.log)
+        query = {"container": container, "timestamps": "true"} | ({"previous": "true"} if previous else {})
+        return self._send("get", PODS, pod, "log", query=query | ({"sinceTime": since} if since else {}))
 
     def delete(self, kind: Kind, name: str, uid: str = "", propagation: str = "Background") -> None:
         """Delete an object and the objects that it owns; of a Job its pods. `uid`: only if the object has this uid."""
@@ -198,7 +174,6 @@ class Cluster:
         *,
         query: Mapping[str, str] | None = None,
         body: Object | None = None,
-        timeout: float | None = None,
     ) -> Response:
         """Send a request by its RBAC verb. Raises ApiError if the server refuses it, UnreachableError if nothing answers."""
         resource = "/".join(filter(None, (kind.full_name, subresource)))
@@ -210,7 +185,7 @@ class Cluster:
             # The name of a new object is in its body.
             path += filter(None, (name and "{name}", subresource))
         method = _METHODS.get(verb, "GET")
-        return self._ask(request, method, "/".join(path), name, query=query, body=body, timeout=timeout)
+        return self._ask(request, method, "/".join(path), name, query=query, body=body)
 
     def _ask(
         self,
@@ -221,7 +196,6 @@ class Cluster:
         *,
         query: Mapping[str, str] | None = None,
         body: Object | None = None,
-        timeout: float | None = None,
     ) -> Response:
         """Send a request to a path. Raises as `_send`; errors call the request `request`."""
         headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if body is not None else {})
@@ -235,7 +209,7 @@ class Cluster:
                 body=body,
                 auth_settings=["BearerToken"],
             )
-            timeouts = (self.timeouts.connect, timeout or self.timeouts.response)
+            timeouts = (self.timeouts.connect, self.timeouts.response)
             response: urllib3.HTTPResponse = self.api.call_api(*serialized, _request_timeout=timeouts).response
         except ApiException as error:
             # The client raises this for a failed TLS handshake.

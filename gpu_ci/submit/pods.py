@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from gpu_ci.submit.logs import ContainerState
 from gpu_ci.submit.objects import Object, condition, containers, explanation, name, number, part, parts, text, true_condition, uid
 
 DISRUPTIONS: Mapping[str, str] = {
@@ -37,6 +37,22 @@ class Ending:
     text: str
     exit_code: int | None = None
     disrupted: bool = False
+
+
+class ContainerState(NamedTuple):
+    """The state of a container in its pod's status. `ended`: it will not run again. `gone`: the pod was deleted."""
+
+    restarts: int = 0
+    ended: bool = False
+    gone: bool = False
+
+
+class LogSource(NamedTuple):
+    """A container of a pod."""
+
+    pod: str
+    uid: str
+    container: str
 
 
 def doing(pod: Object) -> str:

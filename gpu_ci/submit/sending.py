@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError, UnreachableError
 from gpu_ci.submit.manifest import check, hash_of, hashed
 from gpu_ci.submit.objects import JOBS, Object, name, text, true_condition, uid
-from gpu_ci.submit.options import Existing, RunOptions
+from gpu_ci.submit.options import Backoff, Existing, RunOptions
 from gpu_ci.submit.output import Output
-from gpu_ci.submit.reader import Backoff
 
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster

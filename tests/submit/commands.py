@@ -13,7 +13,7 @@ from tests.submit.life import until
 
 _PARENT = """
 import json, os, pathlib, runpy, signal, sys
-import gpu_ci.submit.cli, submit.kubeconfig
+import gpu_ci.submit.cli, gpu_ci.submit.kubeconfig
 # A shell starts background processes with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("loaded", flush=True)
@@ -27,7 +27,7 @@ for line in sys.stdin:
         for number, name in ((1, "stdout"), (2, "stderr")):
             os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT), number)
         sys.argv = ["submit", *words]
-        runpy.run_module("submit", run_name="__main__")
+        runpy.run_module("gpu_ci.submit", run_name="__main__")
     (folder / "pid").write_text(str(pid))
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     (folder / "status").write_text(f"{status}.")

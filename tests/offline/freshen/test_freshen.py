@@ -29,7 +29,7 @@ from tests.doctor.loopback import Answers, Loopback, serve
 from tests.doctor.test_sources import TOKEN, notes, release
 from tests.offline.freshen.world import ARC, DAY, FILES, NEXT_ARC, OLD, RUNNER, manifest, pulls, tables, world
 
-PLAN = {"clean": True, "price": {"idle": {"usd": 0.348}, "worst": {"usd": 9.776}}, "resources": [], "remarks": []}
+PLAN = {"result": "ok", "price": {"idle": {"usd": 0.348}, "worst": {"usd": 9.776}}, "resources": [], "remarks": []}
 
 
 @pytest.fixture(autouse=True)
@@ -329,12 +329,7 @@ def test_the_effect_on_each_stack_follows(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(freshen, "plan_of", lambda *_: next(plans))
     with running(monkeypatch, data, world()) as (_, run):
         done = run("--only", "runner")
-    assert done.stdout.splitlines()[-4:] == [
-        "stack staging",
-        "  before: OK: 0 resources; 0.348 USD an hour idle, 9.776 at worst",
-        "  after:  OK: 0 resources; 0.348 USD an hour idle, 9.776 at worst",
-        "  new remark: usw2: the runner is new",
-    ]
+    assert done.stdout.splitlines()[-2:] == ["stack staging", "  remark.usw2: the runner is new: nothing → yes"]
 
 
 def resource(name: str, **inputs: Any) -> dict[str, Any]:
@@ -351,19 +346,25 @@ def test_an_effect_names_results_remarks_failures_and_resources():
         "urn": "urn:pulumi:s::p::t::x",
         "message": "over",
     }
-    before = PLAN | {"clean": False, "verdicts": [broken], "resources": [resource("arc", version="1"), resource("old")]}
-    after = PLAN | {"remarks": ["new"], "resources": [resource("arc", version="2"), resource("more")]}
+    before = PLAN | {
+        "result": "failed",
+        "verdicts": [broken],
+        "resources": [resource("arc", version="1"), resource("old", version="1")],
+    }
+    after = PLAN | {"remarks": ["new"], "resources": [resource("arc", version="2"), resource("more", version="1")]}
     assert list(effect(before, after)) == [
-        "before: FAILED (1): 2 resources; 0.348 USD an hour idle, 9.776 at worst",
-        "after:  OK: 2 resources; 0.348 USD an hour idle, 9.776 at worst",
-        "new remark: new",
-        "gone failure: nothing-expired: x: over",
-        "changed kubernetes.helm.sh.Release: arc",
-        "gone kubernetes.helm.sh.Release: old",
-        "new kubernetes.helm.sh.Release: more",
+        "result: failed → ok",
+        "failure.over: yes → nothing",
+        "resource.kubernetes.helm.sh.Release arc.version: 1 → 2",
+        "resource.kubernetes.helm.sh.Release old.version: 1 → nothing",
+        "remark.new: nothing → yes",
+        "resource.kubernetes.helm.sh.Release more.version: nothing → 1",
     ]
-    wrong = {"errors": [{"message": "stack: no file"}]}
-    assert list(effect(wrong, wrong)) == ["before: wrong input: stack: no file", "after:  wrong input: stack: no file"]
+    assert list(effect(after, {"errors": [{"message": "stack: no file"}]}))[:3] == [
+        "result: ok → wrong input",
+        "USD an hour.idle: 0.348 → nothing",
+        "USD an hour.worst: 9.776 → nothing",
+    ]
 
 
 def test_the_plan_of_a_stack_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch):
