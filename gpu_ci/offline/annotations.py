@@ -50,11 +50,11 @@ def annotate(plan: Plan, root: Path, base: Base | None = None, strict: bool = Fa
     """
     problems = list(_annotated(plan, strict))
     if base is not None and base.plan is not None:
-        known = {each.message for each in _annotated(base.plan, strict)}
-        problems = [each for each in problems if each.level == "error" or each.message not in known]
+        old = {problem.message for problem in _annotated(base.plan, strict)}
+        problems = [problem for problem in problems if problem.level == "error" or problem.message not in old]
     file = shown_from(root, plan.config.path)
-    ordered = sorted(_merged(problems), key=lambda each: _LEVELS.index(each.level))
-    return tuple(replace(each, file=file) for each in ordered)
+    ordered = sorted(_merged(problems), key=lambda problem: _LEVELS.index(problem.level))
+    return tuple(replace(problem, file=file) for problem in ordered)
 
 
 def of_input(error: Exception, root: Path) -> tuple[Annotation, ...]:
@@ -100,13 +100,13 @@ def _annotated(plan: Plan, strict: bool) -> Iterator[Annotation]:
 def _merged(problems: Iterable[Annotation]) -> Iterator[Annotation]:
     """Merge the problems that one policy reports for several resources of one entry."""
     groups: dict[tuple[str, str, int | None], list[Annotation]] = {}
-    for each in problems:
-        groups.setdefault((each.level, each.title, each.line), []).append(each)
+    for problem in problems:
+        groups.setdefault((problem.level, problem.title, problem.line), []).append(problem)
     for group in groups.values():
         if group[0].level == "notice":
             yield from group
         else:
-            yield replace(group[0], message="\n".join(each.message for each in group))
+            yield replace(group[0], message="\n".join(problem.message for problem in group))
 
 
 class _Entries:
@@ -120,9 +120,9 @@ class _Entries:
         """Entries with a name such as "usw2" or "usw2/t4-spot"."""
         return tuple(entry for entry in self._entries if entry.name == name and kind in ("", entry.kind))
 
-    def line(self, found: Iterable[Entry]) -> int | None:
+    def line(self, places: Iterable[Entry]) -> int | None:
         """The line of the first entry."""
-        return next((self._config.line_of(*entry.path) for entry in found), None)
+        return next((self._config.line_of(*entry.path) for entry in places), None)
 
     def of_resource(self, plan: Plan, urn: str) -> tuple[Entry, ...]:
         """The entries of a resource: those named like it or a parent of it, else those whose name is the start of its name."""

@@ -49,8 +49,8 @@ def place_of(config: StackConfig, name: str, kind: str) -> tuple[str, int, str]:
 
 
 def _entries(config: StackConfig) -> Iterator[Entry]:
-    own = {key: value for key, value in config.objects.items() if key not in (_CLUSTERS, *config.placed)}
-    yield Entry("stack", "", (), own)
+    top = {key: value for key, value in config.objects.items() if key not in (_CLUSTERS, *config.placed)}
+    yield Entry("stack", "", (), top)
     for name, cluster in _mapping(config.objects.get(_CLUSTERS)).items():
         path = (_CLUSTERS, name)
         yield Entry("cluster", name, path, {key: value for key, value in _mapping(cluster).items() if key not in _KINDS})

@@ -36,8 +36,8 @@ def _placed(line: str, stack: str, text: str) -> str:
     message = line.removeprefix("policy config: ")
     at = 0
     for key in message.partition(":")[0].split("."):
-        found = re.compile(rf'"{re.escape(key)}"\s*:').search(text, at)
-        at = found.start() if found else at
+        match = re.compile(rf'"{re.escape(key)}"\s*:').search(text, at)
+        at = match.start() if match else at
     return f"{_FOLDER}/{stack}.json:{text.count(chr(10), 0, at) + 1}: {message}"
 
 

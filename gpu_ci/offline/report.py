@@ -63,7 +63,10 @@ def _result(plan: Plan, console: Console, strict: bool) -> None:
 
 def _failures(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
     """Print what fails the plan or cannot work, a line for each; in a pipe it is not wrapped, so that a log can be searched."""
-    for line in (*(str(words.refusal(plan.config, each)) for each in plan.refused), *_verdicts(plan.blocked(strict), verbose)):
+    for line in (
+        *(str(words.refusal(plan.config, refused)) for refused in plan.refused),
+        *_verdicts(plan.blocked(strict), verbose),
+    ):
         show_line(console, line, "red", indent="  ", whole=True)
     for remark in plan.impossible:
         show_line(console, f"cannot work: {remark}", "red" if remark in plan.written else "yellow", indent="  ", whole=True)
@@ -78,18 +81,18 @@ def _verdicts(verdicts: Iterable[Verdict], verbose: bool) -> Iterator[str]:
 def _notes(plan: Plan, console: Console, verbose: bool) -> None:
     """Print what ends and the remarks; without `verbose` the first of them."""
     lines = words.notes(plan, plan.remarks)
-    shown = lines if verbose else lines[: words.MOST_NOTES]
+    first = lines if verbose else lines[: words.MOST_NOTES]
     if lines:
         _heading("Ends and remarks", console)
-    for line in shown:
+    for line in first:
         show_line(console, f"! {line}", "yellow", indent="  ")
-    if more := len(lines) - len(shown):
+    if more := len(lines) - len(first):
         show_line(console, f"{more} more: -v", indent="  ")
 
 
 def _secrets(plan: Plan, console: Console) -> None:
-    shown = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
-    note = f"This plan proves the settings offline. It is not a diff against deployed resources; use {shown} for that."
+    command = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
+    note = f"This plan proves the settings offline. It is not a diff against deployed resources; use {command} for that."
     show_line(console, note)
     if plan.secrets:
         show_line(console, f"Secrets are not read offline; placeholders replace: {', '.join(plan.secrets)}")
@@ -181,14 +184,14 @@ _DETAILS = {
 
 def _placement(plan: Plan, console: Console) -> None:
     _heading("Placement", console)
-    places = [(found, words.place(found, plan.fleet.clusters[found.cluster].region)) for found in plan.placements]
+    places = [(placement, words.place(placement, plan.fleet.clusters[placement.cluster].region)) for placement in plan.placements]
     show_table(
         console,
         ("=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"),
         [
             (
                 place.name,
-                ", ".join((found.runner_set, *found.runner.labels)),
+                ", ".join((placement.runner_set, *placement.runner.labels)),
                 place.asks,
                 place.pool,
                 "\n".join(place.holds),
@@ -196,7 +199,7 @@ def _placement(plan: Plan, console: Console) -> None:
                 place.held,
                 place.hour,
             )
-            for found, place in places
+            for placement, place in places
         ],
     )
 
@@ -237,19 +240,19 @@ def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None
     show_line(console, f"policy values: {plan.policy_config}")
     if verbose:
         _list_policies(plan, console)
-    for done in plan.remediations:
-        for change in done.changes:
-            show_line(console, f"remediated by {done.rule}: {words.name_of(done.urn)}: {change}", indent="  ")
+    for remediation in plan.remediations:
+        for change in remediation.changes:
+            show_line(console, f"remediated by {remediation.rule}: {words.name_of(remediation.urn)}: {change}", indent="  ")
     failing = set(plan.blocked(strict))
     # The block of ends names the versions that have ended.
-    rest = (
+    quiet = (
         verdict
         for verdict in plan.verdicts
         if verdict.kind != "not-applicable"
         and verdict not in failing
         and (verbose or (verdict.kind, verdict.level) != (ENDED, "advisory"))
     )
-    for line in _verdicts(rest, verbose):
+    for line in _verdicts(quiet, verbose):
         show_line(console, line, indent="  ")
 
 
@@ -260,14 +263,14 @@ def _list_policies(plan: Plan, console: Console) -> None:
         ("=policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "requirement"),
         [
             (
-                found.rule,
-                found.level,
-                found.severity,
-                *map(str, (found.judged, found.broken, found.undeterminable, found.excepted)),
-                found.title,
+                outcome.rule,
+                outcome.level,
+                outcome.severity,
+                *map(str, (outcome.judged, outcome.broken, outcome.undeterminable, outcome.excepted)),
+                outcome.title,
             )
-            for found in plan.outcomes()
-            if found.judged
+            for outcome in plan.outcomes()
+            if outcome.judged
         ],
     )
     idle, disabled = words.silent(plan.outcomes())

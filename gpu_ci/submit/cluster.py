@@ -55,18 +55,18 @@ class Response(AbstractContextManager["Response"]):
 
     def json(self) -> Object:
         """The body as a JSON object."""
-        found = parsed(self._body())
-        if not isinstance(found, Mapping):
+        content = parsed(self._body())
+        if not isinstance(content, Mapping):
             raise UnreachableError(f"{self._request}: the server is not a Kubernetes API server; check the kubeconfig's `server`")
-        return found
+        return content
 
     def refusal(self) -> Object:
         """The body of an error: a `Status` object, or an empty one if the body is not JSON or cannot be read."""
         try:
-            found = parsed(self._body())
+            content = parsed(self._body())
         except UnreachableError:
-            found = None
-        return found if isinstance(found, Mapping) else {}
+            content = None
+        return content if isinstance(content, Mapping) else {}
 
     def _body(self) -> bytes:
         """The whole body. Raises UnreachableError if it breaks off, is larger than `MOST_BYTES` or takes too long."""
@@ -89,7 +89,7 @@ class Response(AbstractContextManager["Response"]):
     def warnings(self) -> tuple[str, ...]:
         """The texts of the Warning headers."""
         heads = self._response.headers.getlist("Warning")
-        return tuple(one_line(re.sub(r"\\(.)", r"\1", found)) for head in heads for found in _WARNING.findall(head))
+        return tuple(one_line(re.sub(r"\\(.)", r"\1", match)) for head in heads for match in _WARNING.findall(head))
 
     def __iter__(self) -> Iterator[bytes]:
         """The lines as `split_lines` gives them, until the server ends the body. Raises UnreachableError if it breaks off."""
@@ -111,14 +111,14 @@ def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
     Raises UnreachableError for a line of more than `MOST_BYTES`.
     """
-    rest = b""
+    tail = b""
     for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
+        *lines, tail = (tail + piece).split(b"\n")
         yield from (line + b"\n" for line in lines)
-        if len(rest) > MOST_BYTES:
+        if len(tail) > MOST_BYTES:
             raise UnreachableError(f"a line of a stream has more than {MOST_BYTES // 1_000_000} MB")
-    if rest:
-        yield rest
+    if tail:
+        yield tail
 
 
 @dataclass(slots=True)
@@ -222,8 +222,8 @@ class Cluster:
 
 
 def _refusal(response: urllib3.HTTPResponse, request: str, status: Object) -> ApiError:
-    found = parts(status, "details", "causes")
-    causes = [": ".join(filter(None, (text(cause, "field"), text(cause, "message")))) for cause in found]
+    details = parts(status, "details", "causes")
+    causes = [": ".join(filter(None, (text(cause, "field"), text(cause, "message")))) for cause in details]
     reason = text(status, "reason") or one_line(response.reason or "") or "error"
     message = text(status, "message") or "the server gives no reason"
     # The message contains a single cause.

@@ -30,17 +30,17 @@ class Waiting:
     waits: bool
 
 
-def explain_live(called: str, cluster: Cluster, fleet: Fleet | None = None, member: str | None = None) -> Waiting:
+def explain_live(title: str, cluster: Cluster, fleet: Fleet | None = None, member: str | None = None) -> Waiting:
     """Explain a Job, or a pod, of a namespace. With a `fleet` its model judges the pod too; `member` is the cluster's name there.
 
     Raises ApiError if there is neither, and InputError for a cluster that the fleet does not have.
     """
     reader = Reader(cluster)
-    job, seen = _objects(called, reader)
-    open_pods = [pod for pod in seen.pods if text(pod, "status", "phase") not in _ENDED]
+    job, looks = _objects(title, reader)
+    open_pods = [pod for pod in looks.pods if text(pod, "status", "phase") not in _ENDED]
     ended = JobStatus(job, DEFAULT).ended if job else not open_pods
     waits = not ended and not any(started(pod) for pod in open_pods)
-    lines = list(_seen(job, seen, reader))
+    lines = list(_seen(job, looks, reader))
     if waits and fleet is not None:
         lines += _modelled(open_pods[0] if open_pods else job, fleet, member)
     elif waits:
@@ -48,22 +48,22 @@ def explain_live(called: str, cluster: Cluster, fleet: Fleet | None = None, memb
     return Waiting(tuple(lines), waits)
 
 
-def _objects(called: str, reader: Reader) -> tuple[Object, Seen]:
+def _objects(title: str, reader: Reader) -> tuple[Object, Seen]:
     """(Job, what is seen of it), or (nothing, the pod of that name)."""
     try:
-        job = reader.cluster.get(JOBS, called)
+        job = reader.cluster.get(JOBS, title)
     except ApiError as error:
         if error.code != 404:
             raise
-        return {}, Seen({}, [reader.cluster.get(PODS, called)])
+        return {}, Seen({}, [reader.cluster.get(PODS, title)])
     return job, reader.look(job)
 
 
-def _seen(job: Object, seen: Seen, reader: Reader) -> Iterator[str]:
+def _seen(job: Object, looks: Seen, reader: Reader) -> Iterator[str]:
     """What the cluster says, in the words in which `follow` shows it."""
     status = JobStatus(job, DEFAULT, reader.refused)
-    notes = status.learn(seen, 0)
-    for thing in filter(None, (job, *seen.pods)):
+    notes = status.learn(looks, 0)
+    for thing in filter(None, (job, *looks.pods)):
         notes += status.learn_events(uid(thing), reader.events(uid(thing)))
     yield from (f"{note.who or name(job)}: {note.text}" for note in notes)
     if job:

@@ -84,6 +84,6 @@ class Log:
         if second is not None and (self._start is None or second - _EARLY > self._start):
             self._start = second - _EARLY
             floor = self._floor or self._start
-            self._recent = [(time, known) for time, known in self._recent if time is None or time >= floor]
+            self._recent = [(time, old) for time, old in self._recent if time is None or time >= floor]
         self._recent.append((second, line))
         return line[stamp.end() if stamp else 0 :].decode(errors="replace")

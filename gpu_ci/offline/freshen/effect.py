@@ -19,11 +19,11 @@ Plan = Mapping[str, Any]
 def plan_of(stack: str, root: Path, day: date) -> Plan:
     """The plan of a stack as `plan --json` prints it, or the errors of its input."""
     command = [sys.executable, "-m", "gpu_ci", "plan", "--json", "--as-of", day.isoformat(), "--", stack]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)  # noqa: S603 - this program
+    process = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)  # noqa: S603 - this program
     try:
-        return dict(json.loads(done.stdout))
+        return dict(json.loads(process.stdout))
     except ValueError:
-        return {"errors": [{"message": (done.stderr.splitlines() or ["the plan prints nothing"])[-1]}]}
+        return {"errors": [{"message": (process.stderr.splitlines() or ["the plan prints nothing"])[-1]}]}
 
 
 def effect(before: Plan, after: Plan) -> Iterator[str]:
@@ -36,12 +36,16 @@ def effect(before: Plan, after: Plan) -> Iterator[str]:
 
 def _shown(plan: Plan) -> dict[str, Any]:
     """What a person compares: the result, the price, texts as keys, so that each is there or not, and the resources by name."""
-    verdicts = (each for each in plan.get("verdicts", ()) if (each["level"], each["kind"]) == ("mandatory", "violation"))
-    shown = {
+    verdicts = (
+        verdict for verdict in plan.get("verdicts", ()) if (verdict["level"], verdict["kind"]) == ("mandatory", "violation")
+    )
+    parts = {
         "result": plan.get("result", "wrong input"),
         "USD an hour": {name: plan["price"][name]["usd"] for name in ("idle", "worst")} if "price" in plan else "unknown",
-        "failure": {each["message"]: "yes" for each in (*plan.get("errors", ()), *plan.get("failures", ()), *verdicts)},
+        "failure": {failure["message"]: "yes" for failure in (*plan.get("errors", ()), *plan.get("failures", ()), *verdicts)},
         "remark": dict.fromkeys(plan.get("remarks", ()), "yes"),
-        "resource": {f"{short(each['type'])} {name_of(each['urn'])}": each["inputs"] for each in plan.get("resources", ())},
+        "resource": {
+            f"{short(resource['type'])} {name_of(resource['urn'])}": resource["inputs"] for resource in plan.get("resources", ())
+        },
     }
-    return {name: value for name, value in shown.items() if value}
+    return {name: value for name, value in parts.items() if value}

@@ -54,7 +54,7 @@ units that are never free."""
 
 
 def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
-    found = tuple(users(fleet, name))
+    cluster_users = tuple(users(fleet, name))
     yield f"## Cluster {code(name)}"
     yield (
         f"Provider {code(settings.provider)}, region {code(settings.region)}, Kubernetes {code(settings.kubernetes_version)}, "
@@ -62,28 +62,28 @@ def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
     )
     if settings.pools:
         yield f"### Pools of {code(name)}"
-        yield table(_POOL, (_pool(settings, pool, found) for pool in settings.pools))
+        yield table(_POOL, (_pool(settings, pool, cluster_users) for pool in settings.pools))
         yield f"### Nodes of {code(name)}"
-        yield table(_NODES, (_nodes(settings, pool, found) for pool in settings.pools))
-    if rows := [*(_user(settings, user) for user in found), *_teams(settings)]:
+        yield table(_NODES, (_nodes(settings, pool, cluster_users) for pool in settings.pools))
+    if rows := [*(_user(settings, user) for user in cluster_users), *_teams(settings)]:
         yield f"### GPU users of {code(name)}"
         yield table(_USER, rows)
     if settings.runners:
         yield f"### Runner sets of {code(name)}"
-        yield table(_SET, (_set(fleet, settings, each) for each in settings.runners))
-    if machines := [user.name for user in found if user.kind == MACHINES]:
+        yield table(_SET, (_set(fleet, settings, runner_set) for runner_set in settings.runners))
+    if machines := [user.name for user in cluster_users if user.kind == MACHINES]:
         yield f"### Machines of {code(name)}"
-        yield table(_MACHINES, (_machines(settings, each) for each in machines))
-    if found:
+        yield table(_MACHINES, (_machines(settings, runner_set) for runner_set in machines))
+    if cluster_users:
         yield f"### Pods of {code(name)}"
-        yield table(_POD, map(_pod, found))
+        yield table(_POD, map(_pod, cluster_users))
 
 
 def _advertised(settings: Cluster) -> str:
     """The programs that make the GPUs of the nodes schedulable."""
     images = (NODE_IMAGES[pool.image] for pool in settings.pools.values())
-    found = dict.fromkeys(each for image in images for each in advertisers(settings.enablement, image))
-    return text(" and ".join(found)) or "nothing: the cluster has no GPU pool"
+    programs = dict.fromkeys(program for image in images for program in advertisers(settings.enablement, image))
+    return text(" and ".join(programs)) or "nothing: the cluster has no GPU pool"
 
 
 # -- pools and their nodes ---------------------------------------------------------------------------------------------
@@ -91,13 +91,13 @@ def _advertised(settings: Cluster) -> str:
 _POOL = ("pool", "a node is", "GPUs of a node", "shared", "a node advertises", ">nodes", ">at most", ">the pool has", ">always")
 
 
-def _pool(settings: Cluster, name: str, found: Iterable[User]) -> Row:
+def _pool(settings: Cluster, name: str, cluster_users: Iterable[User]) -> Row:
     pool: Any = settings.pools[name]
-    here = [user for user in found if name in user.pools]
+    here = [user for user in cluster_users if name in user.pools]
     most = sum(user.most * user.gpus for user in here if not user.queue)
     if settings.queues is not None:
         most += settings.queues.nominal(settings.queues.flavor_of(name) or name)
-    held = units(pool)
+    capacity = units(pool)
     return (
         code(name),
         _codes(pool.instance_types, "<br>"),
@@ -105,8 +105,8 @@ def _pool(settings: Cluster, name: str, found: Iterable[User]) -> Row:
         text(f"{pool.sharing.strategy}, {pool.sharing.unit} each") if pool.sharing else "no, whole GPUs",
         "<br>".join(dict.fromkeys(_units(pool.units(machine), pool.resource) for machine in pool.machines)),
         span(pool.nodes.min, pool.nodes.max),
-        f"**{most}**" if most > held else str(most),
-        str(held),
+        f"**{most}**" if most > capacity else str(most),
+        str(capacity),
         str(sum(user.least * user.gpus for user in here if user.lasts != "once" and user.pools[0] == name)),
     )
 
@@ -114,18 +114,18 @@ def _pool(settings: Cluster, name: str, found: Iterable[User]) -> Row:
 _NODES = ("pool", "used by", "driver", "container toolkit", "driver needed", "compute capability needed", "processor needed")
 
 
-def _nodes(settings: Cluster, name: str, found: Iterable[User]) -> Row:
+def _nodes(settings: Cluster, name: str, cluster_users: Iterable[User]) -> Row:
     """Driver and toolkit of a pool's nodes, and the needs of the pinned images and the GPU; "not known" if there is no source."""
     kind = NODE_IMAGES[settings.pools[name].image]
     origin = {True: f"in image {code(kind.name)}", False: f"by the GPU operator, on image {code(kind.name)}"}
     driver = node_driver(settings, name)
-    here = [user for user in found if name in user.pools]
+    here = [user for user in cluster_users if name in user.pools]
     images = [image for user in here if user.gpus and (image := _IMAGES.get(user.container["image"]))]
     capability = max((image.least_capability for image in images), key=_version, default="")
     gpu = settings.pools[name].machines[0].gpu
     has = f" (the GPU has {gpu.compute_capability})" if gpu else ""
-    built = [image.architectures for image in images if image.architectures]
-    processors = [each for each in built[0] if all(each in others for others in built)] if built else []
+    builds = [image.architectures for image in images if image.architectures]
+    processors = [processor for processor in builds[0] if all(processor in build for build in builds)] if builds else []
     return (
         code(name),
         _codes(user.name for user in here),
@@ -141,10 +141,10 @@ def _driver_limits(settings: Cluster, name: str, images: Iterable[Image]) -> Ite
     """The branches of NVIDIA's driver that the images and the GPUs of a pool support together."""
     gpus = [machine.gpu for machine in settings.pools[name].machines if machine.gpu is not None]
     oldest = (*(image.least_driver for image in images), *(gpu.min_driver_branch for gpu in gpus))
-    if known := [branch for branch in oldest if branch is not None]:
-        yield f"R{max(known)} at least"
-    if known := [gpu.max_driver_branch for gpu in gpus if gpu.max_driver_branch is not None]:
-        yield f"R{min(known)} at most"
+    if branches := [branch for branch in oldest if branch is not None]:
+        yield f"R{max(branches)} at least"
+    if branches := [gpu.max_driver_branch for gpu in gpus if gpu.max_driver_branch is not None]:
+        yield f"R{min(branches)} at most"
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -276,8 +276,8 @@ def _units(count: int, resource: str) -> str:
 
 def _gpus(machine: Machine) -> str:
     """1 x T4, 16 GiB each."""
-    each = f", {machine.gpu_memory_mib / 1024:.0f} GiB each" if machine.gpu_memory_mib else ""
-    return text(f"{machine.gpus} x {machine.gpu.name}{each}") if machine.gpu else "none"
+    memory = f", {machine.gpu_memory_mib / 1024:.0f} GiB each" if machine.gpu_memory_mib else ""
+    return text(f"{machine.gpus} x {machine.gpu.name}{memory}") if machine.gpu else "none"
 
 
 def _image(reference: str) -> str:

@@ -41,28 +41,28 @@ class Unjudged:
 
 def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[Unjudged, ...]:
     """The objects that no rule reads, by type, in the order of the files."""
-    known = frozenset[str]().union(*(rule.types for rule in rules if not rule.partly))
-    others = [each for each in manifests if each.resource.type not in known]
-    working = {each.resource.type for each in others if each.kind != _DEFINITION and _runs(each.resource.inputs)}
-    firsts = {each.resource.type: each for each in reversed(others)}
-    counts = Counter(each.resource.type for each in others)
+    types = frozenset[str]().union(*(rule.types for rule in rules if not rule.partly))
+    unread = [manifest for manifest in manifests if manifest.resource.type not in types]
+    working = {manifest.resource.type for manifest in unread if manifest.kind != _DEFINITION and _runs(manifest.resource.inputs)}
+    firsts = {manifest.resource.type: manifest for manifest in reversed(unread)}
+    counts = Counter(manifest.resource.type for manifest in unread)
     return tuple(Unjudged(firsts[kind], number, kind in working) for kind, number in counts.items())
 
 
 def laid_over(manifests: Iterable[Manifest]) -> Iterator[str]:
     """A line for each part of an Application that changes manifests at a path in Git: the check judges them without it."""
-    for each in manifests:
-        props = each.resource.inputs
+    for manifest in manifests:
+        props = manifest.resource.inputs
         where: list[str] = []
-        if each.resource.type == APPLICATION:
+        if manifest.resource.type == APPLICATION:
             where += _over(props, "")
-        elif each.resource.type == APPLICATION_SET:
+        elif manifest.resource.type == APPLICATION_SET:
             for at, template in _templates(props):
                 where += _over(template, f"{at}.")
             if walk(props, "spec", "templatePatch") and any(_paths(walk(props, "spec", "template"))):
                 where.append("spec.templatePatch")
         yield from (
-            f"{each.place}: {each.label}: {path} changes the manifests in Git, and this check ignores those changes"
+            f"{manifest.place}: {manifest.label}: {path} changes the manifests in Git, and this check ignores those changes"
             for path in where
         )
 
@@ -101,5 +101,5 @@ def _runs(value: object) -> bool:
 
 
 def _is_work(key: str, entry: object) -> bool:
-    held = entry if key in _CONTAINERS and isinstance(entry, list | tuple) else (entry,) if key in _CONTAINER else ()
-    return is_gpu_resource(key) or any(isinstance(each, Mapping) and "image" in each for each in held)
+    entries = entry if key in _CONTAINERS and isinstance(entry, list | tuple) else (entry,) if key in _CONTAINER else ()
+    return is_gpu_resource(key) or any(isinstance(container, Mapping) and "image" in container for container in entries)
