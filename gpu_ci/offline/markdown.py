@@ -22,7 +22,6 @@ from gpu_ci.offline.words import (
     alike,
     counted,
     each,
-    grouped,
     listed,
     name_of,
     notes,
@@ -30,7 +29,6 @@ from gpu_ci.offline.words import (
     price_notes,
     promises,
     short,
-    silent,
     state,
     states,
     week,
@@ -144,12 +142,6 @@ def _changes(comparison: Comparison) -> Iterator[str]:
     if comparison.fixed:
         fixed = _verdicts(comparison.fixed, None, lambda _: "fixed")
         yield "### Fixed\n\n" + _table(("policy", "where", "what was wrong"), fixed)
-    if unchanged := [pair.held for pair in comparison.places.values() if not pair.changed]:
-        yield fold(
-            f"Placement: {counted(len(unchanged), 'runner set', 'runner sets')} unchanged",
-            _table(_PLACEMENT, map(_placed, unchanged)),
-        )
-    yield fold("Price of every item", _bill(comparison.after))
 
 
 def _setting(setting: Setting) -> Iterator[Sequence[str]]:
@@ -319,38 +311,21 @@ def _verdicts(
 
 def _policies(plan: Plan) -> str:
     outcomes = plan.outcomes()
-    if plan.recording is None:
-        return f"Policies: {len(outcomes)}, none judged."
-    rows = [
-        [code(outcome.rule), outcome.level, outcome.severity, outcome.state, str(outcome.judged), text(outcome.title)]
-        for outcome in outcomes
-        if outcome.judged
-    ]
-    parts = [
-        f"Policy values: {text(plan.policy_config)}.",
-        table(("policy", "level", "severity", "state", ">judged", "requirement"), rows),
-    ]
-    idle, disabled = (list(map(code, rules)) for rules in silent(outcomes))
-    if idle:
-        parts.append(f"{counted(len(idle), 'policy has', 'policies have')} no resource to judge: {', '.join(idle)}.")
-    if disabled:
-        parts.append(f"Disabled for this stack: {', '.join(disabled)}.")
-    return fold(f"Policies: {states(outcomes)}", "\n\n".join(parts))
+    judged = states(outcomes) if plan.recording is not None else f"{len(outcomes)}, none judged"
+    return f"Policies: {judged}. Policy values: {text(plan.policy_config)}."
 
 
 # -- remarks -----------------------------------------------------------------------------------------------------------
 
 
 def _remarks(plan: Plan, comparison: Comparison | None) -> Iterator[str]:
-    """A block of ends and new remarks; the rest and the remarks of the base are folded."""
+    """A block of ends and new remarks; the rest of them is folded."""
     new = comparison.new_remarks if comparison is not None else plan.remarks
     lines = notes(plan, new)
     if lines:
         yield _bullets(lines[:MOST_NOTES])
     if more := lines[MOST_NOTES:]:
         yield fold(f"More ends and remarks: {len(more)}", _bullets(more))
-    if old := grouped(_parted(plan.remarks, new)[1]):
-        yield fold(f"Unchanged remarks: {len(old)}", _bullets(old))
 
 
 def _parted(items: Iterable[T], new: Iterable[T]) -> tuple[list[T], list[T]]:

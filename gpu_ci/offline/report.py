@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.text import Text
+from rich.tree import Tree
 
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
@@ -108,39 +109,25 @@ def _resources(plan: Plan, console: Console, verbose: bool) -> None:
     children: dict[str, list[Resource]] = {}
     for resource in plan.resources:
         children.setdefault(resource.parent, []).append(resource)
-    show_line(console, f"{plan.config.project}-{plan.config.stack}")
-    _show_tree(_tree(plan.recording.resources[0].urn, children), console)
+    tree = Tree(f"{plan.config.project}-{plan.config.stack}")
+    _grow(tree, plan.recording.resources[0].urn, children)
+    console.print(tree, crop=False)
 
 
 _LISTED = " (-v lists them)"
 
 
-Branch = tuple[str, "list[Branch]"]
-"""A line of the tree, and the branches below it."""
-
-
-def _show_tree(branches: list[Branch], console: Console, guide: str = "") -> None:
-    for index, (label, below) in enumerate(branches, 1):
-        last = index == len(branches)
-        inner = f"{guide}{'    ' if last else '│   '}"
-        show_line(console, label, indent=f"{guide}{'└── ' if last else '├── '}", hanging=f"{inner}{'│   ' if below else '    '}")
-        _show_tree(below, console, inner)
-
-
-def _tree(urn: str, children: Mapping[str, list[Resource]]) -> list[Branch]:
-    mine = children.get(urn, [])
+def _grow(tree: Tree, urn: str, children: Mapping[str, list[Resource]]) -> None:
+    """Add what is below a resource."""
+    mine = sorted(children.get(urn, []), key=_order)
     counts = Counter(resource.type for resource in mine if resource.urn not in children)
-    branches: list[Branch] = []
-    listed: set[str] = set()
-    for resource in sorted(mine, key=_order):
-        if resource.urn in children:
-            branches.append((_label(resource), _tree(resource.urn, children)))
-        elif counts[resource.type] <= _FEW:
-            branches.append((_label(resource), []))
-        elif resource.type not in listed:
-            listed.add(resource.type)
-            branches.append((f"{words.short(resource.type)} x{counts[resource.type]}", []))
-    return branches
+    branches: dict[str, str] = {}
+    for resource in mine:
+        alone = resource.urn in children or counts[resource.type] <= _FEW
+        branches[_label(resource) if alone else f"{words.short(resource.type)} x{counts[resource.type]}"] = resource.urn
+    for label, below in branches.items():
+        # A name that is longer than the terminal is wide stays whole.
+        _grow(tree.add(Text(label, overflow="ignore")), below, children)
 
 
 def _order(resource: Resource) -> tuple[bool, str, str]:

@@ -125,7 +125,7 @@ def test_the_times_are_those_of_the_program():
 
 
 @pytest.mark.parametrize(
-    "name", ["send", "follow", "delete", "Output", "Quiet", "SubmitError", "InputError", "ApiError", "UnreachableError"]
+    "name", ["send", "follow", "delete", "Output", "SubmitError", "InputError", "ApiError", "UnreachableError"]
 )
 def test_every_name_of_the_page_is_there(name):
     assert f"{name}`" in TEXT

@@ -13,16 +13,14 @@ from fleet.facts.hardware import Machine
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.versions import IMAGES, Image
 from fleet.prove.image_fit import node_driver
-from fleet.prove.placement import fit, pool_host
 from fleet.providers.fleet import Fleet
-from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import advertisers
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.queues import units
 from gpu_ci.offline.gfm import code, table, text
 from gpu_ci.offline.inventory.users import MACHINES, User, users
-from gpu_ci.offline.words import holds, span
+from gpu_ci.offline.words import span
 
 Row = Sequence[str]
 _NONE = "-"
@@ -47,10 +45,9 @@ specs are those of the manifests and chart values that the program deploys. `mak
 resources and policies. What the words mean: [workloads](workloads.md), [sharing](sharing.md), [queues](queues.md),
 [storage](storage.md), [OCI machines](oci-runners.md).
 
-CPU, memory and disk are what one pod requests. *One node holds* says how many of these pods one node can hold if it runs nothing
-else, and which resource runs out first. *At most* are the units in use if everything runs at once, in bold if the full pool has
-fewer: the rest waits. A workload with several pools counts in each of them, so the rest may run in the next one. *Always* are the
-units that are never free."""
+CPU, memory and disk are what one pod requests. *At most* are the units in use if everything runs at once, in bold if the full
+pool has fewer: the rest waits. A workload with several pools counts in each of them, so the rest may run in the next one.
+*Always* are the units that are never free."""
 
 
 def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
@@ -65,16 +62,9 @@ def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
         yield table(_POOL, (_pool(settings, pool, cluster_users) for pool in settings.pools))
         yield f"### Nodes of {code(name)}"
         yield table(_NODES, (_nodes(settings, pool, cluster_users) for pool in settings.pools))
-    if rows := [*(_user(settings, user) for user in cluster_users), *_teams(settings)]:
-        yield f"### GPU users of {code(name)}"
-        yield table(_USER, rows)
-    if settings.runners:
-        yield f"### Runner sets of {code(name)}"
-        yield table(_SET, (_set(fleet, settings, runner_set) for runner_set in settings.runners))
-    if machines := [user.name for user in cluster_users if user.kind == MACHINES]:
-        yield f"### Machines of {code(name)}"
-        yield table(_MACHINES, (_machines(settings, runner_set) for runner_set in machines))
     if cluster_users:
+        yield f"### GPU users of {code(name)}"
+        yield table(_USER, (_user(settings, user) for user in cluster_users))
         yield f"### Pods of {code(name)}"
         yield table(_POD, map(_pod, cluster_users))
 
@@ -153,7 +143,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 # -- users -------------------------------------------------------------------------------------------------------------
 
-_USER = ("what", "kind", "namespace", "pool", "takes", ">how many", "CPU", "memory", "disk", "one node holds, limited by")
+_USER = ("what", "kind", "namespace", "pool", "takes", ">how many", "CPU", "memory", "disk")
 
 
 def _user(settings: Cluster, user: User) -> Row:
@@ -170,7 +160,6 @@ def _user(settings: Cluster, user: User) -> Row:
         cpu_text(ask.cpu.request) if ask else _NONE,
         memory_text(ask.memory.request) if ask else _NONE,
         memory_text(ask.scratch) if ask else _NONE,
-        _held(settings, user),
     )
 
 
@@ -182,58 +171,6 @@ def _takes(settings: Cluster, user: User) -> str:
     devices = _codes(volume["hostPath"]["path"] for volume in user.spec["volumes"] if "hostPath" in volume)
     node = _codes(f"{key}={value}" for key, value in user.spec["nodeSelector"].items())
     return f"no GPU, but the device {devices} of a node with {node}"
-
-
-def _held(settings: Cluster, user: User) -> str:
-    if user.ask is None or not user.gpus:
-        return _NONE
-    hosts = [pool_host(settings, pool) for pool in user.pools]
-    rows = (row for host in hosts for row in holds(host, [fit(user.ask, machine, host) for machine in host.machines]))
-    return "<br>".join(map(text, dict.fromkeys(rows)))
-
-
-def _teams(settings: Cluster) -> Iterator[Row]:
-    """The share of each pool that a team always has, independent of the other teams."""
-    if settings.queues is None:
-        return
-    for team, _, quota in settings.queues.quotas():
-        pools = settings.queues.pools_of(quota.name)
-        takes = f"{_units(quota.nominal, settings.pools[pools[0]].resource)} of its own"
-        namespaces = _codes(settings.queues.teams[team].namespaces)
-        yield code(team), "team queue", namespaces, _codes(pools), takes, "Jobs of the team", _NONE, _NONE, _NONE, _NONE
-
-
-_SET = ("set", "runs-on", "runner group", ">runners", "runners are")
-
-
-def _set(fleet: Fleet, settings: Cluster, name: str) -> Row:
-    """The labels and the runner group that a workflow writes to reach a runner set."""
-    runner = settings.runners[name]
-    return (
-        code(name),
-        _codes((name, *runner.labels)),
-        code(fleet.group_of(runner)),
-        span(runner.span.min, runner.span.max),
-        runner.called if isinstance(runner, MachineRunner) else f"pods of pool {', then '.join(map(code, runner.ordered))}",
-    )
-
-
-_MACHINES = ("set", "where, in this order", "driver", "toolkit", "disk")
-
-
-def _machines(settings: Cluster, name: str) -> Row:
-    runner = settings.runners[name]
-    if isinstance(runner, VmPerJobRunner):
-        places = [(place.region, place.availability_domains) for place in runner.places]
-    else:
-        places = [(settings.region, runner.availability_domains)]
-    return (
-        code(name),
-        "<br>".join(f"{code(region)}: {_codes(domains)}" for region, domains in places),
-        code(runner.image.driver) if runner.image else "of the image that its launcher finds",
-        code(runner.toolkit) if runner.image else "of that image",
-        memory_text(runner.disk),
-    )
 
 
 _POD = ("pod of", "image", "Pod Security", "host paths, claims and secrets")

@@ -21,7 +21,6 @@ from gpu_ci.doctor.sources.eks import Minor
 from gpu_ci.doctor.sources.web import RENEWAL, SourceError
 from gpu_ci.offline.app import app
 from gpu_ci.offline.commands import freshen
-from gpu_ci.offline.freshen import rows
 from gpu_ci.offline.freshen.effect import effect, plan_of
 from gpu_ci.offline.freshen.rows import Edit, Tables
 from tests.builders import ROOT
@@ -432,24 +431,6 @@ def test_edits_are_made_together_or_not_at_all(tmp_path: Path):
     with pytest.raises((ValueError, KeyError)):
         charts.apply([Edit("versions.toml", ("a",), {"x": "2"}), Edit("versions.toml", ("b",), {"x": "2"})])
     assert charts.changed == {}
-
-
-def test_no_file_changes_if_one_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_text("key,value\n1,2\n")
-    charts = Tables(tmp_path)
-    charts.apply([Edit(name, ("1",), {"value": "3"}) for name in ("a.csv", "b.csv")])
-    beside = rows._beside
-
-    def full(path: Path, text: str) -> Path:
-        if path.name == "b.csv":
-            raise OSError("no space left")
-        return beside(path, text)
-
-    monkeypatch.setattr(rows, "_beside", full)
-    with pytest.raises(OSError, match="no space"):
-        charts.write()
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(("a.csv", "b.csv"), "key,value\n1,2\n")
 
 
 def test_a_new_row_of_a_csv_file_is_at_its_place_by_version(tmp_path: Path):
