@@ -48,7 +48,8 @@ _LIVE = re.compile(
 )
 """Text that GitHub turns into a mention, a link, an image, an entity or HTML. The three tags are those that fold a plan."""
 
-_FENCE = re.compile(r"`{3,1000}(?!`)")
+_OPENS = re.compile(r"<details>|^ *(?:```|~~~)", re.MULTILINE)
+"""What must be closed again."""
 
 
 class RefusedError(Exception):
@@ -225,22 +226,12 @@ def neutral(text: str) -> str:
 
 
 def cut(text: str) -> str:
-    """The text cut to the limit of a comment, in whole lines, with an open fence of code and open folds closed."""
+    """The text cut to the limit of a comment, in whole lines. A cut text ends before its first fold and its first code."""
     if len(text) <= MOST_CHARACTERS:
         return text
     head = text[:MOST_CHARACTERS]
     head = head[: head.rfind("\n") + 1] or head
-    fence, folds = "", 0
-    for line in head.splitlines():
-        row = _FENCE.match(line)
-        if fence:
-            # A row that is as long and stands alone ends the code. Tags in the code are text.
-            fence = "" if row and row[0] == line.rstrip() and len(row[0]) >= len(fence) else fence
-        elif row:
-            fence = row[0]
-        else:
-            folds += line.count("<details>") - line.count("</details>")
-    return head + fence + "\n\n" + "</details>" * max(folds, 0)
+    return _OPENS.split(head, maxsplit=1)[0]
 
 
 # -- GitHub ------------------------------------------------------------------------------------------------------------

@@ -100,18 +100,7 @@ class Steps:
         self.shell.run(*self._pulumi("preview", "--expect-no-changes", "--diff"))
 
     def _smoke(self) -> None:
-        output = (
-            "pulumi",
-            "stack",
-            "output",
-            "kubeconfigs",
-            "--show-secrets",
-            "--json",
-            "--stack",
-            self.stack,
-            "--non-interactive",
-        )
-        written = json.loads(self.shell.read(*output))
+        written = json.loads(self.shell.read(*self._pulumi("stack output kubeconfigs", "--show-secrets", "--json")))
         for name in tested(self.fleet):
             if text := written.get(name):
                 path = self.folder / f"{name}.kubeconfig"

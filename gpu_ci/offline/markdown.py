@@ -271,21 +271,14 @@ def _bill(plan: Plan) -> str:
 
 
 def _exceptions(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator[str]:
-    """Verdicts and remediations that do not fail the plan. New ones are not folded unless there are many."""
+    """Verdicts and remediations that do not fail the plan; with a comparison only new ones. Many are folded."""
     blocked = set(plan.blocked(strict))
-    standing = [verdict for verdict in plan.verdicts if verdict.kind != "not-applicable" and verdict not in blocked]
-    verdicts = _parted(standing, comparison.new_verdicts if comparison is not None else standing)
-    remediations = _parted(plan.remediations, comparison.new_remediations if comparison is not None else plan.remediations)
-    new, old = (
-        [*_verdicts(some, None, _standing), *map(_remediation, changes)]
-        for some, changes in zip(verdicts, remediations, strict=True)
-    )
-    columns = ("policy", "where", "what")
-    if new:
-        rows = _table(columns, new)
-        yield fold(f"{_NOT_SIMPLY}: {len(new)}", rows) if len(new) > _FEW else f"### {_NOT_SIMPLY}\n\n{rows}"
-    if old:
-        yield fold(f"{_NOT_SIMPLY}, as before: {len(old)}", _table(columns, old))
+    standing = comparison.new_verdicts if comparison is not None else plan.verdicts
+    remediations = comparison.new_remediations if comparison is not None else plan.remediations
+    unblocked = [verdict for verdict in standing if verdict.kind != "not-applicable" and verdict not in blocked]
+    if changes := [*_verdicts(unblocked, None, _standing), *map(_remediation, remediations)]:
+        rows = _table(("policy", "where", "what"), changes)
+        yield fold(f"{_NOT_SIMPLY}: {len(changes)}", rows) if len(changes) > _FEW else f"### {_NOT_SIMPLY}\n\n{rows}"
 
 
 _NOT_SIMPLY = "Advisory, excepted, remediated or undeterminable"

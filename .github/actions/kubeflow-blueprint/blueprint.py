@@ -134,18 +134,8 @@ def pull(blueprint: Blueprint, cluster: str) -> None:
 
 def execute(blueprint: Blueprint, prepared: Path, output: Path) -> None:
     """Run the notebook `prepared` and write the result to `done`, even if it fails. The output goes to the log at once."""
-    command = [
-        sys.executable,
-        "-m",
-        "papermill",
-        str(prepared),
-        str(output),
-        "--kernel",
-        "python3",
-        "--execution-timeout",
-        str(CELL),
-        "--log-output",
-    ]
+    options = f"--kernel python3 --execution-timeout {CELL} --log-output".split()
+    command = [sys.executable, "-m", "papermill", str(prepared), str(output), *options]
     for name, value in blueprint.parameters.items():
         command += ["--parameters", name, str(value)]
     try:

@@ -10,8 +10,7 @@ from fleet.facts.scheduling import is_gpu_resource
 from gpu_ci.offline.manifests.objects import Manifest
 from policies.rules import AnyRule
 from policies.rules.kinds import APPLICATION, APPLICATION_SET
-from policies.rules.read import Later, walk
-from policies.rules.releases import Release, sources
+from policies.rules.read import walk
 
 _DEFINITION = "CustomResourceDefinition"
 """Its schema may have containers, but it runs nothing."""
@@ -53,44 +52,25 @@ def laid_over(manifests: Iterable[Manifest]) -> Iterator[str]:
     """A line for each part of an Application that changes manifests at a path in Git: the check judges them without it."""
     for manifest in manifests:
         props = manifest.resource.inputs
-        where: list[str] = []
-        if manifest.resource.type == APPLICATION:
-            where += _over(props, "")
-        elif manifest.resource.type == APPLICATION_SET:
-            for at, template in _templates(props):
-                where += _over(template, f"{at}.")
-            if walk(props, "spec", "templatePatch") and any(_paths(walk(props, "spec", "template"))):
-                where.append("spec.templatePatch")
+        where = list(_over(props, "")) if manifest.resource.type in (APPLICATION, APPLICATION_SET) else []
+        if manifest.resource.type == APPLICATION_SET and walk(props, "spec", "templatePatch"):
+            where.append("spec.templatePatch")
         yield from (
             f"{manifest.place}: {manifest.label}: {path} changes the manifests in Git, and this check ignores those changes"
             for path in where
         )
 
 
-def _templates(props: object, at: str = "spec") -> Iterator[tuple[str, object]]:
-    """Path and template of an ApplicationSet and of each generator with its own template, nested generators included."""
-    if isinstance(props, Mapping):
-        for key, value in props.items():
-            if key == "template":
-                yield f"{at}.template", value
-            elif key in ("spec", "generators") or at.endswith("]"):
-                yield from _templates(value, at if key == "spec" else f"{at}.{key}")
-    elif isinstance(props, list | tuple):
-        for index, value in enumerate(props):
-            yield from _templates(value, f"{at}[{index}]")
-
-
-def _paths(application: object) -> Iterator[Release]:
-    """The sources of an Application or a template that are paths in Git. Placeholders of a template count as text."""
-    return (source for source in sources(APPLICATION, application, Later()) if not source.chart)
-
-
-def _over(application: object, at: str) -> Iterator[str]:
-    """The keys of an Application or a template that change manifests at a path in Git."""
-    for source in _paths(application):
-        for keys in _SOURCE:
-            if walk(source.source, *keys):
-                yield f"{at}{source.at}{'.'.join(keys)}"
+def _over(value: object, at: str) -> Iterator[str]:
+    """The keys of sources with a path in Git that change the manifests there, at any depth: generators have templates, too."""
+    if isinstance(value, Mapping):
+        if isinstance(value.get("path"), str) and not value.get("chart"):
+            yield from (f"{at}{'.'.join(keys)}" for keys in _SOURCE if walk(value, *keys))
+        for key, inner in value.items():
+            yield from _over(inner, f"{at}{key}." if isinstance(inner, Mapping) else f"{at}{key}")
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _over(inner, f"{at}[{index}].")
 
 
 def _runs(value: object) -> bool:
