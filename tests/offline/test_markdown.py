@@ -106,7 +106,7 @@ def test_the_lines_of_a_price_change_add_up_to_its_total(shown):
 
 
 def test_a_change_is_short(shown):
-    assert len(before_the_first_fold(shown).splitlines()) < 46, "two of them are what ends, four which jobs end"
+    assert len(before_the_first_fold(shown).splitlines()) < 50, "two of them are what ends, four which jobs end"
 
 
 def test_settings_that_change_nothing_say_so():
@@ -218,7 +218,7 @@ def test_a_great_stack_makes_no_great_text(against):
     text = markdown(plan, {"the stack as it is": base(), "itself": Base("", plan)}.get(str(against)))
     assert len(re.findall(r"And 1?6\d more\.", text)) >= (3 if against is None else 1), "placement, price and what fails"
     assert [rows for rows in tables(text) if len(rows) > 1 + 40 + 2 and rows[0][0] != "policy"] == []
-    assert "| **total** |" in text, "the sum is of all rows"
+    assert ("| **total** |" in text) is (against != "itself"), "the sum is of all rows"
     assert len(text) < 60_000
 
 
