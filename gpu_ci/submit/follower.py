@@ -1,4 +1,4 @@
-"""Follows one Job to its end: looks at it every few seconds, reads its logs, and shows what is new."""
+"""Follows one Job to its end: reads it every few seconds, reads its logs, and shows what is new."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Follower:
         """The Job has ended; until then the rest of its logs is awaited."""
 
     def step(self) -> Result | None:
-        """Look at the Job if it is time. Returns the result when following has ended."""
+        """Read the Job if it is time. Returns the result when following has ended."""
         now = time.monotonic()
         if now < self._next:
             return None

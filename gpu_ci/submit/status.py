@@ -164,7 +164,7 @@ class JobStatus:
             yield from self._once("pod", key, name(pod), words)
 
     def _missing(self) -> Iterator[Note]:
-        """What is not shown, because the cluster refuses it."""
+        """The kinds that are not shown, because the cluster refuses them."""
         for kind, error in self._refused.items():
             if kind in _NOT_SHOWN:
                 why = "the kubeconfig has no permission to read them" if error.code == 403 else error.headline

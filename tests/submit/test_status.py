@@ -1,4 +1,4 @@
-"""The outcome and the progress lines of a Job do not depend on when somebody looks at it."""
+"""The outcome and the progress lines of a Job do not depend on when somebody reads it."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ states = st.sampled_from(
 
 
 Looks = list[tuple[Seen, list[Any]]]
-"""What each look at a Job shows, and the events of its pods."""
+"""What each reading of a Job shows, and the events of its pods."""
 
 
 @st.composite
 def looks(draw: st.DrawFn) -> tuple[Looks, str]:
-    """Looks at a Job to its end, at any moments of its life; and how it ends."""
+    """Readings of a Job to its end, at any moments of its life; and how it ends."""
     end = draw(st.sampled_from(sorted(FINALS)))
     names = draw(st.sampled_from(["", "a", "ab"]))
     order: Looks = []
