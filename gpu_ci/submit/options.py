@@ -18,9 +18,9 @@ Propagation = Literal["Background", "Foreground"]
 class Timing:
     """Intervals in seconds.
 
-    `poll`: between two readings of a Job. `first_pause`: before the first retry; it doubles with each retry up to `longest_pause`.
-    `patience`: how long the cluster may be unreachable. `remind`: repeat the last message after so long without a new one.
-    `drain`: how long to wait for the rest of the logs of a Job that has ended.
+    `poll`: between two readings of a Job. `first_pause`: before the first retry; it doubles with each retry up to
+    `longest_pause`. `patience`: how long the cluster may be unreachable. `remind`: repeat the last message after so long without
+    a new one. `drain`: how long to wait for the rest of the logs of a Job that has ended.
     """
 
     poll: float = 2
