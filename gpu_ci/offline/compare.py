@@ -237,9 +237,9 @@ def difference(before: Money, after: Money) -> str:
 
 
 def _paired(before: Iterable[T], after: Iterable[T], key: Callable[[T], K]) -> dict[K, Pair[T]]:
-    """Both sides by key, in the order of `after`. Removed things keep their place between the others."""
+    """Both sides by key, in the order of `after`. Removed things come last."""
     old, new = ({key(item): item for item in side} for side in (before, after))
-    return {name: Pair(old.get(name), new.get(name)) for name in _merged(list(old), list(new))}
+    return {name: Pair(old.get(name), new.get(name)) for name in dict.fromkeys([*new, *old])}
 
 
 def _changed(pair: Pair[T], texts: Callable[[T], Mapping[str, str]]) -> dict[str, Pair[str]]:
@@ -247,21 +247,6 @@ def _changed(pair: Pair[T], texts: Callable[[T], Mapping[str, str]]) -> dict[str
     before, after = ({} if side is None else texts(side) for side in (pair.before, pair.after))
     values = {name: Pair(before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])}
     return {name: value for name, value in values.items() if value.changed}
-
-
-def _merged(old: Sequence[K], new: Sequence[K]) -> Iterator[K]:
-    here = set(new)
-    removed: dict[K | None, list[K]] = {}
-    last: K | None = None
-    for name in old:
-        if name in here:
-            last = name
-        else:
-            removed.setdefault(last, []).append(name)
-    yield from removed.get(None, ())
-    for name in new:
-        yield name
-        yield from removed.get(name, ())
 
 
 def _configured(configured: Configured) -> dict[str, str]:
