@@ -33,11 +33,11 @@ def main() -> None:
         sys.stderr.write(f"Building Helm {version} for the tests, once …\n")
         folder.parent.mkdir(parents=True, exist_ok=True)
         # Build in another folder first, so that a later run never finds an incomplete Helm.
-        with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+        with tempfile.TemporaryDirectory(dir=folder.parent) as folder_of_build:
             command = [go, "install", f"helm.sh/helm/v3/cmd/helm@v{version}"]
-            subprocess.run(command, env=os.environ | {"GOBIN": made}, stdout=sys.stderr, timeout=BUILD_S, check=True)  # noqa: S603
+            subprocess.run(command, env=os.environ | {"GOBIN": folder_of_build}, stdout=sys.stderr, timeout=BUILD_S, check=True)  # noqa: S603
             folder.mkdir(exist_ok=True)
-            (Path(made) / "helm").replace(folder / "helm")
+            (Path(folder_of_build) / "helm").replace(folder / "helm")
     sys.stdout.write(f"{folder}\n")
 
 

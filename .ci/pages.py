@@ -29,18 +29,18 @@ _FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 def site_text(page: Path, repository: str = REPOSITORY, docs: Path = DOCS) -> tuple[str, list[str]]:
     """The text of a page with links out of docs/ as URLs of the repository, and an error line for each missing file."""
     text, errors = page.read_text(encoding="utf-8"), []
-    code = [found.span() for found in _FENCE.finditer(text)]
+    code = [fence.span() for fence in _FENCE.finditer(text)]
 
-    def url(found: re.Match[str]) -> str:
-        target = found["target"]
-        if ":" in target or any(start <= found.start() < end for start, end in code):
-            return found[0]
+    def url(link: re.Match[str]) -> str:
+        target = link["target"]
+        if ":" in target or any(start <= link.start() < end for start, end in code):
+            return link[0]
         file = Path(os.path.normpath(page.parent / target))
         if not file.exists():
             errors.append(f"{page}: {target} does not exist; correct the link")
         inside = file.is_relative_to(docs)
         kind = "tree" if file.is_dir() else "blob"
-        return found[0] if inside else f"{found['before']}{repository}/{kind}/main/{file.relative_to(docs.parent)}"
+        return link[0] if inside else f"{link['before']}{repository}/{kind}/main/{file.relative_to(docs.parent)}"
 
     return _LINK.sub(url, text), errors
 
@@ -67,8 +67,8 @@ def _files(nav: object) -> Iterator[str]:
     if isinstance(nav, str):
         yield nav
     elif isinstance(nav, list | dict):
-        for each in nav.values() if isinstance(nav, dict) else nav:
-            yield from _files(each)
+        for part in nav.values() if isinstance(nav, dict) else nav:
+            yield from _files(part)
 
 
 def main(repository: str = REPOSITORY) -> int:
@@ -78,13 +78,13 @@ def main(repository: str = REPOSITORY) -> int:
     errors = [*navigation_errors(nav, pages), *write_pages(repository)]
     sys.stderr.writelines(f"error: {line}\n" for line in errors)
     zensical = Path(sys.executable).with_name("zensical")
-    done = subprocess.run(  # noqa: S603 - a program of the lock
+    build = subprocess.run(  # noqa: S603 - a program of the lock
         [zensical, "build", "--strict", "--clean"], capture_output=True, text=True, check=False
     )
-    if done.returncode:
+    if build.returncode:
         # A traceback of Zensical follows its own report.
-        sys.stderr.write(done.stdout + done.stderr.partition("Traceback")[0])
-    return 1 if errors or done.returncode else 0
+        sys.stderr.write(build.stdout + build.stderr.partition("Traceback")[0])
+    return 1 if errors or build.returncode else 0
 
 
 if __name__ == "__main__":

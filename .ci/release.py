@@ -58,11 +58,11 @@ def sbom(root: Path = ROOT) -> str:
     """CycloneDX JSON of the Python packages in the locks, the Helm charts and the container images of versions.toml."""
     bom = Bom(version=1)
     versions = tomllib.loads((root / VERSIONS).read_text(encoding="utf-8"))
-    packages = {found["name"]: found for lock in LOCKS for found in _LOCKED.finditer((root / lock).read_text(encoding="utf-8"))}
-    for name, found in packages.items():
-        hashes = re.findall(r"--hash=sha256:([0-9a-f]{64})", found["rest"])
+    packages = {row["name"]: row for lock in LOCKS for row in _LOCKED.finditer((root / lock).read_text(encoding="utf-8"))}
+    for name, row in packages.items():
+        hashes = re.findall(r"--hash=sha256:([0-9a-f]{64})", row["rest"])
         # Only a package of one file has one hash. The others have one per platform.
-        bom.components.add(_component("pypi", name, found["version"], hashes[0] if len(hashes) == 1 else None))
+        bom.components.add(_component("pypi", name, row["version"], hashes[0] if len(hashes) == 1 else None))
     for name, chart in versions["charts"].items():
         where = {"repository_url": chart["repository"]}
         bom.components.add(_component("helm", name, chart["version"], chart["sha256"], where))
@@ -94,13 +94,13 @@ def _component(
 def _images(value: Any) -> Iterator[str]:
     """Every image below a table, by the keys that hold one. The rows of the autoscaler have only tags."""
     if isinstance(value, dict):
-        for key, each in value.items():
-            if key in {"reference", "base", "runtime", "devel"} and isinstance(each, str):
-                yield each
-            elif key == "cluster-autoscaler" and isinstance(each, str):
-                yield f"{_AUTOSCALER}:{each}"
+        for key, inner in value.items():
+            if key in {"reference", "base", "runtime", "devel"} and isinstance(inner, str):
+                yield inner
+            elif key == "cluster-autoscaler" and isinstance(inner, str):
+                yield f"{_AUTOSCALER}:{inner}"
             else:
-                yield from _images(each)
+                yield from _images(inner)
 
 
 def archive(files: Iterable[tuple[str, Path]]) -> bytes:

@@ -48,7 +48,8 @@ _LIVE = re.compile(
 )
 """Text that GitHub turns into a mention, a link, an image, an entity or HTML. The three tags are those that fold a plan."""
 
-_FENCE = re.compile(r"`{3,1000}(?!`)")
+_OPENS = re.compile(r"<details>|^ *(?:```|~~~)", re.MULTILINE)
+"""What must be closed again."""
 
 
 class RefusedError(Exception):
@@ -75,13 +76,13 @@ def main() -> int:
     event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
     server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
     try:
-        done = comment(Api(os.environ["GITHUB_API_URL"], token), repository, run_of(event, f"{server}/{repository}"))
+        line = comment(Api(os.environ["GITHUB_API_URL"], token), repository, run_of(event, f"{server}/{repository}"))
     except NothingError as reason:
-        done = f"::notice::{_line(reason)}"
+        line = f"::notice::{_line(reason)}"
     except RefusedError as reason:
         sys.stdout.write(f"::error::{_line(reason)}\n")
         return 1
-    sys.stdout.write(f"{done}\n")
+    sys.stdout.write(f"{line}\n")
     return 0
 
 
@@ -101,9 +102,9 @@ def comment(api: Api, repository: str, run: Run) -> str:
     number = pull_request(api, repository, run, about(files[ABOUT], run))
     body = written(decoded(files[TEXT], TEXT), run, repository)
     there = f"/repos/{repository}/issues"
-    for found in comments(api, f"{there}/{number}/comments"):
-        if is_ours(found):
-            api.ask("PATCH", f"{there}/comments/{int(found['id'])}", {"body": body})
+    for old in comments(api, f"{there}/{number}/comments"):
+        if is_ours(old):
+            api.ask("PATCH", f"{there}/comments/{int(old['id'])}", {"body": body})
             return f"updated the comment at #{number}"
     api.ask("POST", f"{there}/{number}/comments", {"body": body})
     return f"created a comment at #{number}"
@@ -115,10 +116,10 @@ def comment(api: Api, repository: str, run: Run) -> str:
 def download(api: Api, repository: str, run: Run) -> bytes:
     """The newest artifact of the run with the name `ARTIFACT`, as a zip."""
     listed = api.ask("GET", f"/repos/{repository}/actions/runs/{run.id}/artifacts?name={ARTIFACT}&per_page={_PAGE}")
-    usable = [found for found in listed["artifacts"] if found["name"] == ARTIFACT and not found["expired"]]
+    usable = [artifact for artifact in listed["artifacts"] if artifact["name"] == ARTIFACT and not artifact["expired"]]
     if not usable:
         raise NothingError("the run has no plan: it was cancelled, or it failed before the plan")
-    newest = max(usable, key=lambda found: int(found["id"]))
+    newest = max(usable, key=lambda artifact: int(artifact["id"]))
     if newest["size_in_bytes"] > MOST_BYTES:
         raise RefusedError(f"the artifact has {newest['size_in_bytes']} bytes, at most {MOST_BYTES} are read")
     return api.download(f"/repos/{repository}/actions/artifacts/{int(newest['id'])}/zip", MOST_BYTES)
@@ -178,13 +179,13 @@ def about(content: bytes, run: Run) -> int:
 
 def pull_request(api: Api, repository: str, run: Run, number: int) -> int:
     """The number, after GitHub confirms that this pull request belongs to the run."""
-    found = api.ask("GET", f"/repos/{repository}/pulls/{number}")
-    head = (found["head"]["repo"] or {}).get("full_name")
-    if head != run.head_repository or found["base"]["repo"]["full_name"] != repository:
+    pull = api.ask("GET", f"/repos/{repository}/pulls/{number}")
+    head = (pull["head"]["repo"] or {}).get("full_name")
+    if head != run.head_repository or pull["base"]["repo"]["full_name"] != repository:
         raise RefusedError(f"#{number} does not come from {run.head_repository}, which the run was for")
-    if found["state"] != "open":
-        raise NothingError(f"#{number} is {found['state']}")
-    if found["head"]["sha"] != run.head_sha:
+    if pull["state"] != "open":
+        raise NothingError(f"#{number} is {pull['state']}")
+    if pull["head"]["sha"] != run.head_sha:
         raise NothingError(f"#{number} is not at {run.head_sha}: a newer commit has its own run")
     return number
 
@@ -192,17 +193,17 @@ def pull_request(api: Api, repository: str, run: Run, number: int) -> int:
 def comments(api: Api, path: str) -> Iterator[Mapping[str, Any]]:
     """All comments of a pull request."""
     for page in range(1, _MOST_PAGES + 1):
-        found = api.ask("GET", f"{path}?per_page={_PAGE}&page={page}")
-        yield from found
-        if len(found) < _PAGE:
+        entries = api.ask("GET", f"{path}?per_page={_PAGE}&page={page}")
+        yield from entries
+        if len(entries) < _PAGE:
             return
     raise RefusedError(f"there are more than {_PAGE * _MOST_PAGES} comments, and the bot's comment was not found in them")
 
 
-def is_ours(found: Mapping[str, Any]) -> bool:
+def is_ours(entry: Mapping[str, Any]) -> bool:
     """Whether this script created a comment. A user's name cannot contain brackets, so no user can have the bot's name."""
-    author = found.get("user") or {}
-    return author.get("login") == BOT and author.get("type") == "Bot" and str(found.get("body") or "").startswith(MARKER)
+    author = entry.get("user") or {}
+    return author.get("login") == BOT and author.get("type") == "Bot" and str(entry.get("body") or "").startswith(MARKER)
 
 
 # -- the text ----------------------------------------------------------------------------------------------------------
@@ -211,36 +212,26 @@ def is_ours(found: Mapping[str, Any]) -> bool:
 def written(text: str, run: Run, repository: str) -> str:
     """The comment: a line that names the run, and the fork that wrote the text; then the text without mentions and links."""
     tame = neutral(text)
-    kept = cut(tame)
-    more = "" if kept == tame else " It is cut here; the run's summary shows all of it."
+    body = cut(tame)
+    more = "" if body == tame else " It is cut here; the run's summary shows all of it."
     fork = f" **Code of the fork `{run.head_repository}` wrote all text below.**" if run.head_repository != repository else ""
-    return f"{MARKER}\nPlan of {run.head_sha[:12]}, made by [this run]({run.url}).{fork}{more}\n\n{kept}"
+    return f"{MARKER}\nPlan of {run.head_sha[:12]}, made by [this run]({run.url}).{fork}{more}\n\n{body}"
 
 
 def neutral(text: str) -> str:
     """A text that looks the same, without mentions, links, images, foreign HTML and invisible characters."""
     lines = "\n".join(text.splitlines())
-    seen = "".join(sign if sign.isprintable() or sign in ("\n", _GAP) else "\ufffd" for sign in lines)
-    return _LIVE.sub(rf"\g<0>{_GAP}", seen)
+    printable = "".join(sign if sign.isprintable() or sign in ("\n", _GAP) else "\ufffd" for sign in lines)
+    return _LIVE.sub(rf"\g<0>{_GAP}", printable)
 
 
 def cut(text: str) -> str:
-    """The text cut to the limit of a comment, in whole lines, with an open fence of code and open folds closed."""
+    """The text cut to the limit of a comment, in whole lines. A cut text ends before its first fold and its first code."""
     if len(text) <= MOST_CHARACTERS:
         return text
-    kept = text[:MOST_CHARACTERS]
-    kept = kept[: kept.rfind("\n") + 1] or kept
-    fence, folds = "", 0
-    for line in kept.splitlines():
-        row = _FENCE.match(line)
-        if fence:
-            # A row that is as long and stands alone ends the code. Tags in the code are text.
-            fence = "" if row and row[0] == line.rstrip() and len(row[0]) >= len(fence) else fence
-        elif row:
-            fence = row[0]
-        else:
-            folds += line.count("<details>") - line.count("</details>")
-    return kept + fence + "\n\n" + "</details>" * max(folds, 0)
+    head = text[:MOST_CHARACTERS]
+    head = head[: head.rfind("\n") + 1] or head
+    return _OPENS.split(head, maxsplit=1)[0]
 
 
 # -- GitHub ------------------------------------------------------------------------------------------------------------

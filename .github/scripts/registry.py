@@ -51,13 +51,13 @@ def show(registry: EcrRegistry, region: str) -> list[str]:
 def copies(registry: EcrRegistry, region: str) -> list[str]:
     """Source and target of each copy. skopeo takes no source with tag and digest, so the digest decides."""
     address = registry.mirror(region).address
-    found = []
-    for each in registry.copies:
-        image = parts(each)
+    lines = []
+    for copy in registry.copies:
+        image = parts(copy)
         _, at, digest = image.version.partition("@")
         source = f"{image.host}/{image.path}{at}{digest}" if digest else image.exact
-        found.append(f"{source} {address}/{image.exact}")
-    return found
+        lines.append(f"{source} {address}/{image.exact}")
+    return lines
 
 
 def changed(config: StackConfig, name: str, text: str, version: str) -> str:

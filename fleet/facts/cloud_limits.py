@@ -1,7 +1,7 @@
 """What clouds, Kubernetes and nodes accept in the values that a program registers (`data/cloud_limits.csv`).
 
 A row bounds one input: the type of its resource (or of a document inside a resource, such as KubeletConfiguration), its path
-("[]" is an item of a list), and a kind. `.ci/cloud_limits.py` writes the rows that an API's own model has; a person writes the
+("[]" is an item of a list), and a kind. `tests/cloud_limits.py` writes the rows that an API's own model has; a person writes the
 others.
 
 | kind | what it bounds |

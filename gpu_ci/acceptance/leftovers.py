@@ -63,14 +63,22 @@ class Scan:
         self._stack = stack
         self._search = search or _search
         clusters = dict(fleet.clusters_by_name())
-        self._eks = {f"{project}-{stack}-{name}": each.region for name, each in clusters.items() if isinstance(each, EksCluster)}
-        eks = [each for each in clusters.values() if isinstance(each, EksPools)]
-        aws = {each.region for each in eks} | {region for each in eks for ami in each.amis.values() for region in ami.regions}
+        self._eks = {
+            f"{project}-{stack}-{name}": settings.region
+            for name, settings in clusters.items()
+            if isinstance(settings, EksCluster)
+        }
+        eks = [settings for settings in clusters.values() if isinstance(settings, EksPools)]
+        aws = {settings.region for settings in eks} | {
+            region for settings in eks for ami in settings.amis.values() for region in ami.regions
+        }
         # Global services answer in us-east-1.
         self._aws_regions = sorted(aws | {"us-east-1"}) if aws else []
-        oke = [each for each in clusters.values() if isinstance(each, OkePools)]
-        homes = {each.home_region or each.region for each in oke}
-        self._oci_regions = sorted(homes | {each.region for each in oke} | {shape[1] for each in oke for shape in each.shapes()})
+        oke = [settings for settings in clusters.values() if isinstance(settings, OkePools)]
+        homes = {settings.home_region or settings.region for settings in oke}
+        self._oci_regions = sorted(
+            homes | {settings.region for settings in oke} | {shape[1] for settings in oke for shape in settings.shapes()}
+        )
 
     def __call__(self) -> list[Left]:
         """Everything that exists, each once. Raises StepError if a cloud's SDK is missing."""
@@ -89,7 +97,7 @@ class Scan:
         for cluster, region in self._eks.items():
             pages = _client("logs", region).get_paginator("describe_log_groups")
             for page in pages.paginate(logGroupNamePrefix=f"/aws/eks/{cluster}/"):
-                yield from ((region, each["logGroupName"]) for each in page["logGroups"])
+                yield from ((region, group["logGroupName"]) for group in page["logGroups"])
 
     def _aws(self) -> Iterator[Left]:
         logs = dict.fromkeys(self._log_groups())
@@ -100,13 +108,13 @@ class Scan:
                 filters.append({"Key": f"kubernetes.io/cluster/{cluster}"})
                 filters.append({"Key": "cluster.k8s.amazonaws.com/name", "Values": [cluster]})
             pages = _client("resourcegroupstaggingapi", region).get_paginator("get_resources")
-            found = (
-                each
-                for wanted in filters
-                for page in pages.paginate(TagFilters=[wanted])
-                for each in page["ResourceTagMappingList"]
+            resources = (
+                resource
+                for tag in filters
+                for page in pages.paginate(TagFilters=[tag])
+                for resource in page["ResourceTagMappingList"]
             )
-            for arn in dict.fromkeys(each["ResourceARN"] for each in found):
+            for arn in dict.fromkeys(resource["ResourceARN"] for resource in resources):
                 service, place, kind, identity = _parts(arn)
                 if (place, identity) not in logs and not _gone(place or region, f"{service} {kind}", identity):
                     yield _left(place or region, f"{service} {kind}", identity, arn)
@@ -119,9 +127,9 @@ class Scan:
         query = f"query all resources where (freeformTags.key = '{STACK_TAG}' && freeformTags.value = '{self._stack}')"
         details = oci.resource_search.models.StructuredSearchDetails(query=query)
         for region in self._oci_regions:
-            for each in oci.pagination.list_call_get_all_results(self._search(region).search_resources, details).data:
-                if (each.lifecycle_state or "").lower() not in _GONE:
-                    yield _left(region, each.resource_type, each.identifier)
+            for resource in oci.pagination.list_call_get_all_results(self._search(region).search_resources, details).data:
+                if (resource.lifecycle_state or "").lower() not in _GONE:
+                    yield _left(region, resource.resource_type, resource.identifier)
 
 
 def _client(service: str, region: str) -> Any:
@@ -139,17 +147,21 @@ def _search(region: str) -> Any:
 def _gone(region: str, kind: str, identity: str) -> bool:
     """Whether it is a deleted instance or NAT gateway, which AWS lists for about an hour."""
     if kind == "ec2 instance":
-        wanted = [{"Name": "instance-id", "Values": [identity]}]
-        found = _client("ec2", region).describe_instances(Filters=wanted)["Reservations"]
-        return all(each["State"]["Name"] in _GONE for reservation in found for each in reservation["Instances"])
+        filters = [{"Name": "instance-id", "Values": [identity]}]
+        reservations = _client("ec2", region).describe_instances(Filters=filters)["Reservations"]
+        return all(instance["State"]["Name"] in _GONE for reservation in reservations for instance in reservation["Instances"])
     if kind == "ec2 natgateway":
-        wanted = [{"Name": "nat-gateway-id", "Values": [identity]}]
-        return all(each["State"] in _GONE for each in _client("ec2", region).describe_nat_gateways(Filters=wanted)["NatGateways"])
+        filters = [{"Name": "nat-gateway-id", "Values": [identity]}]
+        return all(
+            gateway["State"] in _GONE for gateway in _client("ec2", region).describe_nat_gateways(Filters=filters)["NatGateways"]
+        )
     return False
 
 
 def _parts(arn: str) -> tuple[str, str, str, str]:
     """(service, region, kind, id) of an ARN: `…:volume/vol-1`, `…:log-group:/aws/x`, `…:loadbalancer/net/a/1` or `…:bucket`."""
-    _, _, service, region, _, rest = arn.split(":", 5)
-    kind, _, identity = rest.replace(":", "/", 1).partition("/") if ":" in rest.partition("/")[0] else rest.partition("/")
+    _, _, service, region, _, resource = arn.split(":", 5)
+    kind, _, identity = (
+        resource.replace(":", "/", 1).partition("/") if ":" in resource.partition("/")[0] else resource.partition("/")
+    )
     return service, region, kind, identity

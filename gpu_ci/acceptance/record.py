@@ -30,7 +30,7 @@ def path_of(day: date, fleet: Fleet, accepted: bool) -> Path:
 def document(run: Run, fleet: Fleet, day: date, environment: Mapping[str, str]) -> dict[str, Any]:
     """The record. `cloud` is false if the environment attaches simulated providers to the engine."""
     providers = _providers(fleet)
-    packages = ("pulumi", "pulumi-kubernetes", *(each for name in providers for each in _PACKAGES.get(name, ())))
+    packages = ("pulumi", "pulumi-kubernetes", *(package for name in providers for package in _PACKAGES.get(name, ())))
     return {
         "date": day.isoformat(),
         "commit": _said(run.shell, "git", "rev-parse", "HEAD"),
@@ -38,11 +38,11 @@ def document(run: Run, fleet: Fleet, day: date, environment: Mapping[str, str]) 
         "cloud": "PULUMI_DEBUG_PROVIDERS" not in environment,
         "ok": run.ok,
         "providers": providers,
-        "regions": sorted({getattr(each, "region", "") for _, each in fleet.clusters_by_name()}),
+        "regions": sorted({getattr(cluster, "region", "") for _, cluster in fleet.clusters_by_name()}),
         "versions": {
             "python": platform.python_version(),
             "pulumi CLI": _said(run.shell, "pulumi", "version").removeprefix("v"),
-            **{each: importlib.metadata.version(each) for each in packages},
+            **{package: importlib.metadata.version(package) for package in packages},
         },
         "cost": {
             "worst hour USD": round(run.worst, 3),
@@ -53,13 +53,13 @@ def document(run: Run, fleet: Fleet, day: date, environment: Mapping[str, str]) 
         },
         "steps": [
             {
-                "name": each.step.name,
-                "proves": each.step.proves,
-                "status": each.status,
-                "seconds": round(each.seconds, 1),
-                **({"why": _IDENTIFIERS.sub(HIDDEN, mask(each.why))} if each.why else {}),
+                "name": result.step.name,
+                "proves": result.step.proves,
+                "status": result.status,
+                "seconds": round(result.seconds, 1),
+                **({"why": _IDENTIFIERS.sub(HIDDEN, mask(result.why))} if result.why else {}),
             }
-            for each in run.all_results
+            for result in run.all_results
         ],
     }
 
@@ -71,7 +71,7 @@ def write(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def _providers(fleet: Fleet) -> list[str]:
-    return sorted({each.provider for _, each in fleet.clusters_by_name()})
+    return sorted({cluster.provider for _, cluster in fleet.clusters_by_name()})
 
 
 def _said(shell: Shell, *words: str) -> str:

@@ -129,9 +129,9 @@ class Run:
             self._stoppable = False
             raise StoppedError(signal.Signals(number).name)
 
-        before = {each: signal.signal(each, stop) for each in _SIGNALS}
+        before = {number: signal.signal(number, stop) for number in _SIGNALS}
         try:
             yield
         finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
+            for signal_number, handler in before.items():
+                signal.signal(signal_number, handler)

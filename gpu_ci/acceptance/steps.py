@@ -84,9 +84,11 @@ class Steps:
             raise StepError(
                 f"the stack {self.stack} has {count} resources already, and the last step destroys all; give a stack of its own"
             )
-        if found := self.scan():
-            self._list(found)
-            raise StepError(f"{len(found)} resources of an earlier stack {self.stack} exist; delete them by the commands above")
+        if leftovers := self.scan():
+            self._list(leftovers)
+            raise StepError(
+                f"{len(leftovers)} resources of an earlier stack {self.stack} exist; delete them by the commands above"
+            )
 
     def _preview(self) -> None:
         self.shell.run(*self._pulumi("preview"))
@@ -98,18 +100,7 @@ class Steps:
         self.shell.run(*self._pulumi("preview", "--expect-no-changes", "--diff"))
 
     def _smoke(self) -> None:
-        output = (
-            "pulumi",
-            "stack",
-            "output",
-            "kubeconfigs",
-            "--show-secrets",
-            "--json",
-            "--stack",
-            self.stack,
-            "--non-interactive",
-        )
-        written = json.loads(self.shell.read(*output))
+        written = json.loads(self.shell.read(*self._pulumi("stack output kubeconfigs", "--show-secrets", "--json")))
         for name in tested(self.fleet):
             if text := written.get(name):
                 path = self.folder / f"{name}.kubeconfig"
@@ -134,8 +125,8 @@ class Steps:
         self.shell.run(*self._pulumi("config set", "--path", f'{NAMESPACE}:tags["{key}"]', EDITED, of=copy))
         counts = json.loads(self.shell.read(*self._pulumi("preview", "--json", of=copy)))["changeSummary"]
         self.shell.say(f"the preview of the edit: {', '.join(f'{count} {word}' for word, count in counts.items())}")
-        if others := counts.keys() - _UNCHANGED - {"update"}:
-            raise StepError(f"the edit of tag {key} would {', '.join(sorted(others))} resources; it may only update")
+        if changes := counts.keys() - _UNCHANGED - {"update"}:
+            raise StepError(f"the edit of tag {key} would {', '.join(sorted(changes))} resources; it may only update")
         self.shell.run(*self._pulumi("up", "--yes", of=copy))
 
     def _destroy(self) -> None:
@@ -159,9 +150,9 @@ class Steps:
         """Clouds list for some minutes what they have deleted."""
         if count := self._in_state():
             raise StepError(f"the state has {count} resources; run pulumi destroy --stack {self.stack}")
-        while found := self.scan():
-            self._list(found)
-            self._wait(f"{len(found)} resources are left; delete them by the commands above")
+        while leftovers := self.scan():
+            self._list(leftovers)
+            self._wait(f"{len(leftovers)} resources are left; delete them by the commands above")
 
     def _in_state(self) -> int:
         export = self.shell.read("pulumi", "stack", "export", "--stack", self.stack, "--non-interactive")
@@ -172,14 +163,14 @@ class Steps:
             raise StepError(why)
         self.shell.pause(_POLL)
 
-    def _list(self, found: list[Any]) -> None:
-        for each in found:
-            self.shell.say(f"  {each}")
+    def _list(self, leftovers: list[Any]) -> None:
+        for leftover in leftovers:
+            self.shell.say(f"  {leftover}")
 
 
 def tested(fleet: Fleet) -> list[str]:
     """The clusters in which a smoke test can run."""
-    return [name for name, each in fleet.clusters_by_name() if any(test.job is not None for test in smoke_tests(each))]
+    return [name for name, cluster in fleet.clusters_by_name() if any(test.job is not None for test in smoke_tests(cluster))]
 
 
 def edited_tag(fleet: Fleet) -> str:

@@ -6,15 +6,13 @@ ScriptHandler.cs). A step shows ten annotations of each level (actions/toolkit, 
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fleet.facts.credentials import mask
-from fleet.facts.places import Keys
 from fleet.facts.remark import CANNOT_WORK, Remark
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline.base import Base
@@ -47,18 +45,17 @@ class Annotation:
 
 
 def annotate(plan: Plan, root: Path, base: Base | None = None, strict: bool = False) -> tuple[Annotation, ...]:
-    """Annotations of a plan, errors first. The path of the stack file is relative to `root`.
+    """Annotations of a plan, errors first, at the lines of the problems. The path of the stack file is relative to `root`.
 
-    With a base, an annotation is on a line that the change touches: the line of the problem, or else the first touched line of
-    its entry. An error or a new problem without such a line has no line. Other problems that the base has too are left out.
+    With a base, warnings and notices that the base has too are left out.
     """
-    held = _Entries(plan.config)
-    found = list(_annotated(plan, held, strict))
-    if base is not None:
-        found = list(_of_change(found, held, base, plan.config.path, strict))
+    problems = list(_annotated(plan, strict))
+    if base is not None and base.plan is not None:
+        old = {problem.message for problem in _annotated(base.plan, strict)}
+        problems = [problem for problem in problems if problem.level == "error" or problem.message not in old]
     file = shown_from(root, plan.config.path)
-    ordered = sorted(_merged(found), key=lambda each: _LEVELS.index(each.level))
-    return tuple(Annotation(each.level, each.title, each.message, file, each.line) for each in ordered)
+    ordered = sorted(_merged(problems), key=lambda problem: _LEVELS.index(problem.level))
+    return tuple(replace(problem, file=file) for problem in ordered)
 
 
 def of_input(error: Exception, root: Path) -> tuple[Annotation, ...]:
@@ -79,21 +76,12 @@ _WRONG = "wrong input"
 # -- problems ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """One problem of the `entries` (several if a pool and a runner set share a name); `line` is the line of the problem."""
-
-    level: str
-    title: str
-    message: str
-    entries: tuple[Entry, ...]
-    line: int | None
-
-
-def _annotated(plan: Plan, held: _Entries, strict: bool) -> Iterator[_Found]:
+def _annotated(plan: Plan, strict: bool) -> Iterator[Annotation]:
+    """The problems of a plan, each with its line, but without the file."""
+    entries = _Entries(plan.config)
     for refused in plan.refused:
-        entry = held.named(f"{refused.cluster}/{refused.workload}", refused.kind)
-        yield _Found("error", f"{refused.workload} cannot be placed", refused.error, entry, held.line(entry))
+        entry = entries.named(f"{refused.cluster}/{refused.workload}", refused.kind)
+        yield Annotation("error", f"{refused.workload} cannot be placed", refused.error, line=entries.line(entry))
     blocked = plan.blocked(strict)
     advisory = (
         verdict
@@ -102,24 +90,24 @@ def _annotated(plan: Plan, held: _Entries, strict: bool) -> Iterator[_Found]:
     )
     for verdicts, level in ((blocked, "error"), (advisory, "warning")):
         for verdict in verdicts:
-            entry = held.of_resource(plan, verdict.urn)
-            yield _Found(level, verdict.rule, f"{name_of(verdict.urn)}: {verdict.message}", entry, held.line(entry))
+            line = entries.line(entries.of_resource(plan, verdict.urn))
+            yield Annotation(level, verdict.rule, f"{name_of(verdict.urn)}: {verdict.message}", line=line)
     for remark in plan.remarks:
-        entry, line = held.of_remark(remark)
         level = "error" if remark in plan.written else "warning" if remark.kind == CANNOT_WORK else "notice"
-        yield _Found(level, "remark" if level == "notice" else "cannot work", remark, entry, line)
+        title = "remark" if level == "notice" else "cannot work"
+        yield Annotation(level, title, remark, line=entries.line_of_remark(remark))
 
 
-def _merged(found: Iterable[_Found]) -> Iterator[_Found]:
+def _merged(problems: Iterable[Annotation]) -> Iterator[Annotation]:
     """Merge the problems that one policy reports for several resources of one entry."""
-    groups: dict[tuple[str, str, int | None], list[_Found]] = {}
-    for each in found:
-        groups.setdefault((each.level, each.title, each.line), []).append(each)
+    groups: dict[tuple[str, str, int | None], list[Annotation]] = {}
+    for problem in problems:
+        groups.setdefault((problem.level, problem.title, problem.line), []).append(problem)
     for group in groups.values():
         if group[0].level == "notice":
             yield from group
         else:
-            yield replace(group[0], message="\n".join(each.message for each in group))
+            yield replace(group[0], message="\n".join(problem.message for problem in group))
 
 
 class _Entries:
@@ -133,20 +121,9 @@ class _Entries:
         """Entries with a name such as "usw2" or "usw2/t4-spot"."""
         return tuple(entry for entry in self._entries if entry.name == name and kind in ("", entry.kind))
 
-    def line(self, found: Collection[Entry]) -> int | None:
+    def line(self, places: Iterable[Entry]) -> int | None:
         """The line of the first entry."""
-        return next((self._config.line_of(*entry.path) for entry in found), None)
-
-    def lines(self, entry: Entry) -> tuple[int, ...]:
-        """Lines of an entry, the first line first, without the lines of the entries inside of it."""
-        within = [other.path for other in self._entries if other.path != entry.path and _starts(other.path, entry.path)]
-        return tuple(
-            sorted(
-                line
-                for path, line in self._config.positions.items()
-                if _starts(path, entry.path) and not any(_starts(path, inner) for inner in within)
-            )
-        )
+        return next((self._config.line_of(*entry.path) for entry in places), None)
 
     def of_resource(self, plan: Plan, urn: str) -> tuple[Entry, ...]:
         """The entries of a resource: those named like it or a parent of it, else those whose name is the start of its name."""
@@ -158,18 +135,18 @@ class _Entries:
         longest = max((len(entry.logical) for entry in within), default=0)
         return tuple(entry for entry in within if len(entry.logical) == longest)
 
-    def of_remark(self, remark: Remark) -> tuple[tuple[Entry, ...], int | None]:
-        """The entries and the line that a remark names: an entry or a part of a cluster ("usw2/system"), and maybe a path.
+    def line_of_remark(self, remark: Remark) -> int | None:
+        """The line that a remark names: of an entry or a part of a cluster ("usw2/system"), and maybe of a path in it.
 
         Of several pools ("usw2/t4-spot + t4-ondemand") it is the first.
         """
         where, _, rest = remark.partition(": ")
         where = remark.parts[0] if remark.parts else where.partition(" + ")[0]
         name, _, part = where.partition("/")
-        found = self.named(where) or (self.named(name) if part else ())
-        path = rest.partition(": ")[0].split(".") if found and found[0].name == where else [part]
-        inner = next((line for entry in found if (line := self._config.positions.get((*entry.path, *path)))), None)
-        return found, inner or self.line(found)
+        entries = self.named(where) or (self.named(name) if part else ())
+        path = rest.partition(": ")[0].split(".") if entries and entries[0].name == where else [part]
+        inner = next((line for entry in entries if (line := self._config.positions.get((*entry.path, *path)))), None)
+        return inner or self.line(entries)
 
 
 def _lineage(plan: Plan, urn: str) -> Iterator[str]:
@@ -178,48 +155,6 @@ def _lineage(plan: Plan, urn: str) -> Iterator[str]:
     while (resource := by_urn.get(urn)) is not None and resource.type != STACK_TYPE:
         yield resource.name
         urn = resource.parent
-
-
-def _starts(path: Keys, head: Keys) -> bool:
-    return path[: len(head)] == head
-
-
-# -- changed lines -----------------------------------------------------------------------------------------------------
-
-
-def _of_change(found: Iterable[_Found], held: _Entries, base: Base, path: Path, strict: bool) -> Iterator[_Found]:
-    """The problems that matter for a change, on lines that the change touches if there are any."""
-    touched = _changed_lines(base.text, path.read_text(encoding="utf-8", errors="replace"))
-    before = entries(base.plan.config) if base.plan else ()
-    known = {each.message for each in _annotated(base.plan, _Entries(base.plan.config), strict)} if base.plan else set()
-    for each in found:
-        is_new = each.message not in known
-        line = _touched(each, touched, held, before)
-        if is_new or each.level == "error" or (line is not None and each.level == "warning"):
-            yield replace(each, line=line)
-
-
-def _touched(found: _Found, touched: Collection[int], held: _Entries, before: Collection[Entry]) -> int | None:
-    """The line of a problem if the change touches it, else the first touched line of its entry.
-
-    An entry that did not change has no touched line, because lines that were removed below it do not belong to it.
-    """
-    if found.line in touched:
-        return found.line
-    changed = (entry for entry in found.entries if entry not in before)
-    return next((line for entry in changed for line in held.lines(entry) if line in touched), None)
-
-
-def _changed_lines(before: str, after: str) -> frozenset[int]:
-    """Lines of `after` that differ. For removed lines it is the line before them."""
-    matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
-    changed: set[int] = set()
-    for tag, _, _, start, end in matcher.get_opcodes():
-        if tag in ("replace", "insert"):
-            changed |= set(range(start + 1, end + 1))
-        elif tag == "delete":
-            changed.add(max(start, 1))
-    return frozenset(changed)
 
 
 def print_annotations(annotations: Iterable[Annotation]) -> None:

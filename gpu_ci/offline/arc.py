@@ -15,10 +15,10 @@ _VERSIONS = Path("fleet/facts/data/versions.toml")
 def pinned_in(folder: Path) -> str:
     """The version of ARC that a checkout pins, or an empty text if it cannot be read there."""
     try:
-        found = tomllib.loads((folder / _VERSIONS).read_text(encoding="utf-8"))["charts"][SETS]["version"]
+        version = tomllib.loads((folder / _VERSIONS).read_text(encoding="utf-8"))["charts"][SETS]["version"]
     except (OSError, ValueError, KeyError, TypeError):
         return ""
-    return found if isinstance(found, str) else ""
+    return version if isinstance(version, str) else ""
 
 
 def upgrade_from(before: str, fleet: Fleet, stack: str) -> tuple[str, ...]:

@@ -81,11 +81,11 @@ def _policies(stack: str, root: Path, folder: Path, day: date) -> tuple[Path, st
 
 
 def _stack_file(stack: str, root: Path, folder: Path, stack_file: Path | None) -> Path:
-    own = folder / f"Pulumi.{stack}.yaml"
+    default = folder / f"Pulumi.{stack}.yaml"
     if stack_file is None or not stack_file.resolve().is_relative_to(root):
-        return own
-    same = folder / stack_file.resolve().relative_to(root)
-    return same if same.is_file() else own
+        return default
+    path = folder / stack_file.resolve().relative_to(root)
+    return path if path.is_file() else default
 
 
 def _named(error: Exception, path: Path) -> str:

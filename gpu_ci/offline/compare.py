@@ -92,7 +92,7 @@ class Comparison:
     @property
     def nothing(self) -> bool:
         """Whether both plans show the same."""
-        shown = (
+        parts = (
             self.arc_upgrade,
             self.settings,
             self.new_verdicts,
@@ -101,32 +101,32 @@ class Comparison:
             self.resources,
             self.new_remarks,
         )
-        built = (self.before.recording is None) == (self.after.recording is None)
+        alike = (self.before.recording is None) == (self.after.recording is None)
         moved = any(pair.changed for pair in self.places.values()) or any(pair.changed for pair in self.lines.values())
-        return built and not moved and not any(shown)
+        return alike and not moved and not any(parts)
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
         """Added, removed and changed entries of the stack file in the order of the file, then policies with a new config."""
-        found = []
+        settings = []
         for (kind, name), pair in _paired(
             entries(self.before.config), entries(self.after.config), lambda entry: (entry.kind, entry.name)
         ).items():
             changed = _changed(pair, Entry.texts)
             if changed or pair.state in ("added", "removed"):
-                found.append(Setting(kind, name, pair.state, changed))
-        return (*found, *self._policies())
+                settings.append(Setting(kind, name, pair.state, changed))
+        return (*settings, *self._policies())
 
     def _policies(self) -> Iterator[Setting]:
         """Policies with another level or config. Resources do not show this: a disabled policy reports nothing."""
-        for pair in _paired(self.before.policies, self.after.policies, lambda found: found.policy.id).values():
+        for pair in _paired(self.before.policies, self.after.policies, lambda configured: configured.policy.id).values():
             if changed := _changed(pair, _configured):
                 yield Setting("policy", pair.held.policy.id, pair.state, changed)
 
     @cached_property
     def places(self) -> Mapping[str, Pair[Place]]:
         """Every runner set by "cluster/set", as text."""
-        return _paired(_places(self.before), _places(self.after), lambda found: found.name)
+        return _paired(_places(self.before), _places(self.after), lambda row: row.name)
 
     @cached_property
     def lines(self) -> Mapping[tuple[str, str], Pair[Line]]:
@@ -149,9 +149,9 @@ class Comparison:
 
         A verdict is not new if only the numbers in its message differ.
         """
-        known = set(map(identity, self.before.verdicts))
+        old = set(map(identity, self.before.verdicts))
         applicable = (verdict for verdict in self.after.verdicts if verdict.kind != "not-applicable")
-        return tuple(verdict for verdict in applicable if identity(verdict) not in known) if self.judged else ()
+        return tuple(verdict for verdict in applicable if identity(verdict) not in old) if self.judged else ()
 
     @property
     def newly_broken(self) -> tuple[Verdict, ...]:
@@ -162,8 +162,10 @@ class Comparison:
     def fixed(self) -> tuple[Verdict, ...]:
         """Violations of the plan before that are gone now, also if the resource is gone. An exception fixes nothing."""
         new = set(self.new_verdicts)
-        left = (verdict for verdict in self.after.verdicts if verdict.kind in ("violation", ENDED, "excepted") or verdict in new)
-        still = {(verdict.rule, verdict.urn) for verdict in left}
+        remaining = (
+            verdict for verdict in self.after.verdicts if verdict.kind in ("violation", ENDED, "excepted") or verdict in new
+        )
+        still = {(verdict.rule, verdict.urn) for verdict in remaining}
         levels = self.after.levels
         # Disabling a policy fixes nothing.
         broken = (
@@ -176,8 +178,8 @@ class Comparison:
     @cached_property
     def new_remediations(self) -> tuple[Remediation, ...]:
         """Remediations that the plan before does not have."""
-        known = set(self.before.remediations)
-        return tuple(found for found in self.after.remediations if found not in known) if self.judged else ()
+        old = set(self.before.remediations)
+        return tuple(change for change in self.after.remediations if change not in old) if self.judged else ()
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -193,8 +195,8 @@ class Comparison:
     @cached_property
     def new_remarks(self) -> tuple[Remark, ...]:
         """The notes on the change, and remarks that the plan before does not have."""
-        known = set(self.before.remarks)
-        return (*map(Remark, self.notes), *(remark for remark in self.after.remarks if remark not in known))
+        old = set(self.before.remarks)
+        return (*map(Remark, self.notes), *(remark for remark in self.after.remarks if remark not in old))
 
     @cached_property
     def _effects(self) -> Mapping[str, Effect]:
@@ -235,9 +237,9 @@ def difference(before: Money, after: Money) -> str:
 
 
 def _paired(before: Iterable[T], after: Iterable[T], key: Callable[[T], K]) -> dict[K, Pair[T]]:
-    """Both sides by key, in the order of `after`. Removed things keep their place between the others."""
-    old, new = ({key(each): each for each in side} for side in (before, after))
-    return {name: Pair(old.get(name), new.get(name)) for name in _merged(list(old), list(new))}
+    """Both sides by key, in the order of `after`. Removed things come last."""
+    old, new = ({key(item): item for item in side} for side in (before, after))
+    return {name: Pair(old.get(name), new.get(name)) for name in dict.fromkeys([*new, *old])}
 
 
 def _changed(pair: Pair[T], texts: Callable[[T], Mapping[str, str]]) -> dict[str, Pair[str]]:
@@ -247,24 +249,9 @@ def _changed(pair: Pair[T], texts: Callable[[T], Mapping[str, str]]) -> dict[str
     return {name: value for name, value in values.items() if value.changed}
 
 
-def _merged(old: Sequence[K], new: Sequence[K]) -> Iterator[K]:
-    here = set(new)
-    gone: dict[K | None, list[K]] = {}
-    last: K | None = None
-    for name in old:
-        if name in here:
-            last = name
-        else:
-            gone.setdefault(last, []).append(name)
-    yield from gone.get(None, ())
-    for name in new:
-        yield name
-        yield from gone.get(name, ())
-
-
-def _configured(found: Configured) -> dict[str, str]:
+def _configured(configured: Configured) -> dict[str, str]:
     """Level and properties of a policy, as in its config file."""
-    return {"enforcementLevel": found.level.value} | {name: _json(value) for name, value in found.config.items()}
+    return {"enforcementLevel": configured.level.value} | {name: _json(value) for name, value in configured.config.items()}
 
 
 def _json(value: object) -> str:
@@ -281,7 +268,7 @@ def _whole(value: object) -> object:
 
 
 def _places(plan: Plan) -> tuple[Place, ...]:
-    return tuple(place(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements)
+    return tuple(place(placement, plan.fleet.clusters[placement.cluster].region) for placement in plan.placements)
 
 
 _NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?![\w-])")
@@ -293,7 +280,7 @@ def identity(verdict: Verdict) -> tuple[str, str, str, str]:
     return verdict.rule, verdict.urn, verdict.kind, _NUMBER.sub("", verdict.message)
 
 
-def _kind(token: str, pairs: Sequence[Pair[Resource]], done: Mapping[str, Effect]) -> Kind:
+def _kind(token: str, pairs: Sequence[Pair[Resource]], effects_by_urn: Mapping[str, Effect]) -> Kind:
     added, removed = (tuple(pair.held.name for pair in pairs if pair.state == state) for state in ("added", "removed"))
-    changed = {pair.held.name: done[pair.held.urn].paths for pair in pairs}
+    changed = {pair.held.name: effects_by_urn[pair.held.urn].paths for pair in pairs}
     return Kind(token, added, removed, {name: paths for name, paths in changed.items() if paths})

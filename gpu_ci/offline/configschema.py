@@ -34,34 +34,34 @@ def faults(schema: Mapping[str, Any], value: object, path: str) -> list[str]:
     unknown = set(schema) - _REMARKS - {"type", "properties", "required", "additionalProperties", "items"} - set(_RULES)
     if unknown:
         raise ValueError(f"{path}: the schema uses {', '.join(sorted(unknown))}, which this checker does not support")
-    found: list[str] = []
+    problems: list[str] = []
     kind = schema.get("type")
     if kind is not None and not _TYPES[kind](value):
         return [f"{path}: must be of type {kind}; got {quoted(value)}"]
-    for word, (applies, holds, rule) in _RULES.items():
-        if word in schema and applies(value) and not holds(value, schema[word]):
-            found.append(f"{path}: {rule.format(schema[word])}; got {quoted(value)}")
+    for word, (applies, is_kept, rule) in _RULES.items():
+        if word in schema and applies(value) and not is_kept(value, schema[word]):
+            problems.append(f"{path}: {rule.format(schema[word])}; got {quoted(value)}")
     if isinstance(value, list | tuple) and "items" in schema:
         for number, item in enumerate(value):
-            found += faults(schema["items"], item, f"{path}[{number}]")
+            problems += faults(schema["items"], item, f"{path}[{number}]")
     if isinstance(value, Mapping):
-        found += _object_faults(schema, value, path)
-    return found
+        problems += _object_faults(schema, value, path)
+    return problems
 
 
 def _object_faults(schema: Mapping[str, Any], value: Mapping[str, object], path: str) -> list[str]:
     properties: Mapping[str, Any] = schema.get("properties", {})
-    others = schema.get("additionalProperties", True)
-    found = [f"{path}.{name}: is required; got nothing" for name in schema.get("required", ()) if name not in value]
+    additional = schema.get("additionalProperties", True)
+    problems = [f"{path}.{name}: is required; got nothing" for name in schema.get("required", ()) if name not in value]
     for name, item in value.items():
         if name in properties:
-            found += faults(properties[name], item, f"{path}.{name}")
-        elif others is False:
-            known = ", ".join(sorted(properties)) or "nothing"
-            found.append(f"{path}.{name}: is not known, there is {known}; got {quoted(item)}")
-        elif isinstance(others, Mapping):
-            found += faults(others, item, f"{path}.{name}")
-    return found
+            problems += faults(properties[name], item, f"{path}.{name}")
+        elif additional is False:
+            names = ", ".join(sorted(properties)) or "nothing"
+            problems.append(f"{path}.{name}: is not known, there is {names}; got {quoted(item)}")
+        elif isinstance(additional, Mapping):
+            problems += faults(additional, item, f"{path}.{name}")
+    return problems
 
 
 def _key(value: object) -> object:
@@ -73,7 +73,7 @@ def _key(value: object) -> object:
 
 _Rule = tuple[Callable[[Any], bool], Callable[[Any, Any], bool], str]
 _RULES: dict[str, _Rule] = {
-    "enum": (lambda _: True, lambda value, known: _key(value) in map(_key, known), "must be one of {}"),
+    "enum": (lambda _: True, lambda value, values: _key(value) in map(_key, values), "must be one of {}"),
     "minimum": (_is_number, lambda value, limit: value >= limit, "must be at least {}"),
     "maximum": (_is_number, lambda value, limit: value <= limit, "must be at most {}"),
     "minLength": (_TYPES["string"], lambda value, limit: len(value) >= limit, "must have at least {} characters"),

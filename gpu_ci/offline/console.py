@@ -35,6 +35,6 @@ class MaskingConsole(Console):
         """The segments of a renderable. A masked text keeps its own style and loses the styles of its parts."""
         if isinstance(renderable, str):
             renderable = mask(renderable)
-        elif isinstance(renderable, Text) and (known := mask(renderable.plain)) != renderable.plain:
-            renderable = Text(known, style=renderable.style, justify=renderable.justify, overflow=renderable.overflow)
+        elif isinstance(renderable, Text) and (masked := mask(renderable.plain)) != renderable.plain:
+            renderable = Text(masked, style=renderable.style, justify=renderable.justify, overflow=renderable.overflow)
         return super().render(renderable, options)

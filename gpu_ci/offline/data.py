@@ -15,7 +15,6 @@ from fleet.prove.bill import runner_hour
 from fleet.prove.ends import End
 from fleet.prove.placement import Placement
 from fleet.prove.schedules import Week
-from gpu_ci.offline.agree import Agreement
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.compare import Comparison, Pair
 from gpu_ci.offline.judge import Verdict
@@ -26,14 +25,10 @@ from gpu_ci.offline.words import Place, refusal, state
 T = TypeVar("T")
 
 
-def to_json(plan: Plan, base: Base | None = None, agreed: Agreement | None = None) -> str:
-    """The plan as one JSON document. Keys are camelCase, money is USD an hour.
-
-    It has the changes from the base and the policy values that admit the plan, if they are given.
-    """
+def to_json(plan: Plan, base: Base | None = None) -> str:
+    """The plan as one JSON document, with the changes from the base if there is one. Keys are camelCase, money is USD an hour."""
     changes = {"changes": _changes(plan, base)} if base is not None else {}
-    admitting = {"agree": _agreement(agreed)} if agreed is not None else {}
-    return document(_plan(plan) | changes | admitting)
+    return document(_plan(plan) | changes)
 
 
 def document(content: Mapping[str, Any]) -> str:
@@ -41,9 +36,9 @@ def document(content: Mapping[str, Any]) -> str:
     return json.dumps(masked(content), indent=2, ensure_ascii=False)
 
 
-def fields_of(found: object, *names: str) -> dict[str, Any]:
+def fields_of(record: object, *names: str) -> dict[str, Any]:
     """These attributes by their names in camelCase."""
-    return {to_camel(name): getattr(found, name) for name in names}
+    return {to_camel(name): getattr(record, name) for name in names}
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
@@ -63,26 +58,32 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "clean": plan.passes() and plan.judged,
         "result": state(plan)[0],
         "judged": plan.judged,
-        "states": dict(Counter(found.state for found in plan.outcomes())) if plan.recording is not None else {},
+        "states": dict(Counter(outcome.state for outcome in plan.outcomes())) if plan.recording is not None else {},
         "built": plan.recording is not None,
         "asOf": plan.as_of.isoformat(),
         "secrets": list(plan.secrets),
         "remarks": list(plan.remarks),
         "kinds": [fields_of(remark, "kind", "act", "parts") for remark in plan.remarks],
-        "placement": [_placement(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements],
-        "refused": [fields_of(each, "cluster", "workload", "kind", "error") for each in plan.refused if each.kind != RUNNER_SET],
-        "failures": [fields_of(refusal(plan.config, each), "file", "line", "path", "message") for each in plan.refused],
+        "placement": [_placement(placement, plan.fleet.clusters[placement.cluster].region) for placement in plan.placements],
+        "refused": [
+            fields_of(unplaced, "cluster", "workload", "kind", "error")
+            for unplaced in plan.refused
+            if unplaced.kind != RUNNER_SET
+        ],
+        "failures": [fields_of(refusal(plan.config, refused), "file", "line", "path", "message") for refused in plan.refused],
         "price": {
             "lines": [_line(line) for line in plan.bill],
             "idle": _money(idle),
             "average": _money(plan.average),
             "worst": _money(worst),
         },
-        "schedules": [_week(found) for found in plan.weeks],
+        "schedules": [_week(window) for window in plan.weeks],
         "ends": list(map(end_json, plan.ends)),
         "policyConfig": plan.policy_config,
-        "policies": [_outcome(found, plan) for found in plan.outcomes()],
-        "remediations": [{"policy": done.rule} | fields_of(done, "urn", "changes") for done in plan.remediations],
+        "policies": [_outcome(outcome, plan) for outcome in plan.outcomes()],
+        "remediations": [
+            {"policy": remediation.rule} | fields_of(remediation, "urn", "changes") for remediation in plan.remediations
+        ],
         "verdicts": [verdict_json(verdict) for verdict in plan.verdicts],
         "resources": [_resource(resource) for resource in plan.resources],
     }
@@ -99,61 +100,59 @@ def end_json(end: End) -> dict[str, Any]:
     )
 
 
-def _agreement(agreed: Agreement) -> dict[str, Any]:
-    return fields_of(agreed, "values", "diff") | {"left": [verdict_json(verdict) for verdict in agreed.left]}
-
-
-def _placement(found: Placement, region: str) -> dict[str, Any]:
-    return fields_of(found, "cluster", "runner_set") | {
-        "runsOn": [found.runner_set, *found.runner.labels],
-        "kind": found.runner.kind,
-        "pool": found.host.name,
-        "choice": found.choice,
-        "capacity": found.host.capacity,
+def _placement(placement: Placement, region: str) -> dict[str, Any]:
+    return fields_of(placement, "cluster", "runner_set") | {
+        "runsOn": [placement.runner_set, *placement.runner.labels],
+        "kind": placement.runner.kind,
+        "pool": placement.host.name,
+        "choice": placement.choice,
+        "capacity": placement.host.capacity,
         "fits": [
             {"instanceType": fit.machine.name, "runners": fit.count, "limitedBy": fit.limited_by, "strandedGpus": fit.stranded}
-            for fit in found.fits
+            for fit in placement.fits
         ],
-        "maxRunners": found.runner.span.max,
-        "poolHolds": found.capacity,
-        "launcherRoom": found.launchers,
-        "runnerHour": [_money(money) for money in runner_hour(found, region)],
-        "error": found.error,
+        "maxRunners": placement.runner.span.max,
+        "poolHolds": placement.capacity,
+        "launcherRoom": placement.launchers,
+        "runnerHour": [_money(money) for money in runner_hour(placement, region)],
+        "error": placement.error,
     }
 
 
-def _outcome(found: Outcome, plan: Plan) -> dict[str, Any]:
+def _outcome(outcome: Outcome, plan: Plan) -> dict[str, Any]:
     not_judged = {} if plan.recording is not None else {"state": "not judged"}
-    return outcome_json(found) | not_judged | fields_of(found, "undeterminable", "excepted", "remediated", "ended")
+    return outcome_json(outcome) | not_judged | fields_of(outcome, "undeterminable", "excepted", "remediated", "ended")
 
 
 def _changes(plan: Plan, base: Base) -> dict[str, Any]:
     """The changes from the base to the plan, or the reason why there is no comparison."""
     if base.plan is None:
         return {"notCompared": base.reason}
-    found = Comparison(base.plan, plan, base.arc)
+    comparison = Comparison(base.plan, plan, base.arc)
     return {
-        "endsJobs": list(found.ended_jobs),
+        "endsJobs": list(comparison.ended_jobs),
         "settings": [
             fields_of(setting, "kind", "name", "state")
             | {"values": {path: _sides(value, str) for path, value in setting.values.items()}}
-            for setting in found.settings
+            for setting in comparison.settings
         ],
         "placement": [
-            {"name": name, "state": pair.state, **_sides(pair, _place)} for name, pair in found.places.items() if pair.changed
+            {"name": name, "state": pair.state, **_sides(pair, _place)}
+            for name, pair in comparison.places.items()
+            if pair.changed
         ],
         "price": {
-            "lines": [{"state": pair.state, **_sides(pair, _line)} for pair in found.lines.values() if pair.changed],
-            "idle": _sides(Pair(*found.idle), _money),
-            "worst": _sides(Pair(*found.worst), _money),
+            "lines": [{"state": pair.state, **_sides(pair, _line)} for pair in comparison.lines.values() if pair.changed],
+            "idle": _sides(Pair(*comparison.idle), _money),
+            "worst": _sides(Pair(*comparison.worst), _money),
         },
-        "newlyBroken": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.newly_broken],
-        "mended": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.fixed],
-        "resources": [fields_of(kind, "type", "added", "removed", "changed") for kind in found.resources]
-        if found.judged
+        "newlyBroken": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in comparison.newly_broken],
+        "mended": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in comparison.fixed],
+        "resources": [fields_of(kind, "type", "added", "removed", "changed") for kind in comparison.resources]
+        if comparison.judged
         else None,
-        "newRemarks": list(found.new_remarks),
-        "arcUpgrade": list(found.arc_upgrade),
+        "newRemarks": list(comparison.new_remarks),
+        "arcUpgrade": list(comparison.arc_upgrade),
     }
 
 
@@ -162,9 +161,9 @@ def _sides(pair: Pair[T], plain: Callable[[T], object]) -> dict[str, Any]:
     return {name: None if side is None else plain(side) for name, side in sides.items()}
 
 
-def _place(found: Place) -> dict[str, Any]:
-    renamed = {"poolHolds": found.held, "runnerHour": found.hour, "error": found.error}
-    return fields_of(found, "pool", "asks") | {"fits": found.holds} | fields_of(found, "runners") | renamed
+def _place(where: Place) -> dict[str, Any]:
+    renamed = {"poolHolds": where.held, "runnerHour": where.hour, "error": where.error}
+    return fields_of(where, "pool", "asks") | {"fits": where.holds} | fields_of(where, "runners") | renamed
 
 
 def _money(money: Money) -> dict[str, Any]:
@@ -177,12 +176,12 @@ def _line(line: Line) -> dict[str, Any]:
     return fields_of(line, "cluster", "item", "what") | amounts | costs | fields_of(line, "sources")
 
 
-def _week(found: Week) -> dict[str, Any]:
-    return fields_of(found, "name", "opens", "keeps", "hours", "nodes") | {"usd": [_money(money) for money in found.usd]}
+def _week(window: Week) -> dict[str, Any]:
+    return fields_of(window, "name", "opens", "keeps", "hours", "nodes") | {"usd": [_money(money) for money in window.usd]}
 
 
 def _resource(resource: Resource) -> dict[str, Any]:
     renamed = {"provider": resource.provider_urn, "opaque": resource.remote}
     # The inputs have markers in place of secrets and unknown values.
-    rest = fields_of(resource, "dependencies", "ignore_changes", "inputs")
-    return fields_of(resource, "urn", "type", "name", "parent") | renamed | rest
+    details = fields_of(resource, "dependencies", "ignore_changes", "inputs")
+    return fields_of(resource, "urn", "type", "name", "parent") | renamed | details

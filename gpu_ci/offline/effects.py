@@ -45,16 +45,16 @@ def effects(before: Iterable[Resource], after: Iterable[Resource]) -> dict[str, 
     An unknown input stays equal if the resource that gives it stays. It changes if that resource is added or replaced, or if
     another one gives it. An update moves one output that others read: the latest version of a launch template.
     """
-    old, new = ({each.urn: each for each in side} for side in (before, after))
-    found = {urn: Effect("removed") for urn in old if urn not in new}
+    old, new = ({resource.urn: resource for resource in side} for side in (before, after))
+    effect_of = {urn: Effect("removed") for urn in old if urn not in new}
     for urn, resource in new.items():  # a resource is registered after those whose outputs it reads
-        found[urn] = _effect(old[urn], resource, found) if urn in old else Effect("added")
-    return found
+        effect_of[urn] = _effect(old[urn], resource, effect_of) if urn in old else Effect("added")
+    return effect_of
 
 
-def _effect(before: Resource, after: Resource, others: Mapping[str, Effect]) -> Effect:
+def _effect(before: Resource, after: Resource, effects_so_far: Mapping[str, Effect]) -> Effect:
     unknown = dict.fromkeys(path.partition("[")[0] for path, value in hidden(after.inputs) if not isinstance(value, Secret))
-    moved = (path for path in unknown if _moved(before, after, path, others))
+    moved = (path for path in unknown if _moved(before, after, path, effects_so_far))
     paths = tuple(sorted({*_differing(before.inputs, after.inputs, ""), *moved}))
     if _touch(paths, _replacing(after)):
         return Effect("replaced", paths)
@@ -66,19 +66,19 @@ def _replacing(resource: Resource) -> tuple[str, ...]:
     return (*_inputs(resource.type, "replaces"), *resource.replace_on_changes)
 
 
-def _moved(before: Resource, after: Resource, path: str, others: Mapping[str, Effect]) -> bool:
+def _moved(before: Resource, after: Resource, path: str, effects_so_far: Mapping[str, Effect]) -> bool:
     """Whether an unknown input gets another value."""
     givers, earlier = (set(side.property_dependencies.get(path.partition(".")[0], ())) for side in (before, after))
-    if givers != earlier or any(others[urn].state in ("added", "replaced") for urn in givers if urn in others):
+    if givers != earlier or any(effects_so_far[urn].state in ("added", "replaced") for urn in givers if urn in effects_so_far):
         return True
-    versions = (others[urn].paths for urn in givers if urn in others and f"${_TEMPLATE}::" in urn)
+    versions = (effects_so_far[urn].paths for urn in givers if urn in effects_so_far and f"${_TEMPLATE}::" in urn)
     quiet = _inputs(_TEMPLATE, "quiet")
-    return path in _inputs(after.type, "rolls") and any(not _touch((each,), quiet) for paths in versions for each in paths)
+    return path in _inputs(after.type, "rolls") and any(not _touch((part,), quiet) for paths in versions for part in paths)
 
 
 def _touch(paths: Iterable[str], inputs: Collection[str]) -> bool:
     """Whether one of the paths is one of the inputs, a part of it, or contains it."""
-    return any(f"{path}.".startswith(f"{each}.") or each.startswith(f"{path}.") for path in paths for each in inputs)
+    return any(f"{path}.".startswith(f"{name}.") or name.startswith(f"{path}.") for path in paths for name in inputs)
 
 
 def _differing(before: object, after: object, path: str) -> Iterator[str]:
@@ -114,10 +114,10 @@ class Ending:
             for name in entries
         }
         groups: dict[tuple[str, str, str], list[Resource]] = {}
-        rest: dict[str, None] = {}
+        lines: dict[str, None] = {}
         for resource in (
             *self.after.resources,
-            *(each for each in self.before.resources if self.effects[each.urn].state == "removed"),
+            *(resource for resource in self.before.resources if self.effects[resource.urn].state == "removed"),
         ):
             state, owner = self.effects[resource.urn].state, resource.parent.rpartition("::")[2]
             if state not in ("removed", "replaced", "rolled"):
@@ -125,41 +125,43 @@ class Ending:
             if resource.type in _GROUPS and (pool := names.get(("pool", owner))):
                 groups.setdefault((*pool, state), []).append(resource)
             elif resource.type in _INSTALLED and (of := names.get(("set", owner.removesuffix("-set")))):
-                rest[self._set(*of, state)] = None
+                lines[self._set(*of, state)] = None
             elif resource.type in (_NAT, _VPC) and (cluster := owner.removesuffix("-network")) in self.after.fleet.clusters:
-                rest[self._network(cluster, resource)] = None
-        yield from (self._pool(*key, found) for key, found in groups.items())
-        yield from rest
+                lines[self._network(cluster, resource)] = None
+        yield from (self._pool(*key, resources) for key, resources in groups.items())
+        yield from lines
 
     def _edit(self, cluster: str, name: str, kind: str) -> str:
         """The settings that were changed: of the entry, else of its cluster, else of the stack."""
         for prefix, key in ((f"{name}.", (kind, f"{cluster}/{name}")), ("", ("cluster", cluster)), ("", ("stack", ""))):
             if key in self.edits:
                 where = prefix if self.edits[key] else prefix.rstrip(".")
-                return f"edit of {listed([f'{where}{each}' for each in self.edits[key]] or [where], _FEW)}"
+                return f"edit of {listed([f'{where}{setting}' for setting in self.edits[key]] or [where], _FEW)}"
         return "this change"
 
     def _pool(self, cluster: str, pool: str, state: str, groups: Sequence[Resource]) -> str:
         sets = dict.fromkeys(
-            each.runner_set for each in self.before.placements if (each.cluster, each.host.name) == (cluster, pool)
+            placement.runner_set
+            for placement in self.before.placements
+            if (placement.cluster, placement.host.name) == (cluster, pool)
         )
         many = counted(len(groups), _GROUPS[groups[0].type], f"{_GROUPS[groups[0].type]}s")
         if state == "removed":
-            why = [each.name.removeprefix(f"{cluster}-{pool}").removesuffix("-nodes").strip("-") for each in groups]
+            why = [group.name.removeprefix(f"{cluster}-{pool}").removesuffix("-nodes").strip("-") for group in groups]
         else:
             causes = (*_replacing(groups[0]), *_inputs(groups[0].type, "rolls"))
-            why = [path for each in groups for path in self.effects[each.urn].paths if _touch((path,), causes)]
-        kept = self.after.fleet.clusters.get(cluster)
-        gone = kept is None or pool not in kept.pools
-        edit = f"removal of {pool}" if gone else self._edit(cluster, pool, "pool")
+            why = [path for group in groups for path in self.effects[group.urn].paths if _touch((path,), causes)]
+        settings = self.after.fleet.clusters.get(cluster)
+        is_removed = settings is None or pool not in settings.pools
+        edit = f"removal of {pool}" if is_removed else self._edit(cluster, pool, "pool")
         of = f" of {listed(sets, _FEW)}" if sets else ""
-        shown = f" ({listed(dict.fromkeys(why), _FEW)})" if any(why) else ""
+        reason = f" ({listed(dict.fromkeys(why), _FEW)})" if any(why) else ""
         reordered = _REORDERED if any(map(self._reordered, groups)) else ""
-        return f"{cluster}: {edit} {_VERBS[state]} {many}{shown}: running jobs{of} on {pool} end{reordered}"
+        return f"{cluster}: {edit} {_VERBS[state]} {many}{reason}: running jobs{of} on {pool} end{reordered}"
 
     def _reordered(self, group: Resource) -> bool:
         """Whether a group of spot machines has the same types in another order."""
-        earlier = next((each.inputs for each in self.before.resources if each.urn == group.urn), group.inputs)
+        earlier = next((resource.inputs for resource in self.before.resources if resource.urn == group.urn), group.inputs)
         types = [side.get("instanceTypes") or () for side in (earlier, group.inputs)]
         return group.inputs.get("capacityType") == "SPOT" and types[0] != types[1] and sorted(types[0]) == sorted(types[1])
 

@@ -34,7 +34,7 @@ class Entry:
 
     def texts(self) -> dict[str, str]:
         """Its settings by dotted path, each as one line of text. A list is one value."""
-        return dict(_flat(self.settings, ""))
+        return dict(flat(self.settings, ""))
 
 
 def entries(config: StackConfig) -> tuple[Entry, ...]:
@@ -49,8 +49,8 @@ def place_of(config: StackConfig, name: str, kind: str) -> tuple[str, int, str]:
 
 
 def _entries(config: StackConfig) -> Iterator[Entry]:
-    own = {key: value for key, value in config.objects.items() if key not in (_CLUSTERS, *config.placed)}
-    yield Entry("stack", "", (), own)
+    top = {key: value for key, value in config.objects.items() if key not in (_CLUSTERS, *config.placed)}
+    yield Entry("stack", "", (), top)
     for name, cluster in _mapping(config.objects.get(_CLUSTERS)).items():
         path = (_CLUSTERS, name)
         yield Entry("cluster", name, path, {key: value for key, value in _mapping(cluster).items() if key not in _KINDS})
@@ -63,10 +63,11 @@ def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _flat(value: object, path: str) -> Iterator[tuple[str, str]]:
+def flat(value: object, path: str) -> Iterator[tuple[str, str]]:
+    """Path and text of each value below a path. A list is one value."""
     if isinstance(value, Mapping) and value:
         for key, part in value.items():
-            yield from _flat(part, f"{path}.{key}" if path else str(key))
+            yield from flat(part, f"{path}.{key}" if path else str(key))
     elif path:
         yield path, plain(value)
 

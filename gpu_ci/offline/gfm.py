@@ -50,7 +50,7 @@ def fold(summary: str, body: str) -> str:
 
 def fenced(value: str, language: str) -> str:
     """Lines of code. The fence is longer than any row of backticks in them, so they cannot end it."""
-    lines = "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in each) for each in mask(value).splitlines())
+    lines = "\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in mask(value).splitlines())
     fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", lines)), default=0))
     return f"{fence}{language}\n{lines}\n{fence}"
 
@@ -61,5 +61,5 @@ def is_folded(markdown: str) -> bool:
 
 
 def _line(value: str) -> str:
-    seen = mask(one_line(value))
-    return seen if len(seen) <= _MOST else seen[: _MOST - 1] + "…"
+    masked = mask(one_line(value))
+    return masked if len(masked) <= _MOST else masked[: _MOST - 1] + "…"

@@ -105,18 +105,18 @@ def _cluster(resource: Resource) -> tuple[str, str]:
 
 def _places(plan: Plan, git: Recording, cluster: str) -> _Places:
     physical = physical_name(plan.config.project, plan.config.stack, cluster)
-    found = {application_name(chart): chart for chart in installed(plan.fleet.clusters[cluster], physical, plan.fleet.github)}
+    charts = {application_name(chart): chart for chart in installed(plan.fleet.clusters[cluster], physical, plan.fleet.github)}
     folders = {
-        resource.parent: found[resource.inputs["metadata"]["name"]].folder
+        resource.parent: charts[resource.inputs["metadata"]["name"]].folder
         for resource in git.resources
         if _is_release(resource.inputs) and _cluster(resource)[0] == cluster
     }
-    return _Places(cluster, found, folders)
+    return _Places(cluster, charts, folders)
 
 
-def _is_release(held: Mapping[str, Any]) -> bool:
+def _is_release(manifest: Mapping[str, Any]) -> bool:
     """Whether an object is an Application of a chart."""
-    return held.get("kind") == "Application" and "chart" in held["spec"]["source"]
+    return manifest.get("kind") == "Application" and "chart" in manifest["spec"]["source"]
 
 
 def _place(resource: Resource, places: _Places, git: Recording) -> str:
@@ -126,26 +126,28 @@ def _place(resource: Resource, places: _Places, git: Recording) -> str:
     if kind == "GitTree":
         return _of_tree(resource.inputs, places)
     # The part after a dot is a name from the settings. Objects of two kinds may have the same name there.
-    _, dot, named = resource.name.removeprefix(places.cluster)[1:].partition(".")
+    _, dot, setting = resource.name.removeprefix(places.cluster)[1:].partition(".")
     role = resource.name.removeprefix(parent.name)[1:]
-    file = f"{str(resource.inputs['kind']).lower()}-{named}" if dot else {"chart": "application"}.get(role, role)
+    file = f"{str(resource.inputs['kind']).lower()}-{setting}" if dot else {"chart": "application"}.get(role, role)
     if parent.urn in places.folders:
         return f"{places.folders[parent.urn]}/{file}"
     if kind in _SHARED:
         return f"{_SHARED[kind]}/{file}"
     # A job of the stack may have the name of a workload, and both may be a Kubernetes Job.
-    own = f"stack-{file}" if kind == "GpuJob" else file
-    return f"workloads/{parent.name.removeprefix(f'{places.cluster}-')}/{own}"
+    file_name = f"stack-{file}" if kind == "GpuJob" else file
+    return f"workloads/{parent.name.removeprefix(f'{places.cluster}-')}/{file_name}"
 
 
-def _of_tree(held: Mapping[str, Any], places: _Places) -> str:
+def _of_tree(manifest: Mapping[str, Any], places: _Places) -> str:
     """Path of an object that `GitTree` declares: an Application of a chart, or an object that creates a runner set's secret."""
-    if held["kind"] == "ApplicationSet":
+    if manifest["kind"] == "ApplicationSet":
         return f"{BOOTSTRAP}/applicationset"
-    if _is_release(held):
-        return f"{places.charts[held['metadata']['name']].folder}/application"
+    if _is_release(manifest):
+        return f"{places.charts[manifest['metadata']['name']].folder}/application"
     # The secret is in the namespace of its runner set, and the set's Application has the name of that namespace.
-    where = held["spec"]["destination"]["namespace"] if held["kind"] == "Application" else held["metadata"]["namespace"]
+    where = (
+        manifest["spec"]["destination"]["namespace"] if manifest["kind"] == "Application" else manifest["metadata"]["namespace"]
+    )
     return f"{places.charts[where].folder}/github-app"
 
 

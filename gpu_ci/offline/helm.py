@@ -21,9 +21,9 @@ _SECONDS = 300
 
 def find_helm() -> str:
     """The path of helm. Raises InputError if it is not on PATH."""
-    if (found := shutil.which("helm")) is None:
+    if (path := shutil.which("helm")) is None:
         raise InputError("PATH: helm is missing, and it downloads the charts; install it: https://helm.sh/docs/intro/install/")
-    return found
+    return path
 
 
 def chart_digest(helm: str, chart: ChartVersion, keep: Path | None = None) -> str:
@@ -64,7 +64,7 @@ def _pull(helm: str, words: list[str], folder: str) -> str:
     command, env = [helm, "pull", *words, "--destination", folder], os.environ | {"HELM_CACHE_HOME": f"{folder}/cache"}
     try:
         # An empty cache: Helm 4 does not download a chart that it has there. The words are rows of versions.toml.
-        done = subprocess.run(  # noqa: S603
+        process = subprocess.run(  # noqa: S603
             command, env=env, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_SECONDS
         )
     except subprocess.CalledProcessError as error:
@@ -72,4 +72,4 @@ def _pull(helm: str, words: list[str], folder: str) -> str:
         raise InputError(f"helm: `helm pull {' '.join(words)}` fails: {last}; check the network and the chart's row") from error
     except subprocess.TimeoutExpired as error:
         raise InputError(f"helm: `helm pull {' '.join(words)}` takes more than {_SECONDS} s; check the network") from error
-    return done.stdout
+    return process.stdout

@@ -45,15 +45,15 @@ def _place(config: StackConfig, fault: Fault, resource: str) -> tuple[Keys, obje
     """
     parts = list(fault.value) if isinstance(fault.value, Mapping | list) else [fault.value]
     parts = [part.get("type") if isinstance(part, Mapping) else part for part in parts]
-    known = [part for part in parts if len(parts) == 1 or str(part) in fault.rule] or parts
+    candidates = [part for part in parts if len(parts) == 1 or str(part) in fault.rule] or parts
     best: tuple[tuple[bool, int, int], Keys, object] | None = None
     for keys, value in _scalars(config.objects):
-        for part in known:
-            same = value == part
+        for part in candidates:
+            is_equal = value == part
             inside = isinstance(part, str) and isinstance(value, str) and len(value) >= _SHORTEST and value in part
-            if same or inside:
+            if is_equal or inside:
                 beside = sum(isinstance(key, str) and key in resource for key in keys)
-                rank = (same, len(str(value)), beside)
+                rank = (is_equal, len(str(value)), beside)
                 if best is None or rank > best[0]:
                     best = rank, keys, value
     if best is None:

@@ -8,8 +8,6 @@ from typing import TypeVar
 
 from fleet.facts.pricing import Line, Money
 from fleet.facts.remark import CANNOT_WORK
-from gpu_ci.offline.agree import Agreement
-from gpu_ci.offline.agree import lines as agreement_lines
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.compare import Comparison, Kind, Pair, Setting, difference
 from gpu_ci.offline.gfm import code, fenced, fold, is_folded, table, text
@@ -24,7 +22,6 @@ from gpu_ci.offline.words import (
     alike,
     counted,
     each,
-    grouped,
     listed,
     name_of,
     notes,
@@ -32,7 +29,6 @@ from gpu_ci.offline.words import (
     price_notes,
     promises,
     short,
-    silent,
     state,
     states,
     week,
@@ -47,13 +43,10 @@ _MANY = 40
 """The most rows of a table and lines of a list; the plan on the terminal has all."""
 
 
-def markdown(plan: Plan, base: Base | None = None, strict: bool = False, agreed: Agreement | None = None) -> str:
-    """The plan of one stack, with the changes from the base if there is one. Folded sections come last.
-
-    The change of policy values that admits the plan is folded directly below what fails.
-    """
+def markdown(plan: Plan, base: Base | None = None, strict: bool = False) -> str:
+    """The plan of one stack, with the changes from the base if there is one. Folded sections come last."""
     comparison = Comparison(base.plan, plan, base.arc) if base is not None and base.plan is not None else None
-    sections = sorted(_sections(plan, base, comparison, strict, agreed), key=is_folded)
+    sections = sorted(_sections(plan, base, comparison, strict), key=is_folded)
     return "\n\n".join(sections) + "\n"
 
 
@@ -63,9 +56,7 @@ def wrong_input(stack: str, error: Exception, root: Path) -> str:
     return f"## ❌ {code(stack)}: the input is wrong\n\nNothing was planned. Fix:\n\n{_bullets(lines)}\n"
 
 
-def _sections(
-    plan: Plan, base: Base | None, comparison: Comparison | None, strict: bool, agreed: Agreement | None
-) -> Iterator[str]:
+def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, strict: bool) -> Iterator[str]:
     yield f"## {_verdict(plan, comparison, strict)}"
     yield _money(plan, comparison)
     if wrong := [f"cannot work: {remark}" for remark in plan.impossible if remark not in plan.written]:
@@ -74,8 +65,7 @@ def _sections(
     if base is not None and base.plan is None:
         yield f"Before → after: {text(base.reason)}. This is only the plan after the change."
     if faults := list(_faults(plan, comparison, strict)):
-        admitting = f"\n\n{_agreement(agreed)}" if agreed is not None and agreed.diff else ""
-        yield _table(("what fails", "where", "why"), faults) + admitting
+        yield _table(("what fails", "where", "why"), faults)
     if comparison is None:
         yield from _whole(plan)
     else:
@@ -97,13 +87,13 @@ def _verdict(plan: Plan, comparison: Comparison | None, strict: bool) -> str:
     stack = code(plan.config.stack)
     word, why = state(plan, strict)
     if word != "ok":
-        said = {
+        titles = {
             "failed": f"❌ {stack}",
             CANNOT_WORK: f"⛔ {stack}: cannot work",
             "placed": f"❔ {stack}: the placement holds",
             "up-refused": f"⛔ {stack}: `pulumi up` is refused",
         }
-        return ": ".join((said[word], *([why] if why else [])))
+        return ": ".join((titles[word], *([why] if why else [])))
     return f"✅ {stack}: " + (
         "every proof holds, the change has no effect" if comparison is not None and comparison.nothing else "every proof holds"
     )
@@ -120,8 +110,8 @@ def _money(plan: Plan, comparison: Comparison | None) -> str:
 
 def _moved(before: Money, after: Money) -> str:
     """0.348 → **0.696** (+0.348)."""
-    same = str(before) == str(after)
-    return f"**{after}** (unchanged)" if same else f"{_arrow(before, after)} ({difference(before, after)})"
+    is_equal = str(before) == str(after)
+    return f"**{after}** (unchanged)" if is_equal else f"{_arrow(before, after)} ({difference(before, after)})"
 
 
 def _faults(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator[Sequence[str]]:
@@ -131,11 +121,6 @@ def _faults(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator
     for remark in plan.written:
         yield "cannot work", code(remark.parts[0]), text(remark)
     yield from _verdicts(plan.blocked(strict), comparison, lambda verdict: verdict.kind)
-
-
-def _agreement(agreed: Agreement) -> str:
-    body = f"{_bullets(list(agreement_lines(agreed)))}\n\n{fenced(agreed.diff, 'diff')}"
-    return fold("The change of policy values that admits this", body)
 
 
 # -- before and after --------------------------------------------------------------------------------------------------
@@ -158,11 +143,6 @@ def _changes(comparison: Comparison) -> Iterator[str]:
     if comparison.fixed:
         fixed = _verdicts(comparison.fixed, None, lambda _: "fixed")
         yield "### Fixed\n\n" + _table(("policy", "where", "what was wrong"), fixed)
-    if same := [pair.held for pair in comparison.places.values() if not pair.changed]:
-        yield fold(
-            f"Placement: {counted(len(same), 'runner set', 'runner sets')} unchanged", _table(_PLACEMENT, map(_placed, same))
-        )
-    yield fold("Price of every item", _bill(comparison.after))
 
 
 def _setting(setting: Setting) -> Iterator[Sequence[str]]:
@@ -191,9 +171,9 @@ def _moved_place(pair: Pair[Place]) -> Sequence[str]:
 def _price_change(comparison: Comparison) -> str:
     rows = [_line_change(pair) for pair in comparison.lines.values() if pair.changed]
     sums = [["**total**", "", _arrow(*comparison.idle), _arrow(*comparison.worst), f"**{difference(*comparison.worst)}**"]]
-    if same := [pair.held for pair in comparison.lines.values() if not pair.changed]:
-        idle, worst = (sum((getattr(line, side) for line in same), Money()) for side in ("idle", "worst"))
-        sums.insert(0, [f"{counted(len(same), 'item', 'items')} unchanged", "", str(idle), str(worst), "±0"])
+    if unchanged := [pair.held for pair in comparison.lines.values() if not pair.changed]:
+        idle, worst = (sum((getattr(line, side) for line in unchanged), Money()) for side in ("idle", "worst"))
+        sums.insert(0, [f"{counted(len(unchanged), 'item', 'items')} unchanged", "", str(idle), str(worst), "±0"])
     bounded = any(money.at_most for money in (*comparison.idle, *comparison.worst))
     note = "\n\n≤ is a bound, because not every price is known: the difference is that of the bounds." if bounded else ""
     return _table(("item", "what", ">idle", ">worst", ">more at worst"), rows, sums) + note
@@ -201,12 +181,12 @@ def _price_change(comparison: Comparison) -> str:
 
 def _line_change(pair: Pair[Line]) -> Sequence[str]:
     old, new = pair.before, pair.after
-    what = _arrow_text(*(f"{count_of(line)} x {line.what}" if line else "" for line in (old, new)))
+    text_of = _arrow_text(*(f"{count_of(line)} x {line.what}" if line else "" for line in (old, new)))
     idle = [line.idle if line else Money() for line in (old, new)]
     worst = [line.worst if line else Money() for line in (old, new)]
     state = "" if pair.state == "changed" else f" **{pair.state}**"
     item = f"{code(pair.held.cluster)} {text(pair.held.item)}{state}"
-    return [item, what, _arrow(*idle), _arrow(*worst), difference(*worst)]
+    return [item, text_of, _arrow(*idle), _arrow(*worst), difference(*worst)]
 
 
 def _arrow(before: Money, after: Money) -> str:
@@ -245,8 +225,8 @@ def _names(names: Iterable[str]) -> str:
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], sums: Iterable[Sequence[str]] = ()) -> str:
     """A table of the first rows, and the rows with the sums of all rows."""
-    every = list(rows)
-    return table(columns, [*every[:_MANY], *sums]) + _more(every)
+    all_rows = list(rows)
+    return table(columns, [*all_rows[:_MANY], *sums]) + _more(all_rows)
 
 
 def _bullets(lines: Sequence[str]) -> str:
@@ -264,17 +244,17 @@ _PLACEMENT = ("runner set", "asks", "pool", "a node holds, limited by", ">runner
 
 def _whole(plan: Plan) -> Iterator[str]:
     regions = {name: cluster.region for name, cluster in plan.fleet.clusters_by_name()}
-    places = (place(found, regions[found.cluster]) for found in plan.placements)
+    places = (place(placement, regions[placement.cluster]) for placement in plan.placements)
     yield "### Placement\n\n" + _table(_PLACEMENT, map(_placed, places))
     yield "### Price, USD an hour\n\n" + _bill(plan)
     if plan.weeks:
-        rows = ([code(name), *rest] for name, *rest in map(week, plan.weeks))
+        rows = ([code(name), *cells] for name, *cells in map(week, plan.weeks))
         yield f"### {week_title(plan)}\n\n{_table(SCHEDULES, rows)}\n\n{WEEK_NOTE}"
 
 
-def _placed(found: Place) -> Sequence[str]:
-    holds = "<br>".join(map(text, found.holds))
-    return [code(found.name), text(found.asks), code(found.pool), holds, found.runners, found.held, found.hour]
+def _placed(where: Place) -> Sequence[str]:
+    fits = "<br>".join(map(text, where.holds))
+    return [code(where.name), text(where.asks), code(where.pool), fits, where.runners, where.held, where.hour]
 
 
 def _bill(plan: Plan) -> str:
@@ -292,27 +272,21 @@ def _bill(plan: Plan) -> str:
 
 
 def _exceptions(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator[str]:
-    """Verdicts and remediations that do not fail the plan. New ones are not folded unless there are many."""
+    """Verdicts and remediations that do not fail the plan; with a comparison only new ones. Many are folded."""
     blocked = set(plan.blocked(strict))
-    shown = [verdict for verdict in plan.verdicts if verdict.kind != "not-applicable" and verdict not in blocked]
-    verdicts = _parted(shown, comparison.new_verdicts if comparison is not None else shown)
-    done = _parted(plan.remediations, comparison.new_remediations if comparison is not None else plan.remediations)
-    new, old = (
-        [*_verdicts(some, None, _standing), *map(_remediation, others)] for some, others in zip(verdicts, done, strict=True)
-    )
-    columns = ("policy", "where", "what")
-    if new:
-        rows = _table(columns, new)
-        yield fold(f"{_NOT_SIMPLY}: {len(new)}", rows) if len(new) > _FEW else f"### {_NOT_SIMPLY}\n\n{rows}"
-    if old:
-        yield fold(f"{_NOT_SIMPLY}, as before: {len(old)}", _table(columns, old))
+    standing = comparison.new_verdicts if comparison is not None else plan.verdicts
+    remediations = comparison.new_remediations if comparison is not None else plan.remediations
+    unblocked = [verdict for verdict in standing if verdict.kind != "not-applicable" and verdict not in blocked]
+    if changes := [*_verdicts(unblocked, None, _standing), *map(_remediation, remediations)]:
+        rows = _table(("policy", "where", "what"), changes)
+        yield fold(f"{_NOT_SIMPLY}: {len(changes)}", rows) if len(changes) > _FEW else f"### {_NOT_SIMPLY}\n\n{rows}"
 
 
 _NOT_SIMPLY = "Advisory, excepted, remediated or undeterminable"
 
 
-def _remediation(found: Remediation) -> Sequence[str]:
-    return [f"{code(found.rule)} remediated", code(name_of(found.urn)), text("; ".join(found.changes))]
+def _remediation(remediation: Remediation) -> Sequence[str]:
+    return [f"{code(remediation.rule)} remediated", code(name_of(remediation.urn)), text("; ".join(remediation.changes))]
 
 
 def _standing(verdict: Verdict) -> str:
@@ -323,49 +297,32 @@ def _verdicts(
     verdicts: Iterable[Verdict], comparison: Comparison | None, word: Callable[[Verdict], str]
 ) -> Iterator[Sequence[str]]:
     """Rows of (policy, resources, message), new ones first. Equal messages of one policy are one row."""
-    fresh, known = _parted(verdicts, comparison.new_verdicts if comparison is not None else ())
-    for new, group in ((" **new**", fresh), ("", known)):
+    fresh, old = _parted(verdicts, comparison.new_verdicts if comparison is not None else ())
+    for new, group in ((" **new**", fresh), ("", old)):
         for verdict, names in alike(group):
             yield [f"{code(verdict.rule)} {word(verdict)}{new}", _names(map(code, names)), text(verdict.message)]
 
 
 def _policies(plan: Plan) -> str:
     outcomes = plan.outcomes()
-    if plan.recording is None:
-        return f"Policies: {len(outcomes)}, none judged."
-    rows = [
-        [code(found.rule), found.level, found.severity, found.state, str(found.judged), text(found.title)]
-        for found in outcomes
-        if found.judged
-    ]
-    shown = [
-        f"Policy values: {text(plan.policy_config)}.",
-        table(("policy", "level", "severity", "state", ">judged", "requirement"), rows),
-    ]
-    idle, disabled = (list(map(code, rules)) for rules in silent(outcomes))
-    if idle:
-        shown.append(f"{counted(len(idle), 'policy has', 'policies have')} no resource to judge: {', '.join(idle)}.")
-    if disabled:
-        shown.append(f"Disabled for this stack: {', '.join(disabled)}.")
-    return fold(f"Policies: {states(outcomes)}", "\n\n".join(shown))
+    judged = states(outcomes) if plan.recording is not None else f"{len(outcomes)}, none judged"
+    return f"Policies: {judged}. Policy values: {text(plan.policy_config)}."
 
 
 # -- remarks -----------------------------------------------------------------------------------------------------------
 
 
 def _remarks(plan: Plan, comparison: Comparison | None) -> Iterator[str]:
-    """A block of ends and new remarks; the rest and the remarks of the base are folded."""
+    """A block of ends and new remarks; the rest of them is folded."""
     new = comparison.new_remarks if comparison is not None else plan.remarks
     lines = notes(plan, new)
     if lines:
         yield _bullets(lines[:MOST_NOTES])
     if more := lines[MOST_NOTES:]:
         yield fold(f"More ends and remarks: {len(more)}", _bullets(more))
-    if known := grouped(_parted(plan.remarks, new)[1]):
-        yield fold(f"Unchanged remarks: {len(known)}", _bullets(known))
 
 
 def _parted(items: Iterable[T], new: Iterable[T]) -> tuple[list[T], list[T]]:
     """(the items that are new, the others), in their order."""
-    fresh, every = set(new), list(items)
-    return [item for item in every if item in fresh], [item for item in every if item not in fresh]
+    fresh, all_items = set(new), list(items)
+    return [item for item in all_items if item in fresh], [item for item in all_items if item not in fresh]

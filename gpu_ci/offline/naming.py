@@ -20,10 +20,10 @@ def named(config: StackConfig, verdicts: Iterable[Verdict]) -> tuple[Verdict, ..
 
     def message(verdict: Verdict) -> str:
         resource = verdict.urn.rpartition("::")[2]
-        filled = _KEY.sub(lambda found: key_of(found[0], resource, config.objects), verdict.message)
+        filled = _KEY.sub(lambda key: key_of(key[0], resource, config.objects), verdict.message)
         return filled if config.path.name == usual else filled.replace(usual, str(config.path))
 
-    return tuple(replace(each, message=message(each)) for each in verdicts)
+    return tuple(replace(verdict, message=message(verdict)) for verdict in verdicts)
 
 
 def key_of(key: str, resource: str, settings: Mapping[str, object]) -> str:
@@ -32,16 +32,16 @@ def key_of(key: str, resource: str, settings: Mapping[str, object]) -> str:
     A resource that no pool or set makes gets the key of its cluster. Without a cluster the key stays as it is.
     """
     first, *steps = key.split(".")
-    at, rest, found, known = settings.get(f"{NAMESPACE}:{first}"), resource, [first], 0
+    at, tail, path, count = settings.get(f"{NAMESPACE}:{first}"), resource, [first], 0
     for step in steps:
-        held, name = at if isinstance(at, Mapping) else {}, step
+        entries, name = at if isinstance(at, Mapping) else {}, step
         if step.startswith("<"):
-            names = [name for name in held if re.match(rf"{re.escape(name)}(?:[-.]|$)", rest)]
+            names = [name for name in entries if re.match(rf"{re.escape(name)}(?:[-.]|$)", tail)]
             # A stack of one cluster has no other that the message could mean.
-            if not (names := names or (list(held) if len(held) == 1 and step == "<cluster>" else [])):
-                return ".".join(found[:known]) if known else key
+            if not (names := names or (list(entries) if len(entries) == 1 and step == "<cluster>" else [])):
+                return ".".join(path[:count]) if count else key
             name = max(names, key=len)
-            rest, known = rest[len(name) + 1 :], len(found) + 1
-        found.append(name)
-        at = held.get(name)
-    return ".".join(found)
+            tail, count = tail[len(name) + 1 :], len(path) + 1
+        path.append(name)
+        at = entries.get(name)
+    return ".".join(path)

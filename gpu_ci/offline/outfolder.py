@@ -39,9 +39,9 @@ def _resolved(out: Path) -> Path:
 def _refuse(out: Path, target: Path, mark: str, foreign: str) -> None:
     """Raise InputError for a folder that must not be replaced."""
     here = Path.cwd()
-    for kept, name in ((here, "the current folder"), (_ROOT, "the project")):
-        if kept == target or target in kept.parents:
-            is_it = "is" if kept == target else "contains"
+    for folder, name in ((here, "the current folder"), (_ROOT, "the project")):
+        if folder == target or target in folder.parents:
+            is_it = "is" if folder == target else "contains"
             raise InputError(
                 f"OUT: {out} {is_it} {name}, and the whole folder would be replaced; name a separate folder, such as "
                 "build/staging"
@@ -54,7 +54,7 @@ def _refuse(out: Path, target: Path, mark: str, foreign: str) -> None:
 
 def _write(target: Path, files: Mapping[str, bytes]) -> None:
     """Write the folder `target` anew. On any failure the folder and its parents are as they were."""
-    made = [folder for folder in target.parents if not folder.exists()]
+    created = [folder for folder in target.parents if not folder.exists()]
     scratch = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def _write(target: Path, files: Mapping[str, bytes]) -> None:
     except BaseException:
         if scratch is not None and not (scratch / _OLD).exists():
             shutil.rmtree(scratch, ignore_errors=True)
-        for folder in made:
+        for folder in created:
             if folder.exists() and not any(folder.iterdir()):
                 folder.rmdir()
         raise

@@ -34,13 +34,13 @@ Table = Mapping[str, Any]
 
 def settings_of(table: Table) -> dict[str, dict[str, Any]]:
     """The policy config from the table of a stack, in the order of the pack."""
-    found = {}
+    settings = {}
     for rule in RULES:
         level = rule.levels[table[_KIND]]
         entry = {**({_LEVEL: level} if level != rule.level else {}), **table.get(rule.id, {})}
         if entry:
-            found[rule.id] = entry
-    return found
+            settings[rule.id] = entry
+    return settings
 
 
 def policy_configs(root: Path) -> dict[str, str]:
@@ -68,10 +68,10 @@ def require_current(stack: str, root: Path) -> None:
     if stack not in tables:
         return
     name = _path(stack)
-    wanted = _rendered(stack, tables[stack], text)
+    expected = _rendered(stack, tables[stack], text)
     existing = (root / name).read_text(encoding="utf-8") if (root / name).is_file() else ""
-    if existing != wanted:
-        pairs = zip_longest(existing.splitlines(), wanted.splitlines())
+    if existing != expected:
+        pairs = zip_longest(existing.splitlines(), expected.splitlines())
         line = next((number for number, (here, there) in enumerate(pairs, 1) if here != there), 1)
         raise InputError(
             f"{name}:{line}: must be the config that {STACKS} generates for stack {stack}; edit {STACKS}, then run `make docs`"
@@ -80,9 +80,9 @@ def require_current(stack: str, root: Path) -> None:
 
 def similar_table(stack: str, root: Path) -> str:
     """A note on a table of stacks.toml whose name is similar to that of a stack, unless it is another stack's; else ""."""
-    others = (other for other in _read(root)[0] if other not in stacks(root))
-    found = next((other for other in others if instead(stack, [other], "", _SAME_NAME)), "")
-    return f"; {STACKS} has [{found}]: rename it to [{stack}] if it is for this stack" if found else ""
+    tables = (table for table in _read(root)[0] if table not in stacks(root))
+    similar = next((table for table in tables if instead(stack, [table], "", _SAME_NAME)), "")
+    return f"; {STACKS} has [{similar}]: rename it to [{stack}] if it is for this stack" if similar else ""
 
 
 def policy_values(stack: str, root: Path) -> str:
@@ -90,8 +90,8 @@ def policy_values(stack: str, root: Path) -> str:
     tables, _ = _read(root)
     name = _path(stack)
     if (table := tables.get(stack)) is not None:
-        own = sum(isinstance(entry, Mapping) for entry in table.values())
-        differ = "1 policy differs" if own == 1 else f"{own} policies differ"
+        count = sum(isinstance(entry, Mapping) for entry in table.values())
+        differ = "1 policy differs" if count == 1 else f"{count} policies differ"
         return f"{name}, from {STACKS} [{stack}], kind {table[_KIND]}; {differ} from the kind's"
     if (root / name).is_file():
         return f"{name}, written by hand: {STACKS} has no [{stack}]"
@@ -139,8 +139,8 @@ def _rendered(stack: str, table: object, text: str) -> str:
 def _check(place: str, policy: str, entry: object) -> None:
     rule = next((rule for rule in RULES if rule.id == policy), None)
     if rule is None:
-        known = sorted(rule.id for rule in RULES)
-        fix = instead(policy, known, f"give one of: {', '.join(known)}")
+        names = sorted(rule.id for rule in RULES)
+        fix = instead(policy, names, f"give one of: {', '.join(names)}")
         raise InputError(f"{place}.{policy}: no policy has this name; got {quoted(entry)}; {fix}")
     if not isinstance(entry, Mapping):
         raise InputError(f"{place}.{policy}: must be a table; got {quoted(entry)}; write the level as {_LEVEL} in that table")
@@ -154,14 +154,14 @@ def _check(place: str, policy: str, entry: object) -> None:
 def _line(text: str, *keys: str) -> int:
     """The line of the first table header that starts with these keys, or with the first of them; 1 if there is none."""
     dotted = r"\s*\.\s*".join(rf"[\"']?{re.escape(key)}[\"']?" for key in keys)
-    found = re.search(rf"^\s*\[+\s*{dotted}\s*[.\]]", text, re.M)
-    if found is None:
+    header = re.search(rf"^\s*\[+\s*{dotted}\s*[.\]]", text, re.M)
+    if header is None:
         return _line(text, keys[0]) if len(keys) > 1 else 1
-    return text.count("\n", 0, found.end()) + 1
+    return text.count("\n", 0, header.end()) + 1
 
 
 def _finite(number: str) -> float:
-    found = float(number)
-    if not math.isfinite(found):
+    value = float(number)
+    if not math.isfinite(value):
         raise ValueError(f"the number {number}")
-    return found
+    return value

@@ -63,9 +63,9 @@ def _section(rule: AnyRule) -> Iterator[str]:
 def _about(rule: AnyRule) -> str:
     """The docstring of the rule's module, without the name of the rule."""
     text = inspect.cleandoc(sys.modules[rule.check.__module__].__doc__ or "")
-    first, _, rest = text.partition("\n\n")
-    said = first.replace("\n", " ").partition(": ")[2]
-    return f"{said[:1].upper()}{said[1:]}\n{chr(10) + rest if rest else ''}".rstrip()
+    first, _, body = text.partition("\n\n")
+    title = first.replace("\n", " ").partition(": ")[2]
+    return f"{title[:1].upper()}{title[1:]}\n{chr(10) + body if body else ''}".rstrip()
 
 
 def _kinds(rule: AnyRule) -> Iterator[str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import NoReturn
@@ -20,8 +21,6 @@ from policies.rules import AnyRule
 
 _FOLDER = "policies/config"
 _FIX = "fix the file"
-_TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?')
-"""The tokens that separate keys from values in valid JSON: braces, and strings with or without a colon after them."""
 
 
 def configured_for(rules: Iterable[AnyRule], settings: Settings, stack: str, root: Path, as_of: date) -> tuple[Configured, ...]:
@@ -38,8 +37,8 @@ def _placed(line: str, stack: str, text: str) -> str:
     message = line.removeprefix("policy config: ")
     at = 0
     for key in message.partition(":")[0].split("."):
-        found = re.compile(rf'"{re.escape(key)}"\s*:').search(text, at)
-        at = found.start() if found else at
+        match = re.compile(rf'"{re.escape(key)}"\s*:').search(text, at)
+        at = match.start() if match else at
     return f"{_FOLDER}/{stack}.json:{text.count(chr(10), 0, at) + 1}: {message}"
 
 
@@ -47,18 +46,18 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
     """The stack's policy config in the project at `root`. If there is no file, it is empty: every policy has its defaults.
 
     `offline.judge.configure` checks the entries. Raises InputError with file and line for text that is not UTF-8, for invalid
-    JSON, for JSON that is not an object and for a repeated key. For a file that cannot be read the error names only the file.
+    JSON, for a repeated key and for JSON that is not an object. For a file that cannot be read the error names only the file.
     """
     name = f"{_FOLDER}/{stack}.json"
     text = _text(root / _FOLDER / f"{stack}.json", name)
     if text is None:
         return {}
     try:
-        settings = json.loads(text, parse_constant=_no_number)
+        settings = json.loads(text, parse_constant=_no_number, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         raise InputError(f"{name}:{error.lineno}: must be JSON; got {error.msg} in column {error.colno}; {_FIX}") from None
     except (ValueError, RecursionError) as error:
-        # These errors have no line: NaN, an integer with thousands of digits, thousands of brackets.
+        # These errors have no line: a repeated key, NaN, an integer with thousands of digits, thousands of brackets.
         raise InputError(f"{name}:1: must be JSON that the CLI can read; got {error}; {_FIX}") from None
     if not isinstance(settings, dict):
         line = text[: len(text) - len(text.lstrip())].count("\n") + 1
@@ -66,7 +65,6 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
         raise InputError(
             f"{name}:{line}: a policy config is an object with policies as keys; got a {kind}; write {{}} around entries"
         )
-    _refuse_repeats(text, name)
     return settings
 
 
@@ -90,24 +88,12 @@ def _text(path: Path, name: str) -> str | None:
         raise InputError(f"{name}:{line}: must be UTF-8 text; got byte {content[error.start]:#04x}; save it as UTF-8") from None
 
 
-def _refuse_repeats(text: str, name: str) -> None:
-    objects: list[dict[str, int]] = []
-    line, counted = 1, 0
-    for token in _TOKEN.finditer(text):
-        # Counting from the last token on: counting from the start each time would take minutes for a large file.
-        line, counted = line + text.count("\n", counted, token.start()), token.start()
-        if token[0] == "{":
-            objects.append({})
-        elif token[0] == "}":
-            objects.pop()
-        elif token["key"]:
-            key = json.loads(token["text"])
-            if key in objects[-1]:
-                first = objects[-1][key]
-                raise InputError(
-                    f"{name}:{line}: a key may appear once, and line {first} has it too; got {quoted(key)}; remove one of them"
-                )
-            objects[-1][key] = line
+def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """An object of JSON. Raises ValueError for a repeated key."""
+    counts = Counter(key for key, _ in pairs)
+    if repeated := next((key for key, count in counts.items() if count > 1), None):
+        raise ValueError(f"key {quoted(repeated)} {counts[repeated]} times in one object, where it may appear once")
+    return dict(pairs)
 
 
 def _no_number(word: str) -> NoReturn:

@@ -81,22 +81,22 @@ def machine(outputs: Mapping[str, str], gpu: str = "", disk: str = "") -> dict[s
         _read(place, text.replace("\r\n", "\n"), facts)
         if before == (len(facts.gpus), len(facts.disks), len(facts.values)):
             raise InputError(f"{place}: shows no hardware that probe reads; save there: {'; '.join(_SAVE.values())}")
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     model, mib = _card(facts.gpus, gpu)
-    found["gpu"] = model.name
-    found |= {"gpus": len(facts.gpus)} if len(facts.gpus) > 1 else {}
-    found |= {"gpuMemory": f"{mib}Mi"} if mib else {}
+    settings["gpu"] = model.name
+    settings |= {"gpus": len(facts.gpus)} if len(facts.gpus) > 1 else {}
+    settings |= {"gpuMemory": f"{mib}Mi"} if mib else {}
     for key in ("cpus", "memory"):
         if key not in facts.values:
             raise _missing(key)
-    found |= {"cpus": facts.values["cpus"], "memory": f"{facts.values['memory']}Mi"}
-    found["disk"] = f"{_chosen(facts, disk) // 1024}Gi"
-    return found | ({"arch": arch} if (arch := facts.values.get("arch", "x86_64")) != "x86_64" else {})
+    settings |= {"cpus": facts.values["cpus"], "memory": f"{facts.values['memory']}Mi"}
+    settings["disk"] = f"{_chosen(facts, disk) // 1024}Gi"
+    return settings | ({"arch": arch} if (arch := facts.values.get("arch", "x86_64")) != "x86_64" else {})
 
 
-def in_braces(found: Mapping[str, Any]) -> str:
+def in_braces(settings: Mapping[str, Any]) -> str:
     """The machine as YAML on one line. No value needs quotes."""
-    return f"{{{', '.join(f'{key}: {value}' for key, value in found.items())}}}"
+    return f"{{{', '.join(f'{key}: {value}' for key, value in settings.items())}}}"
 
 
 def _missing(key: str) -> InputError:
@@ -113,15 +113,15 @@ def _read(place: str, text: str, facts: Facts) -> None:
             raise InputError(f"{place}: a GPU without Product Name or FB Memory Usage; save the whole output of nvidia-smi -q")
         # With MIG, each part shows its own memory before that of the whole GPU.
         facts.gpus.append((name[1], max(sizes)))
-    if found := _CPUS.search(text):
-        facts.put("cpus", int(found[1] or found[2]))
+    if match := _CPUS.search(text):
+        facts.put("cpus", int(match[1] or match[2]))
         arch = _ARCH.search(text)
         name_of = (arch[1] or arch[2]) if arch else ""
         if name_of not in _ARCHES:
             raise InputError(f"{place}: lscpu shows no Architecture that GPU nodes have; save it with LC_ALL=C lscpu")
         facts.put("arch", _ARCHES[name_of])
-    if found := _MEMORY.search(text):
-        kib, amount, unit, plain = found.groups()
+    if match := _MEMORY.search(text):
+        kib, amount, unit, plain = match.groups()
         # Without an option free counts KiB. More digits are the bytes of -b.
         facts.put("memory", _rounded(amount, unit) if unit else int(kib or plain) // 1024)
     for name, amount, unit in _DISK.findall(text):
@@ -139,12 +139,12 @@ def _rounded(amount: str, unit: str) -> int:
 
 
 def _lsblk(place: str, text: str, facts: Facts) -> None:
-    for each in _json(place, text):
-        for disk in each.get("blockdevices", ()) if isinstance(each, dict) else ():
+    for document in _json(place, text):
+        for disk in document.get("blockdevices", ()) if isinstance(document, dict) else ():
             size, removable = str(disk.get("size")), str(disk.get("rm")) in ("True", "1")
-            found = re.fullmatch(r"([\d.,]+)([BKMGTP])?", size)
-            if disk.get("type") == "disk" and found and not removable:
-                facts.put_disk(str(disk.get("name")), found[1], found[2] or "")
+            match = re.fullmatch(r"([\d.,]+)([BKMGTP])?", size)
+            if disk.get("type") == "disk" and match and not removable:
+                facts.put_disk(str(disk.get("name")), match[1], match[2] or "")
 
 
 def _json(place: str, text: str) -> Iterator[Any]:
@@ -152,10 +152,10 @@ def _json(place: str, text: str) -> Iterator[Any]:
     at, decoder = text.find("{"), json.JSONDecoder()
     while at >= 0:
         try:
-            found, end = decoder.raw_decode(text, at)
+            value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
             raise InputError(f"{place}: not the whole JSON of lsblk or talosctl; save its output again") from None
-        yield found
+        yield value
         at = text.find("{", end)
 
 
@@ -163,7 +163,7 @@ def _talos(place: str, text: str, facts: Facts) -> None:
     if text.lstrip().startswith("{"):
         documents: Iterable[Any] = _json(place, text)
     else:
-        documents = (each.value for each in kubernetes_documents(place, text))
+        documents = (document.value for document in kubernetes_documents(place, text))
     sums = {"cpus": 0, "memory": 0}
     for document in documents:
         kind, spec = _at(document, "metadata", "type"), _at(document, "spec")
@@ -193,7 +193,7 @@ def _at(document: Any, *path: str) -> Any:
     return document
 
 
-def _card(gpus: list[tuple[str, int]], asked: str) -> tuple[hardware.Gpu, int]:
+def _card(gpus: list[tuple[str, int]], choice: str) -> tuple[hardware.Gpu, int]:
     """The one model of a machine's GPUs, and the least memory that one of them shows, in MiB. Raises InputError."""
     if not gpus:
         raise _missing("gpu")
@@ -211,11 +211,11 @@ def _card(gpus: list[tuple[str, int]], asked: str) -> tuple[hardware.Gpu, int]:
         if _SIZE.sub("", gpu.name) == bare
         and (not mib or not gpu.memory_mib or abs(gpu.memory_mib - mib) <= gpu.memory_mib * _SPARE)
     ]
-    if asked:
-        fitting = [gpu for gpu in fitting if gpu.name == asked]
+    if choice:
+        fitting = [gpu for gpu in fitting if gpu.name == choice]
     if not fitting:
         raise InputError(
-            f"gpu: {quoted(name)}{f' of {mib} MiB' if mib else ''}{f' as {quoted(asked)}' if asked else ''} is in no row of "
+            f"gpu: {quoted(name)}{f' of {mib} MiB' if mib else ''}{f' as {quoted(choice)}' if choice else ''} is in no row of "
             "fleet/facts/data/gpus.csv (GPUs of laptops and virtual GPUs are other parts); add a row with its source"
         )
     if len(fitting) > 1 or not (mib or fitting[0].memory_mib):
@@ -226,17 +226,17 @@ def _card(gpus: list[tuple[str, int]], asked: str) -> tuple[hardware.Gpu, int]:
     return fitting[0], mib
 
 
-def _chosen(facts: Facts, asked: str) -> int:
+def _chosen(facts: Facts, choice: str) -> int:
     """MiB of the disk that containers use. Raises InputError if it is not clear which one that is."""
-    known = ", ".join(f"{name} {mib // 1024}Gi" for name, mib in sorted(facts.disks.items()))
+    names = ", ".join(f"{name} {mib // 1024}Gi" for name, mib in sorted(facts.disks.items()))
     if not facts.disks:
         raise _missing("disk")
     name = (
-        asked.removeprefix("/dev/")
+        choice.removeprefix("/dev/")
         or facts.values.get("system disk")
         or (next(iter(facts.disks)) if len(facts.disks) == 1 else "")
     )
     if name not in facts.disks:
         why = f"no disk is called {quoted(name)}" if name else "there are several"
-        raise InputError(f"--disk: {why}; name the one on which Talos keeps containers, one of: {known}")
+        raise InputError(f"--disk: {why}; name the one on which Talos keeps containers, one of: {names}")
     return facts.disks[name]

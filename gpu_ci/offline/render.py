@@ -41,11 +41,11 @@ def render(plan: Plan, out: Path) -> tuple[Path, ...]:
 def rendered(plan: Plan) -> dict[str, str]:
     """The text of every file, by its path below the folder. The same settings give the same bytes."""
     files = sorted([*_files(plan), *_machines(plan), *git_files(plan)])
-    made = {MARK: f"stack {plan.config.stack}\n"} | dict(files)
-    if len(made) <= len(files):
+    texts = {MARK: f"stack {plan.config.stack}\n"} | dict(files)
+    if len(texts) <= len(files):
         paths = [path for path, _ in files]
         raise ValueError(f"two objects have one file: {', '.join(sorted({path for path in paths if paths.count(path) > 1}))}")
-    return made
+    return texts
 
 
 def differences(plan: Plan, out: Path) -> tuple[str, ...]:
@@ -55,33 +55,33 @@ def differences(plan: Plan, out: Path) -> tuple[str, ...]:
     """
     if not (out / MARK).is_file():
         raise InputError(f"OUT: {out} was not rendered by gpu-ci; run make render with it once, and commit the result")
-    wanted = {path: text.encode() for path, text in rendered(plan).items()}
+    expected = {path: text.encode() for path, text in rendered(plan).items()}
     try:
         existing = dict(_existing(out))
     except OSError as error:
         raise InputError(f"OUT: {out} cannot be read ({error.strerror or error}); name a folder that can") from error
     return tuple(
-        f"{out / path}: {_difference(path, wanted, existing)}"
-        for path in sorted({*wanted, *existing})
-        if path not in wanted or wanted[path] != existing.get(path)
+        f"{out / path}: {_difference(path, expected, existing)}"
+        for path in sorted({*expected, *existing})
+        if path not in expected or expected[path] != existing.get(path)
     )
 
 
 def _existing(out: Path) -> Iterator[tuple[str, bytes | None]]:
     """Every file below a folder with its bytes; None for links and devices, which Git and ArgoCD do not read as files."""
     for here, folders, names in walk(out):
-        for name in (*names, *(each for each in folders if (here / each).is_symlink())):
+        for name in (*names, *(folder for folder in folders if (here / folder).is_symlink())):
             path = here / name
             plain = stat.S_ISREG(path.lstat().st_mode)
             yield path.relative_to(out).as_posix(), path.read_bytes() if plain else None
 
 
-def _difference(path: str, wanted: Mapping[str, bytes], existing: Mapping[str, bytes | None]) -> str:
+def _difference(path: str, expected: Mapping[str, bytes], existing: Mapping[str, bytes | None]) -> str:
     if path not in existing:
         return "missing"
     if existing[path] is None:
         return "is not a regular file"
-    return "differs" if path in wanted else "no setting creates it"
+    return "differs" if path in expected else "no setting creates it"
 
 
 def _files(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -123,22 +123,22 @@ def _values(resource: Resource) -> str:
     source = f" of {repository['repo']}" if isinstance(repository, Mapping) else ""
     values = {"values": resource.inputs["values"]}
     head = f"# values of chart {chart} {version}{source}, release {resource.inputs['name']}\n"
-    shown = _shown(values).get("values", {})
-    return head + _note(wire.hidden(values)) + yaml_text(shown if isinstance(shown, Mapping) else {})
+    visible = _shown(values).get("values", {})
+    return head + _note(wire.hidden(values)) + yaml_text(visible if isinstance(visible, Mapping) else {})
 
 
 def _manifest(resource: Resource) -> str:
     hidden = wire.hidden(resource.inputs)
     if resource.inputs["kind"] == "Secret":
-        hidden = (found for path, value in hidden for found in _named(path, value))
+        hidden = (entry for path, value in hidden for entry in _named(path, value))
     return _note(hidden) + yaml_text(_shown(resource.inputs))
 
 
 def _note(hidden: Iterable[tuple[str, object]]) -> str:
     """Comments that list what is left out: one line for secrets, one for values that are not known yet."""
-    found = sorted(hidden, key=lambda part: part[0])
-    secret = [path for path, value in found if isinstance(value, Secret)]
-    unknown = [path for path, value in found if isinstance(value, Unknown)]
+    entries = sorted(hidden, key=lambda part: part[0])
+    secret = [path for path, value in entries if isinstance(value, Secret)]
+    unknown = [path for path, value in entries if isinstance(value, Unknown)]
     lines = (("secret or set beside a secret", secret), ("known only then", unknown))
     return "".join(f"# left out, `pulumi up` sets it ({why}): {', '.join(paths)}\n" for why, paths in lines if paths)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
+from rich.tree import Tree
 
-from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.changes import changed_lines
@@ -64,7 +64,10 @@ def _result(plan: Plan, console: Console, strict: bool) -> None:
 
 def _failures(plan: Plan, console: Console, strict: bool, verbose: bool) -> None:
     """Print what fails the plan or cannot work, a line for each; in a pipe it is not wrapped, so that a log can be searched."""
-    for line in (*(str(words.refusal(plan.config, each)) for each in plan.refused), *_verdicts(plan.blocked(strict), verbose)):
+    for line in (
+        *(str(words.refusal(plan.config, refused)) for refused in plan.refused),
+        *_verdicts(plan.blocked(strict), verbose),
+    ):
         show_line(console, line, "red", indent="  ", whole=True)
     for remark in plan.impossible:
         show_line(console, f"cannot work: {remark}", "red" if remark in plan.written else "yellow", indent="  ", whole=True)
@@ -79,18 +82,18 @@ def _verdicts(verdicts: Iterable[Verdict], verbose: bool) -> Iterator[str]:
 def _notes(plan: Plan, console: Console, verbose: bool) -> None:
     """Print what ends and the remarks; without `verbose` the first of them."""
     lines = words.notes(plan, plan.remarks)
-    shown = lines if verbose else lines[: words.MOST_NOTES]
+    first = lines if verbose else lines[: words.MOST_NOTES]
     if lines:
         _heading("Ends and remarks", console)
-    for line in shown:
+    for line in first:
         show_line(console, f"! {line}", "yellow", indent="  ")
-    if more := len(lines) - len(shown):
+    if more := len(lines) - len(first):
         show_line(console, f"{more} more: -v", indent="  ")
 
 
 def _secrets(plan: Plan, console: Console) -> None:
-    shown = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
-    note = f"This plan proves the settings offline. It is not a diff against deployed resources; use {shown} for that."
+    command = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
+    note = f"This plan proves the settings offline. It is not a diff against deployed resources; use {command} for that."
     show_line(console, note)
     if plan.secrets:
         show_line(console, f"Secrets are not read offline; placeholders replace: {', '.join(plan.secrets)}")
@@ -106,39 +109,25 @@ def _resources(plan: Plan, console: Console, verbose: bool) -> None:
     children: dict[str, list[Resource]] = {}
     for resource in plan.resources:
         children.setdefault(resource.parent, []).append(resource)
-    show_line(console, f"{plan.config.project}-{plan.config.stack}")
-    _show_tree(_tree(plan.recording.resources[0].urn, children), console)
+    tree = Tree(f"{plan.config.project}-{plan.config.stack}")
+    _grow(tree, plan.recording.resources[0].urn, children)
+    console.print(tree, crop=False)
 
 
 _LISTED = " (-v lists them)"
 
 
-Branch = tuple[str, "list[Branch]"]
-"""A line of the tree, and the branches below it."""
-
-
-def _show_tree(branches: list[Branch], console: Console, guide: str = "") -> None:
-    for index, (label, below) in enumerate(branches, 1):
-        last = index == len(branches)
-        inner = f"{guide}{'    ' if last else '│   '}"
-        show_line(console, label, indent=f"{guide}{'└── ' if last else '├── '}", hanging=f"{inner}{'│   ' if below else '    '}")
-        _show_tree(below, console, inner)
-
-
-def _tree(urn: str, children: Mapping[str, list[Resource]]) -> list[Branch]:
-    mine = children.get(urn, [])
+def _grow(tree: Tree, urn: str, children: Mapping[str, list[Resource]]) -> None:
+    """Add what is below a resource."""
+    mine = sorted(children.get(urn, []), key=_order)
     counts = Counter(resource.type for resource in mine if resource.urn not in children)
-    branches: list[Branch] = []
-    listed: set[str] = set()
-    for resource in sorted(mine, key=_order):
-        if resource.urn in children:
-            branches.append((_label(resource), _tree(resource.urn, children)))
-        elif counts[resource.type] <= _FEW:
-            branches.append((_label(resource), []))
-        elif resource.type not in listed:
-            listed.add(resource.type)
-            branches.append((f"{words.short(resource.type)} x{counts[resource.type]}", []))
-    return branches
+    branches: dict[str, str] = {}
+    for resource in mine:
+        alone = resource.urn in children or counts[resource.type] <= _FEW
+        branches[_label(resource) if alone else f"{words.short(resource.type)} x{counts[resource.type]}"] = resource.urn
+    for label, below in branches.items():
+        # A name that is longer than the terminal is wide stays whole.
+        _grow(tree.add(Text(label, overflow="ignore")), below, children)
 
 
 def _order(resource: Resource) -> tuple[bool, str, str]:
@@ -154,80 +143,27 @@ def _label(resource: Resource) -> str:
 
 
 def detail(token: str, inputs: Mapping[str, Any]) -> str:
-    """The text after the name of a resource of this type in the tree; "" for most types."""
-    how = _DETAILS.get(token, "")
-    return how.format_map(inputs) if isinstance(how, str) else how(inputs)
+    """The text after the name of a resource of this type in the tree; "" for most types, and for inputs that are not known."""
+    try:
+        return _DETAILS.get(token, "").format_map(inputs)
+    except (KeyError, TypeError, ValueError):
+        return ""
 
 
-def _node_group(inputs: Mapping[str, object]) -> str:
-    scaling = inputs["scalingConfig"]
-    sizes = f"{scaling['minSize']}-{scaling['maxSize']} nodes" if isinstance(scaling, Mapping) else ""
-    # The type of a capacity block is in the launch template, and in a tag for readers.
-    types = inputs["instanceTypes"] if "instanceTypes" in inputs else _object(inputs, "tags").get(BLOCK_TYPE_TAG, "")
-    return f"{inputs['capacityType']} {', '.join(map(str, types)) if isinstance(types, list | tuple) else types}, {sizes}"
-
-
-def _release(inputs: Mapping[str, object]) -> str:
-    return f"{str(inputs['chart']).rpartition('/')[2]} {inputs['version']} in {inputs['namespace']}"
-
-
-def _application(inputs: Mapping[str, object]) -> str:
-    spec: Any = inputs["spec"]
-    source, where = spec["source"], spec["destination"]["namespace"]
-    what = f"{source['chart']} {source['targetRevision']}" if "chart" in source else source["path"]
-    return f"{what} in {where}, by ArgoCD"
-
-
-def _talos_node(inputs: Mapping[str, object]) -> str:
-    taints = inputs["nodeTaints"]
-    shown = ", ".join(f"{key}={value}" for key, value in taints.items()) if isinstance(taints, Mapping) else ""
-    return f"{inputs['instanceType']} ({inputs['gpus']} {inputs['gpu']}) at {inputs['address']}, {shown}"
-
-
-def _node_pool(inputs: Mapping[str, object]) -> str:
-    """With the initial size: later the autoscaler sets the size of a GPU pool."""
-    flex = _object(inputs, "nodeShapeConfig")
-    size = f" {flex['ocpus']:g} OCPU {flex['memoryInGbs']:g} GB" if flex else ""
-    config = _object(inputs, "nodeConfigDetails")
-    first = _first(config, "placementConfigs")
-    bought = "preemptible, " if first.get("preemptibleNodeConfig") else "reserved, " if first.get("capacityReservationId") else ""
-    return f"{inputs['nodeShape']}{size}, {bought}starts with {words.counted(int(config['size']), 'node', 'nodes')}"
-
-
-def _instance_pool(inputs: Mapping[str, object]) -> str:
-    places = inputs["placementConfigurations"]
-    domains = [place["availabilityDomain"] for place in places] if isinstance(places, list | tuple) else []
-    # Without the prefix of the tenancy.
-    names = (str(domain).rpartition(":")[2] for domain in domains)
-    return f"{words.counted(int(float(str(inputs['size']))), 'machine', 'machines')} in {', '.join(names)}"
-
-
-def _object(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """An input that is an object; {} if it is not set."""
-    value = inputs.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _first(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The first object of an input that is a list; {} if there is none."""
-    value = inputs.get(key)
-    return value[0] if isinstance(value, list | tuple) and value else {}
-
-
-_DETAILS: Mapping[str, str | Callable[[Mapping[str, object]], str]] = {
-    "aws:eks/nodeGroup:NodeGroup": _node_group,
-    "kubernetes:helm.sh/v3:Release": _release,
-    "kubernetes:argoproj.io/v1alpha1:Application": _application,
-    "gpu-ci:index:TalosGpuNode": _talos_node,
+_DETAILS = {
+    "aws:eks/nodeGroup:NodeGroup": "{capacityType}, {scalingConfig[minSize]}-{scalingConfig[maxSize]} nodes",
+    "kubernetes:helm.sh/v3:Release": "{version} in {namespace}",
+    "kubernetes:argoproj.io/v1alpha1:Application": "in {spec[destination][namespace]}, by ArgoCD",
+    "gpu-ci:index:TalosGpuNode": "{instanceType} ({gpus} {gpu}) at {address}",
     "aws:eks/addon:Addon": "{addonVersion}",
     "eks:index:Cluster": "Kubernetes {version}",
     "oci:ContainerEngine/cluster:Cluster": "Kubernetes {kubernetesVersion}",
-    "oci:ContainerEngine/nodePool:NodePool": _node_pool,
+    "oci:ContainerEngine/nodePool:NodePool": "{nodeShape}, {nodeConfigDetails[size]:g} nodes at first",
     "oci:ContainerEngine/addon:Addon": "{addonName}",
     "oci:Core/instanceConfiguration:InstanceConfiguration": "{instanceDetails[launchDetails][shape]}",
-    "oci:Core/instancePool:InstancePool": _instance_pool,
+    "oci:Core/instancePool:InstancePool": "{size:g} machines",
 }
-"""Details by type: a format of the inputs, or a function of them."""
+"""Details by type, as formats of the inputs."""
 
 
 # -- placement ---------------------------------------------------------------------------------------------------------
@@ -235,14 +171,14 @@ _DETAILS: Mapping[str, str | Callable[[Mapping[str, object]], str]] = {
 
 def _placement(plan: Plan, console: Console) -> None:
     _heading("Placement", console)
-    places = [(found, words.place(found, plan.fleet.clusters[found.cluster].region)) for found in plan.placements]
+    places = [(placement, words.place(placement, plan.fleet.clusters[placement.cluster].region)) for placement in plan.placements]
     show_table(
         console,
         ("=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"),
         [
             (
                 place.name,
-                ", ".join((found.runner_set, *found.runner.labels)),
+                ", ".join((placement.runner_set, *placement.runner.labels)),
                 place.asks,
                 place.pool,
                 "\n".join(place.holds),
@@ -250,7 +186,7 @@ def _placement(plan: Plan, console: Console) -> None:
                 place.held,
                 place.hour,
             )
-            for found, place in places
+            for placement, place in places
         ],
     )
 
@@ -291,19 +227,19 @@ def _policies(plan: Plan, console: Console, strict: bool, verbose: bool) -> None
     show_line(console, f"policy values: {plan.policy_config}")
     if verbose:
         _list_policies(plan, console)
-    for done in plan.remediations:
-        for change in done.changes:
-            show_line(console, f"remediated by {done.rule}: {words.name_of(done.urn)}: {change}", indent="  ")
+    for remediation in plan.remediations:
+        for change in remediation.changes:
+            show_line(console, f"remediated by {remediation.rule}: {words.name_of(remediation.urn)}: {change}", indent="  ")
     failing = set(plan.blocked(strict))
     # The block of ends names the versions that have ended.
-    rest = (
+    quiet = (
         verdict
         for verdict in plan.verdicts
         if verdict.kind != "not-applicable"
         and verdict not in failing
         and (verbose or (verdict.kind, verdict.level) != (ENDED, "advisory"))
     )
-    for line in _verdicts(rest, verbose):
+    for line in _verdicts(quiet, verbose):
         show_line(console, line, indent="  ")
 
 
@@ -314,14 +250,14 @@ def _list_policies(plan: Plan, console: Console) -> None:
         ("=policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "requirement"),
         [
             (
-                found.rule,
-                found.level,
-                found.severity,
-                *map(str, (found.judged, found.broken, found.undeterminable, found.excepted)),
-                found.title,
+                outcome.rule,
+                outcome.level,
+                outcome.severity,
+                *map(str, (outcome.judged, outcome.broken, outcome.undeterminable, outcome.excepted)),
+                outcome.title,
             )
-            for found in plan.outcomes()
-            if found.judged
+            for outcome in plan.outcomes()
+            if outcome.judged
         ],
     )
     idle, disabled = words.silent(plan.outcomes())

@@ -35,19 +35,19 @@ def encrypted_secret(path: Path, name: str) -> str:
             raise document.fault
     except (InputError, ValueError):  # ValueError: no document, or several
         raise InputError(f"{where} is not YAML with one document; {_HOW}") from None
-    found = document.value
-    metadata = found.get("metadata") if isinstance(found, Mapping) else None
-    if not isinstance(found, Mapping) or found.get("kind") != "Secret" or not isinstance(metadata, Mapping):
+    secret = document.value
+    metadata = secret.get("metadata") if isinstance(secret, Mapping) else None
+    if not isinstance(secret, Mapping) or secret.get("kind") != "Secret" or not isinstance(metadata, Mapping):
         raise InputError(f"{where} is not a Secret; write one with the keys {', '.join(_KEYS)}, and {_HOW}")
     if metadata.get("name") != APP_SECRET:
         raise InputError(f"{where} must be a Secret named {APP_SECRET}, because runner sets use that name; rename it")
-    parts = (part for part in map(found.get, _PARTS) if isinstance(part, Mapping))
+    parts = (part for part in map(secret.get, _PARTS) if isinstance(part, Mapping))
     values = [(str(key), value) for part in parts for key, value in part.items()]
     clear = sorted({key for key, value in values if not _ENCRYPTED.fullmatch(str(value))})
-    if clear or not _sealed(found.get("sops")):
+    if clear or not _sealed(secret.get("sops")):
         raise InputError(f"{where} has values in clear text ({', '.join(clear) or 'no sops block'}); {_HOW}")
     # SOPS encrypts the data alone. kubectl, for example, keeps a copy of the whole Secret in an annotation.
-    if astray := sorted({*map(str, found)} - _TOP | {f"metadata.{key}" for key in metadata if key not in _METADATA}):
+    if astray := sorted({*map(str, secret)} - _TOP | {f"metadata.{key}" for key in metadata if key not in _METADATA}):
         raise InputError(f"{where} has {', '.join(astray)}, which SOPS leaves in clear text; remove it, and {_HOW}")
     if "PRIVATE KEY" in text or any(line.lstrip().startswith("#") for line in text.splitlines()):
         raise InputError(f"{where} has a comment or a key in clear text; remove it, and {_HOW}")

@@ -33,11 +33,11 @@ def touched(plan: Plan, before: Plan | None, base: Path) -> Plan:
     written_parts = tuple(
         remark for remark in plan.impossible if remark not in before.impossible or not changed.isdisjoint(remark.parts)
     )
-    known = set(map(identity, before.verdicts))
+    old = set(map(identity, before.verdicts))
     written = tuple(_written(base / _VERSIONS))
     verdicts = (
         replace(verdict, kind="violation")
-        if verdict.kind == ENDED and (identity(verdict) not in known or any(value in verdict.message for value in written))
+        if verdict.kind == ENDED and (identity(verdict) not in old or any(value in verdict.message for value in written))
         else verdict
         for verdict in plan.verdicts
     )

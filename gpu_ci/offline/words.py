@@ -47,17 +47,17 @@ class Place:
     error: str
 
 
-def place(found: Placement, region: str) -> Place:
+def place(placement: Placement, region: str) -> Place:
     """A placement as text; `region` is that of its cluster."""
     return Place(
-        name=f"{found.cluster}/{found.runner_set}" + (f", choice {found.choice}" if found.choice > 1 else ""),
-        asks=found.asks,
-        pool=found.host.name,
-        holds=tuple(holds(found.host, found.fits)),
-        runners=span(found.runner.span.min, found.runner.span.max),
-        held="-" if found.error else str(found.capacity),
-        hour="-" if found.error else between(*runner_hour(found, region)),
-        error=found.error,
+        name=f"{placement.cluster}/{placement.runner_set}" + (f", choice {placement.choice}" if placement.choice > 1 else ""),
+        asks=placement.asks,
+        pool=placement.host.name,
+        holds=tuple(holds(placement.host, placement.fits)),
+        runners=span(placement.runner.span.min, placement.runner.span.max),
+        held="-" if placement.error else str(placement.capacity),
+        hour="-" if placement.error else between(*runner_hour(placement, region)),
+        error=placement.error,
     )
 
 
@@ -68,7 +68,7 @@ def between(low: Money, high: Money) -> str:
 
 def span(least: float, most: float) -> str:
     """A count between two limits: "2-4", or "2" if both are 2. An average, such as nodes of a schedule, has two decimals."""
-    low, high = (f"{round(each, 2):g}" for each in (least, most))
+    low, high = (f"{round(bound, 2):g}" for bound in (least, most))
     return low if least == most else f"{low}-{high}"
 
 
@@ -96,9 +96,9 @@ SCHEDULES = ("window", "open", "keeps", ">hours", ">nodes", ">USD")
 """Columns of `week`."""
 
 
-def week(found: Week) -> tuple[str, ...]:
+def week(window: Week) -> tuple[str, ...]:
     """What a window costs in a week, by the columns of `SCHEDULES`."""
-    return found.name, found.opens, found.keeps, f"{found.hours:g}", f"+{span(*found.nodes)}", between(*found.usd)
+    return window.name, window.opens, window.keeps, f"{window.hours:g}", f"+{span(*window.nodes)}", between(*window.usd)
 
 
 WEEK_NOTE = "USD are for nodes without disks. The average hour has them for a week without holidays."
@@ -143,7 +143,7 @@ def _stands(line: Line) -> bool:
 
 def states(outcomes: Iterable[Outcome]) -> str:
     """How many policies are in each state: "3 hold, 1 broken"."""
-    counts = Counter(found.state for found in outcomes)
+    counts = Counter(outcome.state for outcome in outcomes)
     words = {"holds": "holds" if counts["holds"] == 1 else "hold"}
     listed = (state for state in ("holds", "broken", ENDED, "undeterminable", "disabled") if counts[state])
     return ", ".join(f"{counts[state]} {words.get(state, state)}" for state in listed)
@@ -151,9 +151,9 @@ def states(outcomes: Iterable[Outcome]) -> str:
 
 def silent(outcomes: Iterable[Outcome]) -> tuple[list[str], list[str]]:
     """(policies without a resource to judge, disabled policies)."""
-    unjudged = [found for found in outcomes if not found.judged]
-    disabled = [found.rule for found in unjudged if found.state == "disabled"]
-    return [found.rule for found in unjudged if found.state != "disabled"], disabled
+    unjudged = [outcome for outcome in outcomes if not outcome.judged]
+    disabled = [outcome.rule for outcome in unjudged if outcome.state == "disabled"]
+    return [outcome.rule for outcome in unjudged if outcome.state != "disabled"], disabled
 
 
 def verdict_line(facts: str, blocked: Collection[Verdict]) -> str:
@@ -208,12 +208,12 @@ def promises(plan: Plan, *, money: bool = True) -> Iterator[str]:
         scheduled = f", {usual:.0f} with schedules" if round(usual) != round(idle.usd * MONTH) else ""
         priced = idle.usd or not idle.unknown
         yield f"idle {bound}{idle.usd * MONTH:.0f} USD a month{scheduled}" if priced else "idle at an unknown price"
-    placed = [found for found in plan.placements if not found.error]
+    placed = [placement for placement in plan.placements if not placement.error]
     if placed:
-        classes = {found.runner_set for found in placed}
+        classes = {placement.runner_set for placement in placed}
         job = f" of {placed[0].runner_set}" if len(classes) == 1 else ""
         many = "" if job else f" ({len(classes)} classes)"
-        hours = [hour for found in placed for hour in runner_hour(found, plan.fleet.clusters[found.cluster].region)]
+        hours = [hour for placement in placed for hour in runner_hour(placement, plan.fleet.clusters[placement.cluster].region)]
         yield f"a job-hour{job} {_range(hours)}{many}"
     if money:
         lacks = f"worst hour at least {_up(worst)} USD" if worst.usd else "worst hour at an unknown price"
@@ -242,8 +242,8 @@ def _unjudged(plan: Plan) -> Iterator[str]:
     if plan.recording is None:
         return
     outcomes = plan.outcomes()
-    on = [found for found in outcomes if found.level != "disabled"]
-    if unsure := [found.rule for found in on if found.state == "undeterminable"]:
+    on = [outcome for outcome in outcomes if outcome.level != "disabled"]
+    if unsure := [outcome.rule for outcome in on if outcome.state == "undeterminable"]:
         yield f"not judged: {len(unsure)} of {len(on)} policies ({listed(unsure, _FEW)})"
     if off := len(outcomes) - len(on):
         yield f"{counted(off, 'policy', 'policies')} disabled"
@@ -254,8 +254,8 @@ def _unjudged(plan: Plan) -> Iterator[str]:
 def result(plan: Plan, strict: bool = False) -> tuple[str, ...]:
     """The result of a plan for a person, as the parts of one line."""
     word, why = state(plan, strict)
-    shown = word.replace("-", " ").upper()
-    return (f"{shown}: {why}" if why else shown, *promises(plan))
+    title = word.replace("-", " ").upper()
+    return (f"{title}: {why}" if why else title, *promises(plan))
 
 
 def endings(plan: Plan) -> Iterator[str]:
@@ -288,8 +288,8 @@ def notes(plan: Plan, remarks: Iterable[Remark]) -> list[str]:
 
 def grouped(remarks: Iterable[Remark]) -> list[Remark]:
     """Remarks without parts that cannot work: first those that ask for an action, costs before facts. Equal ones are one."""
-    rest = (remark for remark in remarks if remark.kind != CANNOT_WORK)
-    return sorted(_grouped(rest), key=lambda remark: (not remark.act, remark.kind != COST))
+    open_remarks = (remark for remark in remarks if remark.kind != CANNOT_WORK)
+    return sorted(_grouped(open_remarks), key=lambda remark: (not remark.act, remark.kind != COST))
 
 
 _WHERE = re.compile(r"(?P<head>[\w-]+: pool |)(?P<name>[\w-]+(?:/[\w-]+)?): (?P<rest>.*)", re.DOTALL)
@@ -313,8 +313,8 @@ def _grouped(remarks: Iterable[Remark]) -> Iterator[Remark]:
 
 def short(token: str) -> str:
     """aws:eks/nodeGroup:NodeGroup → aws.eks.NodeGroup."""
-    package, _, rest = token.partition(":")
-    module, _, name = rest.rpartition(":")
+    package, _, path = token.partition(":")
+    module, _, name = path.rpartition(":")
     module = module.partition("/")[0]
     return ".".join(part for part in (package, module if module != "index" else "", name) if part)
 
@@ -337,18 +337,18 @@ def alike(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[str]]]:
     for verdict in verdicts:
         cause = (verdict.rule, verdict.level, verdict.kind, _SETTINGS.sub(r"\1.*.\3.*", _without_name(verdict)))
         groups.setdefault(cause, []).append(verdict)
-    return [(_merged(group), [name_of(each.urn) for each in group]) for group in groups.values()]
+    return [(_merged(group), [name_of(verdict.urn) for verdict in group]) for group in groups.values()]
 
 
 def _merged(group: list[Verdict]) -> Verdict:
     first = group[0]
-    if all(each.message == first.message for each in group):
+    if all(verdict.message == first.message for verdict in group):
         return first
-    message = first.message if len({_SETTINGS.sub("", each.message) for each in group}) == 1 else _without_name(first)
-    keys = [[*_SETTINGS.finditer(each.message)] for each in group]
+    message = first.message if len({_SETTINGS.sub("", verdict.message) for verdict in group}) == 1 else _without_name(first)
+    keys = [[*_SETTINGS.finditer(verdict.message)] for verdict in group]
     for index, key in enumerate(keys[0]):
         clusters, _, kind, _ = key.groups()
-        cluster, name = ({found[index][part] for found in keys} for part in (2, 4))
+        cluster, name = ({matches[index][part] for matches in keys} for part in (2, 4))
         below = f".{kind}.{key[4] if len(name) == 1 else '*'}" if kind else ""
         message = message.replace(key[0], f"{clusters}.{key[2] if len(cluster) == 1 else '*'}{below}")
     return replace(first, message=message)
@@ -379,19 +379,21 @@ def one_line(value: str) -> str:
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
 
 
-def refusal(config: StackConfig, found: Refusal) -> Fault:
+def refusal(config: StackConfig, refused: Refusal) -> Fault:
     """Why a runner set, workload or job cannot be placed, with its place in the stack file."""
-    file, line, path = place_of(config, f"{found.cluster}/{found.workload}", found.kind)
-    return Fault(f"cannot be placed: {found.error}", file, line, path)
+    file, line, path = place_of(config, f"{refused.cluster}/{refused.workload}", refused.kind)
+    return Fault(f"cannot be placed: {refused.error}", file, line, path)
 
 
 def unplaceable(plan: Plan) -> str:
     """How many things no node can hold: "2 runner sets and 1 workload cannot be placed"."""
     # A runner set with several pools is refused once for each pool.
-    counts = Counter(kind for kind, _, _ in dict.fromkeys((each.kind, each.cluster, each.workload) for each in plan.refused))
+    counts = Counter(
+        kind for kind, _, _ in dict.fromkeys((refused.kind, refused.cluster, refused.workload) for refused in plan.refused)
+    )
     return f"{' and '.join(counted(count, kind, f'{kind}s') for kind, count in counts.items())} cannot be placed"
 
 
-def counted(count: int, one: str, many: str) -> str:
+def counted(count: int, single: str, many: str) -> str:
     """1 node, 2 nodes."""
-    return f"{count} {one if count == 1 else many}"
+    return f"{count} {single if count == 1 else many}"

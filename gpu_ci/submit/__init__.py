@@ -8,7 +8,7 @@ from gpu_ci.submit.api import connect, delete, follow, run, run_all, send, statu
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError, UnreachableError
 from gpu_ci.submit.manifest import read_job
 from gpu_ci.submit.options import RunOptions
-from gpu_ci.submit.output import Output, Quiet
+from gpu_ci.submit.output import Output
 from gpu_ci.submit.result import Outcome, Result
 from gpu_ci.submit.sending import Sent
 
@@ -17,7 +17,6 @@ __all__ = [
     "InputError",
     "Outcome",
     "Output",
-    "Quiet",
     "Result",
     "RunOptions",
     "Sent",

@@ -7,14 +7,14 @@ print(result.ok, result.exit_code)
 
 from __future__ import annotations
 
-import queue
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpu_ci.submit.errors import SubmitError
-from gpu_ci.submit.follower import Follower, Inbox, deliver
+from gpu_ci.submit.follower import Follower
 from gpu_ci.submit.objects import JOBS, Object, name, uid
 from gpu_ci.submit.options import DEFAULT, Propagation, RunOptions
 from gpu_ci.submit.output import Output
@@ -56,8 +56,8 @@ def follow(job: str | Object, cluster: Cluster, options: RunOptions = DEFAULT, o
     Ctrl-C ends it with `Outcome.INTERRUPTED`, without KeyboardInterrupt. Raises ApiError if there is no such Job.
     """
     # A manifest that the server has not completed has no uid and no selector.
-    found = job if not isinstance(job, str) and uid(job) else cluster.get(JOBS, job if isinstance(job, str) else name(job))
-    return _follow([found], cluster, options, output or Output())[0]
+    stored = job if not isinstance(job, str) and uid(job) else cluster.get(JOBS, job if isinstance(job, str) else name(job))
+    return _follow([stored], cluster, options, output or Output())[0]
 
 
 def run(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Result:
@@ -71,38 +71,29 @@ def run(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Ou
 
 
 def run_all(
-    jobs: Sequence[Object],
-    cluster: Cluster,
-    options: RunOptions = DEFAULT,
-    output: Output | None = None,
-    *,
-    together: bool = False,
+    jobs: Sequence[Object], cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None
 ) -> list[Result]:
-    """Run Jobs one after another, or all at the same time (`together`); gives a result for each, in their order.
+    """Run Jobs at the same time; gives a result for each, in their order.
 
     If a Job cannot be sent, its outcome is `Outcome.REFUSED` and the others still run. Ctrl-C interrupts the Jobs that run; those
     not sent yet are not sent. `options.clean_up` deletes each Job when it has ended.
     """
     output = output or Output()
     results = {index: Result(name(job), cluster.namespace, Outcome.INTERRUPTED, "not sent") for index, job in enumerate(jobs)}
-    for batch in [range(len(jobs))] if together else [[index] for index in results]:
-        sent: dict[int, Object] = {}
-        interrupted = False
-        for index in batch:
-            try:
-                sent[index] = send(jobs[index], cluster, options, output).job
-            except SubmitError as error:
-                called = name(jobs[index]) or "a Job without a name"
-                output.progress(called, str(error))
-                results[index] = Result(called, cluster.namespace, Outcome.REFUSED, error.headline)
-            except KeyboardInterrupt:
-                results[index] = _interrupted_while_sending(jobs[index], cluster, output)
-                interrupted = True
-                break
-        found = _follow(list(sent.values()), cluster, options, output, interrupted=interrupted)
-        results |= zip(sent, found, strict=True)
-        if interrupted or any(result.outcome is Outcome.INTERRUPTED for result in found):
+    sent: dict[int, Object] = {}
+    interrupted = False
+    for index, job in enumerate(jobs):
+        try:
+            sent[index] = send(job, cluster, options, output).job
+        except SubmitError as error:
+            title = name(job) or "a Job without a name"
+            output.progress(title, str(error))
+            results[index] = Result(title, cluster.namespace, Outcome.REFUSED, error.headline)
+        except KeyboardInterrupt:
+            results[index] = _interrupted_while_sending(job, cluster, output)
+            interrupted = True
             break
+    results |= zip(sent, _follow(list(sent.values()), cluster, options, output, interrupted=interrupted), strict=True)
     return list(results.values())
 
 
@@ -120,26 +111,22 @@ def _follow(
     jobs: Sequence[Object], cluster: Cluster, options: RunOptions, output: Output, *, interrupted: bool = False
 ) -> list[Result]:
     """Follow Jobs at the same time until each has ended. A second Ctrl-C raises KeyboardInterrupt."""
-    inbox: Inbox = queue.SimpleQueue()
-    followers = [Follower(cluster, job, output, options, inbox) for job in jobs]
+    followers = [Follower(cluster, job, output, options) for job in jobs]
     results: dict[int, Result] = {}
     try:
         if interrupted:
             raise KeyboardInterrupt
-        for follower in followers:
-            follower.start()
-        while len(results) < len(followers):
-            deliver(inbox, options.timing.tick)
+        while True:
             for index, follower in enumerate(followers):
-                if not follower.ended and (result := follower.step()):
+                if index not in results and (result := follower.step()):
                     results[index] = _finish(result, jobs[index], cluster, options, output)
+            if len(results) == len(jobs):
+                break
+            time.sleep(options.timing.poll / 2)
     except KeyboardInterrupt:
         for index, follower in enumerate(followers):
             if index not in results:
                 results[index] = _finish(follower.interrupted(), jobs[index], cluster, options, output)
-    finally:
-        for follower in followers:
-            follower.stop()
     return [results[index] for index in range(len(jobs))]
 
 

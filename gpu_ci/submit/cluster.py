@@ -18,7 +18,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError, SSLError
 
-from gpu_ci.submit.errors import ApiError, IdleError, UnreachableError
+from gpu_ci.submit.errors import ApiError, UnreachableError
 from gpu_ci.submit.objects import PODS, Kind, Object, one_line, parsed, parts, text
 
 MOST_BYTES = 64_000_000
@@ -32,15 +32,10 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds to wait for a connection, for a response, and for the next byte of a log.
-
-    `watch` is how long the server keeps a watch open. It ends the watch then, which reveals dead connections.
-    """
+    """Seconds to wait for a connection, and for a response or the next part of it."""
 
     connect: float = 10
     response: float = 30
-    watch: int = 290
-    log: float = 300
 
 
 @dataclass(slots=True)
@@ -60,18 +55,18 @@ class Response(AbstractContextManager["Response"]):
 
     def json(self) -> Object:
         """The body as a JSON object."""
-        found = parsed(self._body())
-        if not isinstance(found, Mapping):
+        content = parsed(self._body())
+        if not isinstance(content, Mapping):
             raise UnreachableError(f"{self._request}: the server is not a Kubernetes API server; check the kubeconfig's `server`")
-        return found
+        return content
 
     def refusal(self) -> Object:
         """The body of an error: a `Status` object, or an empty one if the body is not JSON or cannot be read."""
         try:
-            found = parsed(self._body())
+            content = parsed(self._body())
         except UnreachableError:
-            found = None
-        return found if isinstance(found, Mapping) else {}
+            content = None
+        return content if isinstance(content, Mapping) else {}
 
     def _body(self) -> bytes:
         """The whole body. Raises UnreachableError if it breaks off, is larger than `MOST_BYTES` or takes too long."""
@@ -94,16 +89,13 @@ class Response(AbstractContextManager["Response"]):
     def warnings(self) -> tuple[str, ...]:
         """The texts of the Warning headers."""
         heads = self._response.headers.getlist("Warning")
-        return tuple(one_line(re.sub(r"\\(.)", r"\1", found)) for head in heads for found in _WARNING.findall(head))
+        return tuple(one_line(re.sub(r"\\(.)", r"\1", match)) for head in heads for match in _WARNING.findall(head))
 
     def __iter__(self) -> Iterator[bytes]:
         """The lines as `split_lines` gives them, until the server ends the body. Raises UnreachableError if it breaks off."""
         try:
             yield from split_lines(self._pieces())
-        except ReadTimeoutError as error:
-            raise IdleError(f"{self._request}: no data for a while") from error
-        except (HTTPError, OSError, ValueError, AttributeError) as error:
-            # ValueError and AttributeError: another thread closed the response during a read.
+        except (HTTPError, OSError) as error:
             raise UnreachableError(f"{self._request}: the connection broke") from error
 
     def _pieces(self) -> Iterator[bytes]:
@@ -113,27 +105,20 @@ class Response(AbstractContextManager["Response"]):
             while piece := self._response.read1(_PIECE, decode_content=True):
                 yield piece
 
-    def close(self) -> None:
-        """End the stream from another thread: the reader gets UnreachableError."""
-        try:
-            self._response.shutdown()
-        except (HTTPError, OSError, ValueError, RuntimeError, AttributeError):
-            self._response.close()
-
 
 def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The lines of a stream with their line ends. The last line has none if the stream ended in the middle of it.
 
     Raises UnreachableError for a line of more than `MOST_BYTES`.
     """
-    rest = b""
+    tail = b""
     for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
+        *lines, tail = (tail + piece).split(b"\n")
         yield from (line + b"\n" for line in lines)
-        if len(rest) > MOST_BYTES:
+        if len(tail) > MOST_BYTES:
             raise UnreachableError(f"a line of a stream has more than {MOST_BYTES // 1_000_000} MB")
-    if rest:
-        yield rest
+    if tail:
+        yield tail
 
 
 @dataclass(slots=True)
@@ -166,23 +151,14 @@ class Cluster:
         """The version of the API server: `major`, `minor` and more (kubernetes.io, API path /version)."""
         return self._ask("get the version", "GET", "/version").json()
 
-    def list(self, kind: Kind, selector: Mapping[str, str]) -> tuple[list[Object], str]:
-        """The objects that a `labelSelector` or `fieldSelector` selects, and the resourceVersion to watch from."""
-        found = self._send("list", kind, query=selector).json()
-        return parts(found, "items"), text(found, "metadata", "resourceVersion")
+    def list(self, kind: Kind, selector: Mapping[str, str]) -> list[Object]:
+        """The objects that a `labelSelector` or `fieldSelector` selects."""
+        return parts(self._send("list", kind, query=selector).json(), "items")
 
-    def watch(self, kind: Kind, selector: Mapping[str, str], version: str) -> Response:
-        """Changes since a resourceVersion; each line is JSON: `{"type": …, "object": …}`."""
-        options = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(self.timeouts.watch)}
-        query = {**selector, **options, "resourceVersion": version}
-        return self._send("watch", kind, query=query, timeout=self.timeouts.watch + self.timeouts.connect)
-
-    def log(self, pod: str, container: str, *, since: str, previous: bool, follow: bool) -> Response:
+    def log(self, pod: str, container: str, *, since: str, previous: bool) -> Response:
         """The log of a container from the time `since` on (RFC 3339; empty: from the start), a timestamp before each line."""
-        flags = {"timestamps": True, "follow": follow, "previous": previous}
-        query = {"container": container} | {key: "true" for key, value in flags.items() if value}
-        query |= {"sinceTime": since} if since else {}
-        return self._send("get", PODS, pod, "log", query=query, timeout=self.timeouts.log)
+        query = {"container": container, "timestamps": "true"} | ({"previous": "true"} if previous else {})
+        return self._send("get", PODS, pod, "log", query=query | ({"sinceTime": since} if since else {}))
 
     def delete(self, kind: Kind, name: str, uid: str = "", propagation: str = "Background") -> None:
         """Delete an object and the objects that it owns; of a Job its pods. `uid`: only if the object has this uid."""
@@ -198,7 +174,6 @@ class Cluster:
         *,
         query: Mapping[str, str] | None = None,
         body: Object | None = None,
-        timeout: float | None = None,
     ) -> Response:
         """Send a request by its RBAC verb. Raises ApiError if the server refuses it, UnreachableError if nothing answers."""
         resource = "/".join(filter(None, (kind.full_name, subresource)))
@@ -210,7 +185,7 @@ class Cluster:
             # The name of a new object is in its body.
             path += filter(None, (name and "{name}", subresource))
         method = _METHODS.get(verb, "GET")
-        return self._ask(request, method, "/".join(path), name, query=query, body=body, timeout=timeout)
+        return self._ask(request, method, "/".join(path), name, query=query, body=body)
 
     def _ask(
         self,
@@ -221,7 +196,6 @@ class Cluster:
         *,
         query: Mapping[str, str] | None = None,
         body: Object | None = None,
-        timeout: float | None = None,
     ) -> Response:
         """Send a request to a path. Raises as `_send`; errors call the request `request`."""
         headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if body is not None else {})
@@ -235,7 +209,7 @@ class Cluster:
                 body=body,
                 auth_settings=["BearerToken"],
             )
-            timeouts = (self.timeouts.connect, timeout or self.timeouts.response)
+            timeouts = (self.timeouts.connect, self.timeouts.response)
             response: urllib3.HTTPResponse = self.api.call_api(*serialized, _request_timeout=timeouts).response
         except ApiException as error:
             # The client raises this for a failed TLS handshake.
@@ -248,8 +222,8 @@ class Cluster:
 
 
 def _refusal(response: urllib3.HTTPResponse, request: str, status: Object) -> ApiError:
-    found = parts(status, "details", "causes")
-    causes = [": ".join(filter(None, (text(cause, "field"), text(cause, "message")))) for cause in found]
+    details = parts(status, "details", "causes")
+    causes = [": ".join(filter(None, (text(cause, "field"), text(cause, "message")))) for cause in details]
     reason = text(status, "reason") or one_line(response.reason or "") or "error"
     message = text(status, "message") or "the server gives no reason"
     # The message contains a single cause.

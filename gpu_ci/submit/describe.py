@@ -71,47 +71,48 @@ class Described:
         missing = [option for option, value in (("--task-id", self.task_id), ("--image", self.image)) if not value]
         if missing or self.task_id is None or self.image is None:
             raise InputError(f"{' and '.join(missing)}: must be given, or --manifest with a file")
-        said: list[str] = []
+        remarks: list[str] = []
         if self.stack is None and (self.cluster or self.pool or self.file):
             raise InputError("--cluster, --pool, --file: name a part of a stack; also pass --stack")
         fleet = None if self.stack is None else read_fleet(self.stack, self.file)
         implied = {} if fleet is None else pool_options(fleet, self.cluster, self.pool)
         try:
-            arguments = self._sizes(said, implied) | self._given(namespace)
+            arguments = self._sizes(remarks, implied) | self._given(namespace)
             job = gpu_job(self.task_id, self.image, command=tuple(self.command or ()), env=_pairs(self.env, "--env"), **arguments)
             if fleet is None:
-                return unplaced(job), said
+                return unplaced(job), remarks
             placed = place_job(fleet, job, cluster=self.cluster, pool=self.pool)
         except JobError as error:
             raise InputError("\n".join(_lines(error))) from error
-        return placed.manifest(), [*said, f"placed in {placed.place}", *placed.remarks]
+        return placed.manifest(), [*remarks, f"placed in {placed.place}", *placed.remarks]
 
     def _read(self, file: Path) -> tuple[Object, list[str]]:
         """The Job of a file. Raises InputError if another option describes a Job too."""
-        others = [name for name in self.__slots__ if name != "manifest_file" and getattr(self, name)]
-        if others:
-            raise InputError(f"--manifest: the file describes the whole Job; remove {', '.join(map(_option, others))}")
+        options = [name for name in self.__slots__ if name != "manifest_file" and getattr(self, name)]
+        if options:
+            raise InputError(f"--manifest: the file describes the whole Job; remove {', '.join(map(_option, options))}")
         return read_job(file), []
 
-    def _sizes(self, said: list[str], implied: dict[str, Any]) -> dict[str, Any]:
+    def _sizes(self, remarks: list[str], implied: dict[str, Any]) -> dict[str, Any]:
         """GPUs and memory: from the options, otherwise from the pool, otherwise from the requirements."""
-        given = {"gpu_count": self.gpus, "gpu_type": self.gpu_type, "memory": self.memory, "cpu": self.cpu}
-        stated = {key: value for key, value in given.items() if value is not None}
+        options = {"gpu_count": self.gpus, "gpu_type": self.gpu_type, "memory": self.memory, "cpu": self.cpu}
+        stated = {key: value for key, value in options.items() if value is not None}
         if self.requirements is None:
             return implied | stated
         workload = detect_ml_workload(self.requirements)
-        said += str(workload).splitlines()
+        remarks += str(workload).splitlines()
         if not workload:
             raise InputError(
-                "--requirements: nothing in it asks for a GPU; describe the task in more detail, or remove it\n" + "\n".join(said)
+                "--requirements: nothing in it asks for a GPU; describe the task in more detail, or remove it\n"
+                + "\n".join(remarks)
             )
         needs = calculate_gpu_requirements(self.requirements)
-        said += str(needs).splitlines()
+        remarks += str(needs).splitlines()
         return {**needs.arguments, **implied, **stated}
 
     def _given(self, namespace: str | None) -> dict[str, Any]:
         secrets = {name: _secret(name, value) for name, value in _pairs(self.secret_env, "--secret-env").items()}
-        given = {
+        options = {
             "namespace": namespace,
             "queue": self.queue,
             "priority_class": self.priority,
@@ -123,12 +124,12 @@ class Described:
             "spot": self.spot or None,
             "shared": self.shared or None,
         }
-        return {key: value for key, value in given.items() if value is not None}
+        return {key: value for key, value in options.items() if value is not None}
 
 
 def _pairs(words: list[str] | None, option: str) -> dict[str, str]:
     """NAME=VALUE as a mapping. Errors do not show the values, because they may be secrets."""
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for word in words or ():
         name, sign, value = word.partition("=")
         if not sign or not name:
@@ -136,10 +137,10 @@ def _pairs(words: list[str] | None, option: str) -> dict[str, str]:
                 f"{option}: must be NAME=VALUE; the value that begins with {mask(name)[:20]!r} is not; write the name "
                 "before the sign"
             )
-        if name in found:
+        if name in pairs:
             raise InputError(f"{option}: {name} is given twice; remove one")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
 def _secret(name: str, value: str) -> tuple[str, str]:

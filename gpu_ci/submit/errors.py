@@ -20,14 +20,12 @@ class SubmitError(Exception):
     """Base class of errors that a user can fix. The text is one line, or one line with its causes below it.
 
     Credentials in the text are masked. Of an API response it contains the message only. `code` is the HTTP status of a refusal,
-    else 0. `temporary`: the same request can succeed later, after `retry_after` seconds at the earliest. `idle`: only the wait
-    for the next byte of a stream timed out, which is not a failure.
+    else 0. `temporary`: the same request can succeed later, after `retry_after` seconds at the earliest.
     """
 
     code = 0
     temporary = False
     retry_after = 0.0
-    idle = False
 
     def __init__(self, text: str) -> None:
         super().__init__(mask(text))
@@ -46,12 +44,6 @@ class UnreachableError(SubmitError):
     """No response, or one that broke off."""
 
     temporary = True
-
-
-class IdleError(UnreachableError):
-    """No byte of a stream for a while."""
-
-    idle = True
 
 
 class ApiError(SubmitError):

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fleet.facts import errors
-from fleet.facts.scheduling import QUEUED_JOB_LABEL
 from fleet.prove.pending import explain
 from fleet.prove.pod import pod_of
 from fleet.providers.fleet import Fleet
 from gpu_ci.submit.errors import ApiError, InputError
-from gpu_ci.submit.kueue import queue_of, suspended
-from gpu_ci.submit.objects import EVENTS, JOBS, PODS, WORKLOADS, Kind, Object, name, text, uid
+from gpu_ci.submit.objects import EVENTS, JOBS, PODS, Object, name, text, uid
 from gpu_ci.submit.options import DEFAULT
 from gpu_ci.submit.pods import started
-from gpu_ci.submit.status import JobStatus, pod_labels
-from gpu_ci.submit.watch import Update, WatchStatus
+from gpu_ci.submit.status import JobStatus, Reader, Seen
 
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster
@@ -33,16 +30,17 @@ class Waiting:
     waits: bool
 
 
-def explain_live(called: str, cluster: Cluster, fleet: Fleet | None = None, member: str | None = None) -> Waiting:
+def explain_live(title: str, cluster: Cluster, fleet: Fleet | None = None, member: str | None = None) -> Waiting:
     """Explain a Job, or a pod, of a namespace. With a `fleet` its model judges the pod too; `member` is the cluster's name there.
 
     Raises ApiError if there is neither, and InputError for a cluster that the fleet does not have.
     """
-    job, pods = _objects(called, cluster)
-    open_pods = [pod for pod in pods if text(pod, "status", "phase") not in _ENDED]
+    reader = Reader(cluster)
+    job, looks = _objects(title, reader)
+    open_pods = [pod for pod in looks.pods if text(pod, "status", "phase") not in _ENDED]
     ended = JobStatus(job, DEFAULT).ended if job else not open_pods
     waits = not ended and not any(started(pod) for pod in open_pods)
-    lines = list(_seen(job, pods, cluster))
+    lines = list(_seen(job, looks, reader))
     if waits and fleet is not None:
         lines += _modelled(open_pods[0] if open_pods else job, fleet, member)
     elif waits:
@@ -50,54 +48,29 @@ def explain_live(called: str, cluster: Cluster, fleet: Fleet | None = None, memb
     return Waiting(tuple(lines), waits)
 
 
-def _objects(called: str, cluster: Cluster) -> tuple[Object, list[Object]]:
-    """(Job, its pods), or (nothing, the pod of that name)."""
+def _objects(title: str, reader: Reader) -> tuple[Object, Seen]:
+    """(Job, what is seen of it), or (nothing, the pod of that name)."""
     try:
-        job = cluster.get(JOBS, called)
+        job = reader.cluster.get(JOBS, title)
     except ApiError as error:
         if error.code != 404:
             raise
-        return {}, [cluster.get(PODS, called)]
-    labels = ",".join(f"{key}={value}" for key, value in pod_labels(job).items())
-    return job, cluster.list(PODS, {"labelSelector": labels})[0]
+        return {}, Seen({}, [reader.cluster.get(PODS, title)])
+    return job, reader.look(job)
 
 
-def _seen(job: Object, pods: list[Object], cluster: Cluster) -> Iterator[str]:
+def _seen(job: Object, looks: Seen, reader: Reader) -> Iterator[str]:
     """What the cluster says, in the words in which `follow` shows it."""
-    status = JobStatus(job, DEFAULT)
-    notes = []
-    if job and (queue_of(job) or suspended(job)):
-        notes += status.learn(_listed(cluster, WORKLOADS, f"{QUEUED_JOB_LABEL}={uid(job)}"), 0)
-    notes += status.learn(Update(PODS, "listed", tuple(pods)), 0)
-    for thing in filter(None, (job, *pods)):
-        try:
-            events, _ = cluster.list(EVENTS, {"fieldSelector": f"involvedObject.uid={uid(thing)}"})
-        except ApiError as error:
-            notes += status.learn(WatchStatus(EVENTS, error), 0)
-            break
-        notes += status.learn_events(uid(thing), events)
+    status = JobStatus(job, DEFAULT, reader.refused)
+    notes = status.learn(looks, 0)
+    for thing in filter(None, (job, *looks.pods)):
+        notes += status.learn_events(uid(thing), reader.events(uid(thing)))
     yield from (f"{note.who or name(job)}: {note.text}" for note in notes)
     if job:
-        yield from _preempted(name(job), cluster)
-
-
-def _listed(cluster: Cluster, kind: Kind, selector: str) -> Update | WatchStatus:
-    """The objects of a kind, or why they cannot be read."""
-    try:
-        return Update(kind, "listed", tuple(cluster.list(kind, {"labelSelector": selector})[0]))
-    except ApiError as error:
-        return WatchStatus(kind, error)
-
-
-def _preempted(job: str, cluster: Cluster) -> Iterator[str]:
-    """Pods of the Job that gave their place to others. They are deleted, so only their events remain."""
-    try:
-        events, _ = cluster.list(EVENTS, {"fieldSelector": "reason=Preempted"})
-    except ApiError:
-        return
-    for event in events:
-        if (pod := text(event, "involvedObject", "name")).startswith(f"{job}-"):
-            yield f"{pod}: preempted: {text(event, 'message')}"
+        # Pods that gave their place to others are deleted, so only their events remain.
+        for event in reader.listed(EVENTS, "fieldSelector", "reason=Preempted"):
+            if (pod := text(event, "involvedObject", "name")).startswith(f"{name(job)}-"):
+                yield f"{pod}: preempted: {text(event, 'message')}"
 
 
 def _modelled(thing: Object, fleet: Fleet, member: str | None) -> Iterator[str]:

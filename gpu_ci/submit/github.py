@@ -50,8 +50,8 @@ class GitHubJob:
 
 def github_jobs(fleet: Fleet, cluster: str | None) -> list[GitHubJob]:
     """The jobs for the first runner set with labels, or else for the first set, of one cluster or of all. None without a set."""
-    sets = [found for found in fleet.runner_sets() if cluster in (None, found[0])]
-    for of, name, runner in sorted(sets, key=lambda found: not found[2].labels)[:1]:
+    sets = [member for member in fleet.runner_sets() if cluster in (None, member[0])]
+    for of, name, runner in sorted(sets, key=lambda member: not member[2].labels)[:1]:
         return [GitHubJob(f"{of}/{name}", way, runs_on) for way, runs_on in ways(fleet, name, runner).items()]
     return []
 
@@ -86,8 +86,8 @@ def run_job(job: GitHubJob, repository: str, output: Output, start_within: float
 
 def _follow(job: GitHubJob, repository: str, run: str, began: float, start_within: float, poll: float) -> Result:
     while True:
-        found = _gh(["gh", "run", "view", run, "--repo", repository, "--json", "status,conclusion,url"])
-        status, conclusion, url = (str(found[key]) for key in ("status", "conclusion", "url"))
+        view = _gh(["gh", "run", "view", run, "--repo", repository, "--json", "status,conclusion,url"])
+        status, conclusion, url = (str(view[key]) for key in ("status", "conclusion", "url"))
         seconds = time.monotonic() - began
         if status == "completed":
             ended = Outcome.COMPLETE if conclusion == "success" else Outcome.FAILED
@@ -111,12 +111,12 @@ def _newest(repository: str) -> str:
 def _gh(words: list[str]) -> Any:
     """The JSON that gh prints; None for a command that prints none. Raises SubmitError."""
     try:
-        done = subprocess.run([GH, *words[1:]], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603 - no shell
+        process = subprocess.run([GH, *words[1:]], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603 - no shell
     except OSError as error:
         raise InputError(
             f"--repository: gh cannot be started: {type(error).__name__}; install it, or leave the option out"
         ) from None
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise SubmitError(f"{' '.join(words[:3])} ended with status {done.returncode}: {last}")
-    return json.loads(done.stdout) if "--json" in words else None
+    if process.returncode:
+        last = (process.stderr.strip().splitlines() or ["no message"])[-1]
+        raise SubmitError(f"{' '.join(words[:3])} ended with status {process.returncode}: {last}")
+    return json.loads(process.stdout) if "--json" in words else None

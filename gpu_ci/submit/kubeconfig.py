@@ -46,10 +46,10 @@ def connect(kubeconfig: Path | None = None, context: str | None = None, namespac
         default = _from_pod(configuration)
     else:
         default = _from_files(paths, context, configuration)
-    given = {"--kubeconfig": kubeconfig and str(kubeconfig), "--context": context}
+    flags = {"--kubeconfig": kubeconfig and str(kubeconfig), "--context": context}
     api = ApiClient(configuration)
     api.user_agent = "gpu-ci-submit"
-    options = " ".join(f"{option} {shlex.quote(value)}" for option, value in given.items() if value)
+    options = " ".join(f"{option} {shlex.quote(value)}" for option, value in flags.items() if value)
     return Cluster(api, namespace or default or "default", options)
 
 
@@ -85,36 +85,40 @@ def _from_files(paths: list[Path], context: str | None, configuration: Any) -> s
             "there is no kubeconfig: neither ~/.kube/config nor a file in KUBECONFIG; create one "
             "(aws eks update-kubeconfig, oci ce cluster create-kubeconfig), or set KUBECONFIG to its path"
         )
-    shown = os.pathsep.join(map(str, paths))
+    names = os.pathsep.join(map(str, paths))
     try:
-        merged = KubeConfigMerger(shown).config
+        merged = KubeConfigMerger(names).config
     except _UNUSABLE:
-        raise InputError(f"{shown}: a kubeconfig is YAML with clusters, contexts and users; this one is not; fix it") from None
-    held = merged.value if merged is not None and isinstance(merged.value, Mapping) else {}
-    contexts = {entry.value["name"]: entry.value for entry in held.get("contexts", []) if text(entry.value, "name")}
-    wanted = context or held.get("current-context") or ""
-    if wanted not in contexts:
-        what = f"--context: the kubeconfig has no context {wanted!r}" if context else "the kubeconfig names no current context"
-        raise InputError(f"{what}; choose with --context one of: {listed(sorted(contexts))}")
-    chosen = part(contexts[wanted], "context")
+        raise InputError(f"{names}: a kubeconfig is YAML with clusters, contexts and users; this one is not; fix it") from None
+    content = merged.value if merged is not None and isinstance(merged.value, Mapping) else {}
+    contexts = {entry.value["name"]: entry.value for entry in content.get("contexts", []) if text(entry.value, "name")}
+    chosen_context = context or content.get("current-context") or ""
+    if chosen_context not in contexts:
+        problem = (
+            f"--context: the kubeconfig has no context {chosen_context!r}"
+            if context
+            else "the kubeconfig names no current context"
+        )
+        raise InputError(f"{problem}; choose with --context one of: {listed(sorted(contexts))}")
+    chosen = part(contexts[chosen_context], "context")
     # The client only logs that a credential plugin failed, and goes on without credentials.
     errors = BufferingHandler(capacity=1000)
     errors.setLevel(logging.ERROR)
     logging.getLogger().addHandler(errors)
     try:
         # persist_config would write renewed tokens into the user's file.
-        KubeConfigLoader(merged, active_context=wanted, config_base_path=None).load_and_set(configuration)
+        KubeConfigLoader(merged, active_context=chosen_context, config_base_path=None).load_and_set(configuration)
     except _UNUSABLE as error:
         why = _safe(error)
-        raise InputError(f"{shown}: context {wanted} cannot be used: {why}; check its cluster and user there") from None
+        raise InputError(f"{names}: context {chosen_context} cannot be used: {why}; check its cluster and user there") from None
     finally:
         logging.getLogger().removeHandler(errors)
     user = text(chosen, "user")
-    users = {text(entry.value, "name"): entry.value for entry in held.get("users", [])}
+    users = {text(entry.value, "name"): entry.value for entry in content.get("users", [])}
     plugin = part(users.get(user), "user", "exec")
     if errors.buffer and plugin:
         command = text(plugin, "command")
-        raise InputError(f"{shown}: the credential plugin `{command}` of user {user} failed; run it by hand, or log in again")
+        raise InputError(f"{names}: the credential plugin `{command}` of user {user} failed; run it by hand, or log in again")
     return text(chosen, "namespace")
 
 

@@ -34,8 +34,8 @@ def waits_for(job: Object, workload: Object | None, refused: SubmitError | None)
         why = explanation(condition(workload, "QuotaReserved") or {"message": _UNSEEN})
     else:
         checks = [f"{text(check, 'name')} ({text(check, 'state')})" for check in parts(workload, "status", "admissionChecks")]
-        rest = f"waits for {', '.join(checks)}" if checks else "is about to start"
-        why = f"it has its quota of {_cluster_queue(workload)} and {rest}"
+        state = f"waits for {', '.join(checks)}" if checks else "is about to start"
+        why = f"it has its quota of {_cluster_queue(workload)} and {state}"
     return f"queued{f' in {queue}' if queue else ''}: {why}"
 
 

@@ -20,15 +20,15 @@ _HASH_SIGNS = 16
 def read_job(path: Path) -> dict[str, Any]:
     """The one Job of a file, YAML or JSON. Raises InputError, which repeats no value of the file."""
     try:
-        found = [each for each in documents(path) if each.value is not None]
+        filled = [document for document in documents(path) if document.value is not None]
     except OSError as error:
         raise InputError(f"--manifest: {path} cannot be read ({error.strerror}); name another") from error
     except errors.InputError as error:
         raise InputError(str(error)) from None
-    if len(found) != 1 or not isinstance(job := found[0].value, dict):
-        raise InputError(f"{path}: must hold one Job; it holds {len(found)} documents; put each Job into its own file")
-    if found[0].fault:
-        raise InputError(str(found[0].fault))
+    if len(filled) != 1 or not isinstance(job := filled[0].value, dict):
+        raise InputError(f"{path}: must hold one Job; it holds {len(filled)} documents; put each Job into its own file")
+    if filled[0].fault:
+        raise InputError(str(filled[0].fault))
     check(job, str(path))
     return job
 

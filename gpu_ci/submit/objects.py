@@ -54,26 +54,26 @@ def at(thing: Any, *path: str) -> Any:
 
 def part(thing: Any, *path: str) -> Object:
     """The object at a path; empty if there is none."""
-    found = at(thing, *path)
-    return found if isinstance(found, Mapping) else {}
+    value = at(thing, *path)
+    return value if isinstance(value, Mapping) else {}
 
 
 def parts(thing: Any, *path: str) -> list[Object]:
     """The objects of the list at a path; empty if there is none."""
-    found = at(thing, *path)
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+    value = at(thing, *path)
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
 
 
 def text(thing: Any, *path: str) -> str:
     """The text at a path as one printable line; empty if there is none."""
-    found = at(thing, *path)
-    return one_line(found) if isinstance(found, str) else ""
+    value = at(thing, *path)
+    return one_line(value) if isinstance(value, str) else ""
 
 
 def number(thing: Any, *path: str) -> int:
     """The whole number at a path; 0 if there is none."""
-    found = at(thing, *path)
-    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+    value = at(thing, *path)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def one_line(words: str) -> str:
@@ -93,13 +93,13 @@ def uid(thing: Object) -> str:
 
 def condition(thing: Object, kind: str) -> Object | None:
     """The condition of a type, whatever its status; None if there is none."""
-    return next((each for each in parts(thing, "status", "conditions") if each.get("type") == kind), None)
+    return next((entry for entry in parts(thing, "status", "conditions") if entry.get("type") == kind), None)
 
 
 def true_condition(thing: Object, kind: str) -> Object | None:
     """The condition of a type if its status is True."""
-    found = condition(thing, kind)
-    return found if found is not None and found.get("status") == "True" else None
+    entry = condition(thing, kind)
+    return entry if entry is not None and entry.get("status") == "True" else None
 
 
 def explanation(of: Object) -> str:
@@ -110,8 +110,8 @@ def explanation(of: Object) -> str:
 def containers(thing: Object, *path: str) -> Iterator[tuple[str, Object]]:
     """(name, container) of a pod spec, or (name, status) of a pod status; init containers come first."""
     for key in ("initContainers", "containers", "initContainerStatuses", "containerStatuses"):
-        for each in parts(thing, *path, key):
-            yield text(each, "name"), each
+        for entry in parts(thing, *path, key):
+            yield text(entry, "name"), entry
 
 
 def listed(words: Iterable[str]) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Literal
+
+from gpu_ci.submit.errors import SubmitError
 
 Existing = Literal["refuse", "follow", "replace"]
 """What to do about a Job of the same name: raise an error; follow it if it has the same contents; delete it and send this one."""
@@ -15,19 +18,17 @@ Propagation = Literal["Background", "Foreground"]
 class Timing:
     """Intervals in seconds.
 
-    `first_pause`: before the first retry; it doubles with each retry up to `longest_pause`. `patience`: how long the cluster may
-    be unreachable. `events`: between two queries for the events of pods that have not started. `remind`: repeat the last message
-    after so long without a new one. `drain`: how long to wait for the rest of the logs of a Job that has ended. `tick`: longest
-    sleep of the main loop.
+    `poll`: between two readings of a Job. `first_pause`: before the first retry; it doubles with each retry up to
+    `longest_pause`. `patience`: how long the cluster may be unreachable. `remind`: repeat the last message after so long without
+    a new one. `drain`: how long to wait for the rest of the logs of a Job that has ended.
     """
 
+    poll: float = 2
     first_pause: float = 0.5
     longest_pause: float = 30
     patience: float = 600
-    events: float = 3
     remind: float = 300
     drain: float = 15
-    tick: float = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +50,29 @@ class RunOptions:
 
 
 DEFAULT = RunOptions()
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Pauses between retries, each twice as long as the one before."""
+
+    timing: Timing
+    _next: float = 0
+
+    def reset(self) -> None:
+        """Start again with the shortest pause: a request succeeded."""
+        self._next = 0
+
+    def pause(self, error: SubmitError | None = None) -> float:
+        """The seconds before the next try: the next pause, or the Retry-After of the error if that is longer, up to a limit."""
+        return min(max(self._next, self.timing.first_pause, error.retry_after if error else 0), self.timing.longest_pause)
+
+    def grow(self) -> None:
+        """Make the next pause longer."""
+        self._next = min(max(self._next, self.timing.first_pause) * 2, self.timing.longest_pause)
+
+    def wait(self, error: SubmitError | None = None) -> None:
+        """Sleep before the next try."""
+        pause = self.pause(error)
+        self.grow()
+        time.sleep(pause)

@@ -23,13 +23,3 @@ class Output:
     def log(self, prefix: str, line: str) -> None:
         """Show one line of a log. `prefix` names the container if there are several."""
         print(f"{prefix}{line}", file=self._logs or sys.stdout, flush=True)
-
-
-class Quiet(Output):
-    """Shows nothing."""
-
-    def progress(self, who: str, message: str) -> None:
-        """Show nothing."""
-
-    def log(self, prefix: str, line: str) -> None:
-        """Show nothing."""

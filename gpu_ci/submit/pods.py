@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from gpu_ci.submit.logs import ContainerState
 from gpu_ci.submit.objects import Object, condition, containers, explanation, name, number, part, parts, text, true_condition, uid
 
 DISRUPTIONS: Mapping[str, str] = {
@@ -37,6 +37,22 @@ class Ending:
     text: str
     exit_code: int | None = None
     disrupted: bool = False
+
+
+class ContainerState(NamedTuple):
+    """The state of a container in its pod's status. `ended`: it will not run again. `gone`: the pod was deleted."""
+
+    restarts: int = 0
+    ended: bool = False
+    gone: bool = False
+
+
+class LogSource(NamedTuple):
+    """A container of a pod."""
+
+    pod: str
+    uid: str
+    container: str
 
 
 def doing(pod: Object) -> str:
@@ -98,7 +114,7 @@ def endings(pod: Object) -> Iterator[Ending]:
 
 def states(pod: Object, *, gone: bool = False, job_ended: bool = False) -> dict[str, ContainerState]:
     """The state of each container that has run or runs. When the Job has ended, only a running container can go on."""
-    found = {}
+    by_name = {}
     finished = gone or text(pod, "status", "phase") in ("Succeeded", "Failed")
     restarts = text(pod, "spec", "restartPolicy") != "Never"
     for container, status in containers(pod, "status"):
@@ -106,8 +122,8 @@ def states(pod: Object, *, gone: bool = False, job_ended: bool = False) -> dict[
             terminated = part(status, "state", "terminated")
             for_good = bool(terminated) and not (restarts and number(terminated, "exitCode"))
             over = finished or for_good or (job_ended and not part(status, "state", "running"))
-            found[container] = ContainerState(number(status, "restartCount"), over, gone)
-    return found
+            by_name[container] = ContainerState(number(status, "restartCount"), over, gone)
+    return by_name
 
 
 def started(pod: Object) -> bool:
@@ -144,8 +160,8 @@ def _exit(pod: Object, container: str, state: Object) -> str:
     except ValueError:
         killer = ""
     message = text(state, "message")
-    shown = message if len(message) <= _LONGEST else f"…{message[-_LONGEST:]}"
-    return ": ".join(filter(None, (f"exit code {code}{killer}", "" if reason in ("Error", "Completed") else reason, shown)))
+    ending = message if len(message) <= _LONGEST else f"…{message[-_LONGEST:]}"
+    return ": ".join(filter(None, (f"exit code {code}{killer}", "" if reason in ("Error", "Completed") else reason, ending)))
 
 
 def _failure(pod: Object, reason: str) -> str:

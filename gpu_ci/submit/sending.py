@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError, UnreachableError
 from gpu_ci.submit.manifest import check, hash_of, hashed
 from gpu_ci.submit.objects import JOBS, Object, name, text, true_condition, uid
-from gpu_ci.submit.options import Existing, RunOptions
+from gpu_ci.submit.options import Backoff, Existing, RunOptions
 from gpu_ci.submit.output import Output
-from gpu_ci.submit.reader import Backoff
 
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster
@@ -36,67 +35,69 @@ def send_job(cluster: Cluster, job: Object, options: RunOptions, output: Output)
     refuses it, UnreachableError otherwise.
     """
     check(job)
-    own = text(job, "metadata", "namespace")
-    if own and own != cluster.namespace:
-        raise InputError(f"metadata.namespace: the Job is for namespace {own}, not {cluster.namespace}; pass -n {own}")
-    wanted = hashed(job)
+    namespace = text(job, "metadata", "namespace")
+    if namespace and namespace != cluster.namespace:
+        raise InputError(
+            f"metadata.namespace: the Job is for namespace {namespace}, not {cluster.namespace}; pass -n {namespace}"
+        )
+    manifest = hashed(job)
     backoff = Backoff(options.timing)
     existing = options.existing
-    for left in reversed(range(_TRIES)):
+    for tries in reversed(range(_TRIES)):
         try:
-            stored, warnings = cluster.create(JOBS, wanted)
+            stored, warnings = cluster.create(JOBS, manifest)
             return Sent(stored, True, warnings)
         except ApiError as error:
             if error.code == 409 and error.reason == "AlreadyExists":
-                sent = _existing(cluster, wanted, existing, backoff)
+                sent = _existing(cluster, manifest, existing, backoff)
                 if sent is not None:
                     return sent
-            elif not left or not error.temporary:
+            elif not tries or not error.temporary:
                 raise
             else:
-                output.progress(name(wanted), f"{error.headline}; trying again in {backoff.pause(error):g} seconds")
+                output.progress(name(manifest), f"{error.headline}; trying again in {backoff.pause(error):g} seconds")
                 backoff.wait(error)
         except UnreachableError:
             # Retry only if the server still answers: then it may have created the Job although its response was lost.
-            if not left or not _answers(cluster, wanted):
+            if not tries or not _answers(cluster, manifest):
                 raise
             existing = "follow" if existing == "refuse" else existing
             backoff.wait()
-    raise InputError(f"Job {name(wanted)} cannot be created: the old one is still being deleted; try again later")
+    raise InputError(f"Job {name(manifest)} cannot be created: the old one is still being deleted; try again later")
 
 
-def _answers(cluster: Cluster, wanted: Object) -> bool:
+def _answers(cluster: Cluster, manifest: Object) -> bool:
     try:
-        cluster.get(JOBS, name(wanted))
+        cluster.get(JOBS, name(manifest))
     except SubmitError as error:
         return not isinstance(error, UnreachableError)
     return True
 
 
-def _existing(cluster: Cluster, wanted: Object, existing: Existing, backoff: Backoff) -> Sent | None:
+def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: Backoff) -> Sent | None:
     """The existing Job if it is to be followed; None if the name is, or soon will be, free."""
-    called = name(wanted)
+    title = name(manifest)
     try:
-        found = cluster.get(JOBS, called)
+        stored = cluster.get(JOBS, title)
     except ApiError as error:
         if error.code == 404:
             return None
         raise
-    if text(found, "metadata", "deletionTimestamp"):
+    if text(stored, "metadata", "deletionTimestamp"):
         backoff.wait()
         return None
-    same = hash_of(found) == hash_of(wanted)
-    if existing == "follow" and same:
-        return Sent(found, False)
+    is_equal = hash_of(stored) == hash_of(manifest)
+    if existing == "follow" and is_equal:
+        return Sent(stored, False)
     if existing == "replace":
-        cluster.delete(JOBS, called, uid(found))
+        cluster.delete(JOBS, title, uid(stored))
         backoff.reset()
         backoff.wait()
         return None
-    state = "complete" if true_condition(found, "Complete") else "failed" if true_condition(found, "Failed") else "not ended"
-    what = "the same contents" if same else "other contents"
-    ways = "--existing follow follows it, " if same else ""
+    state = "complete" if true_condition(stored, "Complete") else "failed" if true_condition(stored, "Failed") else "not ended"
+    contents = "the same contents" if is_equal else "other contents"
+    ways = "--existing follow follows it, " if is_equal else ""
     raise InputError(
-        f"Job {called} is in namespace {cluster.namespace} already, with {what} ({state}); {ways}--existing replace deletes it "
-        "and sends this one, another --task-id gives another name"
+        f"Job {title} is in namespace {cluster.namespace} already, with {contents} ({state}); {ways}--existing replace deletes "
+        "it and sends this one, another --task-id gives another name"
     )

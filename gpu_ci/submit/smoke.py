@@ -69,13 +69,13 @@ class Chosen:
     @property
     def refused(self) -> list[str]:
         """The tests that cannot run, and why."""
-        impossible = [each for each in self.tests if each.job is None]
-        return [f"{self.cluster}/{each.pool}: {each.test} cannot be run: {each.refused}" for each in impossible]
+        impossible = [test for test in self.tests if test.job is None]
+        return [f"{self.cluster}/{test.pool}: {test.test} cannot be run: {test.refused}" for test in impossible]
 
     def manifests(self) -> str:
         """All objects as YAML for kubectl: the namespace, its NetworkPolicy, then each test."""
-        found: list[Object] = [*smoke_home(), *(each.job for each in self.tests if each.job is not None)]
-        return f"# {self.cluster}\n" + "---\n".join(map(yaml_text, found))
+        things: list[Object] = [*smoke_home(), *(test.job for test in self.tests if test.job is not None)]
+        return f"# {self.cluster}\n" + "---\n".join(map(yaml_text, things))
 
 
 def chosen(fleet: Fleet, cluster: str | None, pools: Collection[str]) -> list[Chosen]:
@@ -86,13 +86,13 @@ def chosen(fleet: Fleet, cluster: str | None, pools: Collection[str]) -> list[Ch
     if pools and len(names) > 1:
         raise InputError(f"--pool: the stack has several clusters; also pass --cluster, one of: {listed(names)}")
     try:
-        found = [Chosen(name, smoke_tests(fleet.clusters[name], pools)) for name in names]
+        clusters = [Chosen(name, smoke_tests(fleet.clusters[name], pools)) for name in names]
     except UnknownPoolError as error:
         raise InputError(f"--pool: {error}; give one of them") from None
-    if not any(each.job is not None for one in found for each in one.tests):
-        why = "; ".join(line for one in found for line in one.refused) or "there is no pool"
+    if not any(test.job is not None for member in clusters for test in member.tests):
+        why = "; ".join(line for member in clusters for line in member.refused) or "there is no pool"
         raise InputError(f"no test can be run: {why}; choose others")
-    return found
+    return clusters
 
 
 def run_smoke(tests: Sequence[Smoke], cluster: Cluster, output: Output, options: RunOptions = OPTIONS) -> tuple[Row, ...]:
@@ -100,24 +100,24 @@ def run_smoke(tests: Sequence[Smoke], cluster: Cluster, output: Output, options:
 
     A pool on which no test starts in time gets no further tests. Raises SubmitError if the namespace cannot be created.
     """
-    rows = {(each.pool, each.test): Row(each.pool, each.test, None, each.refused) for each in tests if each.job is None}
+    rows = {(row.pool, row.test): Row(row.pool, row.test, None, row.refused) for row in tests if row.job is None}
     given_up: dict[str, str] = {}
     with _namespace(cluster, output):
         for test in TESTS:
-            due = {each.pool: each.job for each in tests if each.test == test and each.job is not None}
+            due = {smoke.pool: smoke.job for smoke in tests if smoke.test == test and smoke.job is not None}
             rows |= {(pool, test): Row(pool, test, None, given_up[pool]) for pool in due if pool in given_up}
             jobs = {pool: job for pool, job in due.items() if pool not in given_up}
-            results = run_all(list(jobs.values()), cluster, options, output, together=True)
+            results = run_all(list(jobs.values()), cluster, options, output)
             for pool, result in zip(jobs, results, strict=True):
                 rows[pool, test] = Row(pool, test, result)
                 if result.outcome in (Outcome.LATE, Outcome.LOST):
                     given_up[pool] = f"{test} ended so: {result.outcome}"
                 elif result.outcome is Outcome.INTERRUPTED:
-                    given_up |= {each.pool: "interrupted" for each in tests}
+                    given_up |= {smoke.pool: "interrupted" for smoke in tests}
                     # A Job whose sending was interrupted may exist.
                     with suppress(SubmitError):
                         cluster.delete(JOBS, result.job)
-    return tuple(rows[each.pool, each.test] for each in tests)
+    return tuple(rows[smoke.pool, smoke.test] for smoke in tests)
 
 
 @contextmanager
@@ -129,12 +129,12 @@ def _namespace(cluster: Cluster, output: Output) -> Iterator[None]:
         _create(cluster, NETWORK_POLICIES, network_policy)
         yield
     finally:
-        called = name(namespace)
+        title = name(namespace)
         if created:
             try:
-                cluster.delete(NAMESPACES, called)
+                cluster.delete(NAMESPACES, title)
             except SubmitError as error:
-                output.progress(called, f"{error.headline}; delete it: kubectl delete namespace {called}")
+                output.progress(title, f"{error.headline}; delete it: kubectl delete namespace {title}")
 
 
 def _create(cluster: Cluster, kind: Kind, thing: Object) -> bool:

@@ -1,18 +1,18 @@
-"""The status of one Job: turns watch messages, in any order, into lines of progress, and decides when the Job has ended.
+"""The status of one Job: turns what the cluster shows of it into lines of progress, and decides when the Job has ended.
 
-It has no clock, thread or connection; the caller passes the time.
+`look` asks the cluster. `JobStatus` has no clock and no connection; the caller passes the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
-from fleet.facts.scheduling import POD_JOB_LABEL
+from fleet.facts.scheduling import POD_JOB_LABEL, QUEUED_JOB_LABEL
 from gpu_ci.submit import pods
-from gpu_ci.submit.errors import SubmitError
-from gpu_ci.submit.kueue import admitted, suspended, waits_for
-from gpu_ci.submit.logs import ContainerState, LogSource
+from gpu_ci.submit.errors import ApiError, SubmitError
+from gpu_ci.submit.kueue import admitted, queue_of, suspended, waits_for
 from gpu_ci.submit.objects import (
     EVENTS,
     JOBS,
@@ -33,7 +33,9 @@ from gpu_ci.submit.objects import (
 )
 from gpu_ci.submit.options import RunOptions
 from gpu_ci.submit.result import Outcome
-from gpu_ci.submit.watch import Update, WatchStatus
+
+if TYPE_CHECKING:
+    from gpu_ci.submit.cluster import Cluster
 
 _EVENTS = {
     "TriggeredScaleUp": "a node starts for it",
@@ -58,59 +60,90 @@ class Note(NamedTuple):
     text: str
 
 
-class JobStatus:
-    """One Job, identified by its uid; a later Job of the same name is ignored."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the cluster shows of a Job at one moment; `job` is None if it is gone."""
 
-    def __init__(self, job: Object, options: RunOptions) -> None:
+    job: Object | None
+    pods: Sequence[Object] = ()
+    workload: Object | None = None
+
+
+@dataclass(slots=True)
+class Reader:
+    """Lists objects of a cluster. A kind that the cluster refuses for good is in `refused` and not asked again."""
+
+    cluster: Cluster
+    refused: dict[Kind, SubmitError] = field(default_factory=dict)
+
+    def look(self, job: Object) -> Seen:
+        """The Job, its Workload in Kueue, and last its pods, which are final if the Job has ended.
+
+        Another Job of the same name is not it. Raises SubmitError if the Job cannot be read, or the cluster does not respond.
+        """
+        try:
+            current = self.cluster.get(JOBS, name(job))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return Seen(None)
+        if uid(current) != uid(job):
+            return Seen(None)
+        queued = queue_of(job) or suspended(job)
+        workloads = self.listed(WORKLOADS, "labelSelector", f"{QUEUED_JOB_LABEL}={uid(job)}") if queued else []
+        labels = ",".join(f"{key}={value}" for key, value in pod_labels(job).items())
+        return Seen(current, self.listed(PODS, "labelSelector", labels), next(iter(workloads), None))
+
+    def events(self, of: str) -> list[Object]:
+        """The events of the object with the uid `of`."""
+        return self.listed(EVENTS, "fieldSelector", f"involvedObject.uid={of}")
+
+    def listed(self, kind: Kind, selector: str, value: str) -> list[Object]:
+        """The selected objects of a kind; none if the cluster refuses the kind."""
+        try:
+            return self.cluster.list(kind, {selector: value}) if kind not in self.refused else []
+        except ApiError as error:
+            if error.temporary or error.code == 401:
+                raise
+            self.refused[kind] = error
+            return []
+
+
+class JobStatus:
+    """One Job, identified by its uid. `refused` has the kinds that cannot be read."""
+
+    def __init__(self, job: Object, options: RunOptions, refused: dict[Kind, SubmitError] | None = None) -> None:
         self.job = job
         self.last = ""
         """The last line of the Job or of a pod; events and failures do not count."""
         self._options = options
+        self._refused = {} if refused is None else refused
         self._pods: dict[str, Object] = {}
         """The last known state of every pod, by uid."""
         self._existing: set[str] = set()
         """Uids of the pods that were not deleted."""
         self._workload: Object | None = None
-        self._refused: dict[Kind, SubmitError] = {}
         self._deleted = False
         self._shown: dict[tuple[str, str], str] = {}
         self._endings: dict[str, pods.Ending] = {}
         self._blocked_since: dict[str, float] = {}
 
-    def learn(self, message: Update | WatchStatus, now: float) -> list[Note]:
-        """Take a message of a watch; gives the new lines of progress."""
-        if isinstance(message, Update):
-            self._update(message)
-        elif message.error is not None:
-            self._refused[message.kind] = message.error
-        for key, pod in self._pods.items():
-            if key in self._existing and pods.blocks(pod):
-                self._blocked_since.setdefault(key, now)
-            else:
-                self._blocked_since.pop(key, None)
+    def learn(self, seen: Seen, now: float) -> list[Note]:
+        """Take what the cluster shows; gives the new lines of progress."""
+        self._deleted = seen.job is None
+        if seen.job is not None:
+            self.job, self._workload = seen.job, seen.workload
+            current = {uid(pod): pod for pod in seen.pods}
+            self._pods |= current
+            self._existing = set(current)
+        blocked = {key for key in self._existing if pods.blocks(self._pods[key])}
+        self._blocked_since = {key: self._blocked_since.get(key, now) for key in blocked}
         return list(self._notes())
-
-    def _update(self, update: Update) -> None:
-        listed, deleted = update.change == "listed", update.change == "deleted"
-        if update.kind == PODS:
-            found = {uid(pod): pod for pod in update.objects}
-            self._pods |= found
-            kept = set() if listed else self._existing
-            self._existing = kept - found.keys() if deleted else kept | found.keys()
-        elif update.kind == WORKLOADS:
-            self._workload = None if deleted else next(iter(update.objects), None)
-        elif update.kind == JOBS:
-            ours = [job for job in update.objects if uid(job) == uid(self.job)]
-            self.job = next(iter(ours), self.job)
-            self._deleted = self._deleted or bool(ours if deleted else listed and not ours)
 
     # -- progress ----------------------------------------------------------------------------------------------------------
 
     def _notes(self) -> Iterator[Note]:
-        for kind, error in self._refused.items():
-            if kind in _NOT_SHOWN:
-                why = "the kubeconfig has no permission to read them" if error.code == 403 else error.headline
-                yield from self._once("refused", kind.resource, name(self.job), f"{_NOT_SHOWN[kind]}: {why}")
+        yield from self._missing()
         queued = suspended(self.job)
         words = waits_for(self.job, self._workload, self._refused.get(WORKLOADS)) if queued else admitted(self._workload)
         yield from self._once("job", "queue", name(self.job), words)
@@ -129,6 +162,13 @@ class JobStatus:
             elif failed and words == "failed":
                 words = ""
             yield from self._once("pod", key, name(pod), words)
+
+    def _missing(self) -> Iterator[Note]:
+        """The kinds that are not shown, because the cluster refuses them."""
+        for kind, error in self._refused.items():
+            if kind in _NOT_SHOWN:
+                why = "the kubeconfig has no permission to read them" if error.code == 403 else error.headline
+                yield from self._once("refused", kind.resource, name(self.job), f"{_NOT_SHOWN[kind]}: {why}")
 
     def _after(self, ending: pods.Ending) -> str:
         """What Kubernetes does after a failure, according to the Job's spec."""
@@ -149,7 +189,7 @@ class JobStatus:
     def learn_events(self, of: str, events: Sequence[Object]) -> list[Note]:
         """Take the events of the object with the uid `of`; gives the new lines of progress."""
         about = self._pods.get(of, self.job)
-        notes: list[Note] = []
+        notes = list(self._missing())
         for event in events if uid(about) == of else ():
             reason, message = text(event, "reason"), text(event, "message")
             if reason in _EVENTS:
@@ -193,11 +233,11 @@ class JobStatus:
         """Whether a condition of the Job shows that it has ended."""
         return bool(true_condition(self.job, "Complete") or true_condition(self.job, "Failed"))
 
-    def logs(self) -> Iterator[tuple[LogSource, ContainerState]]:
+    def logs(self) -> Iterator[tuple[pods.LogSource, pods.ContainerState]]:
         """Every container that has a log, with its state."""
         for key, pod in self._pods.items():
-            found = pods.states(pod, gone=key not in self._existing, job_ended=self.ended)
-            yield from ((LogSource(name(pod), key, container), state) for container, state in found.items())
+            states = pods.states(pod, gone=key not in self._existing, job_ended=self.ended)
+            yield from ((pods.LogSource(name(pod), key, container), state) for container, state in states.items())
 
     def waiting(self) -> list[str]:
         """Uids of objects whose events explain why nothing runs: up to five pods that have not started, or a Job without pods."""
@@ -216,7 +256,7 @@ class JobStatus:
         if failed := true_condition(self.job, "Failed"):
             return self._failure(failed)
         if self._deleted:
-            return Outcome.DELETED, "it was deleted before it ended"
+            return Outcome.DELETED, "it was deleted before its end was seen"
         for key, began in self._blocked_since.items():
             pod = self._pods[key]
             if pods.hopeless(pod) or now - began >= self._options.stuck_after:

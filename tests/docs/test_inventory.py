@@ -12,20 +12,14 @@ import pytest
 
 from fleet.facts.scheduling import is_gpu_resource, node_choice, pool_selector
 from fleet.facts.versions import IMAGES, KUBERNETES, LAUNCHER_IMAGE, OPERATOR_DRIVER
-from fleet.jobs.stack import place_stack_job
 from fleet.loading.config import fleet_of
 from fleet.loading.config import load as load_fleet
 from fleet.loading.stackfile import load, stacks
-from fleet.prove import placement
-from fleet.prove.placement import Fit, Host, fit, pool_host
-from fleet.prove.room import Asked
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner
-from fleet.settings.workloads import CoralWorkload, PoolWorkload
-from gpu_ci.offline import words
-from gpu_ci.offline.gfm import text as escaped
+from fleet.settings.workloads import CoralWorkload
 from gpu_ci.offline.inventory.page import document
 from gpu_ci.offline.inventory.users import set_charts, users
 from gpu_ci.offline.plan import make_plan
@@ -75,7 +69,7 @@ def test_every_page_is_linked(page: str) -> None:
     assert found >= set(DOCS.glob("inventory-*.md"))
 
 
-EVERYTHING = "one node holds, limited by"
+EVERYTHING = "takes"
 VOLUMES = "host paths, claims and secrets"
 
 
@@ -87,10 +81,8 @@ def everything(page: str, name: str) -> Table:
 def test_all_that_the_settings_have_is_on_the_page(stack: str) -> None:
     page = page_of(stack)
     for name, held in fleet_named(stack).clusters_by_name():
-        teams = held.queues.teams if held.queues is not None else {}
-        names = [f"`{each}`" for each in (*held.runners, *held.workloads, *held.jobs, *teams)]
+        names = [f"`{each}`" for each in (*held.runners, *held.workloads, *held.jobs)]
         assert sorted(set(everything(page, name).names)) == sorted(names)
-        assert table(page, f"Runner sets of `{name}`", "runs-on").names == [f"`{each}`" for each in held.runners]
         for heading, column in (("Pools", "a node advertises"), ("Pools", "the pool has"), ("Nodes", "container toolkit")):
             assert table(page, f"{heading} of `{name}`", column).names == [f"`{each}`" for each in held.pools]
         pods = [
@@ -99,34 +91,6 @@ def test_all_that_the_settings_have_is_on_the_page(stack: str) -> None:
         ]
         for column in ("image", "Pod Security"):
             assert table(page, f"Pods of `{name}`", column).names == pods
-        machines = [f"`{each}`" for each, runs in held.runners.items() if isinstance(runs, MachineRunner)]
-        if machines:
-            assert table(page, f"Machines of `{name}`", "driver").names == machines
-
-
-def holds(host: Host, fits: tuple[Fit, ...]) -> str:
-    """As the plan has it."""
-    return "<br>".join(map(escaped, words.holds(host, fits)))
-
-
-@pytest.mark.parametrize("stack", STACKS)
-def test_one_node_holds_what_placement_says(stack: str) -> None:
-    page, fleet = page_of(stack), fleet_named(stack)
-    told: dict[tuple[str, str], dict[str, None]] = {}
-    for found in placement.place(fleet):
-        rows = holds(found.host, found.fits).split("<br>") if isinstance(found.runner, PodRunner) else ["-"]
-        told.setdefault((found.cluster, found.runner_set), {}).update(dict.fromkeys(rows))
-    for (name, runner_set), lines in told.items():
-        assert everything(page, name).row(runner_set)[EVERYTHING] == "<br>".join(lines)
-    for name, held in fleet.clusters_by_name():
-        for job in held.jobs:
-            chosen = place_stack_job(fleet, name, job).chosen
-            assert everything(page, name).row(job)[EVERYTHING] == holds(chosen.host, chosen.fits)
-        for workload, each in held.workloads.items():
-            if isinstance(each, PoolWorkload):
-                asked, host = Asked(each.units, each.cpu, each.memory, each.scratch), pool_host(held, each.pool)
-                expected = holds(host, tuple(fit(asked, machine, host) for machine in host.machines))
-                assert everything(page, name).row(workload)[EVERYTHING] == expected
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -215,10 +179,7 @@ def test_shares_are_counted_as_shares() -> None:
     assert pools.row("mps")["a node advertises"] == "2 x `nvidia.com/gpu.shared`"
     assert pools.row("sliced")["GPUs of a node"] == "1 x T4, 16 GiB each"
     found = everything(page, "usw2")
-    assert found.row("quarter")[EVERYTHING] == "g4dn.2xlarge: 4, shares"
-    assert found.row("models")[EVERYTHING] == "g4dn.2xlarge: 1, CPU, 3 shares idle", (
-        "its four CPU fit once, though there are four shares"
-    )
+    assert found.row("quarter")["takes"] == "1 x `nvidia.com/gpu.shared`"
     assert found.row("models")["how many"] == "1, always"
     assert found.row("check")["how many"] == "1, once"
 
@@ -235,13 +196,13 @@ def test_a_coral_takes_no_gpu_and_has_its_node_s_usb_bus() -> None:
     _, page = made(usw2=shared())
     row = everything(page, "usw2").row("stick")
     assert row["takes"] == "no GPU, but the device `/dev/bus/usb` of a node with `example.com/coral=true`"
-    assert (row["pool"], row[EVERYTHING]) == ("-", "-")
+    assert row["pool"] == "-"
     assert (row["CPU"], row["memory"], row["disk"]) == ("1", "1Gi", "5Gi")
     pods = table(page, "Pods of `usw2`", VOLUMES)
     assert pods.row("stick")[VOLUMES] == "**host path** `/dev/bus/usb` at `/dev/bus/usb`"
     assert pods.row("stick")["Pod Security"] == "**privileged**"
     pooled = everything(page, "usw2").row("stick-at-gpu")
-    assert (pooled["pool"], pooled[EVERYTHING]) == ("`mps`", "-")
+    assert pooled["pool"] == "`mps`"
     assert pooled["takes"].endswith(" of a node with `example.com/other=yes`")
     assert table(page, "Nodes of `usw2`", "used by").row("mps")["used by"] == "`half`, `stick-at-gpu`"
 
@@ -269,18 +230,12 @@ def machines() -> dict[str, Any]:
     )
 
 
-def test_machines_are_told_with_their_places_and_launchers() -> None:
+def test_machines_are_told_with_their_launchers() -> None:
     _, page = made(sjc=machines())
     row = everything(page, "sjc").row("one-job")
     assert (row["kind"], row["namespace"], row["how many"]) == ("runner set of machines", "`runners-one-job`", "0-2")
     assert row["takes"] == "1 x A10, 22 GiB each, a whole `VM.GPU.A10.1`"
     assert everything(page, "sjc").row("standing")["how many"] == "2"
-    told = table(page, "Machines of `sjc`", "driver")
-    assert told.row("one-job")["where, in this order"] == "`us-sanjose-1`: `abcd:US-SANJOSE-1-AD-1`"
-    assert told.row("standing")["driver"] == "`580.159.03`"
-    sets = table(page, "Runner sets of `sjc`", "runs-on")
-    assert sets.row("standing")["runners are"] == "standing VMs"
-    assert sets.row("one-job")["runs-on"] == "`one-job`, `big`"
     launchers = table(page, "Pods of `sjc`", "image").rows
     (launcher,) = [row for row in launchers if row["pod of"] == "`one-job`, its launcher"]
     assert launcher["image"].startswith(f"`{LAUNCHER_IMAGE.partition('@')[0]}`, `sha256:")
@@ -326,15 +281,6 @@ def test_a_driver_that_nobody_told_is_not_made_up() -> None:
     assert row["driver needed"] == "not known"
     assert row["driver"] == "version not known, in image `oke-gpu`"
     assert row["container toolkit"] == "in image `oke-gpu`"
-
-
-def test_teams_are_told_with_their_gpus() -> None:
-    page = page_of(GPU_WORK)
-    row = everything(page, "usw2").row("research")
-    assert (row["kind"], row["pool"], row["takes"]) == ("team queue", "`a10g`", "2 x `nvidia.com/gpu` of its own")
-    assert everything(page, "usw2").row("baseline")["how many"] == "1, once, in queue `research`"
-    taken = table(page, "Pools of `usw2`", "the pool has").row("a10g")
-    assert taken["at most"] == "4", "a queued Job takes of the queue's"
 
 
 def test_a_job_of_several_pools_uses_each_of_them() -> None:

@@ -63,7 +63,7 @@ def test_a_clean_plan_says_so_first():
     assert money == " · ".join((f"{len(staging().resources)} resources", *promises(staging())))
 
 
-def test_a_plan_by_itself_has_placement_price_and_remarks_and_folds_the_policies():
+def test_a_plan_by_itself_has_placement_price_and_remarks_and_counts_the_policies():
     text = markdown(staging())
     open_part = before_the_first_fold(text)
     assert [line for line in open_part.splitlines() if line.startswith("### ")][:2] == ["### Placement", "### Price, USD an hour"]
@@ -71,13 +71,8 @@ def test_a_plan_by_itself_has_placement_price_and_remarks_and_folds_the_policies
     price = section(text, "Price, USD an hour")
     assert len(price) == len(staging().bill) + 1
     assert price[-1][0] == "**total**"
-    for outcome in staging().outcomes():
-        assert f"`{outcome.rule}`" in text
-        assert f"`{outcome.rule}`" not in open_part, "a policy that holds is folded away"
-    (disabled,) = [line for line in text.splitlines() if line.startswith("Disabled for this stack: ")]
-    assert disabled.count("`") == 2 * sum(outcome.state == "disabled" for outcome in staging().outcomes())
-    assert "`gpu-node-taint`" not in disabled
-    assert "no resource to judge" not in text, "each policy of these tests has something to judge"
+    (policies,) = [line for line in text.splitlines() if line.startswith("Policies: ")]
+    assert re.match(r"Policies: \d+ holds?, .*\d disabled\. Policy values: policies/config/staging\.json, ", policies)
 
 
 def test_what_breaks_and_what_it_costs_stand_before_everything_else(shown, wider):
@@ -91,8 +86,7 @@ def test_what_breaks_and_what_it_costs_stand_before_everything_else(shown, wider
     assert 'capacityType is "ON_DEMAND"' in why
 
 
-def test_what_changes_is_shown_with_both_values_and_what_does_not_is_folded(shown):
-    open_part = before_the_first_fold(shown)
+def test_what_changes_is_shown_with_both_values_and_what_does_not_is_left_out(shown):
     assert section(shown, "What changes") == [
         ["pool `usw2/t4-spot`", "`capacity`", "`spot`", "`on-demand`"],
         ["pool `usw2/t4-spot`", "`nodes.max`", "`5`", "`6`"],
@@ -102,8 +96,7 @@ def test_what_changes_is_shown_with_both_values_and_what_does_not_is_folded(show
     assert price[-1][0] == "**total**"
     (placement,) = section(shown, "Placement")
     assert (placement[0], placement[5]) == ("`usw2/gpu-t4`", "5 → **6**")
-    assert "`usw2/gpu-t4-release`" not in open_part
-    assert "`usw2/gpu-t4-release`" in shown
+    assert "`usw2/gpu-t4-release`" not in shown
     assert "Before is the base's stack file and policy config, under the code of this change." in shown
 
 
@@ -113,7 +106,7 @@ def test_the_lines_of_a_price_change_add_up_to_its_total(shown):
 
 
 def test_a_change_is_short(shown):
-    assert len(before_the_first_fold(shown).splitlines()) < 46, "two of them are what ends, four which jobs end"
+    assert len(before_the_first_fold(shown).splitlines()) < 50, "two of them are what ends, four which jobs end"
 
 
 def test_settings_that_change_nothing_say_so():
@@ -175,8 +168,7 @@ def test_advisories_exceptions_unknowns_and_remediations_are_told_in_full():
         assert "until 2027-01-01: a reason" in rows[2][2]
         assert "nothing to see" not in text
     known = markdown(plan, Base("", plan))
-    assert "Advisory, excepted, remediated or undeterminable, as before: 4" in known
-    assert "excepted" not in before_the_first_fold(known), "what was there before is folded"
+    assert "excepted" not in known, "what was there before is left out"
 
 
 def test_strictness_makes_an_unknown_of_a_critical_policy_the_headline():
@@ -224,9 +216,9 @@ def great(plan: Plan) -> Plan:
 def test_a_great_stack_makes_no_great_text(against):
     plan = great(staging())
     text = markdown(plan, {"the stack as it is": base(), "itself": Base("", plan)}.get(str(against)))
-    assert len(re.findall(r"And 1?6\d more\.", text)) >= 3, "placement, price and what fails"
+    assert len(re.findall(r"And 1?6\d more\.", text)) >= (3 if against is None else 1), "placement, price and what fails"
     assert [rows for rows in tables(text) if len(rows) > 1 + 40 + 2 and rows[0][0] != "policy"] == []
-    assert "| **total** |" in text, "the sum is of all rows"
+    assert ("| **total** |" in text) is (against != "itself"), "the sum is of all rows"
     assert len(text) < 60_000
 
 

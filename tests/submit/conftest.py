@@ -17,7 +17,7 @@ from gpu_ci.submit.cluster import Cluster, Timeouts
 from gpu_ci.submit.options import Timing
 from tests.submit.server import NAMESPACE, TOKEN, ApiServer
 
-TIMING = Timing(first_pause=0.01, longest_pause=0.05, patience=5, events=0.02, remind=60, drain=5, tick=0.05)
+TIMING = Timing(poll=0.04, first_pause=0.01, longest_pause=0.05, patience=5, remind=60, drain=5)
 OPTIONS = RunOptions(stuck_after=0.2, timing=TIMING)
 
 
@@ -97,7 +97,7 @@ def config(server: ApiServer, tmp_path: Path) -> Path:
 @pytest.fixture
 def cluster(config: Path) -> Iterator[Cluster]:
     found = connect(config)
-    found.timeouts = Timeouts(connect=2, response=2, watch=5, log=5)
+    found.timeouts = Timeouts(connect=2, response=2)
     yield found
     found.close()
 

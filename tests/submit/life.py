@@ -31,10 +31,14 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def ready(server: ApiServer, name: str = "train", followers: int = 1) -> dict[str, Any]:
-    """Wait until a follower watches; gives the Job."""
-    server.wait("watch", "jobs", followers)
-    server.wait("watch", "pods", followers)
+    """Wait until each follower has looked; gives the Job."""
+    server.wait("list", "pods", 2 * followers - 1)
     return server.get("jobs", name)
+
+
+def polled(server: ApiServer) -> None:
+    """Wait until a follower has seen and shown the objects as they are now."""
+    server.wait("list", "pods", len(server.asked("list", "pods")) + 2)
 
 
 def show(server: ApiServer, of: dict[str, Any], name: str, status: dict[str, Any], **spec: Any) -> None:
@@ -62,6 +66,6 @@ def fail(
 def work(server: ApiServer, *lines: str, name: str = "train") -> None:
     """A whole good life of a Job that is followed: one pod, these lines of log."""
     made = ready(server, name)
-    server.write(f"{name}-a", *lines, end=True)
+    server.write(f"{name}-a", *lines)
     show(server, made, f"{name}-a", ended(0))
     complete(server, name)

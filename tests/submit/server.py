@@ -1,6 +1,5 @@
 """An API server on the loopback: what a follower needs of Kubernetes, with streams that a test breaks at will.
 
-It keeps objects with versions and a history, so watches resume, are compacted (410) and miss nothing, as with the real one.
 Logs come as a kubelet gives them: whole seconds in `sinceTime`, older lines left out one by one.
 """
 
@@ -22,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 NAMESPACE = "ml"
 TOKEN = "token-that-nobody-may-see"  # noqa: S105 - that is the point
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 WAIT = 30
 """Seconds after which a test that waits for a request fails."""
 _PATH = re.compile(
@@ -62,10 +62,9 @@ class Reply:
 
 @dataclass(slots=True)
 class Log:
-    """The log of a container: a list of (time, text) for each time that it was started, and whether the last has ended."""
+    """The log of a container: a list of (time, text) for each time that it was started."""
 
     runs: list[list[tuple[datetime, str]]] = field(default_factory=lambda: [[]])
-    ended: bool = False
     cuts: list[int] = field(default_factory=list)
     """Bytes after which each stream that is opened breaks off, one after another; then none does."""
     tail: str = ""
@@ -85,15 +84,8 @@ class ApiServer:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.logs: dict[tuple[str, str], Log] = {}
-        self.gone_by_event = True
-        """A version that is too old is refused by an event; else by status."""
-        self.end_watches = False
-        """Watches end after they have sent all current objects."""
         self._objects: dict[tuple[str, str], dict[str, Any]] = {}
-        self._history: list[tuple[int, str, str, dict[str, Any]]] = []
         self._version = 100
-        self._compacted = 0
-        self._epoch = 0
         self._replies: list[tuple[str, str, Reply]] = []
         self._changed = threading.Condition()
         self._closing = False
@@ -122,25 +114,21 @@ class ApiServer:
     # -- what a test does --------------------------------------------------------------------------------------------------
 
     def put(self, resource: str, thing: dict[str, Any]) -> dict[str, Any]:
-        """Make or change an object; watches report it."""
+        """Make or change an object."""
         with self._changed:
             key = (resource, thing["metadata"]["name"])
-            kind = "MODIFIED" if key in self._objects else "ADDED"
             self._version += 1
             stored = copy.deepcopy(thing)
             stored["metadata"]["resourceVersion"] = str(self._version)
             self._objects[key] = stored
-            self._history.append((self._version, resource, kind, copy.deepcopy(stored)))
             self._changed.notify_all()
             return copy.deepcopy(stored)
 
     def remove(self, resource: str, name: str) -> None:
-        """Delete an object; watches report it."""
+        """Delete an object."""
         with self._changed:
             self._version += 1
-            thing = self._objects.pop((resource, name))
-            thing["metadata"]["resourceVersion"] = str(self._version)
-            self._history.append((self._version, resource, "DELETED", thing))
+            del self._objects[resource, name]
             self._changed.notify_all()
 
     def get(self, resource: str, name: str) -> dict[str, Any]:
@@ -148,13 +136,12 @@ class ApiServer:
         with self._changed:
             return copy.deepcopy(self._objects[resource, name])
 
-    def write(self, pod: str, *lines: str, container: str = "worker", at: datetime | None = None, end: bool = False) -> None:
+    def write(self, pod: str, *lines: str, container: str = "worker", at: datetime | None = None) -> None:
         """Add lines to a log, a millisecond apart."""
         with self._changed:
             log = self.logs.setdefault((pod, container), Log())
             moment = at or datetime.now(UTC)
             log.runs[-1] += [(moment + timedelta(milliseconds=index), line) for index, line in enumerate(lines)]
-            log.ended = log.ended or end
             self._changed.notify_all()
 
     def reply(self, verb: str, resource: str, reply: Reply, times: int = 1) -> None:
@@ -162,20 +149,9 @@ class ApiServer:
         with self._changed:
             self._replies += [(verb, resource, reply)] * times
 
-    def compact(self) -> None:
-        """Forget the history: who watches from before gets 410."""
-        with self._changed:
-            # Others write too.
-            self._version += 1
-            self._compacted = self._version
-            self._history.clear()
-            self._changed.notify_all()
-
     def drop(self) -> None:
         """Break every connection off, in the middle of whatever it says."""
         with self._changed:
-            self._epoch += 1
-            self._changed.notify_all()
             open_now = list(self._sockets)
         for each in open_now:
             with contextlib.suppress(OSError):
@@ -253,62 +229,19 @@ class ApiServer:
         thing["metadata"]["namespace"] = request.namespace
         return 201, self.put(request.resource, thing)
 
-    def watch(self, request: Request) -> Iterator[bytes]:
-        """The lines of a watch, as they come; ConnectionAbortedError where it is to break off."""
-        seen = int(request.query["resourceVersion"])
-        epoch = self._epoch
-        until = time.monotonic() + float(request.query["timeoutSeconds"])
-        while True:
-            with self._changed:
-                if epoch != self._epoch or (seen < self._compacted and not self.gone_by_event):
-                    raise ConnectionAbortedError
-                if seen < self._compacted:
-                    yield (
-                        json.dumps({"type": "ERROR", "object": status(410, "Expired", "too old resource version")}).encode()
-                        + b"\n"
-                    )
-                    return
-                due = [row for row in self._history if row[0] > seen and row[1] == request.resource]
-            for version, _, kind, thing in due:
-                seen = version
-                if chosen(thing, request.query):
-                    yield json.dumps({"type": kind, "object": thing}).encode() + b"\n"
-            with self._changed:
-                if self._closing or self.end_watches or time.monotonic() > until:
-                    return
-                if not any(row[0] > seen and row[1] == request.resource for row in self._history) and seen >= self._compacted:
-                    self._changed.wait(0.05)
-
-    def too_old(self, request: Request) -> bool:
-        """Whether a watch is refused by status."""
-        return not self.gone_by_event and int(request.query["resourceVersion"]) < self._compacted
-
     def log(self, request: Request) -> Iterator[bytes]:
         """The lines of a log, as the kubelet filters and ends them."""
-        follow, since = request.query.get("follow") == "true", request.query.get("sinceTime", "")
+        since = request.query.get("sinceTime", "")
         start = datetime.fromisoformat(since.replace("Z", "+00:00")) if since else datetime.min.replace(tzinfo=UTC)
         assert start.microsecond == 0, "the API server gives the kubelet whole seconds"
-        log = self.logs[request.name, request.query["container"]]
-        epoch, told = self._epoch, 0
-        run = len(log.runs) - (2 if request.query.get("previous") == "true" else 1)
-        while True:
-            with self._changed:
-                lines, ended = log.runs[run][told:], log.ended or run < len(log.runs) - 1
-            told += len(lines)
-            for moment, text in lines:
-                if moment >= start:
-                    yield f"{stamp(moment)} {text}\n".encode()
-            if ended or not follow:
-                if log.tail and not follow:
-                    yield f"{stamp(datetime.now(UTC))} {log.tail}".encode()
-                return
-            with self._changed:
-                if self._closing:
-                    return
-                if epoch != self._epoch:
-                    raise ConnectionAbortedError
-                if len(log.runs[run]) == told and not log.ended:
-                    self._changed.wait(0.05)
+        with self._changed:
+            log = self.logs[request.name, request.query["container"]]
+            lines = list(log.runs[-2 if request.query.get("previous") == "true" else -1])
+        for moment, text in lines:
+            if moment >= start:
+                yield f"{stamp(moment)} {text}\n".encode()
+        if log.tail:
+            yield f"{stamp(BEGIN)} {log.tail}".encode()
 
 
 def stamp(moment: datetime) -> str:
@@ -387,11 +320,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
             self._send(reply.status, reply.body, reply.headers, reply.trickle)
-        elif request.verb == "watch":
-            if self.api.too_old(request):
-                self._send(410, status(410, "Expired", "too old resource version"))
-            else:
-                self._stream(self.api.watch(request))
         elif request.resource == "pods/log":
             log = self.api.logs.get((request.name, request.query["container"]))
             if log is None or (request.query.get("previous") == "true" and len(log.runs) < 2):
@@ -409,7 +337,7 @@ class _Handler(BaseHTTPRequestHandler):
         size = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(size)) if size else None
         if verb == "get" and not found["name"]:
-            verb = "watch" if query.get("watch") == "true" else "list"
+            verb = "list"
         group = "" if found["root"] == "/api/v1" else found["root"].split("/")[2]
         resource = "/".join(filter(None, (found["resource"], found["sub"])))
         heads = {key.lower(): value for key, value in self.headers.items()}

@@ -19,7 +19,7 @@ from gpu_ci.submit.objects import JOBS
 from tests.builders import ROOT
 from tests.submit.commands import Commands
 from tests.submit.conftest import OPTIONS
-from tests.submit.life import complete, ctrl_c, ready, show, until
+from tests.submit.life import complete, ctrl_c, polled, ready, show, until
 from tests.submit.objects import ended, job, running
 from tests.submit.server import Log, Reply, status
 
@@ -115,8 +115,7 @@ def test_a_job_that_has_ended_meanwhile_has_ended(server, cluster, told, meanwhi
         show(server, made, "train-a", running())
         server.wait("get", "pods/log")
         complete(server)
-        server.wait("list", "pods", 2)
-        time.sleep(0.05)
+        polled(server)
         ctrl_c()
 
     meanwhile(life)
@@ -151,23 +150,21 @@ def test_following_is_interrupted_like_running(server, cluster, told, meanwhile)
     assert follow("train", cluster, OPTIONS, told).status == 130
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_several_jobs_end_with_what_was_not_sent(server, cluster, told, meanwhile, together):
+def test_several_jobs_end_with_what_was_not_sent(server, cluster, told, meanwhile):
     def life():
-        ready(server, "a", followers=2 if together else 1)
+        ready(server, "a", followers=2)
         ctrl_c()
 
     meanwhile(life)
-    results = run_all([job("a"), job("b")], cluster, CANCEL, told, together=together)
+    results = run_all([job("a"), job("b")], cluster, CANCEL, told)
     assert [result.outcome for result in results] == [Outcome.INTERRUPTED] * 2
     sent = [request.body["metadata"]["name"] for request in server.asked("create", "jobs")]
-    assert sent == (["a", "b"] if together else ["a"])
+    assert sent == ["a", "b"]
     assert sorted(request.name for request in server.asked("delete", "jobs")) == sent, "each that was sent, once"
-    assert results[1].reason == ("deleted" if together else "not sent")
+    assert results[1].reason == "deleted"
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_while_the_first_of_several_is_being_sent(server, cluster, told, meanwhile, together):
+def test_while_the_first_of_several_is_being_sent(server, cluster, told, meanwhile):
     hang = threading.Event()
     server.reply("create", "jobs", Reply(hang=hang, cut=True))
 
@@ -176,22 +173,21 @@ def test_while_the_first_of_several_is_being_sent(server, cluster, told, meanwhi
         ctrl_c()
 
     meanwhile(life)
-    results = run_all([job("a"), job("b")], cluster, CANCEL, told, together=together)
+    results = run_all([job("a"), job("b")], cluster, CANCEL, told)
     hang.set()
     assert [result.reason for result in results] == ["while it was being sent", "not sent"]
     assert {result.status for result in results} == {130}
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_a_signal_that_wakes_nobody_is_heard_at_the_next_tick(server, cluster, told, meanwhile, together):
+def test_a_signal_that_wakes_nobody_is_heard_at_the_next_tick(server, cluster, told, meanwhile):
     """A signal just before a wait begins does not end the wait."""
 
     def life():
-        ready(server, "a", followers=2 if together else 1)
+        ready(server, "a", followers=2)
         signal.raise_signal(signal.SIGINT)
 
     meanwhile(life)
-    results = run_all([job("a"), job("b")], cluster, CANCEL, told, together=together)
+    results = run_all([job("a"), job("b")], cluster, CANCEL, told)
     assert {result.status for result in results} == {130}
 
 
@@ -199,8 +195,8 @@ def test_a_job_that_ctrl_c_kept_from_being_followed_is_deleted_too(server, clust
     def interrupted(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Follower, "start", interrupted)
-    (result,) = run_all([job()], cluster, CANCEL, told, together=True)
+    monkeypatch.setattr(Follower, "step", interrupted)
+    (result,) = run_all([job()], cluster, CANCEL, told)
     assert (result.status, result.reason) == (130, "deleted")
     assert len(server.asked("delete", "jobs")) == 1
 
@@ -217,7 +213,7 @@ def test_a_second_one_does_not_wait_for_several_jobs(server, cluster, told, mean
 
     meanwhile(life)
     with pytest.raises(KeyboardInterrupt):
-        run_all([job("a"), job("b")], cluster, CANCEL, told, together=True)
+        run_all([job("a"), job("b")], cluster, CANCEL, told)
     hang.set()
     asked = [request.name for request in server.asked("delete", "jobs")]
     assert len(asked) == len(set(asked)), "each at most once"
@@ -278,7 +274,7 @@ def test_the_command_ends_at_once_at_the_second(server, start):
 def test_the_command_says_how_a_job_ended(server, start):
     command = start()
     made = ready(server)
-    server.write("train-a", "one", end=True)
+    server.write("train-a", "one")
     show(server, made, "train-a", ended(0))
     complete(server)
     assert command.wait() == 0, command.progress

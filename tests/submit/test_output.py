@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from gpu_ci.submit import Output, Quiet
+from gpu_ci.submit import Output
 from gpu_ci.submit.result import span
 
 
@@ -19,12 +19,6 @@ def test_logs_are_written_unchanged():
     logs = io.StringIO()
     Output(logs).log("", "\x1b[31mred\x1b[0m\r100%")
     assert logs.getvalue() == "\x1b[31mred\x1b[0m\r100%\n"
-
-
-def test_quiet_shows_nothing(capsys):
-    Quiet().progress("a", "b")
-    Quiet().log("a", "b")
-    assert capsys.readouterr() == ("", "")
 
 
 def test_durations_are_shown_in_short_form():

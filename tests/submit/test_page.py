@@ -15,6 +15,7 @@ import gpu_ci.submit
 from fleet.facts.streams import READER_GONE
 from gpu_ci.submit import Outcome, RunOptions, delete, run
 from gpu_ci.submit.cli import app
+from gpu_ci.submit.explain import explain_live
 from gpu_ci.submit.options import Timing
 from gpu_ci.submit.result import STATUS
 from tests.builders import ROOT
@@ -44,11 +45,11 @@ def granted():
 
 
 def test_the_role_has_the_rights_that_are_used_and_no_other(server, cluster, told, meanwhile):
-    """A run that needs every right: the Job is sent twice, queued, waits for a node, its log breaks, and it is deleted."""
+    """A run that needs every right: the Job is sent twice, queued, waits for a node, is explained, and it is deleted."""
 
     def life():
         made = ready(server)
-        server.wait("watch", "workloads")
+        server.wait("list", "workloads")
         server.put("workloads", workload(made["metadata"]["uid"]))
         server.put("jobs", made | {"spec": made["spec"] | {"suspend": False}})
         show(server, made, "train-a", unscheduled("0/3 nodes"), node="")
@@ -58,7 +59,7 @@ def test_the_role_has_the_rights_that_are_used_and_no_other(server, cluster, tol
         until(lambda: told.logs == ["one"])
         server.drop()
         server.wait("get", "pods/log", 2)
-        server.write("train-a", "two", end=True)
+        server.write("train-a", "two")
         show(server, made, "train-a", ended(0))
         complete(server)
 
@@ -66,6 +67,7 @@ def test_the_role_has_the_rights_that_are_used_and_no_other(server, cluster, tol
     queued = job(suspend=True) | {"metadata": {"name": "train", "labels": {"kueue.x-k8s.io/queue-name": "team-a"}}}
     meanwhile(life)
     assert run(queued, cluster, OPTIONS, told).ok
+    explain_live("train-a", cluster)
     delete("train", cluster)
     assert {(request.group, request.resource, request.verb) for request in server.requests} == granted()
 
@@ -123,7 +125,7 @@ def test_the_times_are_those_of_the_program():
 
 
 @pytest.mark.parametrize(
-    "name", ["send", "follow", "delete", "Output", "Quiet", "SubmitError", "InputError", "ApiError", "UnreachableError"]
+    "name", ["send", "follow", "delete", "Output", "SubmitError", "InputError", "ApiError", "UnreachableError"]
 )
 def test_every_name_of_the_page_is_there(name):
     assert f"{name}`" in TEXT

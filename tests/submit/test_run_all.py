@@ -1,10 +1,8 @@
-"""Running several Jobs one after another or together: a result for each, and cleaning up."""
+"""Running several Jobs at the same time: a result for each, and cleaning up."""
 
 from __future__ import annotations
 
 import dataclasses
-
-import pytest
 
 from gpu_ci.submit import Outcome, Result, run_all, status_of
 from tests.submit.conftest import OPTIONS
@@ -15,25 +13,6 @@ from tests.submit.server import Reply, status
 CLEAN = dataclasses.replace(OPTIONS, clean_up=True)
 
 
-def test_one_after_another(server, cluster, told, meanwhile):
-    def life():
-        for count, name in enumerate("abc", start=1):
-            server.wait("create", "jobs", count)
-            server.wait("watch", "jobs", count)
-            work(server, f"I am {name}", name=name)
-
-    meanwhile(life)
-    results = run_all([job(name) for name in "abc"], cluster, CLEAN, told)
-    assert [(result.job, result.outcome) for result in results] == [(name, Outcome.COMPLETE) for name in "abc"]
-    assert [
-        (request.verb, request.name or request.body["metadata"]["name"])
-        for request in server.requests
-        if request.verb in ("create", "delete")
-    ] == [(verb, name) for name in "abc" for verb in ("create", "delete")], "each is gone before the next comes"
-    assert told.logs == ["I am a", "I am b", "I am c"]
-    assert status_of(results) == 0
-
-
 def test_together(server, cluster, told, meanwhile):
     def life():
         server.wait("create", "jobs", 3)
@@ -41,18 +20,17 @@ def test_together(server, cluster, told, meanwhile):
             work(server, f"I am {name}", name=name)
 
     meanwhile(life)
-    results = run_all([job(name) for name in "abc"], cluster, CLEAN, told, together=True)
+    results = run_all([job(name) for name in "abc"], cluster, CLEAN, told)
     assert [result.job for result in results] == ["a", "b", "c"], "in the order in which they were given"
     assert all(result.ok for result in results)
     assert sorted(told.logs) == ["I am a", "I am b", "I am c"]
     assert len(server.asked("delete", "jobs")) == 3
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_one_that_is_refused_keeps_no_other_from_running(server, cluster, told, meanwhile, together):
+def test_one_that_is_refused_keeps_no_other_from_running(server, cluster, told, meanwhile):
     server.reply("create", "jobs", Reply(403, status(403, "Forbidden", "exceeded quota: jobs")))
     meanwhile(lambda: work(server, "hello", name="b"))
-    results = run_all([job("a"), job("b"), {"kind": "Pod"}], cluster, OPTIONS, told, together=together)
+    results = run_all([job("a"), job("b"), {"kind": "Pod"}], cluster, OPTIONS, told)
     assert [result.outcome for result in results] == [Outcome.REFUSED, Outcome.COMPLETE, Outcome.REFUSED]
     assert results[0].reason == "create jobs.batch a in namespace ml: 403 Forbidden: exceeded quota: jobs"
     assert results[2].job == "a Job without a name"
@@ -62,7 +40,7 @@ def test_one_that_is_refused_keeps_no_other_from_running(server, cluster, told, 
 def test_one_that_fails_is_cleaned_up_too(server, cluster, told, meanwhile):
     def life():
         made = ready(server)
-        server.write("train-a", "no GPU", end=True)
+        server.write("train-a", "no GPU")
         show(server, made, "train-a", ended(3))
         fail(server)
 

@@ -292,10 +292,8 @@ def test_a_token_that_ran_out_is_told(server, cluster, told, meanwhile):
     patient = dataclasses.replace(OPTIONS, timing=dataclasses.replace(OPTIONS.timing, patience=0.2))
 
     def life():
-        server.wait("watch", "jobs")
-        for verb in ("list", "watch"):
-            server.reply(verb, "jobs", Reply(401, status(401, "Unauthorized", "Unauthorized")), times=999)
-        server.drop()
+        server.wait("list", "pods")
+        server.reply("get", "jobs", Reply(401, status(401, "Unauthorized", "Unauthorized")), times=999)
 
     meanwhile(life)
     result = run(job(), cluster, patient, told)

@@ -47,7 +47,7 @@ def smokes(**changes: Any) -> tuple[Smoke, ...]:
 def home(config: Path) -> Iterator[Cluster]:
     """The namespace of smoke tests on the loopback server."""
     found = connect(config, None, SMOKE_NAMESPACE)
-    found.timeouts = Timeouts(connect=2, response=2, watch=5, log=5)
+    found.timeouts = Timeouts(connect=2, response=2)
     yield found
     found.close()
 
@@ -95,7 +95,7 @@ class Worker:
         container = job["spec"]["template"]["spec"]["containers"][0]["name"]
         pod = pod_of(job, f"{name}-abcde", named(running(), container))
         self._server.put("pods", pod)
-        self._server.write(f"{name}-abcde", f"{name} says hello", container=container, end=True)
+        self._server.write(f"{name}-abcde", f"{name} says hello", container=container)
         self._server.put("pods", pod | {"status": named(ended(code), container)})
         kind = "Complete" if code == 0 else "Failed"
         self._server.put("jobs", job | {"status": {"conditions": [true(kind, "" if code == 0 else "BackoffLimitExceeded")]}})
@@ -197,7 +197,7 @@ def test_a_namespace_that_cannot_be_deleted_is_told(server, home, told):
 
 def test_ctrl_c_deletes_what_runs_and_sends_no_more(server, home, told, meanwhile):
     def interrupt() -> None:
-        server.wait("watch", "jobs", 2)
+        server.wait("list", "pods", 3)
         ctrl_c()
 
     meanwhile(interrupt)

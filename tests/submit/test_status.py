@@ -1,4 +1,4 @@
-"""The outcome and the progress lines of a Job do not depend on the order of the watch messages."""
+"""The outcome and the progress lines of a Job do not depend on when somebody reads it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from fleet.facts.scheduling import QUEUE_LABEL
 from gpu_ci.submit import RunOptions
 from gpu_ci.submit.errors import ApiError
-from gpu_ci.submit.objects import JOBS, PODS, WORKLOADS, Kind
+from gpu_ci.submit.objects import WORKLOADS
 from gpu_ci.submit.result import STATUS, Outcome
-from gpu_ci.submit.status import JobStatus, Note
-from gpu_ci.submit.watch import Update, WatchStatus
+from gpu_ci.submit.status import JobStatus, Note, Seen
 from tests.submit.objects import (
     disrupted,
     ended,
@@ -31,28 +30,12 @@ from tests.submit.objects import (
 )
 from tests.submit.server import made
 
-Message = Update | WatchStatus | tuple[str, tuple[Any, ...]]
-"""A message of a watch, or the events of the object with a uid."""
-
 JOB = made(job(), "uid-job")
 PATIENT = RunOptions(stuck_after=10**9)
 
 
-def changed(kind: Kind, thing: Any) -> Update:
-    return Update(kind, "changed", (thing,))
-
-
-def deleted(kind: Kind, thing: Any) -> Update:
-    return Update(kind, "deleted", (thing,))
-
-
-def listed(kind: Kind, things: tuple[Any, ...]) -> Update:
-    return Update(kind, "listed", things)
-
-
-def learn(known: JobStatus, message: Message, now: float = 0) -> list[Note]:
-    """Take any message."""
-    return known.learn_events(*message) if isinstance(message, tuple) else known.learn(message, now)
+def seen(*pods: Any, of: Any = JOB, workload: Any = None) -> Seen:
+    return Seen(of, pods, workload)
 
 
 FINALS = {
@@ -81,42 +64,47 @@ states = st.sampled_from(
 )
 
 
+Looks = list[tuple[Seen, list[Any]]]
+"""What each reading of a Job shows, and the events of its pods."""
+
+
 @st.composite
-def streams(draw: st.DrawFn) -> tuple[list[Message], str]:
-    """Messages of Job, pods, Workload and events: each kind in its own order, mixed in any way; and how the Job ends."""
+def looks(draw: st.DrawFn) -> tuple[Looks, str]:
+    """Readings of a Job to its end, at any moments of its life; and how it ends."""
     end = draw(st.sampled_from(sorted(FINALS)))
-    jobs: list[Message] = [changed(JOBS, JOB | {"status": {"active": 1}}) for _ in range(draw(st.integers(0, 2)))]
+    names = draw(st.sampled_from(["", "a", "ab"]))
+    order: Looks = []
+    existing: dict[str, Any] = {}
+    for _ in range(draw(st.integers(0, 6))):
+        for name in names:
+            if draw(st.booleans()):
+                existing[name] = pod(JOB, name, draw(states))
+            elif name in existing and draw(st.booleans()):
+                del existing[name]
+        at_work = JOB | {"status": {"active": 1}}
+        admitted = workload("uid-job", true("Admitted")) if draw(st.booleans()) else None
+        events = [event(f"uid-{name}", "Pulling", "Pulling image") for name in names if draw(st.booleans())]
+        order += [(Seen(at_work, tuple(existing.values()), admitted), events)] * draw(st.integers(1, 2))
     last = JOB | {"status": {"conditions": [true("FailureTarget"), FINALS[end][0]]}}
-    # After the end: the Job is listed again, or deleted when its ttlSecondsAfterFinished is over.
-    after: list[list[Message]] = [[], [listed(JOBS, (last,))], [deleted(JOBS, last)], [listed(JOBS, ())]]
-    jobs += [changed(JOBS, last), *draw(st.sampled_from(after))]
-    woven = [jobs]
-    for name in draw(st.sampled_from(["", "a", "ab"])):
-        pods = [pod(JOB, name, status) for status in draw(st.lists(states, max_size=4))]
-        changes: list[Message] = [changed(PODS, thing) for thing in pods]
-        gone = draw(st.booleans())
-        if pods and gone:
-            changes.append(deleted(PODS, pods[-1]))
-        woven.append(changes)
-        woven.append([(f"uid-{name}", (event(f"uid-{name}", "Pulling", "Pulling image"),))] * draw(st.integers(0, 2)))
-    woven.append([changed(WORKLOADS, workload("uid-job", true("Admitted")))] * draw(st.integers(0, 1)))
-    order: list[Message] = []
-    while any(woven):
-        stream = draw(st.sampled_from([each for each in woven if each]))
-        order.append(stream.pop(0))
-        if draw(st.booleans()):
-            # A watch that is opened again can repeat the last message.
-            order.append(order[-1])
-    return order, end
+    order += [(Seen(last, tuple(existing.values())), [])] * draw(st.integers(1, 2))
+    # After the end the Job is deleted when its ttlSecondsAfterFinished is over.
+    return [*order, *[(Seen(None), [])] * draw(st.integers(0, 1))], end
 
 
-@given(streams())
-def test_the_outcome_is_what_the_job_itself_says_in_whatever_order_news_comes(found):
+def learn(known: JobStatus, look: Seen, events: list[Any], now: float = 0) -> list[Note]:
+    notes = known.learn(look, now)
+    for one in events:
+        notes += known.learn_events(one["involvedObject"]["uid"], [one])
+    return notes
+
+
+@given(looks())
+def test_the_outcome_is_what_the_job_itself_says_whatever_was_seen_before(found):
     order, end = found
     known = JobStatus(JOB, PATIENT)
-    for index, message in enumerate(order):
-        learn(known, message, float(index))
-        # Judge after every message, as the follower does.
+    for index, (look, events) in enumerate(order):
+        learn(known, look, events, float(index))
+        # Judge after every look, as the follower does.
         judged = known.judge(float(index), 0)
         if known.ended is False:
             assert judged is None or judged[0] is Outcome.STUCK, "nothing else ends it before its condition"
@@ -129,25 +117,24 @@ def test_the_outcome_is_what_the_job_itself_says_in_whatever_order_news_comes(fo
         assert reason.startswith(f"{end}: ")
 
 
-@given(streams())
+@given(looks())
 def test_no_line_is_told_twice_in_a_row_and_each_is_one_line(found):
     order, _ = found
     known = JobStatus(JOB, PATIENT)
-    notes = [note for index, message in enumerate(order) for note in learn(known, message, float(index))]
+    notes = [note for index, (look, events) in enumerate(order) for note in learn(known, look, events, float(index))]
     for who in {note.who for note in notes}:
         said = [note.text for note in notes if note.who == who]
         assert all(first != second for first, second in itertools.pairwise(said))
     assert all(note.text and "\n" not in note.text and note.text.isprintable() for note in notes)
 
 
-@given(streams())
+@given(looks())
 def test_attempts_are_the_runs_that_pods_tell(found):
     order, _ = found
     known = JobStatus(JOB, PATIENT)
-    for message in order:
-        learn(known, message)
-    pods = [message.objects[0] for message in order if isinstance(message, Update) and message.kind == PODS]
-    last = {thing["metadata"]["name"]: thing for thing in pods}
+    for look, events in order:
+        learn(known, look, events)
+    last = {thing["metadata"]["name"]: thing for look, _ in order for thing in look.pods}
     wanted = 0
     for thing in last.values():
         for status in thing["status"].get("containerStatuses", []):
@@ -158,24 +145,20 @@ def test_attempts_are_the_runs_that_pods_tell(found):
 def test_a_pod_of_several_containers_is_one_attempt_and_restarts_are_more():
     known = JobStatus(JOB, PATIENT)
     status = running() | {"containerStatuses": [*running(2)["containerStatuses"], *running()["containerStatuses"]]}
-    learn(known, changed(PODS, pod(JOB, "a", status)))
+    known.learn(seen(pod(JOB, "a", status)), 0)
     assert known.attempts == 3
 
 
 def test_a_cluster_without_kueue_is_told_as_soon_as_it_is_known():
-    """It must not wait for another message: a suspended Job does not change."""
     queued = JOB | {"metadata": JOB["metadata"] | {"labels": {QUEUE_LABEL: "team-a"}}, "spec": JOB["spec"] | {"suspend": True}}
-    known = JobStatus(queued, PATIENT)
-    known.learn(changed(JOBS, queued), 0)
-    (note,) = known.learn(
-        WatchStatus(WORKLOADS, ApiError("list workloads", 404, "NotFound", "no such resource"), permanent=True), 0
-    )
+    known = JobStatus(queued, PATIENT, {WORKLOADS: ApiError("list workloads", 404, "NotFound", "no such resource")})
+    (note,) = known.learn(seen(of=queued), 0)
     assert note.text == "suspended for queue team-a, and the cluster has no Kueue to start it"
 
 
 def test_words_of_the_cluster_cannot_move_the_cursor():
     known = JobStatus(JOB, PATIENT)
-    notes = known.learn(changed(PODS, pod(JOB, "a", unscheduled("no\x1b[2Jnode\r\nat all"), node="")), 0)
+    notes = known.learn(seen(pod(JOB, "a", unscheduled("no\x1b[2Jnode\r\nat all"), node="")), 0)
     assert [note.text for note in notes] == ["pending: no node for it yet: no?[2Jnode at all"]
 
 
@@ -198,7 +181,7 @@ def test_words_of_the_cluster_cannot_move_the_cursor():
 )
 def test_what_a_pod_does_is_told(status, spec, words):
     known = JobStatus(JOB, PATIENT)
-    notes = known.learn(changed(PODS, pod(JOB, "a", status, **spec)), 0)
+    notes = known.learn(seen(pod(JOB, "a", status, **spec)), 0)
     assert [note.text for note in notes] == [words]
 
 
@@ -214,7 +197,7 @@ def test_what_a_pod_does_is_told(status, spec, words):
 )
 def test_an_exit_code_is_told_with_its_signal(code, reason, words):
     known = JobStatus(JOB, PATIENT)
-    notes = known.learn(changed(PODS, pod(JOB, "a", ended(code, reason))), 0)
+    notes = known.learn(seen(pod(JOB, "a", ended(code, reason))), 0)
     assert [note.text for note in notes] == [f"{words}; attempt 1 of 4, the Job controller creates another pod"]
     assert known.exit_code == code
 
@@ -222,12 +205,12 @@ def test_an_exit_code_is_told_with_its_signal(code, reason, words):
 def test_events_are_looked_at_while_something_waits_and_no_longer():
     known = JobStatus(JOB, PATIENT)
     assert known.waiting() == ["uid-job"], "the Job's own, while it has no pod"
-    known.learn(changed(PODS, pod(JOB, "a", waiting("ContainerCreating"))), 0)
+    known.learn(seen(pod(JOB, "a", waiting("ContainerCreating"))), 0)
     assert known.waiting() == ["uid-a"]
-    known.learn(changed(PODS, pod(JOB, "a", running())), 0)
+    known.learn(seen(pod(JOB, "a", running())), 0)
     assert known.waiting() == []
-    known.learn(changed(PODS, pod(JOB, "b", {})), 0)
-    known.learn(changed(JOBS, JOB | {"status": {"conditions": [true("Complete")]}}), 0)
+    known.learn(seen(pod(JOB, "b", {})), 0)
+    known.learn(seen(of=JOB | {"status": {"conditions": [true("Complete")]}}), 0)
     assert known.waiting() == []
     assert JobStatus(JOB | {"spec": {"suspend": True}}, PATIENT).waiting() == []
 
@@ -276,16 +259,14 @@ def any_status() -> st.SearchStrategy[Any]:
 @given(any_status(), any_status())
 def test_whatever_the_api_says_nothing_breaks(of_job, of_pod):
     known = JobStatus(JOB, RunOptions())
-    for message in (
-        changed(JOBS, JOB | {"status": of_job}),
-        changed(PODS, pod(JOB, "a", of_pod)),
-        changed(WORKLOADS, {"metadata": {"name": "w"}, "status": of_job}),
-        ("uid-a", ({"type": "Warning", "reason": of_pod, "message": of_job},)),
-        listed(PODS, ({"metadata": of_pod}, {})),
-    ):
-        for note in learn(known, message):
-            assert note.text
-            assert note.text.isprintable()
+    of = JOB | {"status": of_job}
+    about: tuple[Any, ...] = ({"type": "Warning", "reason": of_pod, "message": of_job},)
+    workload = {"metadata": {"name": "w"}, "status": of_job}
+    notes = known.learn(Seen(of, (pod(JOB, "a", of_pod),), workload), 0) + known.learn_events("uid-a", about)
+    notes += known.learn(Seen(of, ({"metadata": of_pod}, {})), 0)
+    for note in notes:
+        assert note.text
+        assert note.text.isprintable()
     known.judge(1, 0)
     for _, state in known.logs():
         assert state.restarts >= 0

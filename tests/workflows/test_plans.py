@@ -69,8 +69,8 @@ def test_every_stack_that_has_a_file_is_planned_against_the_base(plans):
     assert about == {"number": 12, "headSha": SHA}
     assert [line.strip() for line in asked] == [
         "--silent .venv/run",
-        "--silent plan STACK=prod BASE=build/base ARGS=--markdown --annotations --agree",
-        "--silent plan STACK=staging BASE=build/base ARGS=--markdown --annotations --agree",
+        "--silent plan STACK=prod BASE=build/base ARGS=--markdown --annotations",
+        "--silent plan STACK=staging BASE=build/base ARGS=--markdown --annotations",
     ]
 
 

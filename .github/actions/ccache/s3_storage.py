@@ -85,8 +85,8 @@ class Storage(BaseHTTPRequestHandler):
         headers = signed(self.command, self.host, path, body, self.region, self.keys, now) if self.keys else {}
         try:
             self.upstream.request(self.command, path, body if self.command == "PUT" else None, headers)
-            found = self.upstream.getresponse()
-            self.answer(found.status, found.read(), found.headers.get("content-length"))
+            reply = self.upstream.getresponse()
+            self.answer(reply.status, reply.read(), reply.headers.get("content-length"))
         except (OSError, http.client.HTTPException):
             self.upstream.close()
             self.answer(502, b"")

@@ -77,9 +77,9 @@ def matmul_error(torch: Any, index: int) -> float:
     torch.manual_seed(0)
     x = torch.randn(SIZE, SIZE)
     on_gpu = x.to(f"cuda:{index}")
-    got = torch.matmul(on_gpu, on_gpu).cpu().double()
+    product = torch.matmul(on_gpu, on_gpu).cpu().double()
     want = torch.matmul(x.double(), x.double())
-    return float((got - want).norm() / want.norm())
+    return float((product - want).norm() / want.norm())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,16 +93,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return refuse([f"PyTorch cannot be imported ({error}); use the action setup-torch before this one"])
     for line in findings(torch):
         sys.stdout.write(f"{line}\n")
-    found = list(faults(torch, gpus))
-    if not found:
+    problems = list(faults(torch, gpus))
+    if not problems:
         sys.stdout.write("GPU computation successful\n")
-    return refuse(found)
+    return refuse(problems)
 
 
-def refuse(found: Iterable[str]) -> int:
+def refuse(problems: Iterable[str]) -> int:
     """Annotate faults; 1 if there are any, else 0."""
     status = 0
-    for fault in found:
+    for fault in problems:
         line = fault.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
         sys.stdout.write(f"::error title=gpu-check::{line}\n")
         status = 1

@@ -70,10 +70,10 @@ def prepared(notebook: dict[str, Any], blueprint: Blueprint) -> dict[str, Any]:
     """The notebook with the changes. Raises BlueprintError if it does not have the expected contents."""
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     text = "\n".join(source(cell) for cell in cells)
-    for wanted in blueprint.holds:
-        if wanted not in text:
+    for expected in blueprint.holds:
+        if expected not in text:
             raise BlueprintError(
-                f"{blueprint.notebook} has no {wanted}; read the notebook of this commit and update its blueprint"
+                f"{blueprint.notebook} has no {expected}; read the notebook of this commit and update its blueprint"
             )
     for old, new in blueprint.changes.items():
         having = [cell for cell in cells if old in source(cell)]
@@ -95,8 +95,8 @@ def images(runtime: Mapping[str, Any]) -> list[str]:
     """Images of a ClusterTrainingRuntime's pods, each once."""
     jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"]
     pods = [job["template"]["spec"]["template"]["spec"] for job in jobs]
-    containers = [each for pod in pods for kind in ("initContainers", "containers") for each in pod.get(kind, [])]
-    return list(dict.fromkeys(each["image"] for each in containers if "image" in each))
+    containers = [container for pod in pods for kind in ("initContainers", "containers") for container in pod.get(kind, [])]
+    return list(dict.fromkeys(container["image"] for container in containers if "image" in container))
 
 
 def printed(notebook: Mapping[str, Any]) -> str:
@@ -109,12 +109,12 @@ def printed(notebook: Mapping[str, Any]) -> str:
 def run(command: Sequence[str], limit: int, why: str) -> str:
     """The output of a command. Raises BlueprintError with `why` if it fails or takes longer than `limit` seconds."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)  # noqa: S603 - no shell
+        process = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)  # noqa: S603 - no shell
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BlueprintError(f"{why}: {error}") from error
-    if done.returncode:
-        raise BlueprintError(f"{why}: {done.stderr.strip() or done.stdout.strip() or f'status {done.returncode}'}")
-    return done.stdout
+    if process.returncode:
+        raise BlueprintError(f"{why}: {process.stderr.strip() or process.stdout.strip() or f'status {process.returncode}'}")
+    return process.stdout
 
 
 def say(text: str) -> None:
@@ -125,27 +125,17 @@ def say(text: str) -> None:
 
 def pull(blueprint: Blueprint, cluster: str) -> None:
     """Pull the images of the blueprint's runtime into the cluster's worker."""
-    asked = ["kubectl", "get", RUNTIMES, blueprint.runtime, "--output=json"]
-    runtime = json.loads(run(asked, 60, f"there is no runtime {blueprint.runtime}; is Kubeflow Trainer installed"))
+    command = ["kubectl", "get", RUNTIMES, blueprint.runtime, "--output=json"]
+    runtime = json.loads(run(command, 60, f"there is no runtime {blueprint.runtime}; is Kubeflow Trainer installed"))
     for image in images(runtime):
         say(f"pulling {image}")
         run(["docker", "exec", f"{cluster}-worker", "crictl", "pull", image], PULL, f"{image} cannot be pulled")
 
 
-def execute(blueprint: Blueprint, prepared: Path, done: Path) -> None:
+def execute(blueprint: Blueprint, prepared: Path, output: Path) -> None:
     """Run the notebook `prepared` and write the result to `done`, even if it fails. The output goes to the log at once."""
-    command = [
-        sys.executable,
-        "-m",
-        "papermill",
-        str(prepared),
-        str(done),
-        "--kernel",
-        "python3",
-        "--execution-timeout",
-        str(CELL),
-        "--log-output",
-    ]
+    options = f"--kernel python3 --execution-timeout {CELL} --log-output".split()
+    command = [sys.executable, "-m", "papermill", str(prepared), str(output), *options]
     for name, value in blueprint.parameters.items():
         command += ["--parameters", name, str(value)]
     try:
@@ -153,17 +143,17 @@ def execute(blueprint: Blueprint, prepared: Path, done: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BlueprintError(f"papermill: {error}") from error
     if status:
-        raise BlueprintError(f"the notebook failed, see above; what each cell printed is in {done.name}")
+        raise BlueprintError(f"the notebook failed, see above; what each cell printed is in {output.name}")
 
 
-def hold(blueprint: Blueprint, done: Path) -> None:
+def hold(blueprint: Blueprint, output: Path) -> None:
     """Check that the jobs are complete and that the outputs show the GPU."""
     jobs = run(["kubectl", "get", JOBS, "--output=name"], 60, "the TrainJobs cannot be listed").split()
     if not jobs:
         raise BlueprintError("the notebook created no TrainJob; read the notebook of this commit and update its blueprint")
     waiting = ["kubectl", "wait", JOBS, "--all", "--for=condition=Complete", "--timeout=120s"]
     run(waiting, 150, "a TrainJob is not complete")
-    if blueprint.prints and not re.search(blueprint.prints, printed(json.loads(done.read_text(encoding="utf-8")))):
+    if blueprint.prints and not re.search(blueprint.prints, printed(json.loads(output.read_text(encoding="utf-8")))):
         raise BlueprintError(f"no cell printed the expected text about the GPU, {blueprint.prints}: the job ran on the CPU")
 
 
@@ -174,24 +164,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--blueprint", choices=sorted(BLUEPRINTS), required=True)
     parser.add_argument("--cluster", default="gpu", help="name of the kind cluster")
     parser.add_argument("--out", type=Path, required=True, help="folder for the notebook that ran")
-    given = parser.parse_args(arguments)
-    blueprint = BLUEPRINTS[given.blueprint]
-    ready, done = given.out / f"{given.blueprint}.in.ipynb", given.out / f"{given.blueprint}.ipynb"
+    options = parser.parse_args(arguments)
+    blueprint = BLUEPRINTS[options.blueprint]
+    ready, output = options.out / f"{options.blueprint}.in.ipynb", options.out / f"{options.blueprint}.ipynb"
     try:
-        path = given.trainer / blueprint.notebook
+        path = options.trainer / blueprint.notebook
         if not path.is_file():
             raise BlueprintError(f"{path} is not there; check kubeflow/trainer out at the commit that is pinned")
-        given.out.mkdir(parents=True, exist_ok=True)
+        options.out.mkdir(parents=True, exist_ok=True)
         notebook = prepared(json.loads(path.read_text(encoding="utf-8")), blueprint)
         ready.write_text(json.dumps(notebook), encoding="utf-8")
-        pull(blueprint, given.cluster)
-        execute(blueprint, ready, done)
-        hold(blueprint, done)
+        pull(blueprint, options.cluster)
+        execute(blueprint, ready, output)
+        hold(blueprint, output)
     except BlueprintError as error:
         line = str(error).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-        say(f"::error title=kubeflow-blueprint::{given.blueprint}: {line}")
+        say(f"::error title=kubeflow-blueprint::{options.blueprint}: {line}")
         return 1
-    say(f"{given.blueprint}: every TrainJob is complete")
+    say(f"{options.blueprint}: every TrainJob is complete")
     return 0
 
 

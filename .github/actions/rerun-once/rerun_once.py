@@ -199,19 +199,19 @@ def barred(run: Run) -> str:
 def judged(jobs: tuple[Job, ...], spot: frozenset[str]) -> tuple[bool, str]:
     """Whether the jobs are a reason for a rerun, and the reason either way."""
     causes = [(job, cause(job, spot)) for job in jobs if job.conclusion not in FINE]
-    for job, found in causes:
-        if found in (Cause.CANCELLED, Cause.REPLACED):
-            return False, f"{job.name}: {found.value}"
-    killed = [f"{job.name}: {found.value}" for job, found in causes if found in KILLED]
+    for job, why in causes:
+        if why in (Cause.CANCELLED, Cause.REPLACED):
+            return False, f"{job.name}: {why.value}"
+    killed = [f"{job.name}: {why.value}" for job, why in causes if why in KILLED]
     return bool(killed), "; ".join(killed) or "no job was interrupted or without a runner"
 
 
 def cause(job: Job, spot: frozenset[str]) -> Cause:
     """Why a job did not succeed. Jobs of other runner sets are never interrupted, whatever they say."""
-    for found, pattern in CAUSES:
+    for candidate, pattern in CAUSES:
         if any(re.match(pattern, text) for text in job.annotations):
-            judged_here = found not in KILLED or spot & {label.lower() for label in job.labels}
-            return found if judged_here else Cause.FAILED
+            judged_here = candidate not in KILLED or spot & {label.lower() for label in job.labels}
+            return candidate if judged_here else Cause.FAILED
     return Cause.FAILED
 
 
@@ -256,9 +256,9 @@ class Api:
         joint = "&" if "?" in path else "?"
         for page in range(1, _MOST_PAGES + 1):
             answer = self.get(f"{path}{joint}per_page={_PAGE}&page={page}")
-            found = answer[key] if key else answer
-            yield from found
-            if len(found) < _PAGE:
+            entries = answer[key] if key else answer
+            yield from entries
+            if len(entries) < _PAGE:
                 return
 
     def rerun(self, run: int) -> Answer:
@@ -278,8 +278,8 @@ class Api:
         try:
             self._send("POST", path, body)
         except urllib.error.HTTPError as error:
-            said = error.read(10_000).decode(errors="replace")
-            if error.code == running[0] and running[1] in said:
+            text = error.read(10_000).decode(errors="replace")
+            if error.code == running[0] and running[1] in text:
                 return Answer.RUNNING
             if error.code >= 500:
                 return Answer.UNCLEAR
@@ -297,20 +297,20 @@ class Api:
         request.add_header("X-GitHub-Api-Version", "2022-11-28")
         request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 - as above
-            said: bytes = answer.read(_MOST_ANSWER)
-        return said
+            answer_text: bytes = answer.read(_MOST_ANSWER)
+        return answer_text
 
 
 def run_of(api: Api, identity: int) -> Run:
     """A run, and for a first attempt whether a newer run exists."""
-    found = api.get(f"/actions/runs/{identity}")
-    if found["run_attempt"] > 1:
-        return Run(found["run_attempt"], found["status"] == "completed", False, found["event"], _by_us(found))
-    asked = {"event": found["event"], "branch": found["head_branch"] or "", "created": f">={found['created_at']}"}
-    query = urllib.parse.urlencode({name: value for name, value in asked.items() if value})
-    others = api.pages(f"/actions/workflows/{int(found['workflow_id'])}/runs?{query}", "workflow_runs")
-    newer = any(other["run_number"] > found["run_number"] and _home(other) == _home(found) for other in others)
-    return Run(found["run_attempt"], found["status"] == "completed", newer, found["event"])
+    run = api.get(f"/actions/runs/{identity}")
+    if run["run_attempt"] > 1:
+        return Run(run["run_attempt"], run["status"] == "completed", False, run["event"], _by_us(run))
+    filters = {"event": run["event"], "branch": run["head_branch"] or "", "created": f">={run['created_at']}"}
+    query = urllib.parse.urlencode({name: value for name, value in filters.items() if value})
+    runs = api.pages(f"/actions/workflows/{int(run['workflow_id'])}/runs?{query}", "workflow_runs")
+    newer = any(run["run_number"] > run["run_number"] and _home(run) == _home(run) for run in runs)
+    return Run(run["run_attempt"], run["status"] == "completed", newer, run["event"])
 
 
 def jobs_of(api: Api, identity: int, spot: frozenset[str]) -> tuple[Job, ...]:
@@ -321,8 +321,8 @@ def jobs_of(api: Api, identity: int, spot: frozenset[str]) -> tuple[Job, ...]:
 
     def annotations(job: Mapping[str, Any]) -> tuple[str, ...]:
         # A job is a check run, and has its number.
-        found = api.pages(f"/check-runs/{int(job['id'])}/annotations") if touched and job["id"] in bad else ()
-        return tuple(str(each["message"]) for each in found)
+        notes = api.pages(f"/check-runs/{int(job['id'])}/annotations") if touched and job["id"] in bad else ()
+        return tuple(str(note["message"]) for note in notes)
 
     return tuple(Job(job["name"], job["conclusion"] or "", tuple(job["labels"]), annotations(job)) for job in listed)
 
@@ -362,12 +362,12 @@ class Wakes:
         queues = []
         for job in jobs:
             labels = tuple(sorted(job["labels"]))
-            named = labels and {label.lower() for label in labels} <= self.labels
+            ours = labels and {label.lower() for label in labels} <= self.labels
             # GitHub documents null for a job without a runner, and clients also expect 0.
-            if named and job["status"] == "queued" and not job["runner_id"]:
+            if ours and job["status"] == "queued" and not job["runner_id"]:
                 self.waiting[identity].add(title(labels))
                 queued = _time(job["created_at"])
-                wakes = [made for _, name, made, _ in self.runs if name == title(labels) and made >= queued]
+                wakes = [moment for _, name, moment, _ in self.runs if name == title(labels) and moment >= queued]
                 late = _now() - max(wakes, default=queued) >= self.patience
                 queues.append(Queue(True, labels, late, len(wakes)))
         # First what a wake helps, last what no wake helped.
@@ -493,9 +493,9 @@ def main() -> int:
     first = {int(event["workflow_run"]["id"])} if "workflow_run" in event else set()
     failed = False
     try:
-        asked = inputs(os.environ)
-        wakes = Wakes(api, asked.wake_labels, asked.patience, os.environ["GITHUB_REF_NAME"])
-        for wrong, line in follow(api, asked, first, wakes):
+        options = inputs(os.environ)
+        wakes = Wakes(api, options.wake_labels, options.patience, os.environ["GITHUB_REF_NAME"])
+        for wrong, line in follow(api, options, first, wakes):
             sys.stdout.write(f"{'::error::' if wrong else ''}{_line(line)}\n")
             sys.stdout.flush()
             failed |= wrong
@@ -505,17 +505,17 @@ def main() -> int:
     return int(failed)
 
 
-def follow(api: Api, asked: Inputs, runs: set[int], wakes: Wakes) -> Iterator[tuple[bool, str]]:
+def follow(api: Api, options: Inputs, runs: set[int], wakes: Wakes) -> Iterator[tuple[bool, str]]:
     """(whether it is an error, line) for each step, until no rerun waits for a runner or the next sweep can go on.
 
     Runs that end meanwhile are judged, too: the workflow has one worker at a time.
     """
-    end = _now() + (timedelta() if asked.dry else 2 * asked.patience + _ROUND)
+    end = _now() + (timedelta() if options.dry else 2 * options.patience + _ROUND)
     workers: dict[int, Worker] = {}
     if wakes.labels:
-        runs = runs | started(api, asked.workflows, _now() - asked.back)
+        runs = runs | started(api, options.workflows, _now() - options.back)
     while True:
-        runs = runs | ended(api, asked.workflows, _now() - asked.back)
+        runs = runs | ended(api, options.workflows, _now() - options.back)
         try:
             wakes.refresh()
         except RefusedError as error:
@@ -525,7 +525,7 @@ def follow(api: Api, asked: Inputs, runs: set[int], wakes: Wakes) -> Iterator[tu
         for identity in sorted(runs):
             worker = workers.get(identity, Worker())
             try:
-                workers[identity] = judge(api, identity, asked.labels, wakes, asked.dry, worker)
+                workers[identity] = judge(api, identity, options.labels, wakes, options.dry, worker)
             except RefusedError as error:
                 # The other runs are judged all the same.
                 workers[identity], refused = Worker(State.END), True
@@ -534,7 +534,7 @@ def follow(api: Api, asked: Inputs, runs: set[int], wakes: Wakes) -> Iterator[tu
                 if workers[identity].reason != worker.reason:
                     yield workers[identity].failed, f"run {identity}: {workers[identity].reason}"
         try:
-            if not refused and not asked.dry:
+            if not refused and not options.dry:
                 yield from ((False, line) for line in wakes.cancel())
         except RefusedError as error:
             yield True, str(error)
@@ -546,25 +546,25 @@ def follow(api: Api, asked: Inputs, runs: set[int], wakes: Wakes) -> Iterator[tu
         yield False, f"run {identity}: its rerun still waits for a runner; the next sweep looks again"
 
 
-def inputs(given: Mapping[str, str]) -> Inputs:
+def inputs(environment: Mapping[str, str]) -> Inputs:
     """The inputs of the action. Raises RefusedError if one is wrong."""
-    workflows, labels = given["RERUN_WORKFLOWS"].split(), given["RERUN_LABELS"].lower().split()
-    wake_labels = given["RERUN_WAKE_LABELS"].lower().split()
+    workflows, labels = environment["RERUN_WORKFLOWS"].split(), environment["RERUN_LABELS"].lower().split()
+    wake_labels = environment["RERUN_WAKE_LABELS"].lower().split()
     if not workflows or not all(re.fullmatch(r"[\w.-]+\.ya?ml", name) for name in workflows):
         raise RefusedError(f'workflows must name files such as "train.yml", separated by spaces; got {workflows}')
     if not labels:
         raise RefusedError('labels must name at least one runner set, such as "gpu-t4"; got none')
-    if len(given["RERUN_WAKE_LABELS"]) > _MOST_TITLE:
-        raise RefusedError(f"wake-labels must have at most {_MOST_TITLE} characters; got {len(given['RERUN_WAKE_LABELS'])}")
-    hours = _number(given["RERUN_HOURS"], 24 * 29, "hours", "GitHub reruns for 30 days")
-    minutes = _number(given["RERUN_WAKE_MINUTES"], 60, "wake-minutes", "the hourly sweep looks again")
+    if len(environment["RERUN_WAKE_LABELS"]) > _MOST_TITLE:
+        raise RefusedError(f"wake-labels must have at most {_MOST_TITLE} characters; got {len(environment['RERUN_WAKE_LABELS'])}")
+    hours = _number(environment["RERUN_HOURS"], 24 * 29, "hours", "GitHub reruns for 30 days")
+    minutes = _number(environment["RERUN_WAKE_MINUTES"], 60, "wake-minutes", "the hourly sweep looks again")
     return Inputs(
         workflows,
         frozenset(labels),
         timedelta(hours=hours),
         frozenset(wake_labels),
         timedelta(minutes=minutes),
-        given["RERUN_DRY_RUN"] == "true",
+        environment["RERUN_DRY_RUN"] == "true",
     )
 
 

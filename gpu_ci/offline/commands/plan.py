@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
-from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
 from fleet.loading.home import ROOT
 from gpu_ci.app import PROVE, Annotations, AsOf, File, Json, Stack, Strict, Verbose, app, console, exit_status
-from gpu_ci.offline.agree import agree, lines
 from gpu_ci.offline.annotations import annotate, of_input, print_annotations
 from gpu_ci.offline.base import read_base
 from gpu_ci.offline.data import to_json
@@ -37,9 +35,6 @@ def plan(
     as_of: AsOf = None,
     strict: Strict = False,
     verbose: Verbose = False,
-    agreeing: Annotated[
-        bool, typer.Option("--agree", help="Print the smallest change of policy values that admits the plan, as a diff.")
-    ] = False,
 ) -> None:
     """Show placement, price, resources and policies of a stack."""
 
@@ -58,18 +53,12 @@ def plan(
             before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
             if before is not None and base is not None:
                 found = touched(found, before.plan, base)
-            if agreeing:
-                progress("looking for policy values that admit the plan")
-            agreed = agree(found, ROOT) if agreeing else None
         if as_json:
-            sys.stdout.write(to_json(found, before, agreed) + "\n")
+            sys.stdout.write(to_json(found, before) + "\n")
         elif as_markdown:
-            sys.stdout.write(markdown(found, before, strict, agreed))
+            sys.stdout.write(markdown(found, before, strict))
         else:
             report(found, console(), strict, verbose, before)
-            if agreed is not None:
-                # Without a console, because no line of a diff may be wrapped.
-                sys.stdout.write(mask("".join(f"{line}\n" for line in lines(agreed)) + agreed.diff))
         if with_annotations:
             print_annotations(annotate(found, ROOT, before, strict))
         raise typer.Exit(0 if found.passes(strict) else 1)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -80,24 +78,9 @@ class Tables:
         return {file: text for file, text in self._new.items() if text != self._old[file]}
 
     def write(self) -> None:
-        """Write every changed file. A reader sees the old or the new file, never a part."""
-        scratch: dict[Path, Path] = {}
-        try:
-            for file, text in self.changed.items():
-                scratch[self.folder / file] = _beside(self.folder / file, text)
-            for target, path in scratch.items():
-                path.replace(target)
-        finally:
-            for path in scratch.values():
-                path.unlink(missing_ok=True)
-
-
-def _beside(path: Path, text: str) -> Path:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
-    Path(name).chmod(path.stat().st_mode & 0o777)
-    return Path(name)
+        """Write every changed file."""
+        for file, text in self.changed.items():
+            (self.folder / file).write_text(text, encoding="utf-8", newline="")
 
 
 # -- TOML --------------------------------------------------------------------------------------------------------------

@@ -127,16 +127,16 @@ def arc(ask: Asking) -> Iterator[Edit]:
     for release in newer:
         version, day = release.version, release.day.isoformat()
         digests = [registry.tagged(ask.web, name, version).digest for name in (*places, image)]
-        taken = numbers(version)[:2] == pinned[:2]
+        is_usable = numbers(version)[:2] == pinned[:2]
         cells = dict(zip(_DIGESTS, digests, strict=True))
-        cells |= {"released": day, "missing": "" if taken else "content of both charts (values, templates, CRDs)"}
+        cells |= {"released": day, "missing": "" if is_usable else "content of both charts (values, templates, CRDs)"}
         old = table.get(version, {})
         if any(old.get(column, "") not in ("", cells[column]) for column in _DIGESTS):
             raise SourceError(f"ghcr.io has another digest of ARC {version} than {_ARC}")
         source = f"{PROJECTS['arc']} gha-runner-scale-set-{version}; digests: registry ghcr.io"
         if any(old.get(column) != cell for column, cell in cells.items()):
             yield ask.entry(_ARC, (version,), source, cells)
-        if not taken:
+        if not is_usable:
             ask.notes.append(f"charts.{names[1]}: {version} is newer and of another minor (docs/operate.md); not taken")
             continue
         for name, digest in zip(names, digests, strict=False):
@@ -153,8 +153,8 @@ def chart_of(name: str) -> Callable[[Asking], Iterator[Edit]]:
         row = ask.tables.versions()["charts"][name]
         version, place = row["version"], row["repository"]
         if place.startswith("oci://"):
-            found = registry.tagged(ask.web, f"{place.removeprefix('oci://')}/{name}", version)
-            fields, source = {"sha256": found.digest.removeprefix("sha256:"), "released": found.day}, f"registry {place}"
+            image = registry.tagged(ask.web, f"{place.removeprefix('oci://')}/{name}", version)
+            fields, source = {"sha256": image.digest.removeprefix("sha256:"), "released": image.day}, f"registry {place}"
         else:
             entry = charts.indexed(ask.web, place, name, version)
             fields, source = {"sha256": entry.sha256, "released": entry.day.isoformat()}, f"{place}/index.yaml"
@@ -171,10 +171,10 @@ def image_of(path: tuple[str, ...]) -> Callable[[Asking], Iterator[Edit]]:
         for part in path:
             row = row[part]
         name, tag, _ = split(row["reference"])
-        found = registry.tagged(ask.web, name, tag)
-        fields = {"reference": f"{name}:{tag}@{found.digest}"}
+        image = registry.tagged(ask.web, name, tag)
+        fields = {"reference": f"{name}:{tag}@{image.digest}"}
         # Where a person chooses the tag, its day is in the row already.
-        fields |= {} if by_hand(f"{VERSIONS}:{'.'.join(path)}") else {"released": found.day}
+        fields |= {} if by_hand(f"{VERSIONS}:{'.'.join(path)}") else {"released": image.day}
         yield ask.edit(path, f"registry {name}", fields, part="digest")
 
     return complete
@@ -216,8 +216,8 @@ def eks_images(ask: Asking) -> Iterator[Edit]:
                 ask.notes.append(f"kubernetes.{minor}: {image.release} is newer, but its notes name no driver; not taken")
             elif image is not None:
                 newest[minor] = image
-                built = release.version
-                source, day = f"{project} v{built}", f"{built[:4]}-{built[4:6]}-{built[6:]}"
+                version = release.version
+                source, day = f"{project} v{version}", f"{version[:4]}-{version[4:6]}-{version[6:]}"
                 toolkit = image.toolkit.partition("-")[0] or "unknown"
                 fields = {"ami-release": image.release, "driver": image.driver, "toolkit": toolkit, "released": day}
                 yield ask.edit(("kubernetes", minor), source, fields, part="node image")
@@ -232,8 +232,8 @@ def eks_recommended(ask: Asking) -> Iterator[Edit]:
     for minor, row in ask.tables.versions()["kubernetes"].items():
         release = eks.recommended(client, minor)
         if build_of(release) > build_of(row["ami-release"]):
-            said = f"kubernetes.{minor}: AWS recommends the node image {release}, but no source names its driver; not taken"
-            ask.notes.append(said)
+            note = f"kubernetes.{minor}: AWS recommends the node image {release}, but no source names its driver; not taken"
+            ask.notes.append(note)
     yield from ()
 
 
@@ -314,8 +314,8 @@ def talos_kubernetes(ask: Asking) -> Iterator[Edit]:
 
 def _newest(ask: Asking, releases: list[github.Published], minor: str, current: str) -> github.Published | None:
     """The newest release of a minor that is newer than `current` and old enough. A pre-release is older than its release."""
-    usable = [each for each in releases if each.version.startswith(f"{minor}.") and ask.old_enough(each.day)]
-    newest = max(usable, key=lambda each: numbers(each.version), default=None)
+    usable = [release for release in releases if release.version.startswith(f"{minor}.") and ask.old_enough(release.day)]
+    newest = max(usable, key=lambda release: numbers(release.version), default=None)
     number, _, pre = current.partition("-")
     *head, patch = numbers(number)
     return newest if newest and numbers(newest.version) > (*head, patch - bool(pre)) else None

@@ -49,7 +49,7 @@ def read(context: str) -> Found:
     try:
         cluster = connect(context=context)
         server = cluster.version()
-        nodes, workloads = cluster.list(_NODES, {})[0], {kind: cluster.list(kind, {})[0] for kind in (_DEPLOYMENTS, _DAEMONSETS)}
+        nodes, workloads = cluster.list(_NODES, {}), {kind: cluster.list(kind, {}) for kind in (_DEPLOYMENTS, _DAEMONSETS)}
     except SubmitError as error:
         raise InputError(f"--from-context: {error}") from None
     installed, controller = _installed(workloads[_DEPLOYMENTS], workloads[_DAEMONSETS])

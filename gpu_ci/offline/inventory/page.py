@@ -13,16 +13,14 @@ from fleet.facts.hardware import Machine
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.versions import IMAGES, Image
 from fleet.prove.image_fit import node_driver
-from fleet.prove.placement import fit, pool_host
 from fleet.providers.fleet import Fleet
-from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import advertisers
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.queues import units
 from gpu_ci.offline.gfm import code, table, text
 from gpu_ci.offline.inventory.users import MACHINES, User, users
-from gpu_ci.offline.words import holds, span
+from gpu_ci.offline.words import span
 
 Row = Sequence[str]
 _NONE = "-"
@@ -47,14 +45,13 @@ specs are those of the manifests and chart values that the program deploys. `mak
 resources and policies. What the words mean: [workloads](workloads.md), [sharing](sharing.md), [queues](queues.md),
 [storage](storage.md), [OCI machines](oci-runners.md).
 
-CPU, memory and disk are what one pod requests. *One node holds* says how many of these pods one node can hold if it runs nothing
-else, and which resource runs out first. *At most* are the units in use if everything runs at once, in bold if the full pool has
-fewer: the rest waits. A workload with several pools counts in each of them, so the rest may run in the next one. *Always* are the
-units that are never free."""
+CPU, memory and disk are what one pod requests. *At most* are the units in use if everything runs at once, in bold if the full
+pool has fewer: the rest waits. A workload with several pools counts in each of them, so the rest may run in the next one.
+*Always* are the units that are never free."""
 
 
 def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
-    found = tuple(users(fleet, name))
+    cluster_users = tuple(users(fleet, name))
     yield f"## Cluster {code(name)}"
     yield (
         f"Provider {code(settings.provider)}, region {code(settings.region)}, Kubernetes {code(settings.kubernetes_version)}, "
@@ -62,28 +59,21 @@ def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
     )
     if settings.pools:
         yield f"### Pools of {code(name)}"
-        yield table(_POOL, (_pool(settings, pool, found) for pool in settings.pools))
+        yield table(_POOL, (_pool(settings, pool, cluster_users) for pool in settings.pools))
         yield f"### Nodes of {code(name)}"
-        yield table(_NODES, (_nodes(settings, pool, found) for pool in settings.pools))
-    if rows := [*(_user(settings, user) for user in found), *_teams(settings)]:
+        yield table(_NODES, (_nodes(settings, pool, cluster_users) for pool in settings.pools))
+    if cluster_users:
         yield f"### GPU users of {code(name)}"
-        yield table(_USER, rows)
-    if settings.runners:
-        yield f"### Runner sets of {code(name)}"
-        yield table(_SET, (_set(fleet, settings, each) for each in settings.runners))
-    if machines := [user.name for user in found if user.kind == MACHINES]:
-        yield f"### Machines of {code(name)}"
-        yield table(_MACHINES, (_machines(settings, each) for each in machines))
-    if found:
+        yield table(_USER, (_user(settings, user) for user in cluster_users))
         yield f"### Pods of {code(name)}"
-        yield table(_POD, map(_pod, found))
+        yield table(_POD, map(_pod, cluster_users))
 
 
 def _advertised(settings: Cluster) -> str:
     """The programs that make the GPUs of the nodes schedulable."""
     images = (NODE_IMAGES[pool.image] for pool in settings.pools.values())
-    found = dict.fromkeys(each for image in images for each in advertisers(settings.enablement, image))
-    return text(" and ".join(found)) or "nothing: the cluster has no GPU pool"
+    programs = dict.fromkeys(program for image in images for program in advertisers(settings.enablement, image))
+    return text(" and ".join(programs)) or "nothing: the cluster has no GPU pool"
 
 
 # -- pools and their nodes ---------------------------------------------------------------------------------------------
@@ -91,13 +81,13 @@ def _advertised(settings: Cluster) -> str:
 _POOL = ("pool", "a node is", "GPUs of a node", "shared", "a node advertises", ">nodes", ">at most", ">the pool has", ">always")
 
 
-def _pool(settings: Cluster, name: str, found: Iterable[User]) -> Row:
+def _pool(settings: Cluster, name: str, cluster_users: Iterable[User]) -> Row:
     pool: Any = settings.pools[name]
-    here = [user for user in found if name in user.pools]
+    here = [user for user in cluster_users if name in user.pools]
     most = sum(user.most * user.gpus for user in here if not user.queue)
     if settings.queues is not None:
         most += settings.queues.nominal(settings.queues.flavor_of(name) or name)
-    held = units(pool)
+    capacity = units(pool)
     return (
         code(name),
         _codes(pool.instance_types, "<br>"),
@@ -105,8 +95,8 @@ def _pool(settings: Cluster, name: str, found: Iterable[User]) -> Row:
         text(f"{pool.sharing.strategy}, {pool.sharing.unit} each") if pool.sharing else "no, whole GPUs",
         "<br>".join(dict.fromkeys(_units(pool.units(machine), pool.resource) for machine in pool.machines)),
         span(pool.nodes.min, pool.nodes.max),
-        f"**{most}**" if most > held else str(most),
-        str(held),
+        f"**{most}**" if most > capacity else str(most),
+        str(capacity),
         str(sum(user.least * user.gpus for user in here if user.lasts != "once" and user.pools[0] == name)),
     )
 
@@ -114,18 +104,18 @@ def _pool(settings: Cluster, name: str, found: Iterable[User]) -> Row:
 _NODES = ("pool", "used by", "driver", "container toolkit", "driver needed", "compute capability needed", "processor needed")
 
 
-def _nodes(settings: Cluster, name: str, found: Iterable[User]) -> Row:
+def _nodes(settings: Cluster, name: str, cluster_users: Iterable[User]) -> Row:
     """Driver and toolkit of a pool's nodes, and the needs of the pinned images and the GPU; "not known" if there is no source."""
     kind = NODE_IMAGES[settings.pools[name].image]
     origin = {True: f"in image {code(kind.name)}", False: f"by the GPU operator, on image {code(kind.name)}"}
     driver = node_driver(settings, name)
-    here = [user for user in found if name in user.pools]
+    here = [user for user in cluster_users if name in user.pools]
     images = [image for user in here if user.gpus and (image := _IMAGES.get(user.container["image"]))]
     capability = max((image.least_capability for image in images), key=_version, default="")
     gpu = settings.pools[name].machines[0].gpu
     has = f" (the GPU has {gpu.compute_capability})" if gpu else ""
-    built = [image.architectures for image in images if image.architectures]
-    processors = [each for each in built[0] if all(each in others for others in built)] if built else []
+    builds = [image.architectures for image in images if image.architectures]
+    processors = [processor for processor in builds[0] if all(processor in build for build in builds)] if builds else []
     return (
         code(name),
         _codes(user.name for user in here),
@@ -141,10 +131,10 @@ def _driver_limits(settings: Cluster, name: str, images: Iterable[Image]) -> Ite
     """The branches of NVIDIA's driver that the images and the GPUs of a pool support together."""
     gpus = [machine.gpu for machine in settings.pools[name].machines if machine.gpu is not None]
     oldest = (*(image.least_driver for image in images), *(gpu.min_driver_branch for gpu in gpus))
-    if known := [branch for branch in oldest if branch is not None]:
-        yield f"R{max(known)} at least"
-    if known := [gpu.max_driver_branch for gpu in gpus if gpu.max_driver_branch is not None]:
-        yield f"R{min(known)} at most"
+    if branches := [branch for branch in oldest if branch is not None]:
+        yield f"R{max(branches)} at least"
+    if branches := [gpu.max_driver_branch for gpu in gpus if gpu.max_driver_branch is not None]:
+        yield f"R{min(branches)} at most"
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -153,7 +143,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 # -- users -------------------------------------------------------------------------------------------------------------
 
-_USER = ("what", "kind", "namespace", "pool", "takes", ">how many", "CPU", "memory", "disk", "one node holds, limited by")
+_USER = ("what", "kind", "namespace", "pool", "takes", ">how many", "CPU", "memory", "disk")
 
 
 def _user(settings: Cluster, user: User) -> Row:
@@ -170,7 +160,6 @@ def _user(settings: Cluster, user: User) -> Row:
         cpu_text(ask.cpu.request) if ask else _NONE,
         memory_text(ask.memory.request) if ask else _NONE,
         memory_text(ask.scratch) if ask else _NONE,
-        _held(settings, user),
     )
 
 
@@ -182,58 +171,6 @@ def _takes(settings: Cluster, user: User) -> str:
     devices = _codes(volume["hostPath"]["path"] for volume in user.spec["volumes"] if "hostPath" in volume)
     node = _codes(f"{key}={value}" for key, value in user.spec["nodeSelector"].items())
     return f"no GPU, but the device {devices} of a node with {node}"
-
-
-def _held(settings: Cluster, user: User) -> str:
-    if user.ask is None or not user.gpus:
-        return _NONE
-    hosts = [pool_host(settings, pool) for pool in user.pools]
-    rows = (row for host in hosts for row in holds(host, [fit(user.ask, machine, host) for machine in host.machines]))
-    return "<br>".join(map(text, dict.fromkeys(rows)))
-
-
-def _teams(settings: Cluster) -> Iterator[Row]:
-    """The share of each pool that a team always has, independent of the other teams."""
-    if settings.queues is None:
-        return
-    for team, _, quota in settings.queues.quotas():
-        pools = settings.queues.pools_of(quota.name)
-        takes = f"{_units(quota.nominal, settings.pools[pools[0]].resource)} of its own"
-        namespaces = _codes(settings.queues.teams[team].namespaces)
-        yield code(team), "team queue", namespaces, _codes(pools), takes, "Jobs of the team", _NONE, _NONE, _NONE, _NONE
-
-
-_SET = ("set", "runs-on", "runner group", ">runners", "runners are")
-
-
-def _set(fleet: Fleet, settings: Cluster, name: str) -> Row:
-    """The labels and the runner group that a workflow writes to reach a runner set."""
-    runner = settings.runners[name]
-    return (
-        code(name),
-        _codes((name, *runner.labels)),
-        code(fleet.group_of(runner)),
-        span(runner.span.min, runner.span.max),
-        runner.called if isinstance(runner, MachineRunner) else f"pods of pool {', then '.join(map(code, runner.ordered))}",
-    )
-
-
-_MACHINES = ("set", "where, in this order", "driver", "toolkit", "disk")
-
-
-def _machines(settings: Cluster, name: str) -> Row:
-    runner = settings.runners[name]
-    if isinstance(runner, VmPerJobRunner):
-        places = [(place.region, place.availability_domains) for place in runner.places]
-    else:
-        places = [(settings.region, runner.availability_domains)]
-    return (
-        code(name),
-        "<br>".join(f"{code(region)}: {_codes(domains)}" for region, domains in places),
-        code(runner.image.driver) if runner.image else "of the image that its launcher finds",
-        code(runner.toolkit) if runner.image else "of that image",
-        memory_text(runner.disk),
-    )
 
 
 _POD = ("pod of", "image", "Pod Security", "host paths, claims and secrets")
@@ -276,8 +213,8 @@ def _units(count: int, resource: str) -> str:
 
 def _gpus(machine: Machine) -> str:
     """1 x T4, 16 GiB each."""
-    each = f", {machine.gpu_memory_mib / 1024:.0f} GiB each" if machine.gpu_memory_mib else ""
-    return text(f"{machine.gpus} x {machine.gpu.name}{each}") if machine.gpu else "none"
+    memory = f", {machine.gpu_memory_mib / 1024:.0f} GiB each" if machine.gpu_memory_mib else ""
+    return text(f"{machine.gpus} x {machine.gpu.name}{memory}") if machine.gpu else "none"
 
 
 def _image(reference: str) -> str:

@@ -61,8 +61,8 @@ class User:
     def container(self) -> Mapping[str, Any]:
         """The container of the pod: every pod of the program has exactly one."""
         (container,) = self.spec["containers"]
-        found: Mapping[str, Any] = container
-        return found
+        only: Mapping[str, Any] = container
+        return only
 
 
 def users(fleet: Fleet, cluster: str) -> Iterator[User]:
@@ -99,31 +99,35 @@ def _runner_sets(settings: Cluster, charts: Mapping[str, Chart]) -> Iterator[Use
 def _workloads(settings: Cluster) -> Iterator[User]:
     for name, workload in settings.workloads.items():
         objects = workload_objects(settings, name)
-        (made,) = (each for each in objects if each["kind"] in ("Deployment", "Job"))
-        claims = {each["metadata"]["name"]: _claim(each["spec"]) for each in objects if each["kind"] == "PersistentVolumeClaim"}
-        pods = made["spec"].get("replicas", 1)
+        (workload_object,) = (manifest for manifest in objects if manifest["kind"] in ("Deployment", "Job"))
+        claims = {
+            manifest["metadata"]["name"]: _claim(manifest["spec"])
+            for manifest in objects
+            if manifest["kind"] == "PersistentVolumeClaim"
+        }
+        pods = workload_object["spec"].get("replicas", 1)
         yield User(
             name,
             workload.kind,
             workload.namespace,
             settings.team_namespaces[workload.namespace],
-            made["spec"]["template"]["spec"],
+            workload_object["spec"]["template"]["spec"],
             pods,
             pods,
             pools=(workload.pool,) if isinstance(workload, PoolWorkload | CoralWorkload) and workload.pool else (),
             ask=Asked(
                 workload.units if isinstance(workload, PoolWorkload) else 0, workload.cpu, workload.memory, workload.scratch
             ),
-            lasts="always" if made["kind"] == "Deployment" else "once",
+            lasts="always" if workload_object["kind"] == "Deployment" else "once",
             claims=claims,
         )
 
 
 def _placeholders(settings: Cluster) -> Iterator[User]:
     level = settings.team_namespaces.get(PLACEHOLDER_NAMESPACE, "")
-    for name, made in placeholders(settings).items():
-        spec, count = made["spec"]["template"]["spec"], made["spec"]["replicas"]
-        pod = pod_of(name, made)
+    for name, manifest in placeholders(settings).items():
+        spec, count = manifest["spec"]["template"]["spec"], manifest["spec"]["replicas"]
+        pod = pod_of(name, manifest)
         ask = pod.ask(settings.pools[name].resource) if pod is not None else None
         where = (PLACEHOLDER_NAMESPACE, level, spec, count, count)
         yield User(f"{name}-placeholders", "placeholders", *where, pools=(name,), ask=ask, lasts="always")
@@ -142,18 +146,18 @@ def _jobs(fleet: Fleet, cluster: str) -> Iterator[User]:
     }
     for name, job in settings.jobs.items():
         placed = place_stack_job(fleet, cluster, name)
-        made = placed.manifest()
+        manifest = placed.manifest()
         yield User(
             name,
             "job",
             job.namespace,
             settings.team_namespaces[job.namespace],
-            made["spec"]["template"]["spec"],
+            manifest["spec"]["template"]["spec"],
             1,
             1,
-            pools=tuple(each.pool for each in (placed.chosen, *placed.behind)),
+            pools=tuple(place.pool for place in (placed.chosen, *placed.behind)),
             ask=placed.job.ask,
             lasts="once",
-            queue=made["metadata"].get("labels", {}).get(QUEUE_LABEL, ""),
+            queue=manifest["metadata"].get("labels", {}).get(QUEUE_LABEL, ""),
             claims=caches,
         )

@@ -67,11 +67,13 @@ class Check:
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """Every verdict that applies, sorted by file and line."""
-        by_urn = {each.resource.urn: each for each in self.tree.manifests}
+        by_urn = {manifest.resource.urn: manifest for manifest in self.tree.manifests}
         order = {urn: index for index, urn in enumerate(by_urn)}
         pairs = ((verdict, by_urn.get(verdict.urn)) for verdict in self.verdicts if verdict.kind != "not-applicable")
-        found = (Finding(verdict, each, line_of(each, verdict.message) if each else 0) for verdict, each in pairs)
-        return tuple(sorted(found, key=lambda finding: (order.get(finding.verdict.urn, len(order)), finding.line)))
+        findings = (
+            Finding(verdict, manifest, line_of(manifest, verdict.message) if manifest else 0) for verdict, manifest in pairs
+        )
+        return tuple(sorted(findings, key=lambda finding: (order.get(finding.verdict.urn, len(order)), finding.line)))
 
     @cached_property
     def unjudged(self) -> tuple[Unjudged, ...]:
@@ -86,7 +88,9 @@ class Check:
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """The result of each policy, in the pack's order."""
-        return outcomes_of([each.resource for each in self.tree.manifests], self.verdicts, levels_of(self.policies), rules=_RULES)
+        return outcomes_of(
+            [manifest.resource for manifest in self.tree.manifests], self.verdicts, levels_of(self.policies), rules=_RULES
+        )
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
         """The verdicts that fail the check: see `offline.plan.blocked_of`."""
@@ -105,16 +109,16 @@ def make_check(
     Nothing is remediated, because `kubectl apply` remediates nothing. What a plan would remediate is a violation here. Raises
     InputError for an unknown stack, and for everything that is wrong in the files.
     """
-    known = sorted({*stackfile.stacks(root), *(path.stem for path in (root / _CONFIG).glob("*.json"))})
-    if stack not in known:
-        fix = instead(stack, known, f"give one of: {', '.join(known)}")
+    names = sorted({*stackfile.stacks(root), *(path.stem for path in (root / _CONFIG).glob("*.json"))})
+    if stack not in names:
+        fix = instead(stack, names, f"give one of: {', '.join(names)}")
         raise InputError(f"stack: there must be a stack or a policy config of that name; got {stack!r}; {fix}")
     require_current(stack, root)
     policies = configured_for(_RULES, _settings(stack, root), stack, root, as_of or day_of())
     progress("reading manifests")
     tree = read_tree(stack, target)
     progress("judging policies")
-    recording = Recording(PROJECT, stack, False, tuple(each.resource for each in tree.manifests), {})
+    recording = Recording(PROJECT, stack, False, tuple(manifest.resource for manifest in tree.manifests), {})
     return Check(stack, target, tree, policies, policy_values(stack, root), judge(recording, policies))
 
 
@@ -125,23 +129,23 @@ def _settings(stack: str, root: Path) -> Mapping[str, object]:
     """
     settings = policy_settings(stack, root)
     entry = settings.get(_OWNERS_OF, {})
-    given = {"enforcementLevel": entry} if isinstance(entry, str) else entry
-    if stack not in stackfile.stacks(root) or not isinstance(given, Mapping) or given.get("owners"):
+    values = {"enforcementLevel": entry} if isinstance(entry, str) else entry
+    if stack not in stackfile.stacks(root) or not isinstance(values, Mapping) or values.get("owners"):
         return settings
     owner = fleet_of(stackfile.load(stack, root)).github.owner
-    return {**settings, _OWNERS_OF: {**given, "owners": [owner]}}
+    return {**settings, _OWNERS_OF: {**values, "owners": [owner]}}
 
 
 def line_of(manifest: Manifest, message: str) -> int:
     """The line of the path at the start of a message, or of the longest part of it that the file has, or of the object."""
-    found = manifest.line
+    line = manifest.line
     keys = manifest.keys
     for step in _steps(_NAMESPACE.sub("", message, count=1)):
         keys = (*keys, step)
         if keys not in manifest.lines:
             break
-        found = manifest.lines[keys]
-    return found
+        line = manifest.lines[keys]
+    return line
 
 
 def _steps(message: str) -> Iterator[str | int]:

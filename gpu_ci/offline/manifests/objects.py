@@ -77,9 +77,9 @@ def _objects(stack: str, file: str, within: str, document: Document, body: objec
     if isinstance(items, list):
         # Items of a typed list may leave out apiVersion and kind.
         of_one = kind.endswith(_LIST) and kind != _LIST
-        said = {"apiVersion": version, "kind": kind.removesuffix(_LIST)} if of_one else {}
+        defaults = {"apiVersion": version, "kind": kind.removesuffix(_LIST)} if of_one else {}
         for index, item in enumerate(items):
-            whole = said | item if isinstance(item, dict) else item
+            whole = defaults | item if isinstance(item, dict) else item
             yield from _objects(stack, file, within, document, whole, (*keys, "items", index))
         return
     metadata = body.get("metadata")
@@ -113,14 +113,14 @@ def _is_object(where: str, body: Mapping[str, Any]) -> bool:
 
 
 def _named(where: str, body: Mapping[str, Any]) -> tuple[str, str]:
-    found = []
-    for key, form, wanted in (("apiVersion", _VERSION, "v1 or group/version"), ("kind", _KIND, "one word, such as Deployment")):
+    words = []
+    for key, form, rule in (("apiVersion", _VERSION, "v1 or group/version"), ("kind", _KIND, "one word, such as Deployment")):
         value = body[key]
         if not isinstance(value, str) or not form.fullmatch(value):
             advice = " (a template: check the output of `helm template`)" if isinstance(value, str) and "{{" in value else ""
-            raise InputError(f"{where}: {key} must be {wanted}; got {quoted(value)}{advice}; correct it")
-        found.append(value)
-    version, kind = found
+            raise InputError(f"{where}: {key} must be {rule}; got {quoted(value)}{advice}; correct it")
+        words.append(value)
+    version, kind = words
     return version, kind
 
 

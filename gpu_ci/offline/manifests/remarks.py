@@ -10,8 +10,7 @@ from fleet.facts.scheduling import is_gpu_resource
 from gpu_ci.offline.manifests.objects import Manifest
 from policies.rules import AnyRule
 from policies.rules.kinds import APPLICATION, APPLICATION_SET
-from policies.rules.read import Later, walk
-from policies.rules.releases import Release, sources
+from policies.rules.read import walk
 
 _DEFINITION = "CustomResourceDefinition"
 """Its schema may have containers, but it runs nothing."""
@@ -41,56 +40,37 @@ class Unjudged:
 
 def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[Unjudged, ...]:
     """The objects that no rule reads, by type, in the order of the files."""
-    known = frozenset[str]().union(*(rule.types for rule in rules if not rule.partly))
-    others = [each for each in manifests if each.resource.type not in known]
-    working = {each.resource.type for each in others if each.kind != _DEFINITION and _runs(each.resource.inputs)}
-    firsts = {each.resource.type: each for each in reversed(others)}
-    counts = Counter(each.resource.type for each in others)
+    types = frozenset[str]().union(*(rule.types for rule in rules if not rule.partly))
+    unread = [manifest for manifest in manifests if manifest.resource.type not in types]
+    working = {manifest.resource.type for manifest in unread if manifest.kind != _DEFINITION and _runs(manifest.resource.inputs)}
+    firsts = {manifest.resource.type: manifest for manifest in reversed(unread)}
+    counts = Counter(manifest.resource.type for manifest in unread)
     return tuple(Unjudged(firsts[kind], number, kind in working) for kind, number in counts.items())
 
 
 def laid_over(manifests: Iterable[Manifest]) -> Iterator[str]:
     """A line for each part of an Application that changes manifests at a path in Git: the check judges them without it."""
-    for each in manifests:
-        props = each.resource.inputs
-        where: list[str] = []
-        if each.resource.type == APPLICATION:
-            where += _over(props, "")
-        elif each.resource.type == APPLICATION_SET:
-            for at, template in _templates(props):
-                where += _over(template, f"{at}.")
-            if walk(props, "spec", "templatePatch") and any(_paths(walk(props, "spec", "template"))):
-                where.append("spec.templatePatch")
+    for manifest in manifests:
+        props = manifest.resource.inputs
+        where = list(_over(props, "")) if manifest.resource.type in (APPLICATION, APPLICATION_SET) else []
+        if manifest.resource.type == APPLICATION_SET and walk(props, "spec", "templatePatch"):
+            where.append("spec.templatePatch")
         yield from (
-            f"{each.place}: {each.label}: {path} changes the manifests in Git, and this check ignores those changes"
+            f"{manifest.place}: {manifest.label}: {path} changes the manifests in Git, and this check ignores those changes"
             for path in where
         )
 
 
-def _templates(props: object, at: str = "spec") -> Iterator[tuple[str, object]]:
-    """Path and template of an ApplicationSet and of each generator with its own template, nested generators included."""
-    if isinstance(props, Mapping):
-        for key, value in props.items():
-            if key == "template":
-                yield f"{at}.template", value
-            elif key in ("spec", "generators") or at.endswith("]"):
-                yield from _templates(value, at if key == "spec" else f"{at}.{key}")
-    elif isinstance(props, list | tuple):
-        for index, value in enumerate(props):
-            yield from _templates(value, f"{at}[{index}]")
-
-
-def _paths(application: object) -> Iterator[Release]:
-    """The sources of an Application or a template that are paths in Git. Placeholders of a template count as text."""
-    return (source for source in sources(APPLICATION, application, Later()) if not source.chart)
-
-
-def _over(application: object, at: str) -> Iterator[str]:
-    """The keys of an Application or a template that change manifests at a path in Git."""
-    for source in _paths(application):
-        for keys in _SOURCE:
-            if walk(source.source, *keys):
-                yield f"{at}{source.at}{'.'.join(keys)}"
+def _over(value: object, at: str) -> Iterator[str]:
+    """The keys of sources with a path in Git that change the manifests there, at any depth: generators have templates, too."""
+    if isinstance(value, Mapping):
+        if isinstance(value.get("path"), str) and not value.get("chart"):
+            yield from (f"{at}{'.'.join(keys)}" for keys in _SOURCE if walk(value, *keys))
+        for key, inner in value.items():
+            yield from _over(inner, f"{at}{key}." if isinstance(inner, Mapping) else f"{at}{key}")
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _over(inner, f"{at}[{index}].")
 
 
 def _runs(value: object) -> bool:
@@ -101,5 +81,5 @@ def _runs(value: object) -> bool:
 
 
 def _is_work(key: str, entry: object) -> bool:
-    held = entry if key in _CONTAINERS and isinstance(entry, list | tuple) else (entry,) if key in _CONTAINER else ()
-    return is_gpu_resource(key) or any(isinstance(each, Mapping) and "image" in each for each in held)
+    entries = entry if key in _CONTAINERS and isinstance(entry, list | tuple) else (entry,) if key in _CONTAINER else ()
+    return is_gpu_resource(key) or any(isinstance(container, Mapping) and "image" in container for container in entries)

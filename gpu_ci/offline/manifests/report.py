@@ -26,18 +26,18 @@ def report(check: Check, console: Console, strict: bool = False, verbose: bool =
     show_line(console, f"gpu-ci check of {check.target} by the policies of stack {check.stack}", "bold")
     _result(check, console, strict)
     show_line(console, f"policy values: {check.policy_config}")
-    for found in check.findings:
-        show_line(console, _line(found), whole=True)
-    for remark in (*check.remarks, *(_unread(each) for each in check.unjudged if each.works)):
+    for finding in check.findings:
+        show_line(console, _line(finding), whole=True)
+    for remark in (*check.remarks, *(_unread(kind) for kind in check.unjudged if kind.works)):
         show_line(console, f"! {remark}", "yellow", indent="  ", whole=True)
-    idle = [f"{each.label} ({each.count})" for each in check.unjudged if not each.works]
+    idle = [f"{kind.label} ({kind.count})" for kind in check.unjudged if not kind.works]
     skipped = check.tree.passed_over
     if verbose:
         unread = [f"no policy reads: {', '.join(idle)}"] if idle else []
         notes = [*unread, *(f"skipped: {note}" for note in skipped)]
     else:
         counts = ((idle, "kind that no policy reads", "kinds that no policy reads"), (skipped, "skipped file", "skipped files"))
-        notes = [f"{counted(len(found), one, many)} (-v lists them)" for found, one, many in counts if found]
+        notes = [f"{counted(len(items), one, many)} (-v lists them)" for items, one, many in counts if items]
     for note in notes:
         show_line(console, note, "dim", indent="  ", whole=True)
     console.print()
@@ -51,15 +51,15 @@ def report(check: Check, console: Console, strict: bool = False, verbose: bool =
 
 def _result(check: Check, console: Console, strict: bool) -> None:
     # Policies without a resource here are left out.
-    asked = [found for found in check.outcomes if found.judged or found.broken]
-    facts = f"{_objects(check)}; policies that judged: {states(asked) or 'none'}."
+    outcomes = [outcome for outcome in check.outcomes if outcome.judged or outcome.broken]
+    facts = f"{_objects(check)}; policies that judged: {states(outcomes) or 'none'}."
     blocked = check.blocked(strict)
     show_line(console, verdict_line(facts, blocked), "bold red" if blocked else "bold green")
 
 
 def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:
     """The verdicts as GitHub annotations, errors first. Paths are relative to the current folder if they are below it."""
-    return tuple(sorted(_annotations(check, strict), key=lambda each: each.level))
+    return tuple(sorted(_annotations(check, strict), key=lambda annotation: annotation.level))
 
 
 def to_json(check: Check, strict: bool = False) -> str:
@@ -67,16 +67,16 @@ def to_json(check: Check, strict: bool = False) -> str:
     return document(_check(check, strict))
 
 
-def _line(found: Finding) -> str:
-    verdict = found.verdict
+def _line(finding: Finding) -> str:
+    verdict = finding.verdict
     kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
-    place = f"{found.place}: " if found.place else ""
-    return f"{place}{verdict.level} {verdict.rule}{kind}: {found.label}: {verdict.message}"
+    place = f"{finding.place}: " if finding.place else ""
+    return f"{place}{verdict.level} {verdict.rule}{kind}: {finding.label}: {verdict.message}"
 
 
-def _unread(each: Unjudged) -> str:
-    more = f" and {each.count - 1} more" if each.count > 1 else ""
-    return f"{each.label} has containers or GPUs, and no policy reads it: {each.first.place}{more}"
+def _unread(kind: Unjudged) -> str:
+    more = f" and {kind.count - 1} more" if kind.count > 1 else ""
+    return f"{kind.label} has containers or GPUs, and no policy reads it: {kind.first.place}{more}"
 
 
 def _objects(check: Check) -> str:
@@ -86,25 +86,25 @@ def _objects(check: Check) -> str:
 
 def _counts(check: Check) -> dict[str, int]:
     kinds = Counter((verdict.kind, verdict.level) for verdict in check.verdicts)
-    others = {kind: kinds[kind, "mandatory"] + kinds[kind, "advisory"] for kind in ("undeterminable", "excepted")}
+    unsure = {kind: kinds[kind, "mandatory"] + kinds[kind, "advisory"] for kind in ("undeterminable", "excepted")}
     return {
         "files": check.tree.files,
         "documents": check.tree.documents,
         "objects": len(check.tree.manifests),
-        "policies": sum(bool(found.judged) for found in check.outcomes),
+        "policies": sum(bool(outcome.judged) for outcome in check.outcomes),
         "broken": kinds["violation", "mandatory"],
         "advisory": kinds["violation", "advisory"],
-    } | others
+    } | unsure
 
 
 def _annotations(check: Check, strict: bool) -> Iterator[Annotation]:
     blocked = check.blocked(strict)
-    for found in check.findings:
-        fails = found.verdict in blocked
-        if fails or found.verdict.kind == "violation":
-            file = shown_from(Path.cwd(), Path(found.manifest.file)) if found.manifest is not None else ""
-            message = f"{found.label}: {found.verdict.message}"
-            yield Annotation("error" if fails else "warning", found.verdict.rule, message, file, found.line or None)
+    for finding in check.findings:
+        fails = finding.verdict in blocked
+        if fails or finding.verdict.kind == "violation":
+            file = shown_from(Path.cwd(), Path(finding.manifest.file)) if finding.manifest is not None else ""
+            message = f"{finding.label}: {finding.verdict.message}"
+            yield Annotation("error" if fails else "warning", finding.verdict.rule, message, file, finding.line or None)
 
 
 def _check(check: Check, strict: bool) -> dict[str, Any]:
@@ -115,17 +115,18 @@ def _check(check: Check, strict: bool) -> dict[str, Any]:
         "passes": check.passes(strict),
         "counts": _counts(check),
         "objects": [
-            _place(each) | fields_of(each.resource, "urn", "type") | fields_of(each, "kind", "namespace", "name")
-            for each in check.tree.manifests
+            _place(manifest) | fields_of(manifest.resource, "urn", "type") | fields_of(manifest, "kind", "namespace", "name")
+            for manifest in check.tree.manifests
         ],
         "verdicts": [
-            {"file": found.manifest.file if found.manifest is not None else "", "line": found.line} | verdict_json(found.verdict)
-            for found in check.findings
+            {"file": finding.manifest.file if finding.manifest is not None else "", "line": finding.line}
+            | verdict_json(finding.verdict)
+            for finding in check.findings
         ],
-        "policies": [outcome_json(found) for found in check.outcomes],
+        "policies": [outcome_json(outcome) for outcome in check.outcomes],
         "notJudged": [
-            {"type": each.first.resource.type, "count": each.count} | _place(each.first) | {"works": each.works}
-            for each in check.unjudged
+            {"type": kind.first.resource.type, "count": kind.count} | _place(kind.first) | {"works": kind.works}
+            for kind in check.unjudged
         ],
         "remarks": list(check.remarks),
         "passedOver": list(check.tree.passed_over),

@@ -35,15 +35,15 @@ class Tree:
     def twice(self) -> tuple[str, ...]:
         """A line for each object that is in several places: the last one applied wins."""
         places: dict[tuple[str, ...], list[Manifest]] = {}
-        for each in self.manifests:
-            if each.once:
+        for manifest in self.manifests:
+            if manifest.once:
                 # The API server identifies an object by these, in any API version.
-                places.setdefault((each.group, each.kind, each.namespace, each.name), []).append(each)
+                places.setdefault((manifest.group, manifest.kind, manifest.namespace, manifest.name), []).append(manifest)
         return tuple(
-            f"{same[0].label} is here {len(same)} times, and the one that is applied last wins: "
-            f"{', '.join(each.place for each in same)}"
-            for same in places.values()
-            if len(same) > 1
+            f"{copies[0].label} is here {len(copies)} times, and the one that is applied last wins: "
+            f"{', '.join(manifest.place for manifest in copies)}"
+            for copies in places.values()
+            if len(copies) > 1
         )
 
 
@@ -60,8 +60,8 @@ def read_tree(stack: str, target: str) -> Tree:
     # A single file is read, whatever its name is.
     programs = dict.fromkeys(path for path in there if path != root and path.name.lower().endswith(PROGRAMS))
     paths = [path for path in there if path not in programs]
-    found: list[Manifest] = []
-    others: dict[Path, list[Document]] = {}
+    collected: list[Manifest] = []
+    other_documents: dict[Path, list[Document]] = {}
     wrong: list[str] = []
     count = 0
     home = os.path.realpath(root)
@@ -75,21 +75,21 @@ def read_tree(stack: str, target: str) -> Tree:
                     continue
                 count += 1
                 if (manifests := list(objects(stack, str(path), within, document))) or _is_object(document):
-                    found += manifests
+                    collected += manifests
                 else:
-                    others.setdefault(path, []).append(document)
+                    other_documents.setdefault(path, []).append(document)
         except InputError as error:
             wrong += str(error).splitlines()
         except OSError as error:
             wrong.append(f"{path}: cannot be read ({error.strerror}); check its permissions and size, or leave the file out")
     if wrong:
         raise InputError("\n".join(wrong))
-    if not found:
+    if not collected:
         beside = f", and {count} other documents" if count else ""
         raise InputError(f"DIR: {target} has no Kubernetes object in *.yaml, *.yml or *.json{beside}; {_FIX}")
-    notes = [_note(path, documents) for path, documents in others.items()]
+    notes = [_note(path, documents) for path, documents in other_documents.items()]
     notes += [f"{path}: a program that ArgoCD evaluates; check what `jsonnet` prints" for path in programs]
-    return Tree(len(paths), count, tuple(_distinct(found)), tuple(notes))
+    return Tree(len(paths), count, tuple(_distinct(collected)), tuple(notes))
 
 
 def _paths(root: Path) -> Iterator[Path]:
@@ -145,15 +145,17 @@ def _is_object(document: Document) -> bool:
 
 def _note(path: Path, documents: list[Document]) -> str:
     first = documents[0].value
-    what = "apiVersion and kind are not set" if isinstance(first, Mapping) else "a list" if isinstance(first, list) else "a text"
+    problem = (
+        "apiVersion and kind are not set" if isinstance(first, Mapping) else "a list" if isinstance(first, list) else "a text"
+    )
     more = f", and {len(documents) - 1} more documents" if len(documents) > 1 else ""
-    return f"{path}:{documents[0].lines[()]}: not a Kubernetes object ({what}){more}"
+    return f"{path}:{documents[0].lines[()]}: not a Kubernetes object ({problem}){more}"
 
 
 def _distinct(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
     """The same manifests, with a number at the end of each repeated URN."""
-    seen: Counter[str] = Counter()
-    for each in manifests:
-        urn = each.resource.urn
-        seen[urn] += 1
-        yield each if seen[urn] == 1 else replace(each, resource=replace(each.resource, urn=f"{urn}~{seen[urn]}"))
+    counts: Counter[str] = Counter()
+    for manifest in manifests:
+        urn = manifest.resource.urn
+        counts[urn] += 1
+        yield manifest if counts[urn] == 1 else replace(manifest, resource=replace(manifest.resource, urn=f"{urn}~{counts[urn]}"))

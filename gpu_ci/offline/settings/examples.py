@@ -27,27 +27,27 @@ def stack_files() -> tuple[Path, ...]:
 
 def config_of(path: Path) -> dict[str, object]:
     """The settings in a stack file as written, by key without namespace."""
-    held: Any = read_yaml(path).value
-    return {key.removeprefix(f"{NAMESPACE}:"): value for key, value in held["config"].items()}
+    content: Any = read_yaml(path).value
+    return {key.removeprefix(f"{NAMESPACE}:"): value for key, value in content["config"].items()}
 
 
 def example_of(model: type[BaseModel], field: str) -> list[object]:
     """The first value of a field in a file, as a list for the keyword `examples`: of the model itself, else of a similar one."""
-    owner = next(each for each in model.__mro__ if field in inspect.get_annotations(each))
-    similar = (values[field] for each, values in _examples().items() if field in values and issubclass(each, owner))
-    found = _examples().get(model, {}).get(field) or next(similar, [])
-    return found[:1]
+    owner = next(base for base in model.__mro__ if field in inspect.get_annotations(base))
+    similar = (values[field] for other_model, values in _examples().items() if field in values and issubclass(other_model, owner))
+    examples = _examples().get(model, {}).get(field) or next(similar, [])
+    return examples[:1]
 
 
 @cache
 def _examples() -> dict[type, dict[str, list[object]]]:
-    found: dict[type, dict[str, list[object]]] = {}
+    values: dict[type, dict[str, list[object]]] = {}
     for path in stack_files():
         fleet = fleet_of(load(path.name.split(".")[1], ROOT, stack_file=path))
         for owner, field, value in _set(fleet, config_of(path)):
             if len(str(value)) <= _LONGEST:
-                found.setdefault(owner, {}).setdefault(field, []).append(value)
-    return found
+                values.setdefault(owner, {}).setdefault(field, []).append(value)
+    return values
 
 
 def _set(settings: object, written: object) -> Iterator[tuple[type, str, object]]:

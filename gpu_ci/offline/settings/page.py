@@ -48,34 +48,36 @@ class _Page:
         for group in self._groups(("", "", (_ROOT,)), set()):
             lines += self._section(*group)
         lines += ["", "## Kinds of values", "", "| kind | error for any other value |", "|---|---|"]
-        for rule, (title, values) in sorted(self._rules.items(), key=lambda each: (each[1][0].lower(), each[0])):
+        for rule, (title, values) in sorted(self._rules.items(), key=lambda item: (item[1][0].lower(), item[0])):
             listed = f": {', '.join(values)}" if 0 < len(values) <= _FEW else ""
             lines.append(f"| {title} | {_cell(rule + listed).replace('<', '&lt;')} |")
         return "\n".join([*lines, ""])
 
-    def _collect(self, held: Any) -> None:
+    def _collect(self, schema: Any) -> None:
         """Collect the title of each rule and the values that it allows, if it lists them."""
-        for inner in held.values() if isinstance(held, Mapping) else held if isinstance(held, list) else ():
+        for inner in schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list) else ():
             self._collect(inner)
-        if isinstance(held, Mapping) and "patternErrorMessage" in held:
-            self._rules[held["patternErrorMessage"]] = held["title"], held.get("enum", [])
+        if isinstance(schema, Mapping) and "patternErrorMessage" in schema:
+            self._rules[schema["patternErrorMessage"]] = schema["title"], schema.get("enum", [])
 
-    def _groups(self, group: Group, seen: set[str]) -> Iterator[Group]:
+    def _groups(self, group: Group, models: set[str]) -> Iterator[Group]:
         """The group, then the groups of its keys, each model once."""
         _, path, names = group
-        seen.update(names)
+        models.update(names)
         yield group
-        keys = dict.fromkeys(each for name in names for each in self._models[name]["properties"])
-        for each in sorted(keys, key=lambda each: _FIRST.index(each) if each in _FIRST else len(_FIRST)):
-            held = [self._models[name]["properties"].get(each, {}) for name in names]
-            found = dict.fromkeys(ref for one in held for ref in _references(one))
-            if new := tuple(ref for ref in found if ref not in seen):
-                yield from self._groups((each, f"{path}.{each}".strip(".") + _step(held), new), seen)
+        keys = dict.fromkeys(setting for name in names for setting in self._models[name]["properties"])
+        for setting in sorted(keys, key=lambda setting: _FIRST.index(setting) if setting in _FIRST else len(_FIRST)):
+            properties = [self._models[name]["properties"].get(setting, {}) for name in names]
+            references = dict.fromkeys(ref for schema in properties for ref in _references(schema))
+            if new := tuple(ref for ref in references if ref not in models):
+                yield from self._groups((setting, f"{path}.{setting}".strip(".") + _step(properties), new), models)
 
     def _section(self, key: str, path: str, names: tuple[str, ...]) -> Iterator[str]:
         rows = {name: self._rows(self._models[name]) for name in names}
-        first, *others = rows.values()
-        common = {each: row for each, row in first.items() if all(other.get(each, "")[:4] == row[:4] for other in others)}
+        first, *tables = rows.values()
+        common = {
+            setting: row for setting, row in first.items() if all(table.get(setting, "")[:4] == row[:4] for table in tables)
+        }
         at = f"In the file: `{path}`." if path else "The top level of the file."
         if len(names) == 1:
             common = {}
@@ -84,54 +86,54 @@ class _Page:
         else:
             common = {}
         for name in names:
-            own = {each: row for each, row in rows[name].items() if each not in common}
+            own_rows = {setting: row for setting, row in rows[name].items() if setting not in common}
             also = f" The [common keys](#{_slug(_words(key.rpartition(':')[2]))}-common-keys) belong here too." if common else ""
             doc = _linked(self._models[name].get("description", ""))
             yield from ("", f"## {_words(name)}" if not common else f"### {_words(name)}", "", f"{doc} {at}{also}")
-            yield from ("", *_table(own)) if own else ()
+            yield from ("", *_table(own_rows)) if own_rows else ()
 
     def _rows(self, model: Mapping[str, Any]) -> dict[str, Row]:
         required = model.get("required", ())
         properties = model["properties"]
         return {
             key: self._row(key, properties[key], key in required)
-            for key in sorted(properties, key=lambda each: each not in required)
+            for key in sorted(properties, key=lambda name: name not in required)
         }
 
-    def _row(self, key: str, held: Mapping[str, Any], required: bool) -> Row:
-        text = Text.read(held.get("description", ""))
-        default = "required" if required else _code(held["default"]) if "default" in held else ""
+    def _row(self, key: str, schema: Mapping[str, Any], required: bool) -> Row:
+        text = Text.read(schema.get("description", ""))
+        default = "required" if required else _code(schema["default"]) if "default" in schema else ""
         unit = f" Unit: {text.unit}." if text.unit else ""
         source = f" Source: {text.source}." if text.source else ""
-        example = _flow({key: held["examples"][0]}) if held.get("examples") else ""
-        return (f"`{key}`", self._type(held), default, _linked(text.description) + unit + source, example and f"`{example}`")
+        example = _flow({key: schema["examples"][0]}) if schema.get("examples") else ""
+        return (f"`{key}`", self._type(schema), default, _linked(text.description) + unit + source, example and f"`{example}`")
 
-    def _type(self, held: Mapping[str, Any]) -> str:
-        if "$ref" in held:
-            name = _words(held["$ref"].rpartition("/")[2])
+    def _type(self, schema: Mapping[str, Any]) -> str:
+        if "$ref" in schema:
+            name = _words(schema["$ref"].rpartition("/")[2])
             return f"[{name}](#{_slug(name)})"
-        if parts := [part for part in held.get("anyOf", held.get("oneOf", ())) if part != {"type": "null"}]:
+        if parts := [part for part in schema.get("anyOf", schema.get("oneOf", ())) if part != {"type": "null"}]:
             return " or ".join(dict.fromkeys(map(self._type, parts)))
-        if rule := held.get("patternErrorMessage"):
+        if rule := schema.get("patternErrorMessage"):
             return f"[{self._rules[rule][0]}](#kinds-of-values)"
-        if "enum" in held or "const" in held:
-            values = [f"`{value}`" for value in held.get("enum", [held.get("const")])]
+        if "enum" in schema or "const" in schema:
+            values = [f"`{value}`" for value in schema.get("enum", [schema.get("const")])]
             # A long list is a list, not a sentence.
             return " or ".join(values) if len(values) <= _FEW else ", ".join(values)
-        for word, said in (("items", "list of"), ("additionalProperties", "mapping to")):
-            if isinstance(held.get(word), Mapping):
-                return f"{said} {self._type(held[word])}"
-        kind = held.get("type", "any value")
-        return _TYPES.get(kind, str(kind)) + _bounds(held)
+        for word, words in (("items", "list of"), ("additionalProperties", "mapping to")):
+            if isinstance(schema.get(word), Mapping):
+                return f"{words} {self._type(schema[word])}"
+        kind = schema.get("type", "any value")
+        return _TYPES.get(kind, str(kind)) + _bounds(schema)
 
 
 _FEW = 10
 """Values between which the page writes "or"."""
 
 
-def _bounds(held: Mapping[str, Any]) -> str:
-    least, most = held.get("minimum"), held.get("maximum")
-    above = held.get("exclusiveMinimum")
+def _bounds(schema: Mapping[str, Any]) -> str:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    above = schema.get("exclusiveMinimum")
     if above is not None:
         return f" above {above}" + (f", at most {most}" if most is not None else "")
     if least is not None:
@@ -139,21 +141,21 @@ def _bounds(held: Mapping[str, Any]) -> str:
     return f", at most {most}" if most is not None else ""
 
 
-def _references(held: Any) -> Iterator[str]:
+def _references(schema: Any) -> Iterator[str]:
     """The models that a property names, at any depth."""
-    if isinstance(held, Mapping):
-        if "$ref" in held:
-            yield held["$ref"].rpartition("/")[2]
+    if isinstance(schema, Mapping):
+        if "$ref" in schema:
+            yield schema["$ref"].rpartition("/")[2]
         for word in ("anyOf", "oneOf", "items", "additionalProperties"):
-            yield from _references(held.get(word))
-    for each in held if isinstance(held, list) else ():
-        yield from _references(each)
+            yield from _references(schema.get(word))
+    for part in schema if isinstance(schema, list) else ():
+        yield from _references(part)
 
 
 def _step(properties: list[Mapping[str, Any]]) -> str:
-    if any(isinstance(held.get("additionalProperties"), Mapping) for held in properties):
+    if any(isinstance(schema.get("additionalProperties"), Mapping) for schema in properties):
         return ".*"
-    return "[]" if any(held.get("type") == "array" for held in properties) else ""
+    return "[]" if any(schema.get("type") == "array" for schema in properties) else ""
 
 
 def _table(rows: Mapping[str, Row]) -> Iterator[str]:
@@ -163,8 +165,8 @@ def _table(rows: Mapping[str, Row]) -> Iterator[str]:
 
 def _words(name: str) -> str:
     """ "EksPool" and "pools" as headings: "EKS pool", "Pools"."""
-    found = [_WORDS.get(word.lower(), word.lower()) for word in _WORD.findall(name)]
-    text = " ".join(found).replace("git hub", "GitHub").replace("git ops", "GitOps")
+    words = [_WORDS.get(word.lower(), word.lower()) for word in _WORD.findall(name)]
+    text = " ".join(words).replace("git hub", "GitHub").replace("git ops", "GitOps")
     return text[:1].upper() + text[1:]
 
 

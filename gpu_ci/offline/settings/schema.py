@@ -22,43 +22,45 @@ class _Schema(GenerateJsonSchema):
     """pydantic's JSON Schema with the texts of fields, and with only keywords that editors know."""
 
     def model_schema(self, schema: Any) -> JsonSchemaValue:
-        found = super().model_schema(schema)
+        model_schema = super().model_schema(schema)
         model = schema["cls"]
-        found.pop("title", None)
-        found["description"] = " ".join((inspect.getdoc(model) or "").partition("\n\n")[0].split())
+        model_schema.pop("title", None)
+        model_schema["description"] = " ".join((inspect.getdoc(model) or "").partition("\n\n")[0].split())
         for name, field in model.model_fields.items():
             key, text = field.alias or name, text_of(model, name)
-            if key not in found["properties"]:
+            if key not in model_schema["properties"]:
                 continue
-            held = {word: said for word, said in found["properties"][key].items() if word not in ("default", "ge", "title")}
-            if "patternErrorMessage" in held:
-                held["title"] = found["properties"][key]["title"]
-            if (default := _default(field, held.get("title") == "duration")) is not None:
-                held["default"] = default
+            keywords = {
+                word: value for word, value in model_schema["properties"][key].items() if word not in ("default", "ge", "title")
+            }
+            if "patternErrorMessage" in keywords:
+                keywords["title"] = model_schema["properties"][key]["title"]
+            if (default := _default(field, keywords.get("title") == "duration")) is not None:
+                keywords["default"] = default
             if examples := text.examples or example_of(model, name):
-                held["examples"] = examples
-            found["properties"][key] = {"description": text.whole, **held}
-        return found
+                keywords["examples"] = examples
+            model_schema["properties"][key] = {"description": text.whole, **keywords}
+        return model_schema
 
     def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
         """Keep the order of fields and of examples."""
         return value
 
     def dict_schema(self, schema: Any) -> JsonSchemaValue:
-        found = super().dict_schema(schema)
+        mapping = super().dict_schema(schema)
         # An error about a key that breaks a pattern is better than one about an unknown key.
-        for pattern, value in found.pop("patternProperties", {}).items():
-            found["additionalProperties"] = value
-            found["propertyNames"]["pattern"] = pattern
+        for pattern, value in mapping.pop("patternProperties", {}).items():
+            mapping["additionalProperties"] = value
+            mapping["propertyNames"]["pattern"] = pattern
         # pydantic drops the titles of keys and values.
         for part, word in (("keys_schema", "propertyNames"), ("values_schema", "additionalProperties")):
-            if "patternErrorMessage" in (held := found.get(word) or {}):
-                held["title"] = self.generate_inner(schema[part])["title"]
-        return found
+            if "patternErrorMessage" in (inner := mapping.get(word) or {}):
+                inner["title"] = self.generate_inner(schema[part])["title"]
+        return mapping
 
     def tagged_union_schema(self, schema: Any) -> JsonSchemaValue:
-        found = super().tagged_union_schema(schema)
-        return {"oneOf": [inner for part in found["oneOf"] for inner in part.get("oneOf", [part])]}
+        union = super().tagged_union_schema(schema)
+        return {"oneOf": [inner for part in union["oneOf"] for inner in part.get("oneOf", [part])]}
 
 
 def _default(field: FieldInfo, duration: bool) -> Any:

@@ -33,8 +33,8 @@ class Text:
     def read(cls, docstring: str) -> Text:
         """The parts of a docstring."""
         description, *parts = _PART.split(" ".join(docstring.split()))
-        given = dict(part.split(": ", 1) for part in parts)
-        return cls(description, *(given.get(name, "").removesuffix(".").strip("`") for name in ("Unit", "Source", "Example")))
+        values = dict(part.split(": ", 1) for part in parts)
+        return cls(description, *(values.get(name, "").removesuffix(".").strip("`") for name in ("Unit", "Source", "Example")))
 
     @property
     def examples(self) -> list[object]:
@@ -44,8 +44,8 @@ class Text:
     @property
     def whole(self) -> str:
         """All but the example, as one text."""
-        rest = ((name, text) for name, text in (("Unit", self.unit), ("Source", self.source)) if text)
-        return " ".join([self.description, *(f"{name}: {text}." for name, text in rest)])
+        extras = ((name, text) for name, text in (("Unit", self.unit), ("Source", self.source)) if text)
+        return " ".join([self.description, *(f"{name}: {text}." for name, text in extras)])
 
 
 def text_of(model: type[BaseModel], field: str) -> Text:
@@ -58,9 +58,9 @@ def _texts(model: type) -> dict[str, Text]:
     if not issubclass(model, BaseModel) or not model.__module__.startswith(("fleet.", "offline.")):
         return {}
     body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
-    found = {}
+    texts = {}
     for pair in pairwise(body.body if isinstance(body, ast.ClassDef) else []):
         match pair:
             case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(docstring))):
-                found[field] = Text.read(docstring)
-    return found
+                texts[field] = Text.read(docstring)
+    return texts

@@ -21,7 +21,6 @@ from gpu_ci.doctor.sources import eks, web
 from gpu_ci.doctor.sources.eks import Minor
 from gpu_ci.doctor.sources.web import RENEWAL, SourceError
 from gpu_ci.offline.commands import freshen
-from gpu_ci.offline.freshen import rows
 from gpu_ci.offline.freshen.effect import effect, plan_of
 from gpu_ci.offline.freshen.rows import Edit, Tables
 from tests.builders import ROOT
@@ -29,7 +28,7 @@ from tests.doctor.loopback import Answers, Loopback, serve
 from tests.doctor.test_sources import TOKEN, notes, release
 from tests.offline.freshen.world import ARC, DAY, FILES, NEXT_ARC, OLD, RUNNER, manifest, pulls, tables, world
 
-PLAN = {"clean": True, "price": {"idle": {"usd": 0.348}, "worst": {"usd": 9.776}}, "resources": [], "remarks": []}
+PLAN = {"result": "ok", "price": {"idle": {"usd": 0.348}, "worst": {"usd": 9.776}}, "resources": [], "remarks": []}
 
 
 @pytest.fixture(autouse=True)
@@ -329,12 +328,7 @@ def test_the_effect_on_each_stack_follows(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(freshen, "plan_of", lambda *_: next(plans))
     with running(monkeypatch, data, world()) as (_, run):
         done = run("--only", "runner")
-    assert done.stdout.splitlines()[-4:] == [
-        "stack staging",
-        "  before: OK: 0 resources; 0.348 USD an hour idle, 9.776 at worst",
-        "  after:  OK: 0 resources; 0.348 USD an hour idle, 9.776 at worst",
-        "  new remark: usw2: the runner is new",
-    ]
+    assert done.stdout.splitlines()[-2:] == ["stack staging", "  remark.usw2: the runner is new: nothing → yes"]
 
 
 def resource(name: str, **inputs: Any) -> dict[str, Any]:
@@ -351,19 +345,25 @@ def test_an_effect_names_results_remarks_failures_and_resources():
         "urn": "urn:pulumi:s::p::t::x",
         "message": "over",
     }
-    before = PLAN | {"clean": False, "verdicts": [broken], "resources": [resource("arc", version="1"), resource("old")]}
-    after = PLAN | {"remarks": ["new"], "resources": [resource("arc", version="2"), resource("more")]}
+    before = PLAN | {
+        "result": "failed",
+        "verdicts": [broken],
+        "resources": [resource("arc", version="1"), resource("old", version="1")],
+    }
+    after = PLAN | {"remarks": ["new"], "resources": [resource("arc", version="2"), resource("more", version="1")]}
     assert list(effect(before, after)) == [
-        "before: FAILED (1): 2 resources; 0.348 USD an hour idle, 9.776 at worst",
-        "after:  OK: 2 resources; 0.348 USD an hour idle, 9.776 at worst",
-        "new remark: new",
-        "gone failure: nothing-expired: x: over",
-        "changed kubernetes.helm.sh.Release: arc",
-        "gone kubernetes.helm.sh.Release: old",
-        "new kubernetes.helm.sh.Release: more",
+        "result: failed → ok",
+        "failure.over: yes → nothing",
+        "resource.kubernetes.helm.sh.Release arc.version: 1 → 2",
+        "resource.kubernetes.helm.sh.Release old.version: 1 → nothing",
+        "remark.new: nothing → yes",
+        "resource.kubernetes.helm.sh.Release more.version: nothing → 1",
     ]
-    wrong = {"errors": [{"message": "stack: no file"}]}
-    assert list(effect(wrong, wrong)) == ["before: wrong input: stack: no file", "after:  wrong input: stack: no file"]
+    assert list(effect(after, {"errors": [{"message": "stack: no file"}]}))[:3] == [
+        "result: ok → wrong input",
+        "USD an hour.idle: 0.348 → nothing",
+        "USD an hour.worst: 9.776 → nothing",
+    ]
 
 
 def test_the_plan_of_a_stack_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch):
@@ -431,24 +431,6 @@ def test_edits_are_made_together_or_not_at_all(tmp_path: Path):
     with pytest.raises((ValueError, KeyError)):
         charts.apply([Edit("versions.toml", ("a",), {"x": "2"}), Edit("versions.toml", ("b",), {"x": "2"})])
     assert charts.changed == {}
-
-
-def test_no_file_changes_if_one_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_text("key,value\n1,2\n")
-    charts = Tables(tmp_path)
-    charts.apply([Edit(name, ("1",), {"value": "3"}) for name in ("a.csv", "b.csv")])
-    beside = rows._beside
-
-    def full(path: Path, text: str) -> Path:
-        if path.name == "b.csv":
-            raise OSError("no space left")
-        return beside(path, text)
-
-    monkeypatch.setattr(rows, "_beside", full)
-    with pytest.raises(OSError, match="no space"):
-        charts.write()
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(("a.csv", "b.csv"), "key,value\n1,2\n")
 
 
 def test_a_new_row_of_a_csv_file_is_at_its_place_by_version(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Writes the rows of fleet/facts/data/cloud_limits.csv that a model has: `.venv/bin/python .ci/cloud_limits.py`.
+"""Writes the rows of fleet/facts/data/cloud_limits.csv that a model has: `.venv/bin/python -m tests.cloud_limits`.
 
 Models: the AWS APIs in botocore, Kubernetes' JSON schemas in kubernetes-validate, and EC2's zones in moto. A row is written for
 an input that a stack or an example of this repository sets. A person writes all other rows, and this script keeps them.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import cache
@@ -22,12 +21,10 @@ import kubernetes_validate
 import pulumi_aws
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT))
-
-from fleet.facts.tables import rows  # noqa: E402 - after the path of the repository
-from gpu_ci.offline import wire  # noqa: E402
-from tests.components.recorded import STACKS, recorded  # noqa: E402
+from fleet.facts.tables import rows
+from gpu_ci.offline import wire
+from tests.builders import ROOT
+from tests.components.recorded import STACKS, recorded
 
 TABLE = ROOT / "fleet" / "facts" / "data" / "cloud_limits.csv"
 COLUMNS = ("type", "path", "kind", "least", "most", "values", "says", "source", "date")
