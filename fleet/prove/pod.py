@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -151,12 +150,6 @@ class Pod:
             for each in self.containers
             for name in PLAIN[:2]
         )
-
-    def changed(self, change: Callable[[dict[str, Any]], object]) -> Pod:
-        """The pod after a change of its spec."""
-        spec = copy.deepcopy(dict(self.spec))
-        change(spec)
-        return replace(self, spec=spec)
 
 
 def resources(container: Mapping[str, Any], field: str) -> dict[str, Any]:
