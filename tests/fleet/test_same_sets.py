@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from fleet.facts.errors import FleetError
 from fleet.loading.config import load
-from fleet.prove.ci_workloads import CiWorkload, RunsOn, proof
 from fleet.prove.fallback import remarks
+from fleet.prove.runs_on import RunsOn
 from fleet.prove.same_sets import classes, pod_sets, shortfall
 from fleet.providers.fleet import Fleet
 from fleet.settings.runner import GENERIC_LABELS
 from tests.builders import cluster, config, existing_context, pool, read_stack, runner
 from tests.fleet.conformance import STACKS
+from tests.workflows.ci_workloads import CiWorkload, proof
 
 EAST: dict[str, Any] = {"region": "us-east-1", "zones": ["us-east-1a", "us-east-1b"]}
 
