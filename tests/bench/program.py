@@ -95,9 +95,10 @@ def served(stack: str, path: Path) -> None:
     from pulumi_policy import EnforcementLevel
     from pulumi_policy.policy import _PolicyAnalyzerServicer
 
-    from gpu_ci.offline.judge import analyze_request, configure, stack_request
+    from gpu_ci.offline.judge import configure
     from gpu_ci.offline.record import record
     from policies.rules import RULES
+    from tests.analyzed import analyze_request, stack_request
 
     recording = record(ROOT / "__main__.py", _config(stack, path))
     policies = configure(RULES, {}, _AS_OF)
@@ -120,8 +121,8 @@ def served(stack: str, path: Path) -> None:
 
 def planned(stack: str, path: Path) -> None:
     """The whole command."""
-    sys.argv = ["offline", "plan", stack, "--file", str(path)]
-    runpy.run_module("offline", run_name="__main__")
+    sys.argv = ["gpu_ci", "plan", stack, "--file", str(path)]
+    runpy.run_module("gpu_ci", run_name="__main__")
 
 
 def _config(stack: str, path: Path) -> Any:

@@ -17,8 +17,9 @@ from pulumi_policy.policy import _PolicyAnalyzerServicer
 
 from fleet.facts.errors import InputError
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.judge import analyze_request, configure, judge, stack_request
+from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.record import record
+from tests.analyzed import analyze_request, stack_request
 from tests.day import AS_OF
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"

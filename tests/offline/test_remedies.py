@@ -14,10 +14,11 @@ from pulumi_policy import EnforcementLevel, ResourceValidationPolicy
 from pulumi_policy.policy import _PolicyAnalyzerServicer
 
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.judge import Configured, analyze_request, judge
+from gpu_ci.offline.judge import Configured, judge
 from gpu_ci.offline.record import record
 from gpu_ci.offline.remedies import Remedies
 from policies.rules.draft import Draft
+from tests.analyzed import analyze_request
 
 THING = "test:index:Thing"
 CONFIG = StackConfig("gpu-ci", "dev", Path("Pulumi.dev.yaml"), {}, frozenset(), {})
