@@ -6,8 +6,10 @@ The scheduler does not know NUMA nodes (pytorch/ci-infra#696: one pool for 1, 2 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import permutations
 
+from fleet.facts.hardware import Machine
 from fleet.facts.offer import Offer
 from fleet.facts.remark import todo
 from fleet.prove import topology
@@ -33,9 +35,7 @@ def fragmented(placements: Iterable[Placement]) -> Iterator[str]:
 def _blocks(strict: _Strict, beside: _Strict) -> Iterator[str]:
     (large, runner, pod), (small, small_runner, other) = strict, beside
     for fit in large.fits:
-        nodes = topology.empty(fit.machine, fit.offer.gpus)
-        agreed = nodes is not None and {*nodes.sizes(pod).values(), *nodes.sizes(other).values()} == {1}
-        count = nodes.blocked_by(pod, other) if nodes is not None and agreed else None
+        count = _blocking(fit.machine, fit.offer.gpus, pod, other)
         if not count or not _has_room(runner, small_runner, count, fit.offer):
             continue
         yield todo(
@@ -44,6 +44,14 @@ def _blocks(strict: _Strict, beside: _Strict) -> Iterator[str]:
             f"{fit.offer.gpus - count * other.gpus} of {fit.offer.gpus} {large.host.counted} free, because the scheduler does "
             f"not know NUMA nodes; give {large.runner_set} a pool of its own, or set topologyManagerPolicy best-effort"
         )
+
+
+@cache
+def _blocking(machine: Machine, units: int, pod: topology.Aligned, other: topology.Aligned) -> int | None:
+    """The fewest pods of the one kind on a machine that leave no NUMA node with room for the other. None if they cannot."""
+    nodes = topology.empty(machine, units)
+    agreed = nodes is not None and {*nodes.sizes(pod).values(), *nodes.sizes(other).values()} == {1}
+    return nodes.blocked_by(pod, other) if nodes is not None and agreed else None
 
 
 def _has_room(large: PodRunner, small: PodRunner, count: int, offer: Offer) -> bool:

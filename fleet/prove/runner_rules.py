@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fleet.facts.hardware import SPOT
-from fleet.prove.same_sets import class_of, classes, difference, pod_sets, shortfall
+from fleet.prove.same_sets import class_of, classes, difference, pod_sets, shortfalls
 from fleet.prove.violation import Claim, Violation, conflicts
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
@@ -117,8 +117,8 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
         at, first = ("clusters", this.cluster, "runners", this.name, "sameAs"), this.runner.same_as
         if first is None:
             continue
-        others = [called for called, each in sets.items() if each.cluster != this.cluster and each.runner.same_as is None]
-        if first not in others:
+        if first not in sets or sets[first].cluster == this.cluster or sets[first].runner.same_as is not None:
+            others = (name for name, other in sets.items() if other.cluster != this.cluster and other.runner.same_as is None)
             known = ", ".join(others) or "none, so remove sameAs"
             message = f"names no set of pods in another cluster that has no sameAs itself; name one of: {known}"
             yield Violation("same_set", message, at)
@@ -128,14 +128,13 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
         elif not this.runner.labels:
             message = f"no label selects both sets; add the same labels to this set and to {first}"
             yield Violation("same_label", message, at)
-    for first, each in ((first, each) for first, same in classes(fleet).items() for each in same):
-        if (short := shortfall(each)) is not None:
-            needed, left = short
-            message = (
-                f"GitHub may give all jobs of this set and its equals (sameAs: {first}) to one cluster; here they need {needed} "
-                f"nodes, and its pools may have only {left} beside other sets; lower scale.max or raise nodes.max"
-            )
-            yield Violation("same_room", message, ("clusters", each.cluster, "runners", each.name, "scale", "max"))
+    for this, needed, left in shortfalls(each for same in classes(fleet).values() for each in same):
+        message = (
+            f"GitHub may give all jobs of this set and its equals (sameAs: {class_of(this.called, this.runner)}) to one cluster; "
+            f"here they need {needed} nodes, and its pools may have only {left} beside other sets; lower scale.max or raise "
+            "nodes.max"
+        )
+        yield Violation("same_room", message, ("clusters", this.cluster, "runners", this.name, "scale", "max"))
 
 
 def _pool_orders(fleet: Fleet) -> Iterator[Violation]:

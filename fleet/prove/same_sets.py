@@ -8,7 +8,7 @@ assignment must be acceptable, also one of all jobs to one cluster.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -95,20 +95,33 @@ def _properties(fleet: Fleet, one: Set) -> dict[str, str]:
     }
 
 
-def shortfall(this: Set) -> tuple[int, int] | None:
-    """(nodes that the set's maximum needs, nodes that its pools always leave it), if these are fewer.
+def shortfalls(sets: Iterable[Set]) -> Iterator[tuple[Set, int, int]]:
+    """(set, nodes that its maximum needs, nodes that its pools always leave it) of each set for which these are fewer.
 
     The other sets of its pools may be anywhere in their own pools, so they take as many of its nodes as they can: a maximum flow.
     A runner takes its part of a node of the type that holds the fewest. A set that fits on no node has its own error.
     """
-    hosts = pool_hosts(this.settings)
-    needed = _nodes(this.runner, hosts)
-    room = {pool: Fraction(hosts[pool].count) for pool in this.pools}
-    sets = {name: runner for name, runner in this.settings.pod_runners.items() if name != this.name}
-    pools = {name: [pool for pool in runner.ordered if pool in room] for name, runner in sets.items()}
-    others = taken({name: _nodes(sets[name], hosts) for name in sets if pools[name]}, room, pools)
-    left = sum(room.values()) - sum(others.values())
-    return (math.ceil(needed), math.floor(left)) if needed > left else None
+    nodes: dict[str, dict[str, Fraction]] = {}
+    for this in sets:
+        if this.cluster not in nodes:
+            hosts = pool_hosts(this.settings)
+            nodes[this.cluster] = {name: _nodes(runner, hosts) for name, runner in this.settings.pod_runners.items()}
+        needed, room = (
+            nodes[this.cluster][this.name],
+            {name: Fraction(this.settings.pools[name].nodes.max) for name in this.pools},
+        )
+        # Sets that share the same of these pools take the same part, so a flow has one demand for each distinct list of pools.
+        demand: dict[str, Fraction] = {}
+        pools: dict[str, list[str]] = {}
+        for name, runner in this.settings.pod_runners.items():
+            shared = [pool for pool in runner.ordered if pool in room] if name != this.name else []
+            if shared:
+                key = " ".join(sorted(shared))
+                pools[key] = shared
+                demand[key] = demand.get(key, Fraction(0)) + nodes[this.cluster][name]
+        all_nodes = sum(room.values())
+        if needed + sum(demand.values()) > all_nodes and needed > (left := all_nodes - sum(taken(demand, room, pools).values())):
+            yield this, math.ceil(needed), math.floor(left)
 
 
 def _nodes(runner: PodRunner, hosts: Mapping[str, Host]) -> Fraction:

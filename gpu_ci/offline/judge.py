@@ -19,11 +19,10 @@ import pulumi_policy as sdk
 from google.protobuf import json_format, struct_pb2
 from pulumi_policy import EnforcementLevel, ResourceValidationPolicy, StackValidationPolicy
 from pulumi_policy.deserialize import deserialize_properties
-from pulumi_policy.policy import _NotApplicableError
 from pulumi_policy.proxy import UnknownValueError, unknown_checking_proxy
 
 from fleet.facts.errors import InputError, instead, quoted
-from gpu_ci.offline import wire
+from gpu_ci.offline import private, wire
 from gpu_ci.offline.configschema import faults
 from gpu_ci.offline.record import Recording, Resource
 from policies.rules.exceptions import is_exception
@@ -295,7 +294,7 @@ def _ask(rule: Configured, arguments: Any, urn: str) -> list[Verdict]:
         finished(policy.validate(arguments, report))
     except UnknownValueError as unknown:
         say("undeterminable", unknown.message)
-    except _NotApplicableError as reason:
+    except private.NotApplicable as reason:
         say("excepted" if is_exception(reason.reason or "") else "not-applicable", reason.reason or "")
     except Exception as error:
         error.add_note(f"raised by policy {policy.name} on {urn or 'the stack'}")
