@@ -48,9 +48,8 @@ class Loop(asyncio.SelectorEventLoop):
     """An event loop that runs executor jobs at once, in the caller's thread, and registers resources while the program runs.
 
     The SDK alone starts the registrations when the program has returned. All of them then wait at the same time: a fleet of 250
-    pools takes 494 MiB instead of 331, and no longer or shorter time. This loop interrupts the program after a batch of new tasks,
-    and runs the tasks until each is done or waits
-    for the program. So an `apply` callback can run before the program ends.
+    pools takes 494 MiB instead of 331. This loop interrupts the program after a batch of new tasks, and runs the tasks until each
+    is done or waits for the program. So an `apply` callback can run before the program ends.
     """
 
     program: asyncio.Task[Any] | None = None
