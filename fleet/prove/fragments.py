@@ -23,10 +23,12 @@ _Strict = tuple[Placement, PodRunner, topology.Aligned]
 def fragmented(placements: Iterable[Placement]) -> Iterator[str]:
     """A line for each set that pods of another set of its pool can keep off a node, with enough room on the node."""
     pools: dict[tuple[str, str], list[_Strict]] = {}
-    for each in placements:
-        runner, managers = each.runner, each.host.managers
-        if isinstance(runner, PodRunner) and managers is not None and topology.strict(managers) and not each.error:
-            pools.setdefault((each.cluster, each.host.name), []).append((each, runner, topology.aligned(runner, managers)))
+    for placement in placements:
+        runner, managers = placement.runner, placement.host.managers
+        if isinstance(runner, PodRunner) and managers is not None and topology.strict(managers) and not placement.error:
+            pools.setdefault((placement.cluster, placement.host.name), []).append(
+                (placement, runner, topology.aligned(runner, managers))
+            )
     for sets in pools.values():
         for large, small in permutations(sets, 2):
             yield from _blocks(large, small)
@@ -62,4 +64,4 @@ def _has_room(large: PodRunner, small: PodRunner, count: int, offer: Offer) -> b
         (offer.memory, small.memory.request, large.memory.request),
         (offer.storage, small.scratch, large.scratch),
     )
-    return all(left - count * taken >= wanted for left, taken, wanted in rows)
+    return all(free - count * small_size >= large_size for free, small_size, large_size in rows)

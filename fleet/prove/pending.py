@@ -70,7 +70,7 @@ class Explanation:
 
     def lines(self) -> Iterator[str]:
         """The explanation for people."""
-        first, *others = self.answers
+        first, *farther = self.answers
         if self.runs:
             yield f"{self.pod.label}: would run in {first.nodes.name} ({first.machines}), {first.start}"
         else:
@@ -79,9 +79,9 @@ class Explanation:
             for reason in first.reasons:
                 yield f"  because {reason.text}"
                 yield f"    fix: {reason.fix or 'none, in this pool'}"
-        if others:
+        if farther:
             yield "other pools:"
-        for answer in others:
+        for answer in farther:
             yield f"  {answer.nodes.name} ({answer.machines}): {_short(answer)}"
         if self.unknown:
             yield "not known from the stack file:"

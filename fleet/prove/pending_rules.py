@@ -262,11 +262,11 @@ def _matches(values: Values, expression: Mapping[str, Any]) -> bool:
 def _taints(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     """Every taint that keeps pods off must be tolerated: on real nodes, and in the autoscaler's idea of an empty pool."""
     imagined = [(taint, " that the autoscaler assumes for an empty pool, so no first node starts") for taint in nodes.imagined]
-    seen = set()
+    keys = set()
     for taint, where in [*((taint, "") for taint in nodes.taints), *(imagined if nodes.starts_empty else ())]:
-        if taint.key in seen or any(toleration.covers(taint) for toleration in pod.tolerations):
+        if taint.key in keys or any(toleration.covers(taint) for toleration in pod.tolerations):
             continue
-        seen.add(taint.key)
+        keys.add(taint.key)
         alike = [each for each in pod.tolerations if each.key == taint.key and each.effect in ("", taint.effect)]
         has = f" (its toleration has the value {alike[0].value!r})" if alike else ""
         fix = f"add toleration {{{_pairs(Toleration(taint.key, effect=taint.effect).manifest())}}}"
@@ -319,20 +319,20 @@ def _room(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     """The pod must fit on an empty node of every machine type of the pool: the autoscaler may start any of them."""
     host, ask = nodes.host, _ask(pod, nodes)
     fits = [fit(ask, machine, host) for machine in host.machines]
-    short = [found for found in fits if not found.count]
+    short = [fitted for fitted in fits if not fitted.count]
     if short:
         lower = _lower(pod, ask, nodes, fits)
         fix = f"pod: {lower}" if lower else "" if nodes.is_system else " and ".join(_larger(ask, nodes, short))
-        yield Reason("it " + "; it ".join(shortage(ask, found, host) for found in short), fix, 1 if lower else 2)
+        yield Reason("it " + "; it ".join(shortage(ask, fitted, host) for fitted in short), fix, 1 if lower else 2)
 
 
 def _larger(ask: PodAsk, nodes: Nodes, short: list[Fit]) -> Iterator[str]:
     """The changes of a pool after which its nodes hold the pod, or as many of them as there are."""
     host = nodes.host
-    if ask.scratch > min(found.offer.storage for found in short):
+    if ask.scratch > min(fitted.offer.storage for fitted in short):
         host = replace(host, disk=disk_for(ask.scratch))
         yield _set(nodes, f"pools.{host.name}.disk", memory_text(host.disk))
-    if any(found.limited_by == NUMA for found in short) and (at := nodes.settings.pools[host.name].MANAGERS_AT):
+    if any(fitted.limited_by == NUMA for fitted in short) and (at := nodes.settings.pools[host.name].MANAGERS_AT):
         yield _set(nodes, f"pools.{host.name}.{'.'.join(at)}.topologyManagerPolicy", "best-effort")
     elif host.machines[0].cloud != OWNED and (machine := smallest(ask, host)) and machine not in host.machines:
         yield _set(nodes, f"pools.{host.name}.instanceTypes", [machine.name])
@@ -342,10 +342,10 @@ def _lower(pod: Pod, ask: PodAsk, nodes: Nodes, fits: list[Fit]) -> str:
     """The change that lowers every request of the largest container that is too large for the nodes; empty if none does."""
     scale = {"cpu": Fraction(1000), "memory": Fraction(1, 2**20), "ephemeral-storage": Fraction(1, 2**20)}
     rows: tuple[tuple[str, int, int, Callable[[int], str]], ...] = (
-        (nodes.host.resource, ask.gpus, min(found.offer.gpus for found in fits), str),
-        ("cpu", ask.cpu.request, min(found.offer.cpu for found in fits), cpu_text),
-        ("memory", ask.memory.request, min(found.offer.memory for found in fits), memory_text),
-        ("ephemeral-storage", ask.scratch, min(found.offer.storage for found in fits), memory_text),
+        (nodes.host.resource, ask.gpus, min(fitted.offer.gpus for fitted in fits), str),
+        ("cpu", ask.cpu.request, min(fitted.offer.cpu for fitted in fits), cpu_text),
+        ("memory", ask.memory.request, min(fitted.offer.memory for fitted in fits), memory_text),
+        ("ephemeral-storage", ask.scratch, min(fitted.offer.storage for fitted in fits), memory_text),
     )
     words, who = [], ""
     for name, request, offered, text in rows:

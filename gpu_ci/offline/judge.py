@@ -104,13 +104,13 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
             continue
         for token in configured.types:
             by_type.setdefault(token, []).append(configured)
-    session = _Session(frozenset[str]().union(*(each.types for each in of_stack)))
+    session = _Session(frozenset[str]().union(*(configured_stack.types for configured_stack in of_stack)))
     verdicts: list[Verdict] = []
     for resource in recording.resources:
-        wanted = by_type.get(resource.type, ())
+        policies_of_type = by_type.get(resource.type, ())
         # The engine does not analyze resources that are only read.
         if not resource.read:
-            verdicts += session.judge(resource, wanted)
+            verdicts += session.judge(resource, policies_of_type)
     for configured in of_stack:
         verdicts += session.judge_stack(configured)
     return tuple(verdicts)
@@ -143,21 +143,21 @@ def _policy(rule: Rule, as_of: date) -> Policy:
 
 
 def _configured(policy: Policy, types: frozenset[str], general: EnforcementLevel | None, entry: object) -> Configured:
-    own, given = _entry(policy.name, entry)
+    level_of, values = _entry(policy.name, entry)
     schema = policy.config_schema
-    known: Mapping[str, Mapping[str, Any]] = schema.properties if schema is not None else {}
-    for name in given:
-        if name not in known:
-            there = ", ".join(sorted(known)) or "none"
+    properties: Mapping[str, Mapping[str, Any]] = schema.properties if schema is not None else {}
+    for name in values:
+        if name not in properties:
+            there = ", ".join(sorted(properties)) or "none"
             raise InputError(
-                f"policy config: {policy.name}.{name}: the policy does not have this property; got {quoted(given[name])}; "
-                f"{instead(name, known, f'its properties: {there}')}"
+                f"policy config: {policy.name}.{name}: the policy does not have this property; got {quoted(values[name])}; "
+                f"{instead(name, properties, f'its properties: {there}')}"
             )
-    config = {name: part["default"] for name, part in known.items() if "default" in part} | given
+    config = {name: part["default"] for name, part in properties.items() if "default" in part} | values
     required = (schema.required or ()) if schema is not None else ()
-    if wrong := faults({"type": "object", "properties": known, "required": required}, config, policy.name):
+    if wrong := faults({"type": "object", "properties": properties, "required": required}, config, policy.name):
         raise InputError("\n".join(f"policy config: {fault}; correct the value" for fault in wrong))
-    level = own or general or policy.enforcement_level or EnforcementLevel.ADVISORY
+    level = level_of or general or policy.enforcement_level or EnforcementLevel.ADVISORY
     return Configured(policy, types, level, MappingProxyType(_as_sent(config)))
 
 
@@ -200,15 +200,15 @@ class _Session:
         self._resources: dict[str, sdk.PolicyResource] = {}
         self._recorded: list[Resource] = []
 
-    def judge(self, resource: Resource, wanted: Iterable[Configured]) -> list[Verdict]:
+    def judge(self, resource: Resource, policies_of_type: Iterable[Configured]) -> list[Verdict]:
         together = resource.type in self._together
-        if not (wanted or together):
+        if not (policies_of_type or together):
             return []
         read = self._providers.fields(resource, properties_of(resource))
         if together:
             self._recorded.append(resource)
             self._resources[resource.urn] = sdk.PolicyResource(*read, None, [], {})
-        return [verdict for rule in wanted for verdict in _ask(rule, arguments_of(read, rule.config), resource.urn)]
+        return [verdict for rule in policies_of_type for verdict in _ask(rule, arguments_of(read, rule.config), resource.urn)]
 
     def judge_stack(self, rule: Configured) -> list[Verdict]:
         """The verdicts of a stack policy. The first call gives the resources their parents and dependencies."""

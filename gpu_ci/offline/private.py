@@ -57,8 +57,8 @@ class Loop(asyncio.SelectorEventLoop):
     _BATCH = 200  # about 15 resources
     _new = 0
 
-    def create_task(self, *args: Any, **rest: Any) -> asyncio.Task[Any]:
-        task = super().create_task(*args, **rest)
+    def create_task(self, *args: Any, **options: Any) -> asyncio.Task[Any]:
+        task = super().create_task(*args, **options)
         if self.program is not None and asyncio.current_task(self) is self.program:
             self._new += 1
             if self._new >= self._BATCH:

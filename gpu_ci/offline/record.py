@@ -128,13 +128,17 @@ def joined(*recordings: Recording | None) -> Recording:
 
     Raises ProgramError if two recordings have a resource with the same URN.
     """
-    first, *others = (each for each in recordings if each is not None)
-    resources = (*first.resources, *(resource for other in others for resource in other.resources[1:]))
-    found = replace(first, resources=resources, messages=tuple(message for each in (first, *others) for message in each.messages))
-    if len(found.by_urn) < len(found.resources):
-        twice = next(resource.urn for other in others for resource in other.resources[1:] if resource.urn in first.by_urn)
+    first, *later = (recording for recording in recordings if recording is not None)
+    resources = (*first.resources, *(resource for recording_of in later for resource in recording_of.resources[1:]))
+    merged = replace(
+        first, resources=resources, messages=tuple(message for recording in (first, *later) for message in recording.messages)
+    )
+    if len(merged.by_urn) < len(merged.resources):
+        twice = next(
+            resource.urn for recording_of in later for resource in recording_of.resources[1:] if resource.urn in first.by_urn
+        )
         raise ProgramError(f"duplicate URN {twice}: the program and Git form one stack; rename one of the two")
-    return found
+    return merged
 
 
 def record(
@@ -194,8 +198,10 @@ def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monito
     pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
     # The environment variables of an outer Pulumi run are not for this program.
     outer = ("PULUMI_CONFIG", "PULUMI_DISABLE_RESOURCE_REFERENCES")
-    own = patch.dict(os.environ, {name: os.environ[name] for name in os.environ if not name.startswith(outer)}, clear=True)
-    with own, private.no_stack_traces(), asyncio.Runner(loop_factory=private.Loop) as runner:
+    environment = patch.dict(
+        os.environ, {name: os.environ[name] for name in os.environ if not name.startswith(outer)}, clear=True
+    )
+    with environment, private.no_stack_traces(), asyncio.Runner(loop_factory=private.Loop) as runner:
         runner.get_loop().set_exception_handler(lambda *_: None)  # what a failure leaves behind is not interesting
         try:
             runner.run(pulumi.runtime.run_in_stack(body))
@@ -329,15 +335,15 @@ class _Monitor(mocks.MockMonitor):
         result = struct_pb2.Struct()
         arguments = wire.raw(request.args)
         if request.tok == "pulumi:pulumi:getResource":
-            known = self._recorded[str(arguments["urn"])]
-            result.update({"urn": known.urn, "id": known.id})
-            result.fields["state"].struct_value.CopyFrom(known.wire)
+            resource = self._recorded[str(arguments["urn"])]
+            result.update({"urn": resource.urn, "id": resource.id})
+            result.fields["state"].struct_value.CopyFrom(resource.wire)
         elif request.tok in self._answers:
             result.update(self._answers[request.tok](arguments))
         else:
-            shown = json.dumps(wire.view(arguments), sort_keys=True)
+            text = json.dumps(wire.view(arguments), sort_keys=True)
             raise ProgramError(
-                f"invoke {request.tok}: a plan without a cloud cannot call it; called with {shown}; "
+                f"invoke {request.tok}: a plan without a cloud cannot call it; called with {text}; "
                 "take the value from the stack's settings"
             )
         return resource_pb2.ResourceInvokeResponse(**{"return": result})
@@ -346,7 +352,7 @@ class _Monitor(mocks.MockMonitor):
         """Refuse the call: a method of a resource runs in its provider."""
         raise ProgramError(f"call {request.tok}: a plan without a cloud cannot call a method; use the resource's outputs")
 
-    def _resource(self, request: Any, urn: str, identity: str, inputs: struct_pb2.Struct, **rest: Any) -> Resource:
+    def _resource(self, request: Any, urn: str, identity: str, inputs: struct_pb2.Struct, **fields: Any) -> Resource:
         """The resource of a registration or a lookup; `rest` are the fields that the two requests do not share."""
         return Resource(
             urn=urn,
@@ -359,7 +365,7 @@ class _Monitor(mocks.MockMonitor):
             provider_resource=self._recorded.get(request.provider.rpartition("::")[0]),
             dependencies=_texts(request.dependencies),
             additional_secret_outputs=tuple(request.additionalSecretOutputs),
-            **rest,
+            **fields,
         )
 
     def _add(self, resource: Resource) -> None:
@@ -408,14 +414,18 @@ _NO_TRANSFORMS = "transforms of {what}: a plan does not run them; use pulumi.run
 
 def _apply(transform: pulumi.ResourceTransform, request: Any) -> None:
     """Run a transform of the stack on a registration. Raises ProgramError if it does more than set properties to plain values."""
-    given = wire.view(wire.raw(request.object))
+    properties = wire.view(wire.raw(request.object))
     options = pulumi.ResourceOptions()
-    result = transform(pulumi.ResourceTransformArgs(request.custom, request.type, request.name, given, options))
+    result = transform(pulumi.ResourceTransformArgs(request.custom, request.type, request.name, properties, options))
     if result is None:
         return
-    if not isinstance(result, pulumi.ResourceTransformResult) or result.opts is not options or given.keys() - result.props.keys():
+    if (
+        not isinstance(result, pulumi.ResourceTransformResult)
+        or result.opts is not options
+        or properties.keys() - result.props.keys()
+    ):
         raise ProgramError(f"a transform of {request.type} {request.name!r} may only set properties here; set options directly")
-    request.object.update({key: value for key, value in result.props.items() if value is not given.get(key)})
+    request.object.update({key: value for key, value in result.props.items() if value is not properties.get(key)})
 
 
 def _texts(values: Any) -> tuple[str, ...]:
@@ -432,8 +442,8 @@ _DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 
 
 def _timeouts(request: Any) -> tuple[float, float, float]:
-    given = request.customTimeouts
-    return _seconds(request, given.create), _seconds(request, given.update), _seconds(request, given.delete)
+    timeouts = request.customTimeouts
+    return _seconds(request, timeouts.create), _seconds(request, timeouts.update), _seconds(request, timeouts.delete)
 
 
 def _seconds(request: Any, text: str) -> float:

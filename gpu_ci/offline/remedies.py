@@ -41,14 +41,14 @@ class Remedies:
                     self._by_type.setdefault(token, []).append(configured)
 
     def __call__(self, resource: Resource) -> struct_pb2.Struct | None:
-        wanted = self._by_type.get(resource.type)
-        if not wanted:
+        policies_of_type = self._by_type.get(resource.type)
+        if not policies_of_type:
             return None
         before = wire.remediable(wire.raw(resource.wire))
         # Secrets stay marked, so that the new inputs are as secret as the old ones.
         props: Mapping[str, object] = deserialize_properties(before, True)
         fixed: struct_pb2.Struct | None = None
-        for configured in wanted:
+        for configured in policies_of_type:
             if after := self._ask(configured, resource, props):
                 fixed = struct_pb2.Struct()
                 fixed.update(serialize_properties(after))
@@ -62,11 +62,11 @@ class Remedies:
         policy: Any = configured.policy
         try:
             arguments = arguments_of(self._providers.fields(resource, props), configured.config)
-            found: Mapping[str, object] | None = finished(policy.remediate(arguments))
+            inputs: Mapping[str, object] | None = finished(policy.remediate(arguments))
         except UnknownValueError:
             # The policy's check then reports the resource as undeterminable.
             return None
-        return found
+        return inputs
 
 
 def _changes(before: object, after: object, path: str = "") -> Iterator[str]:
