@@ -1,6 +1,6 @@
 """What the recorder and the judge use of asyncio and of Pulumi's SDKs that no manual documents.
 
-No other module of this folder uses a name of theirs that begins with an underscore. `NAMES` has every such name, and a test
+No other module of this folder uses such a name that begins with an underscore. `NAMES` has every such name, and a test
 looks for each in the newest SDK.
 """
 

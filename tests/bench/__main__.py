@@ -3,6 +3,8 @@
 Each figure is the minimum of several whole processes. The processes of a fleet run at the same time, so that a busy machine slows
 all of them equally. Seconds are processor time, which other work on the machine affects least. They are printed for orientation,
 with the number of cores. Only the ratios have limits.
+
+Each proof of `fleet.prove` runs alone on the fleets of `write_shapes`, and takes at most as long as an empty program.
 """
 
 from __future__ import annotations

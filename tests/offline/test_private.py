@@ -1,4 +1,4 @@
-"""What the recorder uses of the SDKs without documentation: it stands in one file, and the newest SDK still has it."""
+"""What the recorder uses of the SDKs without documentation: it is in one file, and the newest SDK still has it."""
 
 from __future__ import annotations
 
