@@ -58,7 +58,7 @@ def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
     The range covers every type that may be bought. A reserved machine costs the same whether it is full or not.
     """
     return span(
-        quoted(hardware.price_of(found.machine, region, placement.host.capacity)).times(1 / found.count)
-        for found in placement.fits
-        if found.count
+        quoted(hardware.price_of(fit.machine, region, placement.host.capacity)).times(1 / fit.count)
+        for fit in placement.fits
+        if fit.count
     )

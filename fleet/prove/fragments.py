@@ -6,8 +6,10 @@ The scheduler does not know NUMA nodes (pytorch/ci-infra#696: one pool for 1, 2 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import permutations
 
+from fleet.facts.hardware import Machine
 from fleet.facts.offer import Offer
 from fleet.facts.remark import todo
 from fleet.prove import topology
@@ -21,10 +23,12 @@ _Strict = tuple[Placement, PodRunner, topology.Aligned]
 def fragmented(placements: Iterable[Placement]) -> Iterator[str]:
     """A line for each set that pods of another set of its pool can keep off a node, with enough room on the node."""
     pools: dict[tuple[str, str], list[_Strict]] = {}
-    for each in placements:
-        runner, managers = each.runner, each.host.managers
-        if isinstance(runner, PodRunner) and managers is not None and topology.strict(managers) and not each.error:
-            pools.setdefault((each.cluster, each.host.name), []).append((each, runner, topology.aligned(runner, managers)))
+    for placement in placements:
+        runner, managers = placement.runner, placement.host.managers
+        if isinstance(runner, PodRunner) and managers is not None and topology.strict(managers) and not placement.error:
+            pools.setdefault((placement.cluster, placement.host.name), []).append(
+                (placement, runner, topology.aligned(runner, managers))
+            )
     for sets in pools.values():
         for large, small in permutations(sets, 2):
             yield from _blocks(large, small)
@@ -33,9 +37,7 @@ def fragmented(placements: Iterable[Placement]) -> Iterator[str]:
 def _blocks(strict: _Strict, beside: _Strict) -> Iterator[str]:
     (large, runner, pod), (small, small_runner, other) = strict, beside
     for fit in large.fits:
-        nodes = topology.empty(fit.machine, fit.offer.gpus)
-        agreed = nodes is not None and {*nodes.sizes(pod).values(), *nodes.sizes(other).values()} == {1}
-        count = nodes.blocked_by(pod, other) if nodes is not None and agreed else None
+        count = _blocking(fit.machine, fit.offer.gpus, pod, other)
         if not count or not _has_room(runner, small_runner, count, fit.offer):
             continue
         yield todo(
@@ -46,6 +48,14 @@ def _blocks(strict: _Strict, beside: _Strict) -> Iterator[str]:
         )
 
 
+@cache
+def _blocking(machine: Machine, units: int, pod: topology.Aligned, other: topology.Aligned) -> int | None:
+    """The fewest pods of the one kind on a machine that leave no NUMA node with room for the other. None if they cannot."""
+    nodes = topology.empty(machine, units)
+    agreed = nodes is not None and {*nodes.sizes(pod).values(), *nodes.sizes(other).values()} == {1}
+    return nodes.blocked_by(pod, other) if nodes is not None and agreed else None
+
+
 def _has_room(large: PodRunner, small: PodRunner, count: int, offer: Offer) -> bool:
     """Whether the scheduler sees room for one large runner beside `count` small ones."""
     rows = (
@@ -54,4 +64,4 @@ def _has_room(large: PodRunner, small: PodRunner, count: int, offer: Offer) -> b
         (offer.memory, small.memory.request, large.memory.request),
         (offer.storage, small.scratch, large.scratch),
     )
-    return all(left - count * taken >= wanted for left, taken, wanted in rows)
+    return all(free - count * small_size >= large_size for free, small_size, large_size in rows)

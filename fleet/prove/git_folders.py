@@ -28,9 +28,9 @@ def require_names(fleet: Fleet, project: str, stack: str) -> None:
     most = limit("eks:index:Cluster", "name").most or 0
     problems = []
     for name, cluster in fleet.clusters_by_name():
-        if cluster.provider == "eks" and cluster.found is None and len(called := physical_name(project, stack, name)) > most:
+        if cluster.provider == "eks" and cluster.found is None and len(full := physical_name(project, stack, name)) > most:
             message = (
-                f"EKS would call the cluster {called}, {len(called)} characters, and takes {most}; shorten the name of the "
+                f"EKS would call the cluster {full}, {len(full)} characters, and takes {most}; shorten the name of the "
                 "cluster or of the stack"
             )
             problems.append(Problem((f"{NAMESPACE}:clusters", name), message, shown(name), "eks_name"))

@@ -30,8 +30,8 @@ def runner_gpu(reference: str | None) -> RunnerGpu | None:
 
     The workflow runner-image writes "build-" before the row.
     """
-    found = _OF_OURS.fullmatch(reference or "")
-    rows = (row for row in RUNNER_GPU.values() if found and found["tag"].removeprefix("build-").startswith(f"{row.name}-"))
+    match = _OF_OURS.fullmatch(reference or "")
+    rows = (row for row in RUNNER_GPU.values() if match and match["tag"].removeprefix("build-").startswith(f"{row.name}-"))
     return next(rows, None)
 
 

@@ -23,7 +23,7 @@ def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
     It is 0 if the charts fill the pool, and None if the pool of the provider's clusters is not known.
     """
     room = system_room(name, cluster, github)
-    return None if room is None else sum(_holds(left, LAUNCHER_POD) for left in room)
+    return None if room is None else sum(_holds(node, LAUNCHER_POD) for node in room)
 
 
 def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] | None:
@@ -44,7 +44,7 @@ def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] 
     free = [[node.cpu, node.memory, node.pods] for _ in range(span.min)]
     for pod in pods:
         if pod.on == "system pool":
-            first = next((left for left in free if _holds(left, pod)), None)
+            first = next((node_left for node_left in free if _holds(node_left, pod)), None)
             if first is None:
                 return []
             first[0], first[1], first[2] = first[0] - pod.cpu, first[1] - pod.memory, first[2] - 1

@@ -87,9 +87,10 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
         pool = settings.pools[name]
         bought = SPOT if host.capacity == SPOT else "on-demand"
         theirs = dict(text.split("=") for text in facts.get(f"{bought}-labels", ()) if host.capacity != CAPACITY_BLOCK)
-        own = theirs | pool.node_labels(cluster, name, provider.profile, settings.flavor_of(name))
+        pool_labels = theirs | pool.node_labels(cluster, name, provider.profile, settings.flavor_of(name))
         labels = tuple(
-            _labels(machine, facts["labels"], settings.zones_with_nodes(pool)) | _exactly(own) for machine in host.machines
+            _labels(machine, facts["labels"], settings.zones_with_nodes(pool)) | _exactly(pool_labels)
+            for machine in host.machines
         )
         imagined = tuple(map(_taint, facts.get("template", {}).get("gpu-taints", ())))
         taints = pool.node_taints(provider.profile)
@@ -107,11 +108,11 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
 
 def _labels(machine: Machine, provided: list[str], zones: tuple[str, ...]) -> dict[str, Values]:
     """The labels that kubelet and the provider set on a machine."""
-    found: dict[str, Values] = dict.fromkeys((*_UNKNOWN_EVERYWHERE, *provided))
-    known = {"kubernetes.io/os": "linux", "kubernetes.io/arch": _ARCHITECTURES[machine.arch]}
+    labels_of: dict[str, Values] = dict.fromkeys((*_UNKNOWN_EVERYWHERE, *provided))
+    certain = {"kubernetes.io/os": "linux", "kubernetes.io/arch": _ARCHITECTURES[machine.arch]}
     if INSTANCE_TYPE_LABEL in provided:
-        known[INSTANCE_TYPE_LABEL] = machine.name
-    return found | _exactly(known) | ({_ZONE: frozenset(zones)} if zones else {})
+        certain[INSTANCE_TYPE_LABEL] = machine.name
+    return labels_of | _exactly(certain) | ({_ZONE: frozenset(zones)} if zones else {})
 
 
 def _exactly(labels: Mapping[str, str]) -> dict[str, Values]:

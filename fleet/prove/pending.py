@@ -1,50 +1,35 @@
-"""Why a pod would stay pending in each pool of a fleet, and the smallest change that lets it run.
-
-The search tries one change, then two, and so on. It judges the changed pod, or the changed settings, by the same rules again. So
-every change that it reports has been verified.
-"""
+"""Why a pod would stay pending in each pool of a fleet, and the change that removes each reason."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import SPOT
 from fleet.prove.nodes import Nodes, nodes_of
-from fleet.prove.pending_rules import Case, Edit, reasons
+from fleet.prove.pending_rules import Reason, reasons
 from fleet.prove.placement import node_price
 from fleet.prove.pod import Pod
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 
-_MOST = 6
-"""The most changes that the search makes."""
-_SEARCHED = 50
-"""Pools in which the search tries changes: those with the fewest reasons. Each change of the stack is judged by all its rules."""
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether a pod runs in one pool. `reasons` is empty if it does.
-
-    `ways` are the smallest sets of changes that let it run, the one that changes least first. It is empty if the search finds
-    none.
-    """
+    """Whether a pod runs in one pool. `reasons` is empty if it does."""
 
     nodes: Nodes
-    reasons: tuple[str, ...]
-    ways: tuple[tuple[Edit, ...], ...] = ()
+    reasons: tuple[Reason, ...]
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """Sort key, the nearest first: few changes, light ones, a burst pool, low price, name."""
-        changes = len(self.ways[0]) if self.ways else _MOST + 1 + len(self.reasons)
+        """Sort key, the nearest first: every reason has a fix, few reasons, light fixes, a burst pool, low price, name."""
         price, pool = node_price(self.nodes.settings, self.nodes.host), self.nodes.settings.pools.get(self.nodes.host.name)
         return (
-            changes if self.reasons else 0,
-            _weight(self.ways[0]) if self.ways else 0,
+            not all(reason.fix for reason in self.reasons),
+            len(self.reasons),
+            sum(reason.weight for reason in self.reasons),
             pool is not None and pool.role != "burst",
             float("inf") if price.unknown else price.usd,
             self.nodes.name,
@@ -85,40 +70,29 @@ class Explanation:
 
     def lines(self) -> Iterator[str]:
         """The explanation for people."""
-        first, *others = self.answers
+        first, *farther = self.answers
         if self.runs:
             yield f"{self.pod.label}: would run in {first.nodes.name} ({first.machines}), {first.start}"
         else:
             yield f"{self.pod.label}: would stay pending"
             yield f"nearest pool: {first.nodes.name} ({first.machines})"
-            yield from (f"  because {reason}" for reason in first.reasons)
-            yield from _ways(first)
-        if others:
+            for reason in first.reasons:
+                yield f"  because {reason.text}"
+                yield f"    fix: {reason.fix or 'none, in this pool'}"
+        if farther:
             yield "other pools:"
-        for each in others:
-            yield f"  {each.nodes.name} ({each.machines}): {_short(each)}"
+        for answer in farther:
+            yield f"  {answer.nodes.name} ({answer.machines}): {_short(answer)}"
         if self.unknown:
             yield "not known from the stack file:"
-            yield from (f"  {each}" for each in self.unknown)
-
-
-def _ways(answer: Answer) -> Iterator[str]:
-    if not answer.ways:
-        yield "  no change of the pod or of this pool was found that lets it run here"
-        return
-    first, *others = answer.ways
-    yield f"smallest change, {len(first)} in all:" if len(first) > 1 else "smallest change:"
-    yield from (f"  {edit.text}" for edit in first)
-    for way in others[:2]:
-        yield f"  or {' and '.join(edit.text for edit in way)}"
-    yield f"  then it would run in {answer.nodes.name}, {answer.start}"
+            yield from (f"  {fact}" for fact in self.unknown)
 
 
 def _short(answer: Answer) -> str:
     if not answer.reasons:
         return f"would run, {answer.start}"
     more = len(answer.reasons) - 1
-    return answer.reasons[0] + (f"; and {more} more reason{'s' * (more > 1)}" if more else "")
+    return answer.reasons[0].text + (f"; and {more} more reason{'s' * (more > 1)}" if more else "")
 
 
 def explain(fleet: Fleet, pod: Pod, cluster: str | None = None) -> Explanation:
@@ -128,37 +102,8 @@ def explain(fleet: Fleet, pod: Pod, cluster: str | None = None) -> Explanation:
     pools = [nodes for nodes in nodes_of(fleet) if cluster in (None, nodes.cluster)]
     if not pools:
         raise InputError("--stack: the settings describe no nodes; add a pool")
-    judged = [Answer(nodes, tuple(reason.text for reason in reasons(Case(pod, nodes)))) for nodes in pools]
-    judged.sort(key=lambda answer: len(answer.reasons))
-    searched = (replace(each, ways=_smallest(Case(pod, each.nodes))) for each in judged[:_SEARCHED])
-    answers = tuple(sorted((*searched, *judged[_SEARCHED:]), key=lambda answer: answer.rank))
-    return Explanation(pod, answers, tuple(_unknown(pod, answers[0].nodes)))
-
-
-def _weight(way: tuple[Edit, ...]) -> int:
-    return sum(edit.weight for edit in way)
-
-
-def _smallest(case: Case) -> tuple[tuple[Edit, ...], ...]:
-    """The smallest sets of changes after which no reason remains, the lightest first; empty if none is needed or found.
-
-    Every set must remove the first reason, so only the changes for that one are tried at each step.
-    """
-    states: list[tuple[tuple[Edit, ...], Case]] = [((), case)]
-    for _ in range(_MOST):
-        states = [after for state in states for after in _edited(*state)]
-        if found := [way for way, state in states if next(reasons(state), None) is None]:
-            return tuple(sorted(found, key=_weight))
-    return ()
-
-
-def _edited(way: tuple[Edit, ...], case: Case) -> Iterator[tuple[tuple[Edit, ...], Case]]:
-    """The case after each change that removes its first reason, with all changes so far."""
-    for reason in itertools.islice(reasons(case), 1):
-        for edit in reason.edits:
-            changed = edit.apply(case)
-            if changed is not None and reason.text not in {each.text for each in reasons(changed)}:
-                yield (*way, edit), changed
+    answers = sorted((Answer(nodes, tuple(reasons(pod, nodes))) for nodes in pools), key=lambda answer: answer.rank)
+    return Explanation(pod, tuple(answers), tuple(_unknown(pod, answers[0].nodes)))
 
 
 def _unknown(pod: Pod, nodes: Nodes) -> Iterator[str]:
@@ -179,7 +124,7 @@ def _unknown(pod: Pod, nodes: Nodes) -> Iterator[str]:
             yield f"whether the claim {claim} exists, and the zone of its volume"
         elif not cache.shared:
             yield f"the zone of the volume of {claim}: once it exists, the pod runs only there"
-    if secrets := [str(each.get("name")) for each in pod.each("imagePullSecrets")]:
+    if secrets := [str(secret.get("name")) for secret in pod.each("imagePullSecrets")]:
         yield f"whether the Secrets {', '.join(secrets)} exist, with which the image is pulled"
     if settings.found is not None:
         yield f"which RuntimeClasses and PriorityClasses cluster {nodes.cluster} has, because the program did not create it"

@@ -23,5 +23,5 @@ def rejected(cluster: Cluster, name: str) -> str:
     if not topology.strict(host.managers):
         return ""
     ask = placeholder(cluster, name)
-    found = (topology.rejection(ask, each, host.units(each), host.managers) for each in host.machines)
-    return next(filter(None, found), "")
+    reasons = (topology.rejection(ask, machine, host.units(machine), host.managers) for machine in host.machines)
+    return next(filter(None, reasons), "")

@@ -115,7 +115,7 @@ def _rooms(runner: Ask, offer: Offer, counted: str) -> dict[str, int]:
         ("disk", offer.storage, runner.scratch),
     )
     # A pod may request nothing of a resource. Then only the number of pods limits it.
-    return {name: max(left, 0) // asked for name, left, asked in rows if asked} | {"pods": offer.pods}
+    return {name: max(free, 0) // request for name, free, request in rows if request} | {"pods": offer.pods}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Placement:
     @property
     def worst(self) -> Fit:
         """The instance type that holds the fewest."""
-        return min(self.fits, key=lambda found: found.count)
+        return min(self.fits, key=lambda fitted: fitted.count)
 
     @property
     def capacity(self) -> int:
@@ -211,14 +211,16 @@ def pool_host(settings: Cluster, pool_name: str) -> Host:
     return _host(settings, pool_name, _node_pods(settings))
 
 
-def per_node(asked: Ask, hosts: Iterable[Host]) -> int:
+def per_node(ask: Ask, hosts: Iterable[Host]) -> int:
     """How many such pods each node of these hosts holds at least. A pod that does not fit is refused elsewhere."""
-    return max(1, min(fit(asked, machine, host).count for host in hosts for machine in host.machines))
+    return max(1, min(fit(ask, machine, host).count for host in hosts for machine in host.machines))
 
 
 def node_price(settings: Cluster, host: Host) -> Money:
     """The price per hour of the most expensive machine of a host, as it is bought."""
-    return pricing.span([pricing.quoted(hardware.price_of(each, settings.region, host.capacity)) for each in host.machines])[1]
+    return pricing.span(
+        [pricing.quoted(hardware.price_of(machine, settings.region, host.capacity)) for machine in host.machines]
+    )[1]
 
 
 def _node_pods(settings: Cluster) -> tuple[DaemonSet | Pod, ...]:
@@ -276,40 +278,40 @@ def _connected(placements: Iterable[Placement]) -> list[list[Placement]]:
 
 def _too_many(group: list[Placement]) -> Iterator[str]:
     """The line of a group of pools whose sets may ask for more runners than the pools hold at the same time."""
-    sets = list({found.runner_set: found for found in group}.values())
-    pools = {found.host.name: found.host for found in group}
+    sets = list({placement.runner_set: placement for placement in group}.values())
+    pools = {placement.host.name: placement.host for placement in group}
     names = f"{group[0].cluster}/{' + '.join(pools)}"
     if len(pools) == 1:
         # Share of a node that one runner takes on the worst type; sets of one pool add up.
-        needed = math.ceil(sum(Fraction(found.runner.span.max, found.worst.count) for found in sets))
+        needed = math.ceil(sum(Fraction(placement.runner.span.max, placement.worst.count) for placement in sets))
         most = sets[0].host.count
         if needed > most:
             yield f"{names}: {_asked(sets)} runners need {needed} nodes, the pool has at most {most}: jobs beyond that wait"
         return
-    asked = sum(found.runner.span.max for found in sets)
+    runners = sum(placement.runner.span.max for placement in sets)
     held = most_runners(
-        {found.runner_set: found.runner.span.max for found in sets},
+        {placement.runner_set: placement.runner.span.max for placement in sets},
         {name: host.count for name, host in pools.items()},
-        {(found.runner_set, found.host.name): found.worst.count for found in group},
+        {(placement.runner_set, placement.host.name): placement.worst.count for placement in group},
     )
-    if held < asked:
+    if held < runners:
         yield f"{names}: {_asked(sets)} runners, and the pools hold at most {held} at the same time: jobs beyond that wait"
 
 
 def unfilled(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[Remark]:
     """A remark for each pool with more nodes than its runners need, if only runners use it. Nodes in quarantine count too."""
     by_pool: dict[tuple[str, str], list[Placement]] = {}
-    for found in placements:
-        if isinstance(found.runner, PodRunner):
-            by_pool.setdefault((found.cluster, found.host.name), []).append(found)
+    for placement in placements:
+        if isinstance(placement.runner, PodRunner):
+            by_pool.setdefault((placement.cluster, placement.host.name), []).append(placement)
     for (cluster, name), sets in by_pool.items():
         settings, nodes = fleet.clusters[cluster], fleet.clusters[cluster].pools[name].nodes
         # The nodes of a reservation, and those that always run, are paid for anyway.
         fixed = settings.pools[name].reservation is not None or nodes.min == nodes.max
-        if fixed or name in settings.pools_of_others or any(found.error for found in sets):
+        if fixed or name in settings.pools_of_others or any(placement.error for placement in sets):
             continue
         sick = nodes_at_once(settings.health.max_share, nodes.max) if settings.health else 0
-        needed = sum(math.ceil(found.runner.span.max / found.worst.count) for found in sets)
+        needed = sum(math.ceil(placement.runner.span.max / placement.worst.count) for placement in sets)
         if max(needed, nodes.min) + settings.pools[name].placeholders + sick < nodes.max:
             few = f"{needed} {'node' if needed == 1 else 'nodes'}"
             yield costs(
@@ -321,25 +323,25 @@ def unfilled(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[Remark]:
 
 def _shared(sets: Iterable[Placement], room: int) -> str:
     """The sets that always keep launchers, and those that may get too few."""
-    keep = [found for found in sets if found.runner.span.min]
-    more = [found for found in sets if found.runner.span.max > found.runner.span.min]
-    kept = sum(found.runner.span.min for found in keep)
-    if not kept:
+    keep = [placement for placement in sets if placement.runner.span.min]
+    more = [placement for placement in sets if placement.runner.span.max > placement.runner.span.min]
+    always_on = sum(placement.runner.span.min for placement in keep)
+    if not always_on:
         return "jobs beyond that wait"
-    always = f"{' + '.join(f'{found.runner.span.min} of {found.runner_set}' for found in keep)} always run"
-    if kept < room:
-        return f"{always}, the other {room - kept} are for jobs of {_names(more)}; more jobs than that wait"
-    without = f", {kept - room} of them without a launcher" if kept > room else ""
+    always = f"{' + '.join(f'{placement.runner.span.min} of {placement.runner_set}' for placement in keep)} always run"
+    if always_on < room:
+        return f"{always}, the other {room - always_on} are for jobs of {_names(more)}; more jobs than that wait"
+    without = f", {always_on - room} of them without a launcher" if always_on > room else ""
     starved = f", and {_names(more)} may get none" if more else ""
     return f"{always}{without}{starved}; raise system.nodes"
 
 
 def _names(sets: Iterable[Placement]) -> str:
-    return " and ".join(found.runner_set for found in sets)
+    return " and ".join(placement.runner_set for placement in sets)
 
 
 def _asked(sets: Iterable[Placement]) -> str:
-    return " + ".join(f"{found.runner.span.max} {found.runner_set}" for found in sets)
+    return " + ".join(f"{placement.runner.span.max} {placement.runner_set}" for placement in sets)
 
 
 class PlacementError(Exception):
@@ -360,16 +362,16 @@ def require(placements: Iterable[Placement]) -> None:
 
 def unfit(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
     """Why a machine of a host cannot hold the requests, and what would help. Empty if all machines can."""
-    short = [found for found in fits if found.count == 0]
-    return "; ".join(shortage(runner, found, host) for found in short) + _advice(runner, host, short) if short else ""
+    short = [fitted for fitted in fits if fitted.count == 0]
+    return "; ".join(shortage(runner, fitted, host) for fitted in short) + _advice(runner, host, short) if short else ""
 
 
-def shortage(runner: Ask, found: Fit, host: Host) -> str:
+def shortage(runner: Ask, fitted: Fit, host: Host) -> str:
     """The requests that a machine cannot hold, and what it has."""
-    offer, machine, disk = found.offer, found.machine, host.disk
-    if found.limited_by == host.counted:
+    offer, machine, disk = fitted.offer, fitted.machine, host.disk
+    if fitted.limited_by == host.counted:
         return f"asks for {runner.gpus} {host.counted}, {machine.name} has {offer.gpus}"
-    if found.limited_by == NUMA:
+    if fitted.limited_by == NUMA:
         return topology.rejection(runner, machine, offer.gpus, host.managers)
     cpu, memory, scratch = runner.cpu.request, runner.memory.request, runner.scratch
     # Show every shortage at once, so that the reader can fix all of them in one step.
@@ -379,8 +381,8 @@ def shortage(runner: Ask, found: Fit, host: Host) -> str:
         (scratch, offer.storage, f"{memory_text(scratch)} of disk", f"{max(offer.storage, 0)}Mi of {memory_text(disk)}"),
         (1, offer.pods, "room for a pod", f"{max(offer.pods, 0)} of {allocatable(machine, disk).pods}"),
     )
-    asked, left = zip(*((want, rest) for needed, has, want, rest in rows if needed > has), strict=True)
-    return f"asks for {' and '.join(asked)}, {machine.name} leaves pods {' and '.join(left)}"
+    requests, offers = zip(*((want, offered) for needed, has, want, offered in rows if needed > has), strict=True)
+    return f"asks for {' and '.join(requests)}, {machine.name} leaves pods {' and '.join(offers)}"
 
 
 _NO_LAUNCHER = (
@@ -390,10 +392,10 @@ _NO_LAUNCHER = (
 
 
 def _advice(runner: Ask, host: Host, fits: Collection[Fit]) -> str:
-    if all(found.limited_by == NUMA for found in fits):
+    if all(fitted.limited_by == NUMA for fitted in fits):
         return ""
     best = smallest(runner, host)
-    short = {room for found in fits for room, count in _rooms(runner, found.offer, host.counted).items() if not count}
+    short = {room for fitted in fits for room, count in _rooms(runner, fitted.offer, host.counted).items() if not count}
     if short == {"disk"}:
         return f"; raise the pool's disk to {memory_text(disk_for(runner.scratch))}"
     if host.machines[0].cloud == hardware.OWNED:
@@ -438,7 +440,7 @@ def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
 
 def doubts(runner: Ask, host: Host, fits: Iterable[Fit]) -> Iterator[str]:
     """What stays undetermined offline, for machines whose NUMA nodes are not known."""
-    return filter(None, (topology.undeterminable(runner, found.machine, found.count, host.managers) for found in fits))
+    return filter(None, (topology.undeterminable(runner, fitted.machine, fitted.count, host.managers) for fitted in fits))
 
 
 def _fallback(runner: VmPerJobRunner) -> Iterator[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -46,7 +45,7 @@ class PodAsk:
 
     def times(self, count: int) -> PodAsk:
         """The same for several pods together."""
-        cpu, memory = (Request(each.request * count, each.limit * count) for each in (self.cpu, self.memory))
+        cpu, memory = (Request(amount.request * count, amount.limit * count) for amount in (self.cpu, self.memory))
         return PodAsk(self.gpus * count, cpu, memory, self.scratch * count)
 
 
@@ -101,18 +100,18 @@ class Pod:
         return tuple(
             Toleration(
                 *(
-                    str(held.get(key) or default)
+                    str(toleration.get(key) or default)
                     for key, default in (("key", ""), ("operator", "Equal"), ("value", ""), ("effect", ""))
                 )
             )
-            for held in self.each("tolerations")
+            for toleration in self.each("tolerations")
         )
 
     @property
     def claims(self) -> list[str]:
         """The names of the PersistentVolumeClaims that it mounts."""
-        found = ((volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in self.each("volumes"))
-        return [str(name) for name in found if name]
+        names = ((volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in self.each("volumes"))
+        return [str(name) for name in names if name]
 
     def requests(self, defaults: Mapping[str, Any] | None = None) -> dict[str, Fraction]:
         """What the scheduler reserves, by resource (kubernetes.io, sidecar containers and pod overhead).
@@ -122,11 +121,11 @@ class Pod:
         total: dict[str, Fraction] = {}
         first: dict[str, Fraction] = {}
         for container in self.each("initContainers"):
-            own = _of(container, defaults)
+            request = _of(container, defaults)
             if container.get("restartPolicy") == "Always":
-                total = _sum(total, own)
-                own = {}
-            first = {name: max(first.get(name, Fraction(0)), amount) for name, amount in (first | _sum(total, own)).items()}
+                total = _sum(total, request)
+                request = {}
+            first = {name: max(first.get(name, Fraction(0)), amount) for name, amount in (first | _sum(total, request)).items()}
         for container in self.each("containers"):
             total = _sum(total, _of(container, defaults))
         most = {name: max(total.get(name, Fraction(0)), first.get(name, Fraction(0))) for name in total | first}
@@ -136,27 +135,21 @@ class Pod:
 
     def ask(self, resource: str, defaults: Mapping[str, Any] | None = None) -> PodAsk:
         """What it reserves on a node that advertises `resource`."""
-        held = self.requests(defaults)
-        cpu, memory, scratch = (held.get(name, Fraction(0)) for name in PLAIN)
+        requests = self.requests(defaults)
+        cpu, memory, scratch = (requests.get(name, Fraction(0)) for name in PLAIN)
         cores, mebibytes = math.ceil(cpu * 1000), _mebibytes(memory)
         limited = int(self._guaranteed)
         sizes = Request(cores, cores * limited), Request(mebibytes, mebibytes * limited)
-        return PodAsk(math.ceil(held.get(resource, 0)), *sizes, _mebibytes(scratch))
+        return PodAsk(math.ceil(requests.get(resource, 0)), *sizes, _mebibytes(scratch))
 
     @property
     def _guaranteed(self) -> bool:
         """Whether it has the QoS class Guaranteed: every container has limits of CPU and memory, and requests the same."""
         return all(
-            (limits := _amounts(resources(each, "limits"))).get(name) and _of(each, None)[name] == limits[name]
-            for each in self.containers
+            (limits := _amounts(resources(container, "limits"))).get(name) and _of(container, None)[name] == limits[name]
+            for container in self.containers
             for name in PLAIN[:2]
         )
-
-    def changed(self, change: Callable[[dict[str, Any]], object]) -> Pod:
-        """The pod after a change of its spec."""
-        spec = copy.deepcopy(dict(self.spec))
-        change(spec)
-        return replace(self, spec=spec)
 
 
 def resources(container: Mapping[str, Any], field: str) -> dict[str, Any]:
@@ -169,12 +162,12 @@ def _of(container: Mapping[str, Any], defaults: Mapping[str, Any] | None) -> dic
     return _amounts({**(defaults or {}), **resources(container, "limits"), **resources(container, "requests")})
 
 
-def _amounts(held: Mapping[str, Any] | None) -> dict[str, Fraction]:
-    return {name: quantity(amount) or Fraction(0) for name, amount in (held or {}).items()}
+def _amounts(amounts: Mapping[str, Any] | None) -> dict[str, Fraction]:
+    return {name: quantity(amount) or Fraction(0) for name, amount in (amounts or {}).items()}
 
 
-def _sum(one: Mapping[str, Fraction], other: Mapping[str, Fraction]) -> dict[str, Fraction]:
-    return {name: one.get(name, Fraction(0)) + other.get(name, Fraction(0)) for name in {**one, **other}}
+def _sum(first: Mapping[str, Fraction], second: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    return {name: first.get(name, Fraction(0)) + second.get(name, Fraction(0)) for name in {**first, **second}}
 
 
 def _mebibytes(amount: Fraction) -> int:
@@ -187,7 +180,7 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
     Raises InputError for a pod spec that the API server does not read.
     """
     path, spec = next(
-        ((path, found) for path in _SPECS if isinstance(found := _walk(body, path), Mapping) and "containers" in found),
+        ((path, inner) for path in _SPECS if isinstance(inner := _walk(body, path), Mapping) and "containers" in inner),
         ((), None),
     )
     if spec is None:
@@ -197,9 +190,9 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
         raise InputError(f"{where}: {at}: {rule}")
     if not spec["containers"]:
         raise InputError(f"{where}: {'.'.join(path)}.containers: a pod has at least one container; add one")
-    metadata, own = body.get("metadata") or {}, _walk(body, ("spec",)) or {}
+    metadata, outer = body.get("metadata") or {}, _walk(body, ("spec",)) or {}
     is_job = body.get("kind") == "Job"
-    count = own.get("parallelism") if is_job else None
+    count = outer.get("parallelism") if is_job else None
     return Pod(
         str(body.get("kind") or "Pod"),
         str(metadata.get("name") or metadata.get("generateName") or ""),
@@ -207,7 +200,7 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
         spec,
         str((metadata.get("labels") or {}).get(QUEUE_LABEL) or ""),
         count if isinstance(count, int) and count > 0 else 1,
-        is_job and own.get("suspend") is True,
+        is_job and outer.get("suspend") is True,
     )
 
 
@@ -222,23 +215,23 @@ def _faults(value: Any, shape: Any, at: str) -> Iterator[tuple[str, str]]:
     if value is None or shape is None:
         return
     kind: Any
-    kind, called = (list, "a list") if isinstance(shape, list) else (Mapping, "an object")
+    kind, kind_name = (list, "a list") if isinstance(shape, list) else (Mapping, "an object")
     if not isinstance(value, kind):
-        yield at, f"must be {called}; got {quoted(value)}; correct it"
+        yield at, f"must be {kind_name}; got {quoted(value)}; correct it"
     elif isinstance(shape, list):
-        for index, each in enumerate(value):
+        for index, item in enumerate(value):
             # An empty item is not an object.
-            yield from _faults("" if each is None and shape[0] is not None else each, shape[0], f"{at}[{index}]")
+            yield from _faults("" if item is None and shape[0] is not None else item, shape[0], f"{at}[{index}]")
     elif isinstance(shape, Mapping):
         for key, inner in shape.items():
             yield from _faults(value.get(key), inner, f"{at}.{key}")
     else:
-        yield from ((f"{at}.{key}", rule) for key, each in value.items() if (rule := shape(each)))
+        yield from ((f"{at}.{key}", rule) for key, item in value.items() if (rule := shape(item)))
 
 
 def _quantity(value: Any) -> str:
-    found = quantity(value)
-    correct = found is not None and found >= 0
+    number = quantity(value)
+    correct = number is not None and number >= 0
     return "" if correct else f"a quantity is a number with a unit, such as 500m or 16Gi; got {quoted(value)}; correct it"
 
 

@@ -44,7 +44,7 @@ def _outdated(cluster: Cluster, runner: PodRunner, cuda: str, day: date) -> str:
 
 def _advice(cluster: Cluster, runner: PodRunner, builds: tuple[Build, ...]) -> str:
     """Which CUDA to build the image for, so that it runs on every pool of the class."""
-    for build in sorted(builds, key=lambda each: not each.default):
+    for build in sorted(builds, key=lambda release: not release.default):
         wrong = [
             why
             for pool in runner.ordered

@@ -33,7 +33,7 @@ def barred(ask: Ask, queue: str | None, namespace: str | None, cluster: Cluster,
     if lacking:
         return lacking
     flavor = queues.flavor_of(host.name) or host.name
-    quota = next((each for each in queues.teams[team].quotas if each.name == flavor), None)
+    quota = next((candidate for candidate in queues.teams[team].quotas if candidate.name == flavor), None)
     if quota is None:
         return f"team {team} has no quota of it; add one, or name another pool"
     return _short(ask, team, quota, queues, host, flavor_share(cluster, queues, host))
@@ -49,8 +49,8 @@ def most(team: str, quota: Quota, queues: Queues) -> int:
 
 def _lent(team: str, flavor: str, queues: Queues) -> int:
     """The most units of a pool or flavor that the other teams lend."""
-    others = (quota for name, _, quota in queues.quotas() if name != team and quota.name == flavor)
-    return sum(quota.nominal if quota.lend is None else quota.lend for quota in others)
+    lent = (quota for name, _, quota in queues.quotas() if name != team and quota.name == flavor)
+    return sum(quota.nominal if quota.lend is None else quota.lend for quota in lent)
 
 
 def _team(queue: str, namespace: str | None, queues: Queues) -> tuple[str, str]:
@@ -70,16 +70,16 @@ def _short(ask: Ask, team: str, quota: Quota, queues: Queues, host: Host, part: 
     """The resources of which a job asks for more than its team can get in a pool. Empty if it gets enough."""
     units = most(team, quota, queues)
     rows = tuple(_rows(ask, units, host, part))
-    if not (lacking := [(asked, has) for wanted, left, asked, has in rows if wanted > left]):
+    if not (lacking := [(request_words, has) for request, free, request_words, has in rows if request > free]):
         return ""
-    wants, gets = (" and ".join(each) for each in zip(*lacking, strict=True))
+    request_text, gets = (" and ".join(texts) for texts in zip(*lacking, strict=True))
     if queues.cohort is None:
         how, fix = "and no team to borrow from", "raise nominal"
     elif units < quota.nominal + _lent(team, quota.name, queues):
         how, fix = "with what it may borrow", "raise borrow"
     else:
         how, fix = "with all that others lend", "raise nominal, or what they lend"
-    return f"team {team} has {gets} of it {how}, the job asks for {wants}; {fix}, or ask for less"
+    return f"team {team} has {gets} of it {how}, the job asks for {request_text}; {fix}, or ask for less"
 
 
 def _rows(ask: Ask, units: int, host: Host, part: Share) -> Iterator[tuple[int, int, str, str]]:

@@ -40,11 +40,11 @@ def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
 
     Every instance type of the pool must fit, because the autoscaler may buy any of them.
     """
-    host, asked = pool_host(cluster, workload.pool), _asked(workload)
+    host, ask = pool_host(cluster, workload.pool), _asked(workload)
     image = None if workload.image else pinned_image(cluster, workload)
     if wrong := unrunnable(image, host.machines, node_driver(cluster, workload.pool)):
         return wrong
-    return unfit(asked, host, [fit(asked, machine, host) for machine in host.machines])
+    return unfit(ask, host, [fit(ask, machine, host) for machine in host.machines])
 
 
 def fits(cluster: Cluster, workload: PoolWorkload) -> int:
@@ -66,27 +66,33 @@ def refusals(fleet: Fleet) -> Iterator[Refusal]:
 
 def require(fleet: Fleet) -> None:
     """Raise PlacementError when a workload cannot be placed, with a line for each."""
-    if errors := [f"{found.cluster}.workloads.{found.workload}: {found.error}" for found in refusals(fleet)]:
+    if errors := [f"{refused.cluster}.workloads.{refused.workload}: {refused.error}" for refused in refusals(fleet)]:
         raise PlacementError("\n".join(errors))
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
     """Warnings: NUMA nodes that are not known, and pools that running workloads fill."""
     for cluster, settings in fleet.clusters_by_name():
-        for name, each in settings.workloads.items():
-            if isinstance(each, PoolWorkload) and not refusal(settings, each):
-                host, asked = pool_host(settings, each.pool), _asked(each)
-                fits = [fit(asked, machine, host) for machine in host.machines]
-                yield from (f"{cluster}/{name}: {doubt}" for doubt in doubts(asked, host, fits))
-        for pool in dict.fromkeys(each.pool for each in settings.workloads.values() if isinstance(each, PoolWorkload)):
+        for name, workload in settings.workloads.items():
+            if isinstance(workload, PoolWorkload) and not refusal(settings, workload):
+                host, ask = pool_host(settings, workload.pool), _asked(workload)
+                fits = [fit(ask, machine, host) for machine in host.machines]
+                yield from (f"{cluster}/{name}: {doubt}" for doubt in doubts(ask, host, fits))
+        for pool in dict.fromkeys(
+            workload.pool for workload in settings.workloads.values() if isinstance(workload, PoolWorkload)
+        ):
             if workloads := standing(settings, pool):
                 yield from _standing_remarks(settings, cluster, pool, workloads)
 
 
 def standing(settings: Cluster, pool: str) -> list[tuple[str, PoolWorkload]]:
     """The workloads, by name, that always run in a pool and that it can hold."""
-    found = [(name, each) for name, each in settings.workloads.items() if isinstance(each, PoolWorkload) and each.pool == pool]
-    return [(name, each) for name, each in found if each.stands and not refusal(settings, each)]
+    workloads = [
+        (name, workload)
+        for name, workload in settings.workloads.items()
+        if isinstance(workload, PoolWorkload) and workload.pool == pool
+    ]
+    return [(name, workload) for name, workload in workloads if workload.stands and not refusal(settings, workload)]
 
 
 def filled(settings: Cluster, pool: str) -> bool:
@@ -98,9 +104,9 @@ def _standing_remarks(settings: Cluster, cluster: str, pool: str, workloads: lis
     host = pool_host(settings, pool)
     names = " and ".join(name for name, _ in workloads)
     if filled(settings, pool):
-        taken, offered = sum(workload.units for _, workload in workloads), units(settings.pools[pool])
+        used, offered = sum(workload.units for _, workload in workloads), units(settings.pools[pool])
         yield todo(
-            f"{cluster}/{pool}: {names} always {'takes' if len(workloads) == 1 else 'take'} {taken} of the {offered} "
+            f"{cluster}/{pool}: {names} always {'takes' if len(workloads) == 1 else 'take'} {used} of the {offered} "
             f"{host.counted} "
             "of the full pool, so nothing is left for jobs; raise nodes.max"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fleet.facts.hardware import SPOT
-from fleet.prove.same_sets import class_of, classes, difference, pod_sets, shortfall
+from fleet.prove.same_sets import class_of, classes, difference, pod_sets, shortfalls
 from fleet.prove.violation import Claim, Violation, conflicts
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
@@ -21,19 +21,19 @@ def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
     the set of machines, or else to the second set.
     """
     labeled = [
-        (("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", runner, found)
+        (("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", runner, common)
         for cluster, name, runner in fleet.runner_sets()
-        if (found := [label for label in map(str.lower, runner.labels) if label in GENERIC_LABELS])
+        if (common := [label for label in map(str.lower, runner.labels) if label in GENERIC_LABELS])
     ]
     if len({class_of(of, runner) for _, of, runner, _ in labeled}) < 2:
         return
-    pods, machines = ([each for each in labeled if (each[2].kind == "pod") is of_pods] for of_pods in (True, False))
+    pods, machines = ([row for row in labeled if (row[2].kind == "pod") is of_pods] for of_pods in (True, False))
     mixed = bool(pods and machines)
-    (_, first, _, own), (at, second, runner, found) = (pods[0], machines[0]) if mixed else labeled[:2]
+    (_, first, _, first_labels), (at, second, runner, common) = (pods[0], machines[0]) if mixed else labeled[:2]
     keep = f"keep them on {first}, whose runners are pods" if mixed else "keep them on one"
     message = (
-        f"sets {first} ({', '.join(own)}) and {second} ({', '.join(found)}) both have generic labels; only one default set per "
-        f"GitHub scope may have them, and jobs select every other set by its name or its own label; {keep}"
+        f"sets {first} ({', '.join(first_labels)}) and {second} ({', '.join(common)}) both have generic labels; only one default "
+        f"set per GitHub scope may have them, and jobs select every other set by its name or its own label; {keep}"
     )
     yield Violation("generic_label", message, at, list(runner.labels))
 
@@ -56,8 +56,8 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
     own_names = {name for _, name, _ in sets}
     owners: dict[str, str] = {}
     for cluster, name, runner in sets:
-        at, this, labels = ("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", list(runner.labels)
-        owned = class_of(this, runner)
+        at, set_name, labels = ("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", list(runner.labels)
+        owned = class_of(set_name, runner)
         for label in labels:
             # The message has the label as written: another spelling may hide a credential from the mask.
             folded = label.lower()
@@ -73,33 +73,33 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
 def _reruns(fleet: Fleet) -> Iterator[Violation]:
     """Jobs that spot interrupted run again on a set of pods in the same group: no spot, the same GPU, and as many of them."""
     sets = pod_sets(fleet).values()
-    for each in sets:
-        runner = each.runner
+    for spot_set in sets:
+        runner = spot_set.runner
         if runner.rerun_on is None:
             continue
-        at = ("clusters", each.cluster, "runners", each.name, "rerunOn")
-        pools = [each.settings.pools[pool] for pool in each.pools]
+        at = ("clusters", spot_set.cluster, "runners", spot_set.name, "rerunOn")
+        pools = [spot_set.settings.pools[pool] for pool in spot_set.pools]
         if all(pool.capacity != SPOT for pool in pools):
             yield Violation(
                 "rerun_without_spot", "no pool of this class is spot, so no interruption ends its jobs; remove it", at
             )
         group = fleet.group_of(runner)
-        others = [other for other in sets if other.name != each.name and fleet.group_of(other.runner) == group]
-        if runner.rerun_on not in (known := dict.fromkeys(other.name for other in others)):
-            names = f"name one of: {', '.join(known)}" if known else "add one, or remove this"
+        sets_of_group = [target for target in sets if target.name != spot_set.name and fleet.group_of(target.runner) == group]
+        if runner.rerun_on not in (names_known := dict.fromkeys(target.name for target in sets_of_group)):
+            names = f"name one of: {', '.join(names_known)}" if names_known else "add one, or remove this"
             yield Violation("rerun_set", f"group {group} has no other set of pods with this name; {names}", at)
             continue
-        own = pools[0]
-        for other in (other for other in others if other.name == runner.rerun_on):
-            for pool_name in other.pools:
-                pool = other.settings.pools[pool_name]
+        pool_of_set = pools[0]
+        for target in (target for target in sets_of_group if target.name == runner.rerun_on):
+            for pool_name in target.pools:
+                pool = target.settings.pools[pool_name]
                 if pool.capacity == SPOT:
                     message = f"its pool {pool_name} is spot, and a rerun happens only once; name a set without spot pools"
                     yield Violation("rerun_on_spot", message, at)
-                if (_gpu(pool), pool.sharing) != (_gpu(own), own.sharing) or other.runner.gpus < runner.gpus:
+                if (_gpu(pool), pool.sharing) != (_gpu(pool_of_set), pool_of_set.sharing) or target.runner.gpus < runner.gpus:
                     message = (
-                        f"its runners have {other.runner.gpus}x {_gpu(pool)}, and jobs of this class need "
-                        f"{runner.gpus}x {_gpu(own)}; name a set with the same GPUs and at least as many"
+                        f"its runners have {target.runner.gpus}x {_gpu(pool)}, and jobs of this class need "
+                        f"{runner.gpus}x {_gpu(pool_of_set)}; name a set with the same GPUs and at least as many"
                     )
                     yield Violation("rerun_gpus", message, at)
 
@@ -113,29 +113,32 @@ def _gpu(pool: Pool) -> str:
 def _same_sets(fleet: Fleet) -> Iterator[Violation]:
     """Sets that `sameAs` declares equal are equal, and each cluster can place all runners of its set."""
     sets = pod_sets(fleet)
-    for this in sets.values():
-        at, first = ("clusters", this.cluster, "runners", this.name, "sameAs"), this.runner.same_as
+    for member in sets.values():
+        at, first = ("clusters", member.cluster, "runners", member.name, "sameAs"), member.runner.same_as
         if first is None:
             continue
-        others = [called for called, each in sets.items() if each.cluster != this.cluster and each.runner.same_as is None]
-        if first not in others:
-            known = ", ".join(others) or "none, so remove sameAs"
-            message = f"names no set of pods in another cluster that has no sameAs itself; name one of: {known}"
+        if first not in sets or sets[first].cluster == member.cluster or sets[first].runner.same_as is not None:
+            candidates = (
+                name
+                for name, candidate in sets.items()
+                if candidate.cluster != member.cluster and candidate.runner.same_as is None
+            )
+            names = ", ".join(candidates) or "none, so remove sameAs"
+            message = f"names no set of pods in another cluster that has no sameAs itself; name one of: {names}"
             yield Violation("same_set", message, at)
-        elif found := difference(fleet, this, sets[first]):
-            message = f"GitHub may give a job to either set, so they must be equal: {found}; give both the same, or remove sameAs"
+        elif text := difference(fleet, member, sets[first]):
+            message = f"GitHub may give a job to either set, so they must be equal: {text}; give both the same, or remove sameAs"
             yield Violation("same_differs", message, at)
-        elif not this.runner.labels:
+        elif not member.runner.labels:
             message = f"no label selects both sets; add the same labels to this set and to {first}"
             yield Violation("same_label", message, at)
-    for first, each in ((first, each) for first, same in classes(fleet).items() for each in same):
-        if (short := shortfall(each)) is not None:
-            needed, left = short
-            message = (
-                f"GitHub may give all jobs of this set and its equals (sameAs: {first}) to one cluster; here they need {needed} "
-                f"nodes, and its pools may have only {left} beside other sets; lower scale.max or raise nodes.max"
-            )
-            yield Violation("same_room", message, ("clusters", each.cluster, "runners", each.name, "scale", "max"))
+    for member, needed, available in shortfalls(equal for equals in classes(fleet).values() for equal in equals):
+        message = (
+            f"GitHub may give all jobs of this set and its equals (sameAs: {class_of(member.called, member.runner)}) to one "
+            f"cluster; here they need {needed} nodes, and its pools may have only {available} beside other sets; lower "
+            "scale.max or raise nodes.max"
+        )
+        yield Violation("same_room", message, ("clusters", member.cluster, "runners", member.name, "scale", "max"))
 
 
 def _pool_orders(fleet: Fleet) -> Iterator[Violation]:

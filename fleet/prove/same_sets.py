@@ -8,7 +8,7 @@ assignment must be acceptable, also one of all jobs to one cluster.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -44,44 +44,44 @@ class Set:
 
 def pod_sets(fleet: Fleet) -> dict[str, Set]:
     """Every runner set of pods, by cluster/set."""
-    found = (
+    sets = (
         Set(cluster, settings, name, runner)
         for cluster, settings in fleet.clusters_by_name()
         for name, runner in settings.pod_runners.items()
     )
-    return {each.called: each for each in found}
+    return {of_pods.called: of_pods for of_pods in sets}
 
 
 def classes(fleet: Fleet) -> dict[str, tuple[Set, ...]]:
     """The sets of each class that several clusters have, by the set that the others name. That set is the first."""
     sets = pod_sets(fleet)
-    found: dict[str, tuple[Set, ...]] = {}
-    for each in sets.values():
-        if (first := each.runner.same_as) in sets:
-            found[first] = (*found.get(first, (sets[first],)), each)
-    return found
+    by_first: dict[str, tuple[Set, ...]] = {}
+    for member in sets.values():
+        if (first := member.runner.same_as) in sets:
+            by_first[first] = (*by_first.get(first, (sets[first],)), member)
+    return by_first
 
 
-def class_of(called: str, runner: Runner) -> str:
+def class_of(set_name: str, runner: Runner) -> str:
     """The set that stands for all sets of a class, as cluster/set. `called` is the runner's own set."""
-    return (runner.same_as or called) if isinstance(runner, PodRunner) else called
+    return (runner.same_as or set_name) if isinstance(runner, PodRunner) else set_name
 
 
-def difference(fleet: Fleet, this: Set, other: Set) -> str:
+def difference(fleet: Fleet, ours_set: Set, their_set: Set) -> str:
     """The first property in which two sets of a class differ and which a job may notice, in words. Empty if there is none."""
-    ours, theirs = _properties(fleet, this), _properties(fleet, other)
+    ours, theirs = _properties(fleet, ours_set), _properties(fleet, their_set)
     return next((f"{name} is {ours[name]} here and {theirs[name]} there" for name in ours if ours[name] != theirs[name]), "")
 
 
-def _properties(fleet: Fleet, one: Set) -> dict[str, str]:
-    runner = one.settings.with_image(one.runner)
-    pools = [one.settings.pools[name] for name in one.pools]
+def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
+    runner = member.settings.with_image(member.runner)
+    pools = [member.settings.pools[name] for name in member.pools]
     return {
         "label list": ", ".join(sorted(map(str.lower, runner.labels))) or "none",
         "group": fleet.group_of(runner),
         # Providers differ in what isolates jobs: OKE enforces no network policies.
-        "provider": one.settings.provider,
-        "privateEgress": ", ".join(map(str, sorted(one.settings.private_egress))) or "none",
+        "provider": member.settings.provider,
+        "privateEgress": ", ".join(map(str, sorted(member.settings.private_egress))) or "none",
         "GPU": ", ".join(sorted({machine.gpu.name for pool in pools for machine in pool.machines if machine.gpu})),
         "gpus": str(runner.gpus),
         "sharing": ", ".join(sorted({"whole GPUs" if pool.sharing is None else pool.sharing.unit for pool in pools})),
@@ -95,20 +95,35 @@ def _properties(fleet: Fleet, one: Set) -> dict[str, str]:
     }
 
 
-def shortfall(this: Set) -> tuple[int, int] | None:
-    """(nodes that the set's maximum needs, nodes that its pools always leave it), if these are fewer.
+def shortfalls(sets: Iterable[Set]) -> Iterator[tuple[Set, int, int]]:
+    """(set, nodes that its maximum needs, nodes that its pools always leave it) of each set for which these are fewer.
 
     The other sets of its pools may be anywhere in their own pools, so they take as many of its nodes as they can: a maximum flow.
     A runner takes its part of a node of the type that holds the fewest. A set that fits on no node has its own error.
     """
-    hosts = pool_hosts(this.settings)
-    needed = _nodes(this.runner, hosts)
-    room = {pool: Fraction(hosts[pool].count) for pool in this.pools}
-    sets = {name: runner for name, runner in this.settings.pod_runners.items() if name != this.name}
-    pools = {name: [pool for pool in runner.ordered if pool in room] for name, runner in sets.items()}
-    others = taken({name: _nodes(sets[name], hosts) for name in sets if pools[name]}, room, pools)
-    left = sum(room.values()) - sum(others.values())
-    return (math.ceil(needed), math.floor(left)) if needed > left else None
+    nodes: dict[str, dict[str, Fraction]] = {}
+    for member in sets:
+        if member.cluster not in nodes:
+            hosts = pool_hosts(member.settings)
+            nodes[member.cluster] = {name: _nodes(runner, hosts) for name, runner in member.settings.pod_runners.items()}
+        needed, room = (
+            nodes[member.cluster][member.name],
+            {name: Fraction(member.settings.pools[name].nodes.max) for name in member.pools},
+        )
+        # Sets that share the same of these pools take the same part, so a flow has one demand for each distinct list of pools.
+        demand: dict[str, Fraction] = {}
+        pools: dict[str, list[str]] = {}
+        for name, runner in member.settings.pod_runners.items():
+            shared = [pool for pool in runner.ordered if pool in room] if name != member.name else []
+            if shared:
+                key = " ".join(sorted(shared))
+                pools[key] = shared
+                demand[key] = demand.get(key, Fraction(0)) + nodes[member.cluster][name]
+        all_nodes = sum(room.values())
+        if needed + sum(demand.values()) > all_nodes and needed > (
+            available := all_nodes - sum(taken(demand, room, pools).values())
+        ):
+            yield member, math.ceil(needed), math.floor(available)
 
 
 def _nodes(runner: PodRunner, hosts: Mapping[str, Host]) -> Fraction:
@@ -120,12 +135,12 @@ def _nodes(runner: PodRunner, hosts: Mapping[str, Host]) -> Fraction:
 def remarks(fleet: Fleet) -> Iterator[str]:
     """A line for each class: the runners that every assignment of GitHub gives, and the prices."""
     for sets in classes(fleet).values():
-        least = min(sets, key=lambda each: each.runner.span.max)
-        most = sum(each.runner.span.max for each in sets)
-        each_price = ", ".join(f"{each.cluster} {_price(each)}" for each in sets)
-        called = " and ".join(each.called for each in sets)
+        least = min(sets, key=lambda member: member.runner.span.max)
+        most = sum(member.runner.span.max for member in sets)
+        each_price = ", ".join(f"{member.cluster} {_price(member)}" for member in sets)
+        names = " and ".join(member.called for member in sets)
         yield (
-            f"{called} have the same labels ({', '.join(least.runner.labels)}), and GitHub may give all jobs to "
+            f"{names} have the same labels ({', '.join(least.runner.labels)}), and GitHub may give all jobs to "
             f"{least.cluster}: count on {least.runner.span.max}, not {most} runners "
             f"(docs/fallback.md#several-clusters); a runner-hour costs {_price(*sets)} USD ({each_price})"
         )
@@ -133,5 +148,5 @@ def remarks(fleet: Fleet) -> Iterator[str]:
 
 def _price(*sets: Set) -> str:
     """USD an hour of a runner of any of the sets, over all pools of their orders."""
-    low, high = span(price for one in sets for price in runner_prices(one.settings, one.runner))
+    low, high = span(price for member in sets for price in runner_prices(member.settings, member.runner))
     return str(high) if low == high else f"{low} to {high}"

@@ -44,13 +44,13 @@ def weeks(fleet: Fleet, first: date) -> Iterator[Week]:
     for name, cluster in fleet.clusters_by_name():
         for owner, schedules, ways in _scheduled(cluster):
             for key, window in schedules.windows.items():
-                hours = sum(each.hours for each in schedules.openings(first) if each.window == key)
-                found = ways(window)
-                prices = (each.pool.price(each.machine, cluster.region).times(each.added * hours) for each in found)
-                added = [each.added for each in found]
+                hours = sum(choice.hours for choice in schedules.openings(first) if choice.window == key)
+                choices = ways(window)
+                prices = (choice.pool.price(choice.machine, cluster.region).times(choice.added * hours) for choice in choices)
+                more_nodes = [choice.added for choice in choices]
                 keeps = f"{window.count} {window.KEY if window.count > 1 else window.KEY.removesuffix('s')}"
                 opens = f"{window} {schedules.time_zone}"
-                yield Week(f"{name}/{owner}/{key}", opens, keeps, hours, (min(added), max(added)), span(prices))
+                yield Week(f"{name}/{owner}/{key}", opens, keeps, hours, (min(more_nodes), max(more_nodes)), span(prices))
 
 
 def _scheduled(cluster: Cluster) -> Iterator[tuple[str, Schedules, Callable[[Window], list[Way]]]]:
@@ -64,9 +64,9 @@ def _scheduled(cluster: Cluster) -> Iterator[tuple[str, Schedules, Callable[[Win
 
 def _runners(cluster: Cluster) -> Iterator[tuple[str, PodRunner, Schedules, Mapping[str, Host]]]:
     """Name, class and schedules of each runner set with schedules, and the hosts of the cluster."""
-    found = [(name, runner, runner.schedules) for name, runner in cluster.pod_runners.items() if runner.schedules is not None]
-    hosts = pool_hosts(cluster) if found else {}
-    yield from ((*each, hosts) for each in found)
+    scheduled = [(name, runner, runner.schedules) for name, runner in cluster.pod_runners.items() if runner.schedules is not None]
+    hosts = pool_hosts(cluster) if scheduled else {}
+    yield from ((*row, hosts) for row in scheduled)
 
 
 def _pool_ways(name: str, pool: Pool, window: Window) -> list[Way]:
@@ -84,7 +84,7 @@ def _runner_ways(cluster: Cluster, hosts: Mapping[str, Host], runner: PodRunner,
         least, most = pool.paid_nodes
         for machine in hosts[name].machines:
             # A class that does not fit is refused elsewhere.
-            each = max(fit(runner, machine, hosts[name]).count, 1)
-            added = math.ceil(window.count / each) - math.ceil(runner.scale.min / each)
-            ways.append(Way(name, pool, machine.name, added if least < most else 0))
+            per_node = max(fit(runner, machine, hosts[name]).count, 1)
+            more_nodes = math.ceil(window.count / per_node) - math.ceil(runner.scale.min / per_node)
+            ways.append(Way(name, pool, machine.name, more_nodes if least < most else 0))
     return ways

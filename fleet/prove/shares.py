@@ -30,5 +30,5 @@ def share(*hosts: Host) -> Share:
 
 def flavor_share(cluster: Cluster, queues: Queues, host: Host) -> Share:
     """The share of the ResourceFlavor that has a pool: the least that any pool of the flavor leaves for one unit."""
-    others = [name for name in queues.pools_of(queues.flavor_of(host.name) or host.name) if name != host.name]
-    return share(host, *(pool_host(cluster, name) for name in others))
+    beside = [name for name in queues.pools_of(queues.flavor_of(host.name) or host.name) if name != host.name]
+    return share(host, *(pool_host(cluster, name) for name in beside))

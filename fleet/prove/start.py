@@ -1,18 +1,14 @@
-"""How long a job waits for its runner, by phase, and what a shorter start costs.
+"""How long a job waits for its runner, by phase.
 
 The figures are public ones (`fleet.facts.starts`), not measurements of your fleet. A phase without a figure makes every sum a
-lower bound, and no start with such a phase counts as fast enough.
+lower bound.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
-
-from pydantic import ValidationError
 
 from fleet.facts.disks import write_seconds
 from fleet.facts.node_image import NODE_IMAGES
@@ -61,11 +57,6 @@ class Start:
         return sum(each.high or 0 for each in self.phases)
 
     @property
-    def condition(self) -> str:
-        """What must have happened before, for the line that shows the start. Empty if nothing must."""
-        return ", after a first job on the node" if any(each.note == PULLED for each in self.phases) else ""
-
-    @property
     def gaps(self) -> tuple[str, ...]:
         """Names of the phases without a figure."""
         return tuple(each.name for each in self.phases if each.high is None)
@@ -76,32 +67,10 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """Settings by path that give a start, and USD an hour more than now. `refused` is why the settings are not possible."""
-
-    settings: Mapping[str, Any]
-    start: Start
-    more: Money
-    refused: str = ""
-
-    def misses(self, limit: float) -> str:
-        """Why the start is not shown to take `limit` seconds at most; empty if it is."""
-        if self.refused:
-            return f"impossible: {self.refused}"
-        if self.start.low > limit:
-            longest = max(self.start.phases, key=lambda each: each.low)
-            return f"too slow: at least {self.start.low:.0f} s, of which {longest.name} {longest.low:.0f} s"
-        if self.start.high > limit:
-            return f"too slow: up to {self.start.high:.0f} s"
-        return f"cannot be shown: {' and '.join(self.start.gaps)} not measured" if self.start.gaps else ""
-
-
-@dataclass(frozen=True, slots=True)
 class Starts:
     """The starts of one runner class: cold, and warm by what it has now, or else by a node of an earlier job.
 
-    `finds` is what the first job finds, and `idle` is USD an hour of the pool or machines while no job runs. `ways` are what the
-    class has now and what it could have in addition.
+    `finds` is what the first job finds, and `idle` is USD an hour of the pool or machines while no job runs.
     """
 
     cluster: str
@@ -111,20 +80,6 @@ class Starts:
     idle: Money
     cold: Start
     warm: Start
-    ways: tuple[Way, ...]
-
-    def best(self, limit: float) -> Way | None:
-        """The cheapest way that is shown to take `limit` seconds at most."""
-        return min((way for way in self.ways if not way.misses(limit)), key=_price, default=None)
-
-    def unshown(self, limit: float) -> Way | None:
-        """Of the ways that may take `limit` seconds at most, the cheapest of those with the fewest phases without a figure."""
-        open_ = (way for way in self.ways if not way.refused and way.start.gaps and way.start.high <= limit)
-        return min(open_, key=lambda way: (len(way.start.gaps), _price(way)), default=None)
-
-
-def _price(way: Way) -> tuple[int, float]:
-    return way.more.unknown, way.more.usd
 
 
 def starts(fleet: Fleet, day: date) -> Iterator[Starts]:
@@ -132,18 +87,15 @@ def starts(fleet: Fleet, day: date) -> Iterator[Starts]:
     for name, cluster in fleet.clusters_by_name():
         bill = tuple(lines(name, cluster, day))
         for set_name, runner in cluster.runners.items():
-            yield _starts(name, cluster, set_name, runner, bill, day)
+            yield _starts(name, cluster, set_name, runner, bill)
 
 
-def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, bill: tuple[Line, ...], day: date) -> Starts:
+def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, bill: tuple[Line, ...]) -> Starts:
     pool = _pool(cluster, runner)
     now = _found(cluster, runner)
     first = READY if pool is not None and _fixed(pool) else NEW
     later = READY if pool is not None else WAITING
     where = f"pool {runner.ordered[0]}" if isinstance(runner, PodRunner) else f"machines {set_name}"
-
-    def price(changed: Cluster) -> Money:
-        return _more(bill, lines(name, changed, day))
 
     return Starts(
         name,
@@ -153,7 +105,6 @@ def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, bill: tu
         sum((line.idle for line in bill if line.item in (where, f"warm {where}")), Money()),
         _start(cluster, runner, first, fresh=True),
         _start(cluster, runner, later if now == NEW else now),
-        tuple(_ways(cluster, set_name, runner, now, price)),
     )
 
 
@@ -161,9 +112,6 @@ def _pool(cluster: Cluster, runner: Runner) -> Pool | None:
     """The pool of a runner class; None if its runners are machines."""
     found: Pool | None = cluster.pools[runner.ordered[0]] if isinstance(runner, PodRunner) else None
     return found
-
-
-# -- starts ------------------------------------------------------------------------------------------------------------
 
 
 def _found(cluster: Cluster, runner: Runner) -> str:
@@ -252,64 +200,3 @@ def _pull(pool: Pool, runner: PodRunner) -> Phase:
     least = write_seconds(runner.image_size / 1024, max(known)) if known and len(known) == len(speeds) else 0
     how = f"at least {memory_text(runner.image_size)} at {max(known)} MiB/s of the root disk (derived); " if least else ""
     return Phase("pull", least, max(least, found.high or 0), f"{how}published pulls: {found.note}", found.sources)
-
-
-# -- ways --------------------------------------------------------------------------------------------------------------
-
-
-def _ways(cluster: Cluster, set_name: str, runner: Runner, now: str, price: Callable[[Cluster], Money]) -> Iterator[Way]:
-    """What the class has now, then each means that it could have in addition. `price` is what a changed cluster costs more."""
-    yield Way({}, _start(cluster, runner, now), Money())
-
-    def way(finds: str, settings: dict[str, Any]) -> Way:
-        start = _start(cluster, runner, finds)
-        try:
-            changed = _changed(cluster, settings)
-        except ValidationError as error:
-            return Way(settings, start, Money(unknown=1), error.errors()[0]["msg"])
-        return Way(settings, start, price(changed))
-
-    waiting = {f"runners.{set_name}.scale.min": 1}
-    pool = _pool(cluster, runner)
-    if pool is None or not isinstance(runner, PodRunner):
-        if now != WAITING:
-            yield way(WAITING, waiting)
-        return
-    at = f"pools.{runner.ordered[0]}"
-    # A runner that waits takes a node, and the placeholders keep theirs.
-    least = _least_nodes(cluster, runner)
-    if pool.placeholders:
-        least = min(least + pool.placeholders, pool.nodes.max)
-    kept = {f"{at}.nodes.min": least} if least > pool.nodes.min and not _fixed(pool) else {}
-    if now == NEW and isinstance(cluster, EksPools):
-        # With a machine in each zone it does not matter in which one the autoscaler starts the node.
-        prepared = min(pool.nodes.min + len(cluster.groups_of(cluster.pools[runner.ordered[0]])), pool.nodes.max)
-        for state, finds in _STATES.items():
-            yield way(finds, {f"{at}.warm": {"maxPrepared": prepared, "state": state}})
-    if now in (NEW, STOPPED, RUNNING):
-        yield way(READY, kept)
-        yield way(PLACEHOLDER, {f"{at}.placeholders": 1})
-    if now != WAITING:
-        yield way(WAITING, waiting | kept)
-
-
-def _changed(cluster: Cluster, settings: dict[str, Any]) -> Cluster:
-    """The cluster with other settings, by path, of pools and runner classes. Raises ValidationError if their rules refuse one."""
-    changes: dict[str, dict[str, Any]] = {"pools": dict(cluster.pools), "runners": dict(cluster.runners)}
-    for path, value in settings.items():
-        kind, name, *above, last = path.split(".")
-        model = changes[kind][name]
-        given = held = model.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        for key in above:
-            held = held[key]
-        held[last] = value
-        changes[kind][name] = type(model).model_validate_json(json.dumps(given))
-    return cluster.model_copy(update=changes)
-
-
-def _more(before: Iterable[Line], after: Iterable[Line]) -> Money:
-    """What an idle hour costs more after a change."""
-    was = {line.item: line.idle for line in before}
-    changes = [(was.get(line.item, Money()), line.idle) for line in after]
-    parts = (Money(new.usd - old.usd, new.at_most, new.unknown) for old, new in changes if new != old)
-    return sum(parts, Money())

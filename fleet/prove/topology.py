@@ -92,17 +92,18 @@ class Nodes:
         # A pod takes parts of `size` NUMA nodes, and kubelet chooses which. Count pods for which whole NUMA nodes always remain.
         count, everything = 0, len(self.total.cpus)
         while everything - count * size >= size and all(
-            any(self._enough(pod, nodes) for nodes in combinations(rest, size)) for rest in self._sets(everything - count * size)
+            any(self._enough(pod, nodes) for nodes in combinations(remaining, size))
+            for remaining in self._sets(everything - count * size)
         ):
             count += 1
         return count
 
-    def blocked_by(self, pod: Aligned, other: Aligned) -> int | None:
+    def blocked_by(self, pod: Aligned, small: Aligned) -> int | None:
         """The fewest pods of another class that leave no single NUMA node with room for `pod`. None if they cannot."""
         counts = []
         for node in range(len(self.total.cpus)):
-            most = self._on_one(other, node)
-            blocking = (count for count in range(most + 1) if not self._after(other, count, node)._on_one(pod, node))
+            most = self._on_one(small, node)
+            blocking = (count for count in range(most + 1) if not self._after(small, count, node)._on_one(pod, node))
             if (fewest := next(blocking, None)) is None:
                 return None
             counts.append(fewest)
@@ -111,7 +112,7 @@ class Nodes:
     def sizes(self, pod: Aligned) -> dict[str, int]:
         """The fewest NUMA nodes that each resource of the pod needs, by the resource in words."""
         rows = ((self.total.gpus, pod.gpus, self.unit), (self.total.cpus, pod.cpus, "exclusive CPU"))
-        return {_counted(wanted, name): _fewest(totals, wanted) for totals, wanted, name in rows if wanted}
+        return {_counted(units, name): _fewest(totals, units) for totals, units, name in rows if units}
 
     def _size(self, pod: Aligned, policy: str) -> int | None:
         """The number of NUMA nodes on which all resources agree; None if the policy rejects it."""
@@ -128,7 +129,7 @@ class Nodes:
 
     def _on_one(self, pod: Aligned, node: int) -> int:
         rows = ((self.free.gpus[node], pod.gpus), (self.free.cpus[node], pod.cpus))
-        return min(max(left, 0) // wanted for left, wanted in rows if wanted)
+        return min(max(free, 0) // units for free, units in rows if units)
 
     def _after(self, pod: Aligned, count: int, node: int) -> Nodes:
         """The machine with `count` pods on one NUMA node."""
@@ -138,10 +139,10 @@ class Nodes:
         return replace(self, free=Layout(tuple(cpus), tuple(gpus)))
 
 
-def _fewest(totals: Sequence[int], wanted: int) -> int:
+def _fewest(totals: Sequence[int], units: int) -> int:
     """The least number of NUMA nodes whose total is enough; all of them if none is."""
     largest = sorted(totals, reverse=True)
-    return next((size for size in range(1, len(totals) + 1) if sum(largest[:size]) >= wanted), len(totals))
+    return next((size for size in range(1, len(totals) + 1) if sum(largest[:size]) >= units), len(totals))
 
 
 def empty(machine: Machine, units: int) -> Nodes | None:
@@ -149,14 +150,14 @@ def empty(machine: Machine, units: int) -> Nodes | None:
 
     The CPU manager takes the reserved CPUs, rounded up, from the first NUMA node.
     """
-    known = numa.layout(machine)
-    if known is None:
+    layout = numa.layout(machine)
+    if layout is None:
         return None
-    total = replace(known, gpus=tuple(gpus * units // machine.gpus for gpus in known.gpus))
-    kept, free = machine.vcpus - allocatable(machine, 0).cpu // 1000, []
+    total = replace(layout, gpus=tuple(gpus * units // machine.gpus for gpus in layout.gpus))
+    reserved, free = machine.vcpus - allocatable(machine, 0).cpu // 1000, []
     for cpus in total.cpus:
-        free.append(max(cpus - kept, 0))
-        kept = max(kept - cpus, 0)
+        free.append(max(cpus - reserved, 0))
+        reserved = max(reserved - cpus, 0)
     return Nodes(total, replace(total, cpus=tuple(free)), "GPU" if units == machine.gpus else "share")
 
 
@@ -199,14 +200,15 @@ def rejection(ask: Ask, machine: Machine, units: int, managers: ResourceManagers
     if managers is None or nodes is None or nodes.admits(pod := aligned(ask, managers), policy):
         return ""
     needs = " and ".join(
-        f"{what} {'needs' if what[:2] == '1 ' else 'need'} {_counted(size, 'node')}" for what, size in nodes.sizes(pod).items()
+        f"{units_text} {'needs' if units_text[:2] == '1 ' else 'need'} {_counted(size, 'node')}"
+        for units_text, size in nodes.sizes(pod).items()
     )
     if len(set(nodes.sizes(pod).values())) > 1 and policy == "restricted":
         allowed = "the policy wants the same number for both"
     else:
         allowed = "the policy allows one" if policy == "single-numa-node" else "no such nodes have enough free"
     rows = ((nodes.total.gpus, f"{nodes.unit}s"), (nodes.free.cpus, "free CPUs"))
-    has = (f"{'+'.join(map(str, each))} {name}" for each, name in rows)
+    has = (f"{'+'.join(map(str, amounts))} {name}" for amounts, name in rows)
     return (
         f"is rejected by topologyManagerPolicy {policy} of {machine.name} ({ERROR}): its NUMA nodes have {' and '.join(has)}, "
         f"{needs}, and {allowed}; {' or '.join(_changes(pod, nodes, policy, machine))}"
@@ -215,10 +217,10 @@ def rejection(ask: Ask, machine: Machine, units: int, managers: ResourceManagers
 
 def _changes(pod: Aligned, nodes: Nodes, policy: str, machine: Machine) -> Iterator[str]:
     """The nearest numbers of CPUs that the policy admits, and the strictest other policy that admits the pod."""
-    works = [each for each in range(1, machine.vcpus) if pod.cpus and nodes.admits(replace(pod, cpus=each), policy)]
-    if below := [each for each in works if each < pod.cpus]:
+    works = [count for count in range(1, machine.vcpus) if pod.cpus and nodes.admits(replace(pod, cpus=count), policy)]
+    if below := [count for count in works if count < pod.cpus]:
         yield f"ask for {below[-1]} CPUs or fewer"
-    if above := [each for each in works if each > pod.cpus]:
+    if above := [count for count in works if count > pod.cpus]:
         yield f"ask for {above[0]} CPUs or more"
     looser = "restricted" if policy != "restricted" and nodes.admits(pod, "restricted") else "best-effort"
     yield f"set topologyManagerPolicy {looser}"

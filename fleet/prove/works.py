@@ -27,8 +27,8 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
     for name, cluster in fleet.clusters_by_name():
         for runner_set, runner in cluster.pod_runners.items():
             if runner.span.max and all(why := [_shut(cluster, pool, day) for pool in runner.ordered]):
-                pools = "; ".join(f"pool {pool}: {each}" for pool, each in zip(runner.ordered, why, strict=True))
-                parts = tuple(f"{name}/{each}" for each in (runner_set, *runner.ordered))
+                pools = "; ".join(f"pool {pool}: {pool_name}" for pool, pool_name in zip(runner.ordered, why, strict=True))
+                parts = tuple(f"{name}/{pool_name}" for pool_name in (runner_set, *runner.ordered))
                 yield Remark(
                     f"{name}/{runner_set}: no pool of the class has capacity on {day}, so its jobs wait: {pools}; give the class "
                     "another pool, or change this one",
@@ -39,8 +39,8 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
 
 def _shut(cluster: Cluster, pool: str, day: date) -> str:
     """Why a pool has no capacity for runners on a day; empty if it has."""
-    held = cluster.pools[pool]
-    if isinstance(held, EksPool) and (why := closed(held, day)):
+    settings = cluster.pools[pool]
+    if isinstance(settings, EksPool) and (why := closed(settings, day)):
         return why
     return "workloads that always run take all of it" if filled(cluster, pool) else ""
 

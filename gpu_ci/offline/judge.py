@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fleet.facts.errors import InputError, instead, quoted
 from gpu_ci.offline import wire
@@ -22,10 +22,6 @@ from gpu_ci.offline.recording import Recording, Resource
 from policies.rules import AnyRule, Rule, StackRule
 from policies.rules import record as records
 from policies.rules.rule import Level, Outcome, args_of
-
-if TYPE_CHECKING:
-    from google.protobuf import struct_pb2
-    from pulumi.runtime import proto
 
 ALL = "all"
 _ENVIRONMENTS = "environments"  # ESC environments of a pack's config; the CLI takes the key out
@@ -91,10 +87,10 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
     session = _Session(frozenset[str]().union(*(rule.reads for rule, _ in of_stack)))
     verdicts: list[Verdict] = []
     for resource in recording.resources:
-        wanted = by_type.get(resource.type, ())
+        policies_of_type = by_type.get(resource.type, ())
         # The engine does not analyze resources that are only read.
         if not resource.read:
-            verdicts += session.judge(resource, wanted)
+            verdicts += session.judge(resource, policies_of_type)
     for stack_rule, configured in of_stack:
         verdicts += session.judge_stack(stack_rule, configured)
     return tuple(verdicts)
@@ -121,17 +117,17 @@ def configure(rules: Iterable[AnyRule], settings: Settings, as_of: date) -> tupl
 
 
 def _configured(policy: AnyRule, general: Level | None, entry: object, as_of: date) -> Configured:
-    own, given = _entry(policy.id, entry)
-    known = policy.schemas
-    for name in given:
-        if name not in known:
-            there = ", ".join(sorted(known)) or "none"
+    own, values = _entry(policy.id, entry)
+    properties = policy.schemas
+    for name in values:
+        if name not in properties:
+            there = ", ".join(sorted(properties)) or "none"
             raise InputError(
-                f"policy config: {policy.id}.{name}: the policy does not have this property; got {quoted(given[name])}; "
-                f"{instead(name, known, f'its properties: {there}')}"
+                f"policy config: {policy.id}.{name}: the policy does not have this property; got {quoted(values[name])}; "
+                f"{instead(name, properties, f'its properties: {there}')}"
             )
-    config = {name: part["default"] for name, part in known.items() if "default" in part} | given
-    if wrong := faults({"type": "object", "properties": known}, config, policy.id):
+    config = {name: part["default"] for name, part in properties.items() if "default" in part} | values
+    if wrong := faults({"type": "object", "properties": properties}, config, policy.id):
         raise InputError("\n".join(f"policy config: {fault}; correct the value" for fault in wrong))
     return Configured(policy, own or general or policy.level, MappingProxyType(_as_sent(config)), as_of)
 
@@ -176,16 +172,16 @@ class _Session:
         self._records: dict[str, records.Resource] = {}
         self._recorded: list[Resource] = []
 
-    def judge(self, resource: Resource, wanted: Iterable[tuple[Rule, Configured]]) -> list[Verdict]:
+    def judge(self, resource: Resource, policies_of_type: Iterable[tuple[Rule, Configured]]) -> list[Verdict]:
         together = resource.type in self._together
-        if not (wanted or together):
+        if not (policies_of_type or together):
             return []
         record = self._providers.record(resource, properties_of(resource))
         if together:
             self._recorded.append(resource)
             self._records[resource.urn] = record
         verdicts: list[Verdict] = []
-        for rule, configured in wanted:
+        for rule, configured in policies_of_type:
             with _noted(rule, resource.urn):
                 outcome = rule.judge(args_of(record, configured.config), configured.as_of)
             verdicts += _verdicts(configured, outcome, resource.urn)
@@ -256,65 +252,3 @@ def _noted(policy: AnyRule, urn: str) -> Iterator[None]:
     except Exception as error:
         error.add_note(f"raised by policy {policy.id} on {urn or 'the stack'}")
         raise
-
-
-def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
-    """The resource as the engine sends it to a policy pack, to be analyzed or remediated."""
-    from pulumi.runtime import proto  # noqa: PLC0415 - a plan needs no message of the engine
-
-    request = proto.AnalyzeRequest()
-    _fill(request, resource)
-    return request
-
-
-def stack_request(recording: Recording) -> proto.AnalyzeStackRequest:
-    """The whole recording as the engine sends it at the end."""
-    from pulumi.runtime import proto  # noqa: PLC0415 - a plan needs no message of the engine
-
-    request = proto.AnalyzeStackRequest()
-    for resource in recording.resources:
-        if resource.read:
-            continue
-        sent = request.resources.add()
-        _fill(sent, resource)
-        sent.parent = resource.parent
-        sent.dependencies.extend(resource.dependencies)
-        for name, urns in resource.property_dependencies.items():
-            sent.propertyDependencies[name].urns.extend(urns)
-    return request
-
-
-def _fill(request: Any, resource: Resource) -> None:
-    """Fill the fields that AnalyzeRequest and AnalyzerResource share."""
-    from pulumi.runtime import proto  # noqa: PLC0415 - a plan needs no message of the engine
-
-    create, update, delete = resource.custom_timeouts
-    timeouts = proto.AnalyzerResourceOptions.CustomTimeouts(create=create, update=update, delete=delete)
-    options = proto.AnalyzerResourceOptions(
-        protect=resource.protect,
-        ignoreChanges=resource.ignore_changes,
-        deleteBeforeReplace=resource.delete_before_replace or False,
-        deleteBeforeReplaceDefined=resource.delete_before_replace is not None,
-        aliases=resource.aliases,
-        customTimeouts=timeouts,
-        additionalSecretOutputs=resource.additional_secret_outputs,
-        parent=resource.parent,
-    )
-    request.type, request.urn, request.name = resource.type, resource.urn, resource.name
-    request.properties.CopyFrom(_properties(resource))
-    request.options.CopyFrom(options)
-    made_by = resource.provider_resource
-    if made_by is not None:
-        request.provider.CopyFrom(
-            proto.AnalyzerProviderResource(type=made_by.type, properties=_properties(made_by), urn=made_by.urn, name=made_by.name)
-        )
-
-
-def _properties(resource: Resource) -> struct_pb2.Struct:
-    if not wire.needs_analysis(resource.wire):
-        return resource.wire
-    from google.protobuf import struct_pb2  # noqa: PLC0415 - as above
-
-    struct = struct_pb2.Struct()
-    struct.update(wire.analyzed(wire.raw(resource.wire)))
-    return struct

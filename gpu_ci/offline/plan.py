@@ -175,8 +175,8 @@ class Plan:
         yield from spot.remarks(self.fleet)
         for name in self.fleet.shared_names:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
-        for found in self.placements:
-            yield from (below(f"{found.cluster}/{found.runner_set}", remark) for remark in found.remarks)
+        for placement in self.placements:
+            yield from (below(f"{placement.cluster}/{placement.runner_set}", remark) for remark in placement.remarks)
         yield from pytorch.remarks(self.fleet, self.as_of)
         yield from labels.remarks(self.fleet)
         yield from reruns.remarks(self.fleet)
@@ -188,8 +188,8 @@ class Plan:
         yield from stack_jobs.remarks(self.fleet)
         yield from self._idle_exceptions()
         if self.recording is not None:
-            said = (each for each in self.recording.messages if not each.text.startswith(works.REFUSED))
-            yield from (f"{message.severity}: {message.text}" for message in said)
+            messages = (line for line in self.recording.messages if not line.text.startswith(works.REFUSED))
+            yield from (f"{message.severity}: {message.text}" for message in messages)
 
     def _idle_exceptions(self) -> Iterator[str]:
         """Exceptions that hide nothing, so they can be removed."""
@@ -197,7 +197,7 @@ class Plan:
             return
         for configured in self.policies:
             name = configured.policy.id
-            messages = " ".join(found.message for found in self.verdicts if found.rule == name)
+            messages = " ".join(verdict.message for verdict in self.verdicts if verdict.rule == name)
             for index, entry in enumerate(configured.config[EXCEPTIONS]):
                 idle = f"{EXCEPTIONS}[{index}]" not in messages and not means_manifests(entry["urn"])
                 if idle and configured.level.value != "disabled":
@@ -221,8 +221,8 @@ class Plan:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Config keys whose values are not read offline, because the stack file has them encrypted or not at all."""
-        asked = {f"{NAMESPACE}:{key}" for key in SECRETS} if self.fleet.needs_key else set()
-        return tuple(sorted(self.config.secret_keys | asked))
+        keys = {f"{NAMESPACE}:{key}" for key in SECRETS} if self.fleet.needs_key else set()
+        return tuple(sorted(self.config.secret_keys | keys))
 
     def outcomes(self) -> tuple[Outcome, ...]:
         """The result of each policy, in the pack's order."""
@@ -333,8 +333,10 @@ def make_plan(
 
     verdicts = named(config, by_time(judge(recording, policies), timeless))
     require_accepted(config, recording, verdicts)
-    done = tuple(remedies.done)
-    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, done, reach, git=git)
+    remediations = tuple(remedies.done)
+    return Plan(
+        config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, remediations, reach, git=git
+    )
 
 
 def has_sdk() -> bool:
@@ -350,9 +352,9 @@ def require_sdk(command: str) -> None:
 
 def refusals(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[room.Refusal]:
     """Every runner set, workload and job of a fleet that no node can hold."""
-    for found in placements:
-        if found.error:
-            yield room.Refusal(found.cluster, found.runner_set, found.error, kind=RUNNER_SET)
+    for placement in placements:
+        if placement.error:
+            yield room.Refusal(placement.cluster, placement.runner_set, placement.error, kind=RUNNER_SET)
     yield from room.refusals(fleet)
     yield from stack_jobs.refusals(fleet)
 

@@ -5,7 +5,7 @@ answers like a preview: the outputs of a resource are its inputs, and its id is 
 stays unknown. All outputs of a remote component are unknown, because its provider creates them.
 
 Everything runs on one thread: a request is answered before the next one is made, so timing does not change the order of a
-recording. The program stops now and then until the resources that it has created are registered (`_Loop`).
+recording. The program stops now and then until the resources that it has created are registered (`private.Loop`).
 Two resources that do not depend on each other may still change places, because the SDK waits for sets, which are ordered by
 memory addresses. The SDK keeps its state in context variables, and each recording has its own context.
 """
@@ -28,11 +28,10 @@ from unittest.mock import patch
 import pulumi
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import mocks, settings
-from pulumi.runtime import resource as resource_registration
-from pulumi.runtime.proto import alias_pb2, engine_pb2, resource_pb2, source_pb2
+from pulumi.runtime.proto import alias_pb2, engine_pb2, resource_pb2
 
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline import wire
+from gpu_ci.offline import private, wire
 from gpu_ci.offline.recording import STACK_TYPE, Message, ProgramError, Recording, Resource, joined
 
 __all__ = [
@@ -90,7 +89,7 @@ def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monito
     failures: list[BaseException] = []
 
     async def body() -> None:
-        loop = cast("_Loop", asyncio.get_running_loop())
+        loop = cast("private.Loop", asyncio.get_running_loop())
         loop.program = asyncio.current_task()
         try:
             result = program() if callable(program) else _run_file(Path(program))
@@ -119,18 +118,20 @@ def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monito
     settings.ROOT.set(None)
     settings.SETTINGS.callbacks = cast("Any", _Callbacks(monitor.transforms))
     pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
-    # The stack trace of a registration takes a fifth of the SDK's time, and only the engine's messages use it.
-    no_traces = patch.object(resource_registration, "_get_stack_trace", source_pb2.StackTrace)
     # The environment variables of an outer Pulumi run are not for this program.
     outer = ("PULUMI_CONFIG", "PULUMI_DISABLE_RESOURCE_REFERENCES")
-    own = patch.dict(os.environ, {name: os.environ[name] for name in os.environ if not name.startswith(outer)}, clear=True)
-    with own, no_traces, asyncio.Runner(loop_factory=_Loop) as runner:
+    environment = patch.dict(
+        os.environ, {name: os.environ[name] for name in os.environ if not name.startswith(outer)}, clear=True
+    )
+    with environment, private.no_stack_traces(), asyncio.Runner(loop_factory=private.Loop) as runner:
         runner.get_loop().set_exception_handler(lambda *_: None)  # what a failure leaves behind is not interesting
         try:
             runner.run(pulumi.runtime.run_in_stack(body))
         except BaseException as error:  # noqa: BLE001 - raised again below, after the loop is closed
-            failures.append(settings.SETTINGS.rpc_manager.unhandled_exception or error)
-    _forget()
+            # Ctrl-C cancels the program's task, and then ends the loop with a KeyboardInterrupt.
+            first = 0 if isinstance(error, KeyboardInterrupt) else len(failures)
+            failures.insert(first, settings.SETTINGS.rpc_manager.unhandled_exception or error)
+    private.forget()
     if failures:
         raise _own(failures[0])
 
@@ -154,55 +155,6 @@ def _own(error: BaseException) -> BaseException:
     if error.__cause__ is error:
         error.__cause__ = error.__context__
     return error
-
-
-class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that runs executor jobs at once, in the caller's thread, and registers resources while the program runs.
-
-    The SDK alone starts the registrations when the program has returned. All of them then wait at the same time, and take three
-    times the memory. This loop interrupts the program after a batch of new tasks, and runs the tasks until each is done or waits
-    for the program. So an `apply` callback can run before the program ends.
-    """
-
-    program: asyncio.Task[Any] | None = None
-    """The task of the program while the program runs."""
-    _BATCH = 200  # about 15 resources
-    _new = 0
-
-    def create_task(self, *args: Any, **rest: Any) -> asyncio.Task[Any]:
-        task = super().create_task(*args, **rest)
-        if self.program is not None and asyncio.current_task(self) is self.program:
-            self._new += 1
-            if self._new >= self._BATCH:
-                self._new = 0
-                self._run_tasks(self.program)
-        return task
-
-    def _run_tasks(self, program: asyncio.Task[Any]) -> None:
-        loop: Any = self
-        # The documented way ("Extending" in asyncio's manual) to let another task run inside a task.
-        asyncio.tasks._leave_task(self, program)
-        try:
-            while loop._ready:
-                loop._run_once()
-        finally:
-            asyncio.tasks._enter_task(self, program)
-
-    def run_in_executor(self, executor: object, func: Callable[..., Any], *args: object) -> asyncio.Future[Any]:
-        future = self.create_future()
-        try:
-            future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001 - awaiting the future raises it
-            future.set_exception(error)
-        return future
-
-
-def _forget() -> None:
-    # The SDK's context properties keep the first value that they get as a process-wide default. Setting None twice (over the
-    # value, then over None) clears that default, and frees the memory of the recording.
-    for name in ("monitor", "engine", "project", "stack", "dry_run", "organization", "root_directory", "callbacks"):
-        setattr(settings.SETTINGS, name, None)
-        setattr(settings.SETTINGS, name, None)
 
 
 class _Engine:
@@ -305,15 +257,15 @@ class _Monitor(mocks.MockMonitor):
         result = struct_pb2.Struct()
         arguments = wire.raw(request.args)
         if request.tok == "pulumi:pulumi:getResource":
-            known = self._recorded[str(arguments["urn"])]
-            result.update({"urn": known.urn, "id": known.id})
-            result.fields["state"].struct_value.CopyFrom(known.wire)
+            resource = self._recorded[str(arguments["urn"])]
+            result.update({"urn": resource.urn, "id": resource.id})
+            result.fields["state"].struct_value.CopyFrom(resource.wire)
         elif request.tok in self._answers:
             result.update(self._answers[request.tok](arguments))
         else:
-            shown = json.dumps(wire.view(arguments), sort_keys=True)
+            text = json.dumps(wire.view(arguments), sort_keys=True)
             raise ProgramError(
-                f"invoke {request.tok}: a plan without a cloud cannot call it; called with {shown}; "
+                f"invoke {request.tok}: a plan without a cloud cannot call it; called with {text}; "
                 "take the value from the stack's settings"
             )
         return resource_pb2.ResourceInvokeResponse(**{"return": result})
@@ -322,7 +274,7 @@ class _Monitor(mocks.MockMonitor):
         """Refuse the call: a method of a resource runs in its provider."""
         raise ProgramError(f"call {request.tok}: a plan without a cloud cannot call a method; use the resource's outputs")
 
-    def _resource(self, request: Any, urn: str, identity: str, inputs: struct_pb2.Struct, **rest: Any) -> Resource:
+    def _resource(self, request: Any, urn: str, identity: str, inputs: struct_pb2.Struct, **fields: Any) -> Resource:
         """The resource of a registration or a lookup; `rest` are the fields that the two requests do not share."""
         return Resource(
             urn=urn,
@@ -335,7 +287,7 @@ class _Monitor(mocks.MockMonitor):
             provider_resource=self._recorded.get(request.provider.rpartition("::")[0]),
             dependencies=_texts(request.dependencies),
             additional_secret_outputs=tuple(request.additionalSecretOutputs),
-            **rest,
+            **fields,
         )
 
     def _add(self, resource: Resource) -> None:
@@ -384,14 +336,18 @@ _NO_TRANSFORMS = "transforms of {what}: a plan does not run them; use pulumi.run
 
 def _apply(transform: pulumi.ResourceTransform, request: Any) -> None:
     """Run a transform of the stack on a registration. Raises ProgramError if it does more than set properties to plain values."""
-    given = wire.view(wire.raw(request.object))
+    properties = wire.view(wire.raw(request.object))
     options = pulumi.ResourceOptions()
-    result = transform(pulumi.ResourceTransformArgs(request.custom, request.type, request.name, given, options))
+    result = transform(pulumi.ResourceTransformArgs(request.custom, request.type, request.name, properties, options))
     if result is None:
         return
-    if not isinstance(result, pulumi.ResourceTransformResult) or result.opts is not options or given.keys() - result.props.keys():
+    if (
+        not isinstance(result, pulumi.ResourceTransformResult)
+        or result.opts is not options
+        or properties.keys() - result.props.keys()
+    ):
         raise ProgramError(f"a transform of {request.type} {request.name!r} may only set properties here; set options directly")
-    request.object.update({key: value for key, value in result.props.items() if value is not given.get(key)})
+    request.object.update({key: value for key, value in result.props.items() if value is not properties.get(key)})
 
 
 def _texts(values: Any) -> tuple[str, ...]:
@@ -408,8 +364,8 @@ _DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 
 
 def _timeouts(request: Any) -> tuple[float, float, float]:
-    given = request.customTimeouts
-    return _seconds(request, given.create), _seconds(request, given.update), _seconds(request, given.delete)
+    timeouts = request.customTimeouts
+    return _seconds(request, timeouts.create), _seconds(request, timeouts.update), _seconds(request, timeouts.delete)
 
 
 def _seconds(request: Any, text: str) -> float:

@@ -110,11 +110,6 @@ def _analyzed(value: object) -> object:
     return value
 
 
-def needs_analysis(struct: struct_pb2.Struct) -> bool:
-    """Whether `analyzed` would change this Struct. Fast enough to call for every resource."""
-    return any(key.startswith("__") for key in struct.fields) or RESOURCE.encode() in struct.SerializeToString()
-
-
 def view(properties: Mapping[str, object]) -> dict[str, object]:
     """Raw properties for reading and printing: whole floats as ints, UNKNOWN, Secret, assets as {"asset": …}."""
     return {key: _view(value) for key, value in properties.items()}

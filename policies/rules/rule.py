@@ -45,8 +45,6 @@ JOB_SETTINGS, WORKLOAD_SETTINGS = f"{CLUSTER_SETTINGS}.jobs.<job>", f"{CLUSTER_S
 """Keys of the stack file. A plan knows the names in <>; at a preview the resource's name has them."""
 PLACED = re.compile(r"(?:Pulumi\.[^ ]+\.yaml: gpu-ci:[^ ;,)]*[^ ;,).]|policies/(?:stacks\.toml|config/[^ ]+\.json): [\w.-]*\w)")
 """A place in a message that is filled in."""
-ADDED = re.compile(r'add "([^"]+)" to policies/[^ ]+: [\w.-]*?\.(\w+)(?!\w|[.-]\w)')
-"""The entry that a list of the policy's config lacks, and the list, in a message with `entry`."""
 
 
 def setting(name: str) -> str:

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
+from gpu_ci.app import app
 from gpu_ci.audit.folder import audit
-from gpu_ci.offline.app import app
 from gpu_ci.offline.commands import audit as _command  # noqa: F401 - registers it
 from tests.builders import ROOT
 
@@ -202,7 +202,7 @@ def test_an_audit_imports_nothing_of_pulumi(tmp_path):
         "        assert not name.startswith('pulumi'), name\n"
         "sys.meta_path.insert(0, Refuse())\n"
         "from gpu_ci.offline.commands.audit import audit_command\n"
-        "from gpu_ci.offline.app import app\n"
+        "from gpu_ci.app import app\n"
         f"app(['audit', {str(tmp_path)!r}, '--as-of', '2026-10-24'])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)

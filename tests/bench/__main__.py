@@ -3,6 +3,8 @@
 Each figure is the minimum of several whole processes. The processes of a fleet run at the same time, so that a busy machine slows
 all of them equally. Seconds are processor time, which other work on the machine affects least. They are printed for orientation,
 with the number of cores. Only the ratios have limits.
+
+Each proof of `fleet.prove` runs alone on the fleets of `write_shapes`, and takes at most as long as an empty program.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from policies.rules import RULES
-from tests.bench.fleet import write_fleet
+from tests.bench.fleet import write_fleet, write_shapes
 
 ROOT = Path(__file__).resolve().parents[2]
 _JUDGING = 1.3
@@ -112,6 +114,8 @@ def main(
         small = measure((nothing, staging), 3 * rounds)
         _row(table, "-", "empty program", small[nothing])
         over += _row(table, "staging", "plan", small[staging], small[nothing], 1.4, None)
+        for shape, path in write_shapes(Path(folder)).items():
+            over += _proofs(table, shape, Case("prove", path), small[nothing].seconds)
         plans: dict[int, Figure] = {}
         for count in counts:
             path = write_fleet(count, Path(folder))
@@ -145,6 +149,15 @@ def main(
     for line in over:
         console.print(f"over: {line}")
     raise typer.Exit(1 if over else 0)
+
+
+def _proofs(table: Table, shape: str, case: Case, empty: float) -> list[str]:
+    """A row for the slowest proof of a fleet, and a line for each proof that takes longer than an empty program."""
+    lines = subprocess.run(_command(case), cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    proofs = sorted(((float(line.partition(" ")[0]), line.partition(" ")[2]) for line in lines), reverse=True)
+    seconds, slowest = proofs[0]
+    table.add_row(shape, f"slowest proof: {slowest}", f"{seconds:.2f}", "", f"{seconds / empty:.2f}x", "1.0x")
+    return [f"{shape}: proof {name} takes {spent / empty:.2f}x of an empty program" for spent, name in proofs if spent > empty]
 
 
 def _shares(case: Case, rounds: int) -> tuple[float, float, float]:

@@ -1,7 +1,11 @@
-"""Writes a stack file with any number of pools and runner sets. It violates the stack's cost limits and no other policy."""
+"""Writes stack files: one with any number of pools and runner sets, and those on which the proofs are measured.
+
+The first violates the stack's cost limits and no other policy.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 _HEAD = """\
@@ -36,3 +40,45 @@ def write_fleet(count: int, folder: Path) -> Path:
         file.write("      runners:\n")
         file.writelines(_RUNNER.format(n=number) for number in range(count))
     return path
+
+
+_Class = tuple[Iterable[int], str]
+"""The numbers of a class's pools, and more keys of it."""
+
+
+def _shape(clusters: Iterable[tuple[int, int, list[_Class]]]) -> str:
+    """A stack file: for each cluster the number of its pools, the nodes of each, and its classes."""
+    head, _, cluster = _HEAD.partition("    big:\n")
+    text = head
+    for number, (pools, nodes, classes) in enumerate(clusters):
+        text += f"    c{number}:\n" + cluster.replace("      budget: {monthlyUsd: 1000, emails: [ci@example.com]}\n", "")
+        text += "      pools:\n"
+        for pool in range(pools):
+            kind = "instanceTypes: [g4dn.2xlarge, g4dn.4xlarge], capacity: spot, role: burst"
+            text += f"        p{pool}: {{{kind}, nodes: {{max: {nodes}}}}}\n"
+        text += "      runners:\n"
+        for index, (of, more) in enumerate(classes):
+            names = ", ".join(f"p{pool}" for pool in of)
+            size = "cpu: {request: 4, limit: 8}, memory: {request: 16Gi, limit: 28Gi}"
+            text += f"        r{number}x{index}: {{pools: [{names}], {size}, scale: {{max: 2}}{more}}}\n"
+    return text
+
+
+def _same(cluster: int, index: int) -> str:
+    """A label, and for the second cluster the class of the first that has it."""
+    return f", labels: [any{index}]" + (f", sameAs: c0/r0x{index}" if cluster else "")
+
+
+def write_shapes(folder: Path) -> dict[str, Path]:
+    """The fleets on which a proof that is not polynomial, or a slow one, takes long, by what they have."""
+    shapes = {
+        "60 pools in one class": _shape((60, 4, [(range(60), _same(c, 0)), *(((p,), "") for p in range(60))]) for c in range(2)),
+        "40 classes, 40 pools": _shape([(40, 3, [(sorted({(c * s + s) % 40 for s in range(20)}), "") for c in range(40)])]),
+        "200 classes": _shape((2, 400, [((0, 1), _same(c, index)) for index in range(200)]) for c in range(2)),
+        "50 clusters": _shape((4, 3, [((pool,), "") for pool in range(4)]) for _ in range(50)),
+    }
+    paths = {}
+    for number, (what, text) in enumerate(shapes.items()):
+        paths[what] = folder / f"Pulumi.shape-{number}.yaml"
+        paths[what].write_text(text)
+    return paths

@@ -1,4 +1,4 @@
-"""The program of a measured process: `python -m tests.bench.program empty|bare|record|judge|server|plan [STACK FILE]`.
+"""The program of a measured process: `python -m tests.bench.program empty|bare|record|judge|server|plan|prove [STACK FILE]`.
 
 - empty: imports the resource modules that an EKS fleet uses and pulumi_policy, and registers nothing.
 - bare: runs the fleet's program with the SDK's own mocks.
@@ -6,6 +6,7 @@
 - judge: records it and checks it against all policies.
 - server: records it and checks it with the SDK's own policy server, as the engine does.
 - plan: runs `gpu-ci plan` with its printed report.
+- prove: runs each proof of a fleet alone.
 """
 
 from __future__ import annotations
@@ -95,10 +96,11 @@ def served(stack: str, path: Path) -> None:
     from pulumi_policy import EnforcementLevel
     from pulumi_policy.policy import _PolicyAnalyzerServicer
 
-    from gpu_ci.offline.judge import analyze_request, configure, stack_request
+    from gpu_ci.offline.judge import configure
     from gpu_ci.offline.record import record
     from policies.pack import policy
     from policies.rules import RULES
+    from tests.analyzed import analyze_request, stack_request
 
     recording = record(ROOT / "__main__.py", _config(stack, path))
     policies = configure(RULES, {}, _AS_OF)
@@ -123,6 +125,47 @@ def planned(stack: str, path: Path) -> None:
     """The whole command."""
     sys.argv = ["gpu-ci", "plan", stack, "--file", str(path)]
     runpy.run_module("gpu_ci", run_name="__main__")
+
+
+def proved(stack: str, path: Path) -> None:
+    """Print each proof with the processor seconds that it takes."""
+    from fleet.loading.config import fleet_of
+    from fleet.prove import bill, fragments, placement, room, rules, schedules, spot, works
+    from fleet.prove.ends import ends
+    from fleet.prove.fallback import remarks as of_classes
+    from fleet.prove.monitoring import remarks as of_monitoring
+    from fleet.prove.pending import explain
+    from fleet.prove.pod import pod_of
+    from fleet.prove.start import starts
+
+    fleet = fleet_of(_config(stack, path))
+    placements = placement.place(fleet)
+    body = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": 2}}}]}}
+    pod: Any = pod_of("pod", body)
+    proofs: dict[str, Callable[[], object]] = {
+        **{f"rule {rule.__name__}": lambda rule=rule: list(rule(fleet)) for rule in rules._RULES},  # type: ignore[misc]
+        "place": lambda: placement.place(fleet),
+        "overbooked": lambda: list(placement.overbooked(placements)),
+        "unfilled": lambda: list(placement.unfilled(fleet, placements)),
+        "remarks of placements": lambda: [each.remarks for each in placements],
+        "bill": lambda: bill.bill(fleet, _AS_OF),
+        "remarks of the bill": lambda: list(bill.remarks(fleet, _AS_OF)),
+        "refusals": lambda: list(room.refusals(fleet)),
+        "works": lambda: list(works.remarks(fleet, _AS_OF)),
+        "spot": lambda: list(spot.remarks(fleet)),
+        "classes": lambda: list(of_classes(fleet)),
+        "fragments": lambda: list(fragments.fragmented(placements)),
+        "room": lambda: list(room.remarks(fleet)),
+        "monitoring": lambda: list(of_monitoring(fleet)),
+        "ends": lambda: list(ends(fleet, _AS_OF)),
+        "weeks": lambda: list(schedules.weeks(fleet, _AS_OF)),
+        "starts": lambda: list(starts(fleet, _AS_OF)),
+        "explain": lambda: explain(fleet, pod),
+    }
+    for name, proof in proofs.items():
+        start = time.process_time()
+        proof()
+        sys.stdout.write(f"{time.process_time() - start} {name}\n")
 
 
 def _config(stack: str, path: Path) -> Any:
@@ -158,6 +201,7 @@ def main() -> None:
         "judge": judged,
         "server": served,
         "plan": planned,
+        "prove": proved,
     }
     modes[mode](stack, path)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet.prove.ci_workloads import RunsOn
+from fleet.prove.runs_on import RunsOn
 from tests.docs.inside import PAGES_NAME, stack
 from tests.docs.markdown import ROOT, Fence, fences
 from tests.docs.snippets import HEAD, snippets

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.loading.config import load
-from fleet.prove.ci_workloads import CI_WORKLOADS, CiWorkload, Proof, RunsOn, proof, proofs
+from fleet.prove.runs_on import RunsOn
 from fleet.providers.fleet import Fleet
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack, runner, staging, vm_per_job
+from tests.workflows.ci_workloads import CI_WORKLOADS, CiWorkload, Proof, proof, proofs
 
 
 def stack(name: str) -> Fleet:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from typing import Any
 
 import pytest
@@ -12,13 +11,14 @@ from hypothesis import strategies as st
 
 from fleet.facts.errors import FleetError
 from fleet.loading.config import load
-from fleet.prove.ci_workloads import CiWorkload, RunsOn, proof
 from fleet.prove.fallback import remarks
-from fleet.prove.same_sets import classes, pod_sets, shortfall
+from fleet.prove.runs_on import RunsOn
+from fleet.prove.same_sets import classes, pod_sets, shortfalls
 from fleet.providers.fleet import Fleet
 from fleet.settings.runner import GENERIC_LABELS
 from tests.builders import cluster, config, existing_context, pool, read_stack, runner
 from tests.fleet.conformance import STACKS
+from tests.workflows.ci_workloads import CiWorkload, proof
 
 EAST: dict[str, Any] = {"region": "us-east-1", "zones": ["us-east-1a", "us-east-1b"]}
 
@@ -138,7 +138,7 @@ def test_a_set_has_room_if_every_place_of_the_others_leaves_it(held: dict[str, A
         if all(places.count(name) <= nodes[name] for name in POOLS)
     )
     wanted = held["runners"]["set-0"]["scale"]["max"]
-    assert shortfall(one) == (None if wanted <= left else (wanted, left))
+    assert list(shortfalls([one])) == ([] if wanted <= left else [(one, wanted, left)])
 
 
 def test_a_class_may_have_many_pools() -> None:
@@ -149,9 +149,7 @@ def test_a_class_may_have_many_pools() -> None:
         "other": runner(pools=[*pools][:2], scale={"max": 2}),
     }
     one = pod_sets(load(config(clusters={"usw2": cluster(pools=pools, runners=sets)})))["usw2/west"]
-    start = time.process_time()
-    assert shortfall(one) == (47, 46)
-    assert time.process_time() - start < 5
+    assert list(shortfalls([one])) == [(one, 47, 46)]
 
 
 # -- labels: GitHub offers a job to every set that has all labels of its runs-on ----------------------------------------

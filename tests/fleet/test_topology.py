@@ -419,9 +419,9 @@ def test_a_guaranteed_pod_of_anyone_is_explained_by_its_numa_nodes(limit: str, w
     pod = pod_of("pod.yaml", {"kind": "Pod", "metadata": {"name": "a", "namespace": "ai"}, "spec": spec})
     assert pod is not None
     (answer,) = [each for each in explain(stack("restricted", P4D, {"gpu": runner()}), pod).answers if not each.nodes.is_system]
-    assert any("TopologyAffinityError" in each for each in answer.reasons) == waits
+    assert any("TopologyAffinityError" in reason.text for reason in answer.reasons) == waits
     policy = 'stack: set clusters.usw2.pools.t4.nodeConfig.kubelet.config.topologyManagerPolicy: "best-effort"'
-    assert any(edit.text == policy for way in answer.ways for edit in way) == waits
+    assert any(reason.fix == policy for reason in answer.reasons) == waits
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------

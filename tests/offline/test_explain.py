@@ -39,7 +39,22 @@ def test_one_pod_that_waits_is_enough_for_exit_status_1(tmp_path: Path) -> None:
     done = explain(write(tmp_path / "pods.yaml", pod("a", tolerations=[TOLERATION]), pod("b")), "--cluster", "usw2")
     assert done.exit_code == 1, done.stderr
     assert done.stdout.index("Pod a: would run") < done.stdout.index("Pod b: would stay pending")
-    assert "  pod: add toleration {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}\n" in done.stdout
+    assert "    fix: pod: add toleration {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}\n" in done.stdout
+
+
+def test_each_reason_has_its_fix_as_json(tmp_path: Path) -> None:
+    done = explain(write(tmp_path / "pod.yaml", pod("b")), "--json")
+    nearest = json.loads(done.stdout)["pods"][0]["pools"][0]
+    assert nearest == {
+        "pool": "usw2/t4-spot",
+        "runs": False,
+        "reasons": [
+            {
+                "reason": "it does not tolerate the taint nvidia.com/gpu=true:NoSchedule",
+                "fix": "pod: add toleration {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}",
+            }
+        ],
+    }
 
 
 def test_another_stack_file_is_read(tmp_path: Path) -> None:

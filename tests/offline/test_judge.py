@@ -15,12 +15,13 @@ from pulumi_policy.policy import _PolicyAnalyzerServicer
 
 from fleet.facts.errors import InputError
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.judge import analyze_request, configure, judge, properties_of, stack_request
+from gpu_ci.offline.judge import configure, judge, properties_of
 from gpu_ci.offline.record import record
 from policies.pack import policy
 from policies.rules.read import known, walk
 from policies.rules.record import File, Unknown
 from policies.rules.rule import STACK_KINDS, Rule, Section, Severity, StackRule
+from tests.analyzed import analyze_request, stack_request
 from tests.day import AS_OF
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"

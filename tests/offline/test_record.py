@@ -26,7 +26,8 @@ from pulumi.runtime import settings
 from fleet.loading import stackfile
 from fleet.loading.stackfile import StackConfig
 from gpu_ci.offline import wire
-from gpu_ci.offline.record import ProgramError, _Loop, record
+from gpu_ci.offline.private import Loop
+from gpu_ci.offline.record import ProgramError, record
 from gpu_ci.offline.wire import UNKNOWN, Secret
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -201,7 +202,7 @@ def test_a_recording_does_not_depend_on_when_resources_register(monkeypatch):
     settings = stackfile.with_placeholders(stackfile.load("prod", REPOSITORY), ["gpu-ci:githubPrivateKey"])
 
     def recorded(batch):
-        monkeypatch.setattr(_Loop, "_BATCH", batch)
+        monkeypatch.setattr(Loop, "_BATCH", batch)
         return {
             each.urn: vars(replace(each, provider_resource=None))
             for each in record(REPOSITORY / "__main__.py", settings).resources

@@ -15,13 +15,14 @@ from pulumi_policy import EnforcementLevel
 from pulumi_policy.policy import _PolicyAnalyzerServicer
 
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.judge import Configured, analyze_request, judge
+from gpu_ci.offline.judge import Configured, judge
 from gpu_ci.offline.record import record
 from gpu_ci.offline.remedies import Remedies
 from policies.pack import policy
 from policies.rules.draft import Draft
 from policies.rules.read import Later
 from policies.rules.rule import STACK_KINDS, Args, Level, Rule, Section, Severity
+from tests.analyzed import analyze_request
 from tests.day import AS_OF
 
 THING = "test:index:Thing"

@@ -15,13 +15,14 @@ from google.protobuf import struct_pb2
 from fleet.facts.scheduling import is_gpu_resource
 from fleet.loading.config import fleet_of
 from gpu_ci.offline.ended import ENDED, by_time
-from gpu_ci.offline.judge import Configured, Verdict, analyze_request, configure, judge, stack_request
+from gpu_ci.offline.judge import Configured, Verdict, configure, judge
 from gpu_ci.offline.plan import blocked_of
 from gpu_ci.offline.policyfile import policy_settings
 from gpu_ci.offline.record import Recording, Resource
 from gpu_ci.offline.wire import raw
 from policies.rules import RULES
 from policies.rules.kinds import APPLICATION, EXISTING_CLUSTER, RELEASE, TALOS_NODE
+from tests.analyzed import analyze_request, stack_request
 from tests.components.recorded import ROOT, STACKS, recorded, stack_config
 from tests.day import AS_OF
 from tests.policies.harness import POLICIES, Pack, started

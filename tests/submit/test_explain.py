@@ -54,16 +54,15 @@ def test_a_pending_pod_is_explained_by_its_condition_and_the_autoscalers_event(s
     )
 
 
-def test_the_model_adds_the_chain_and_the_smallest_change(server, train, explain):
+def test_the_model_adds_the_chain_with_a_fix_for_each_reason(server, train, explain):
     server.put("pods", pod(train, "train-1", unscheduled("0/2 nodes are available: 2 node(s) had untolerated taints."), node=""))
     code, lines, _ = explain("--stack", "staging", "--cluster", "usw2")
     assert code == 1
-    assert lines[1:6] == [
+    assert lines[1:5] == [
         "Pod ml/train-1: would stay pending",
         "nearest pool: usw2/t4-spot (g4dn.2xlarge, g4dn.4xlarge; 1 x T4; spot)",
         "  because it does not tolerate the taint nvidia.com/gpu=true:NoSchedule",
-        "smallest change:",
-        "  pod: add toleration {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}",
+        "    fix: pod: add toleration {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}",
     ]
 
 

@@ -13,9 +13,10 @@ from ruamel.yaml import YAML
 
 from fleet.facts import versions
 from fleet.loading.config import load
-from fleet.prove.ci_workloads import CI_WORKLOADS, CiWorkload, RunsOn, proof
 from fleet.prove.reruns import BY_US
+from fleet.prove.runs_on import RunsOn
 from tests.builders import ROOT, read_stack
+from tests.workflows.ci_workloads import CI_WORKLOADS, CiWorkload, proof
 from tests.workflows.load import program
 
 FOLDER = ROOT / ".github" / "workflows"

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from fleet.facts.credentials import mask
+from gpu_ci.app import PROVE, AsOf, Json, app, exit_status
 from gpu_ci.audit.findings import Finding
 from gpu_ci.audit.folder import Audit, audit
-from gpu_ci.offline.app import PROVE, AsOf, Json, app, exit_status
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
 

@@ -28,7 +28,7 @@ def explain_pods(
     file: File = None,
     as_json: Json = False,
 ) -> None:
-    """Explain why a pod would stay pending, and the smallest change that lets it run.
+    """Explain why a pod would stay pending in each pool, with a fix for each reason.
 
     Exit status: 0 every pod would run, 1 a pod would stay pending, 2 the input is wrong.
     """
@@ -44,9 +44,9 @@ def explain_pods(
 
 def _json(found: Explanation) -> dict[str, Any]:
     pools = [
-        {"pool": each.nodes.name, "runs": not each.reasons, "reasons": each.reasons}
-        | {"changes": [[edit.text for edit in way] for way in each.ways]}
-        for each in found.answers
+        {"pool": answer.nodes.name, "runs": not answer.reasons}
+        | {"reasons": [{"reason": reason.text, "fix": reason.fix} for reason in answer.reasons]}
+        for answer in found.answers
     ]
     return {"pod": found.pod.label, "runs": found.runs, "pools": pools, "unknown": found.unknown}
 

@@ -1,19 +1,18 @@
-"""`gpu-ci start`: how long jobs wait for a runner, by phase, and what a shorter start costs."""
+"""`gpu-ci start`: how long jobs wait for a runner, by phase."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 
 from fleet.facts.starts import PHASES, Phase
 from fleet.loading.config import fleet_of
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
-from fleet.prove.start import Start, Starts, Way, starts
+from fleet.prove.start import Start, Starts, starts
 from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, exit_status
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
@@ -26,81 +25,39 @@ _ABOUT = (
 
 
 @app.command(rich_help_panel=PROVE)
-def start(
-    stack: Stack,
-    within: Annotated[int | None, typer.Option("--within", min=1, help="Find the cheapest start of this many seconds.")] = None,
-    file: File = None,
-    as_json: Json = False,
-    as_of: AsOf = None,
-) -> None:
-    """Show how long jobs wait for a runner, by phase, and with --within the cheapest settings for a shorter wait.
-
-    Exit status: 0 success, 1 a runner class has no settings that are shown to start within the time, 2 the input is wrong.
-    """
+def start(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf = None) -> None:
+    """Show how long jobs wait for a runner, by phase."""
     with exit_status(as_json=as_json):
-        found = tuple(starts(fleet_of(load(stack, ROOT, stack_file=file)), day_of(as_of)))
+        classes = tuple(starts(fleet_of(load(stack, ROOT, stack_file=file)), day_of(as_of)))
         if as_json:
-            sys.stdout.write(
-                document({"stack": stack, "within": within, "classes": [_json(each, within) for each in found]}) + "\n"
-            )
+            sys.stdout.write(document({"stack": stack, "classes": list(map(_json, classes))}) + "\n")
         else:
-            _report(found, within, console())
-        raise typer.Exit(0 if within is None or all(each.best(within) for each in found) else 1)
+            _report(classes, console())
 
 
-def _report(found: tuple[Starts, ...], within: int | None, out: Console) -> None:
-    for each in found:
-        head = f"{each.cluster}/{each.runner_set}, {each.where}, {each.idle} USD an hour idle: the first job finds {each.finds}"
+def _report(classes: tuple[Starts, ...], out: Console) -> None:
+    for found in classes:
+        head = (
+            f"{found.cluster}/{found.runner_set}, {found.where}, {found.idle} USD an hour idle: the first job finds {found.finds}"
+        )
         show_line(out, head, "bold")
         show_table(
             out,
-            ("=phase", f"cold, finds {each.cold.finds}", f"warm, finds {each.warm.finds}"),
-            [(cold.name, str(cold), str(warm)) for cold, warm in zip(each.cold.phases, each.warm.phases, strict=True)],
-            total=("all", str(each.cold), str(each.warm)),
+            ("=phase", f"cold, finds {found.cold.finds}", f"warm, finds {found.warm.finds}"),
+            [(cold.name, str(cold), str(warm)) for cold, warm in zip(found.cold.phases, found.warm.phases, strict=True)],
+            total=("all", str(found.cold), str(found.warm)),
         )
-        if within is not None:
-            _ways(each, within, out)
         out.print()
     show_line(out, _ABOUT)
-    for line in dict.fromkeys(_sources(found)):
+    for line in dict.fromkeys(_sources(classes)):
         show_line(out, line, "dim", indent="  ")
 
 
-def _ways(found: Starts, within: int, out: Console) -> None:
-    show_table(
-        out,
-        ("settings", ">USD/h more", "starts in", f"within {within} s"),
-        [
-            (
-                _settings(way, "\n"),
-                "-" if way.refused else str(way.more),
-                str(way.start),
-                way.misses(within) or f"yes{way.start.condition}",
-            )
-            for way in found.ways
-        ],
-    )
-    best, unshown = found.best(within), found.unshown(within)
-    if best is not None:
-        show_line(out, f"cheapest within {within} s: {_settings(best)}: {best.more} USD an hour more", "bold green")
-    else:
-        closest = f"; the closest is {_settings(unshown)}: {unshown.more} USD an hour more" if unshown else ""
-        show_line(out, f"nothing is shown to start within {within} s{closest}", "bold yellow")
-
-
-def _settings(way: Way, joint: str = " and ") -> str:
-    return joint.join(f"{path}: {_value(value)}" for path, value in way.settings.items()) or "as it is"
-
-
-def _value(value: Any) -> str:
-    return f"{{{', '.join(f'{key}: {held}' for key, held in value.items())}}}" if isinstance(value, dict) else str(value)
-
-
-def _sources(found: tuple[Starts, ...]) -> Iterator[str]:
+def _sources(classes: tuple[Starts, ...]) -> Iterator[str]:
     """A line for each phase that takes time in one of the starts, in the order of the phases."""
-    shown = [each for one in found for start in (one.cold, one.warm, *(way.start for way in one.ways)) for each in start.phases]
+    phases = [phase for found in classes for start in (found.cold, found.warm) for phase in start.phases]
     for name in PHASES:
-        yield from (_source(each) for each in shown if each.name == name and each.high != 0)
+        yield from (_source(phase) for phase in phases if phase.name == name and phase.high != 0)
 
 
 def _source(found: Phase) -> str:
@@ -108,19 +65,12 @@ def _source(found: Phase) -> str:
     return f"{found.name}, {found}: {found.note}{sources}"
 
 
-def _json(found: Starts, within: int | None) -> dict[str, Any]:
-    ways = [_way(way) | ({"misses": way.misses(within)} if within is not None else {}) for way in found.ways]
-    best = found.best(within) if within is not None else None
+def _json(found: Starts) -> dict[str, Any]:
     idle = fields_of(found.idle, "usd", "at_most", "unknown")
-    starts = {"idleUsdPerHour": idle, "cold": _start(found.cold), "warm": _start(found.warm), "ways": ways}
-    return fields_of(found, "cluster", "runner_set", "where", "finds") | starts | {"best": _way(best) if best else None}
-
-
-def _way(way: Way) -> dict[str, Any]:
-    more = fields_of(way.more, "usd", "at_most", "unknown")
-    return {"settings": dict(way.settings), "start": _start(way.start), "usdPerHourMore": more, "refused": way.refused}
+    starts = {"idleUsdPerHour": idle, "cold": _start(found.cold), "warm": _start(found.warm)}
+    return fields_of(found, "cluster", "runner_set", "where", "finds") | starts
 
 
 def _start(start: Start) -> dict[str, Any]:
-    phases = [fields_of(each, "name", "low", "high", "note", "sources") for each in start.phases]
+    phases = [fields_of(phase, "name", "low", "high", "note", "sources") for phase in start.phases]
     return fields_of(start, "finds", "low", "high", "gaps") | {"phases": phases}

@@ -1,0 +1,42 @@
+"""Which runner sets a `runs-on` reaches.
+
+GitHub matches `runs-on` to runner sets: a set must have every label (its name is one) and be in the group; case is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class RunsOn:
+    """A `runs-on`: a runner must have all of these labels and be in this group. An empty group means any group."""
+
+    labels: tuple[str, ...]
+    group: str = ""
+
+    @classmethod
+    def read(cls, value: Any) -> RunsOn:
+        """Read the value from a workflow: a label, a list of labels, or a mapping of labels and group.
+
+        Raises ValueError for anything else.
+        """
+        keys = value if isinstance(value, Mapping) else {"labels": value}
+        labels, group = keys.get("labels", []), keys.get("group", "")
+        labels = [labels] if isinstance(labels, str) else labels
+        texts = isinstance(labels, list) and all(isinstance(label, str) and label for label in labels) and isinstance(group, str)
+        if not texts or not {*keys} <= {"labels", "group"} or not (labels or group) or "${{" in f"{labels}{group}":
+            raise ValueError(f"not a runs-on: {value!r}; write a label, a list of labels, or a mapping of labels and group")
+        return cls(tuple(labels), group)
+
+    def __str__(self) -> str:
+        """In words: "labels self-hosted, gpu in group GPUs"."""
+        names = f"label{'s' * (len(self.labels) > 1)} {', '.join(self.labels)}" if self.labels else "any label"
+        return f"{names} in group {self.group}" if self.group else names
+
+    def matches(self, labels: Iterable[str], group: str) -> bool:
+        """Whether a runner set gets the job. `labels` includes the set's name, `group` is the set's group."""
+        lowered = {label.lower() for label in labels}
+        return all(label.lower() in lowered for label in self.labels) and self.group.lower() in ("", group.lower())

@@ -1,0 +1,82 @@
+"""What the recorder uses of the SDKs without documentation: it is in one file, and the newest SDK still has it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpu_ci.offline import private
+from tests.builders import ROOT
+
+OFFLINE = ROOT / "gpu_ci" / "offline"
+UV = Path(sys.executable).with_name("uv")
+MOVED = """
+import importlib, json, operator, sys
+for module, names in json.loads(sys.argv[1]).items():
+    for name in names:
+        try:
+            operator.attrgetter(name)(importlib.import_module(module))
+        except (ImportError, AttributeError):
+            print(f"{module}.{name}")
+"""
+"""Prints each name of the table that the SDKs of its interpreter do not have."""
+
+
+def moved(python: str, names: object) -> list[str]:
+    done = subprocess.run(
+        [python, "-c", MOVED, json.dumps(names)], capture_output=True, text=True, check=False, timeout=120, cwd=ROOT.anchor
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def hidden(path: Path) -> list[str]:
+    """Names of others that begin with one underscore and that a module imports or reads."""
+    ours = ("self", "cls", "secret")
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            of = node.value.id if isinstance(node.value, ast.Name) else ""
+            found += [node.attr] if of not in ours else []
+        elif isinstance(node, ast.ImportFrom):
+            found += [name.name for name in node.names if name.name.startswith("_")]
+    return found
+
+
+def test_the_installed_sdk_has_every_name() -> None:
+    assert moved(sys.executable, private.NAMES) == []
+
+
+def test_a_name_that_moved_is_said() -> None:
+    assert moved(
+        sys.executable, {"pulumi.runtime.resource": ["_gone"], "pulumi.gone": ["x"], "asyncio.tasks": ["Task._gone"]}
+    ) == [
+        "pulumi.runtime.resource._gone",
+        "pulumi.gone.x",
+        "asyncio.tasks.Task._gone",
+    ]
+
+
+def test_one_file_alone_uses_private_names_of_the_sdks() -> None:
+    users = {path.name: names for path in sorted(OFFLINE.rglob("*.py")) if (names := hidden(path))}
+    assert list(users) == ["private.py"], users
+    declared = {part for names in private.NAMES.values() for name in names for part in name.split(".")}
+    assert {*users["private.py"]} - {"_new", "_ready"} <= declared
+
+
+@pytest.mark.network
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(os.environ.get("GPU_CI_NETWORK") != "1", reason="GPU_CI_NETWORK=1 is not set: no network")
+def test_the_newest_sdk_has_every_name(tmp_path: Path) -> None:
+    uv = shutil.which("uv") or str(UV)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(tmp_path / "venv")], check=True, timeout=120)
+    subprocess.run([uv, "pip", "install", "-q", "--python", python, "-U", "pulumi", "pulumi-policy"], check=True, timeout=400)
+    assert moved(python, private.NAMES) == [], "these names moved in the newest SDK: gpu_ci/offline/private.py uses them"
