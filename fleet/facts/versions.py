@@ -146,21 +146,6 @@ class Nvkind:
 
 
 @dataclass(frozen=True, slots=True)
-class Kubeflow:
-    """The versions of a kind cluster with GPUs and Kubeflow Trainer, which a job creates.
-
-    `node_toolkit` is the container toolkit of the kind nodes, not of the host. `driver_branch` is the oldest allowed branch of
-    the host's driver.
-    """
-
-    node_image: str
-    node_toolkit: str
-    driver_branch: int
-    trainer: str
-    trainer_commit: str
-
-
-@dataclass(frozen=True, slots=True)
 class Download:
     """A file on its publisher's site, and its SHA-256."""
 
@@ -240,14 +225,6 @@ OPERATOR_DRIVER: str = _DATA["driver"]["gpu-operator"]["version"]
 AMI_TOOLKIT: str = _DATA["ami"]["toolkit"]["version"]
 VM_TOOLKIT: str = _DATA["vm"]["toolkit"]["version"]
 NVKIND = entry(Nvkind, _DATA["vm"]["nvkind"])
-_KUBEFLOW = _DATA["kubeflow"]
-KUBEFLOW = Kubeflow(
-    node_image=_KUBEFLOW["node"]["reference"],
-    node_toolkit=_KUBEFLOW["node-toolkit"]["version"],
-    driver_branch=_KUBEFLOW["driver"]["branch"],
-    trainer=_KUBEFLOW["trainer"]["version"],
-    trainer_commit=_KUBEFLOW["trainer"]["commit"],
-)
 DOWNLOADS: dict[str, Download] = {
     name: entry(Download, row, url=row["url"].format(version=row["version"])) for name, row in _DATA["vm"]["downloads"].items()
 }

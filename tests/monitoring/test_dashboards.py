@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.facts.metrics import SERIES
+from tests.monitoring.metrics import SERIES
 from fleet.loading.config import load
 from fleet.render.monitoring.dashboards import dashboard_objects, dashboards
 from fleet.render.monitoring.rules import rule_groups

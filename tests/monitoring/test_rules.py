@@ -16,7 +16,7 @@ import promql_parser
 import pytest
 
 from fleet.charts.dcgm_exporter import COUNTERS
-from fleet.facts.metrics import METRICS, SERIES
+from tests.monitoring.metrics import METRICS, SERIES
 from fleet.facts.tables import rows
 from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
 from fleet.loading.config import fleet_of, load
