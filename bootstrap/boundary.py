@@ -71,7 +71,7 @@ def _limits(target: Target, name: str) -> Document | None:  # noqa: PLR0911 - on
     objects = [f"{bucket}/*" for bucket in buckets]
     match name:
         case "parameters":
-            return {"Resource": [f"arn:aws:ssm:*:*:parameter/{each}" for each in ("AmazonCloudWatch-*", "aws/*")]}
+            return {"Resource": [f"arn:aws:ssm:*:*:parameter/{pattern}" for pattern in ("AmazonCloudWatch-*", "aws/*")]}
         case "objects":
             return {"Resource": ["arn:aws:s3:::ec2imagebuilder*", *objects]}
         case "buckets":

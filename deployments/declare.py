@@ -103,9 +103,9 @@ def _drift(settings: Deployments, name: str, stack: Deployment, after: pulumi.Re
     )
 
 
-def _approval(organization: str, name: str, given: Approval) -> None:
+def _approval(organization: str, name: str, approval: Approval) -> None:
     """An empty environment, and a rule that opening it needs an approval."""
-    project, _, environment = given.environment.partition("/")
+    project, _, environment = approval.environment.partition("/")
     door = cloud.Environment(
         f"{name}-approval",
         organization=organization,
@@ -119,23 +119,23 @@ def _approval(organization: str, name: str, given: Approval) -> None:
         org_name=organization,
         name=f"{PROJECT} {name}",
         enabled=True,
-        target={"entityType": "environment", "qualifiedName": given.environment, "actionTypes": ["open"]},
+        target={"entityType": "environment", "qualifiedName": approval.environment, "actionTypes": ["open"]},
         rule={
             "ruleType": "approval_required",
-            "numApprovalsRequired": given.approvals,
+            "numApprovalsRequired": approval.approvals,
             "allowSelfApproval": False,
             "requireReapprovalOnChange": True,
-            "eligibleApprovers": [{"eligibilityType": "team_member", "teamName": given.team}],
+            "eligibleApprovers": [{"eligibilityType": "team_member", "teamName": approval.team}],
         },
         opts=pulumi.ResourceOptions(depends_on=[door]),
     )
 
 
-def _gate(organization: str, given: Approval | None) -> tuple[str, ...]:
+def _gate(organization: str, approval: Approval | None) -> tuple[str, ...]:
     """The command that fails a run that may change resources, unless the person who started it has an approval."""
-    if given is None:
+    if approval is None:
         return ()
-    opened = f"pulumi env open {organization}/{given.environment} > /dev/null"
+    opened = f"pulumi env open {organization}/{approval.environment} > /dev/null"
     return (f'case "${OPERATION}" in preview|detect-drift) ;; *) {opened} ;; esac',)
 
 

@@ -56,7 +56,7 @@ def build(
 ) -> None:
     """Build an image of the matrix."""
     with _input_errors():
-        overrides = dict(_argument(each) for each in build_arg)
+        overrides = dict(_argument(argument) for argument in build_arg)
         command = build_command(find_tool(tool), built(cuda, ubuntu, flavour), overrides)
     raise typer.Exit(min(subprocess.run(command, check=False).returncode, 1))  # noqa: S603 - the command is ours
 
@@ -109,20 +109,20 @@ def push(
 def _commit() -> str:
     """The commit of the working tree, with -dirty if it has changes."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - a fixed command
-    if done.returncode:
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - a fixed command
+    if result.returncode:
         raise InputError("the tag of an image has the commit that it was built from, and this folder is not a git checkout")
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 @app.command()
 def matrix(stack: Stack, file: File = None) -> None:
     """Print which image of the matrix runs on which GPU pool of a stack."""
     with _input_errors():
-        found = list(cells(fleet_of(load(stack, ROOT, stack_file=file))))
+        all_cells = list(cells(fleet_of(load(stack, ROOT, stack_file=file))))
     rows = [("pool", "GPU", "driver", "images", "result")]
-    for pool, same in groupby(found, lambda each: (each.pool, each.gpus, each.driver, each.verdict)):
-        rows.append((*pool[:3], ", ".join(each.image for each in same), pool[3]))
+    for pool, alike in groupby(all_cells, lambda cell: (cell.pool, cell.gpus, cell.driver, cell.verdict)):
+        rows.append((*pool[:3], ", ".join(cell.image for cell in alike), pool[3]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))

@@ -57,21 +57,25 @@ class ChartImage:
         A version is the digest alone: the GPU operator writes "@" before a version that starts with "sha256:", and ":" before any
         other (NVIDIA/gpu-operator v26.7.0 internal/image/image.go).
         """
-        named, at, digest = self.reference.partition("@")
-        folders, slash, last = named.rpartition("/")
+        name, at, digest = self.reference.partition("@")
+        folders, slash, last = name.rpartition("/")
         last, _, tag = last.partition(":")
         tag = tag.removesuffix(self.suffix)
         path = f"{folders}{slash}{last}"
         match self.form:
             case "version":
-                found = {"repository": folders, "image": last, "version": digest or tag}
+                fields = {"repository": folders, "image": last, "version": digest or tag}
             case "sha" | "sha256" | "digest":
                 registry, _, repository = path.partition("/")
-                own = {"sha": {"sha": digest.removeprefix("sha256:")}, "sha256": {"sha": digest}, "digest": {"digest": digest}}
-                found = {"registry": registry, "repository": repository, "tag": tag} | own[self.form]
+                digests = {
+                    "sha": {"sha": digest.removeprefix("sha256:")},
+                    "sha256": {"sha": digest},
+                    "digest": {"digest": digest},
+                }
+                fields = {"registry": registry, "repository": repository, "tag": tag} | digests[self.form]
             case _:
-                found = {"repository": path, "tag": f"{tag}{at}{digest}"}
-        return {key: value for key, value in found.items() if value}
+                fields = {"repository": path, "tag": f"{tag}{at}{digest}"}
+        return {key: value for key, value in fields.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

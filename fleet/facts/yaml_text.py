@@ -71,12 +71,12 @@ def read_yaml(path: Path) -> Document:
     add more than 100,000 values. Raises OSError as `text_of` does.
     """
     reader = _Reader(str(path), text_of(path))
-    found = Document(None, Lines(1))
+    document = Document(None, Lines(1))
     for number, start in enumerate(reader.starts()):
         if number:
             raise reader.error(start, "one document is allowed", "---", "move the second into a file of its own")
-        found = reader.document()
-    return found
+        document = reader.document()
+    return document
 
 
 def kubernetes_documents(path: str, text: str) -> tuple[Document, ...]:
@@ -99,12 +99,12 @@ def helm_values(text: str) -> Any:
         return None
     reader = _ValuesReader("values", text)
     try:
-        found = [reader.document() for _ in reader.starts()]
+        documents = [reader.document() for _ in reader.starts()]
     except InputError:
         return None
-    if not found:
+    if not documents:
         return {}
-    return found[0].value if len(found) == 1 and not found[0].fault else None
+    return documents[0].value if len(documents) == 1 and not documents[0].fault else None
 
 
 def _events(path: str, text: str) -> Iterator[Any]:
@@ -389,4 +389,4 @@ def plain(thing: Any) -> Any:
     """A copy as plain dicts and lists, which JSON and YAML writers accept."""
     if isinstance(thing, Mapping):
         return {str(key): plain(value) for key, value in thing.items()}
-    return [plain(each) for each in thing] if isinstance(thing, list | tuple) else thing
+    return [plain(item) for item in thing] if isinstance(thing, list | tuple) else thing

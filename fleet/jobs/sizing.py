@@ -31,7 +31,7 @@ class Sizing:
         lines = [str(self.workload), *([str(self.requirements)] if self.requirements else [])]
         if self.chosen is not None and self.ask is not None:
             lines.append(f"in {self.chosen.name}, {self.chosen.price} USD/h a node: {self.ask}")
-            lines += [f"  {each}" for each in remarks(self.ask, self.chosen)]
+            lines += [f"  {remark}" for remark in remarks(self.ask, self.chosen)]
         return "\n".join([*lines, *self.refused])
 
 
@@ -45,10 +45,10 @@ def size(
     workload = detect_ml_workload(requirements)
     if not workload:
         return Sizing(workload, None, None, None, ("nothing in it asks for a GPU",))
-    found = calculate_gpu_requirements(requirements)
-    ask = gpu_ask(**{**found.arguments, **pool_options(fleet, cluster, pool), **options})
+    amounts = calculate_gpu_requirements(requirements)
+    ask = gpu_ask(**{**amounts.arguments, **pool_options(fleet, cluster, pool), **options})
     try:
         chosen = choose(candidates(fleet, ask, cluster=cluster, pool=pool), f"the task ({ask})")
     except JobRefusedError as error:
-        return Sizing(workload, found, ask, None, tuple(str(error).splitlines()))
-    return Sizing(workload, found, ask, chosen, ())
+        return Sizing(workload, amounts, ask, None, tuple(str(error).splitlines()))
+    return Sizing(workload, amounts, ask, chosen, ())

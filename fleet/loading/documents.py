@@ -61,14 +61,14 @@ def _json(path: Path, text: str) -> tuple[Document, ...]:
 def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
     """Documents of a file that is JSON by its name only. kubectl too checks whether the text begins with a brace."""
     try:
-        found = _yaml(path, text)
+        parsed = _yaml(path, text)
     except InputError:
         if "apiVersion" in text:
             raise
         return (Document(text.strip()[:1] or None, _FIRST_LINE),)
-    if '"apiVersion"' in text and not any(isinstance(each.value, dict | list) for each in found):
+    if '"apiVersion"' in text and not any(isinstance(document.value, dict | list) for document in parsed):
         raise InputError(f"{path}:1: neither JSON nor YAML with an object in it, though it has an apiVersion; remove comments")
-    return found
+    return parsed
 
 
 def _lines(path: Path, text: str) -> Lines:

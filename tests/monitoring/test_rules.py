@@ -16,7 +16,6 @@ import promql_parser
 import pytest
 
 from fleet.charts.dcgm_exporter import COUNTERS
-from tests.monitoring.metrics import METRICS, SERIES
 from fleet.facts.tables import rows
 from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
 from fleet.loading.config import fleet_of, load
@@ -31,6 +30,7 @@ from tests.fleet.conformance import STACKS
 from tests.monitoring import __main__ as program
 from tests.monitoring.cases import SUITES
 from tests.monitoring.fleet import CLUSTER, MACHINES, groups, machines, monitored
+from tests.monitoring.metrics import METRICS, SERIES
 from tests.monitoring.mutants import EQUIVALENT, mutants, survivors
 from tests.monitoring.promtool import GET, document, failed
 from tests.monitoring.test_dashboards import used

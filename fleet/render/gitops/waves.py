@@ -48,5 +48,5 @@ its own wave."""
 
 def wave(manifest: Mapping[str, Any], later: int = 0) -> int:
     """The wave of an object: its own annotation, or the wave of its kind plus `later`."""
-    own = manifest["metadata"].get("annotations", {}).get(WAVE)
-    return int(own) if own is not None else _WAVES.get(manifest["kind"], _OTHERS) + later
+    annotated = manifest["metadata"].get("annotations", {}).get(WAVE)
+    return int(annotated) if annotated is not None else _WAVES.get(manifest["kind"], _OTHERS) + later

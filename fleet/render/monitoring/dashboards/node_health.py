@@ -101,8 +101,8 @@ def board(cluster: Cluster, alerts: Alerts) -> Board:
         limit=alerts.temperature,
     )
     # OCI machines are not nodes. Prometheus has only the metrics that they push.
-    every = '{__name__=~"gpu_ci:node_pool|DCGM_FI_DEV_GPU_TEMP"}' if gateway(cluster) else "gpu_ci:node_pool"
-    node = Variable("node", f"label_values({every}, kubernetes_node)")
+    series = '{__name__=~"gpu_ci:node_pool|DCGM_FI_DEV_GPU_TEMP"}' if gateway(cluster) else "gpu_ci:node_pool"
+    node = Variable("node", f"label_values({series}, kubernetes_node)")
     return Board("gpu-ci-nodes", "node health", (missing, *_NODES, *_ERRORS, heat), (node,))
 
 

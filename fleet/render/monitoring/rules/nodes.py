@@ -26,13 +26,13 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         selector = ", ".join(node_matchers(name, pool))
         yield record(_POOL, f"max by (kubernetes_node) ({node_label(f'kube_node_labels{{{selector}}}')})", pool=name)
     # A GPU that is gone has no series, so a node without any counts as 0.
-    seen = "count by (kubernetes_node) (count by (kubernetes_node, gpu) (DCGM_FI_DEV_GPU_TEMP))"
-    yield record("gpu_ci:node_gpus", f"{_POOL} * on (kubernetes_node) group_left () {seen} or 0 * {_POOL}")
+    reported = "count by (kubernetes_node) (count by (kubernetes_node, gpu) (DCGM_FI_DEV_GPU_TEMP))"
+    yield record("gpu_ci:node_gpus", f"{_POOL} * on (kubernetes_node) group_left () {reported} or 0 * {_POOL}")
     for count, names in by_value({name: pool.machines[0].gpus for name, pool in pools.items()}).items():
         yield _missing(f'gpu_ci:node_gpus{{pool=~"{names}"}} < {count}', "exporter", count)
     for resource in sorted({pool.resource for pool in pools.values()}):
-        own = {name: pool.units(pool.machines[0]) for name, pool in pools.items() if pool.resource == resource}
-        for count, names in by_value(own).items():
+        units = {name: pool.units(pool.machines[0]) for name, pool in pools.items() if pool.resource == resource}
+        for count, names in by_value(units).items():
             nodes = f'{_POOL}{{pool=~"{names}"}}'
             series = f'max by (node) (kube_node_status_allocatable{{resource="{sanitized(resource)}"}})'
             expr = f"({nodes} * on (kubernetes_node) group_left () {node_label(series)} or 0 * {nodes}) < {count}"
@@ -49,7 +49,7 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         f"The node rejected more than {alerts.rejected_pods} pods in 15 minutes. The scheduler keeps sending pods to it.",
     )
     if cluster.health is not None:
-        keys = one_of(each.key.rpartition("/")[2] for each in (QUARANTINE_TAINT, STARTUP_GATE))
+        keys = one_of(taint.key.rpartition("/")[2] for taint in (QUARANTINE_TAINT, STARTUP_GATE))
         yield alert(
             "GpuCiNodeQuarantined",
             "warning",

@@ -34,8 +34,8 @@ def alert(name: str, severity: Severity, expr: str, wait: int, summary: str, des
 
 def group(topic: str, rules: Iterable[Rule]) -> list[dict[str, Any]]:
     """The group of a topic, or none without rules. Prometheus evaluates its rules in order."""
-    found = list(rules)
-    return [{"name": f"gpu-ci-{topic}", "interval": "1m", "rules": found}] if found else []
+    listed = list(rules)
+    return [{"name": f"gpu-ci-{topic}", "interval": "1m", "rules": listed}] if listed else []
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -45,7 +45,7 @@ def one_of(names: Iterable[str]) -> str:
 
 def by_value(values: Mapping[str, int]) -> dict[int, str]:
     """`one_of` the names that have a value, for each value."""
-    return {value: one_of(name for name, own in values.items() if own == value) for value in sorted(set(values.values()))}
+    return {value: one_of(name for name, number in values.items() if number == value) for value in sorted(set(values.values()))}
 
 
 def renamed(series: str, to: str, label: str, pattern: str = "(.+)") -> str:
