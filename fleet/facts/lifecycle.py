@@ -161,18 +161,10 @@ def of_eks(minor: str, *, extended: bool = False) -> Life | None:
         return None
     # Both columns have the first day after the support.
     if extended:
-        return Life(
-            f"EKS {minor}, extended support",
-            row.extended_until - timedelta(1),
-            "AWS may upgrade the control plane on any day, without a notice",
-            row.released,
-        )
-    return Life(
-        f"EKS {minor}, standard support",
-        row.standard_until - timedelta(1),
-        "the control plane costs the price of extended support",
-        row.released,
-    )
+        end, kind, effect = row.extended_until, "extended", "AWS may upgrade the control plane on any day, without a notice"
+    else:
+        end, kind, effect = row.standard_until, "standard", "the control plane costs the price of extended support"
+    return Life(f"EKS {minor}, {kind} support", end - timedelta(1), effect, row.released)
 
 
 def of_oke(minor: str) -> Life | None:

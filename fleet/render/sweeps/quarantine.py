@@ -58,7 +58,8 @@ class Change:
 def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterable[Object], now: float) -> list[Change]:
     """The changes that nodes need at `now`, in seconds since 1970. `events` are of rejected pods. Other nodes stay as they are.
 
-    In each pool at most the share `maxShare` is in quarantine, but at least one node. The nodes that are sick longest go first.
+    In each pool the share `maxShare` may be in quarantine, rounded up to whole nodes, and at least one. The nodes that are sick
+    longest go first.
     """
     rejected = _rejections(events, now - settings["rejectedWithin"])
     pools = settings["pools"].values()

@@ -85,14 +85,12 @@ def _rights(sweep: Sweep) -> list[Manifest]:
     """The roles with their bindings. A namespace has its own binding, so a sweep has no right in any other."""
     subjects = [{"kind": "ServiceAccount", "name": sweep.name, "namespace": NAMESPACE}]
     objects: list[Manifest] = []
-    if sweep.cluster_rules:
-        objects.append(manifest(f"{_RBAC}/v1", "ClusterRole", sweep.name) | {"rules": list(sweep.cluster_rules)})
-        bound = {"roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": sweep.name}, "subjects": subjects}
-        objects.append(manifest(f"{_RBAC}/v1", "ClusterRoleBinding", sweep.name) | bound)
-    for namespace, rules in sweep.rules.items():
-        objects.append(manifest(f"{_RBAC}/v1", "Role", sweep.name, namespace) | {"rules": list(rules)})
-        bound = {"roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": sweep.name}, "subjects": subjects}
-        objects.append(manifest(f"{_RBAC}/v1", "RoleBinding", sweep.name, namespace) | bound)
+    everywhere = {"": sweep.cluster_rules} if sweep.cluster_rules else {}
+    for namespace, rules in (everywhere | dict(sweep.rules)).items():
+        kind = "Role" if namespace else "ClusterRole"
+        bound = {"roleRef": {"apiGroup": _RBAC, "kind": kind, "name": sweep.name}, "subjects": subjects}
+        objects.append(manifest(f"{_RBAC}/v1", kind, sweep.name, namespace) | {"rules": list(rules)})
+        objects.append(manifest(f"{_RBAC}/v1", f"{kind}Binding", sweep.name, namespace) | bound)
     return objects
 
 

@@ -35,21 +35,14 @@ def use_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     # With `offset` a pod counts only after it has held the GPU for the whole time.
     yield alert(
         "GpuCiGpuIdle",
-        "warning",
         f"avg_over_time({taken_gpus}[{seconds}s]) < {alerts.idle_below:g} and gpu_ci:gpu_utilization offset {seconds}s",
-        0,
-        "{{ $labels.exported_pod }} holds an idle GPU",
-        f"GPU {{{{ $labels.gpu }}}} of {{{{ $labels.kubernetes_node }}}} had less than {alerts.idle_below:.0%} utilization "
-        f"for {seconds} s.",
+        text={"share": f"{alerts.idle_below:.0%}", "seconds": seconds},
     )
     yield alert(
         "GpuCiGpuMemoryHeld",
-        "warning",
         f"max_over_time({all_gpus}[{seconds}s]) == 0 "
         f"and gpu_ci:gpu_utilization offset {seconds}s and on ({_GPU}) {used} > {alerts.memory_floor}",
-        0,
-        "GPU {{ $labels.gpu }} of {{ $labels.kubernetes_node }} holds memory and does nothing",
-        f"The GPU had no utilization for {seconds} s, and more than {alerts.memory_floor} MiB of its memory is in use.",
+        text={"seconds": seconds, "floor": alerts.memory_floor},
     )
 
 
