@@ -255,59 +255,41 @@ def _statements(target: Target, scopes: tuple[str, ...]) -> Iterator[Document]:
         yield from (allow(actions, **limits) for limits in _limits(target, name))
 
 
-def _limits(target: Target, name: str) -> list[Document]:  # noqa: PLR0911, PLR0912 - one return for each scope
+def _limits(target: Target, name: str) -> list[Document]:
     """The resources and the condition of each statement of a scope. None, if the stack has nothing of the kind."""
-    iam = f"arn:aws:iam::{target.account}:"
+    iam, arn = f"arn:aws:iam::{target.account}:", f"{target.account}:"
     roles = [f"{iam}role/{prefix}" for prefix in target.names]
-    profiles = [*roles, *(f"{iam}instance-profile/{prefix}" for prefix in target.names)]
     region = {"aws:RequestedRegion": list(target.regions)}
-    bounded = {"iam:PermissionsBoundary": target.boundary}
+    bounded = {"StringEquals": {"iam:PermissionsBoundary": target.boundary}}
     mine = {"StringEquals": {**region, _RESOURCE_TAG: target.stack}}
-    tagged = {"Resource": "*", "Condition": mine}
-    match name:
-        case "attach":
-            policies = [f"arn:aws:iam::aws:policy/{policy}" for policy in ATTACHED]
-            return [{"Resource": roles, "Condition": {"ArnEquals": {"iam:PolicyARN": policies}, "StringEquals": bounded}}]
-        case "bounded":
-            return [{"Resource": roles, "Condition": {"StringEquals": bounded}}]
-        case "pass":
-            services = {"iam:PassedToService": _services(PASSED_TO)}
-            return [{"Resource": [*roles, *target.passed], "Condition": {"StringEquals": services}}]
-        case "linked":
-            condition = {"StringEquals": {"iam:AWSServiceName": _services(LINKED)}}
-            return [{"Resource": f"{iam}role/aws-service-role/*", "Condition": condition}]
-        case "oidc":
-            return [{"Resource": provider_arn(target.account)}] if target.oidc else []
-        case "roles":
-            return [{"Resource": profiles}]
-        case "clusters":
-            arns = [f"arn:aws:eks:*:{target.account}:*/{cluster}" for cluster in target.clusters]
-            return [{"Resource": [*arns, *(f"{arn}/*" for arn in arns)]}]
-        case "logs":
-            # With and without the `:*` that some actions want at the end.
-            groups = [f"arn:aws:logs:*:{target.account}:log-group:{control_plane_logs(cluster)}*" for cluster in target.clusters]
-            return [{"Resource": groups}]
-        case "buckets":
-            arns = [f"arn:aws:s3:::{bucket}{end}" for bucket in target.buckets for end in ("", "/*")]
-            return [{"Resource": arns}] if arns else []
-        case "budgets":
-            return [{"Resource": [f"arn:aws:budgets::{target.account}:budget/{budget}" for budget in target.names]}]
-        case "registries":
-            return [{"Resource": f"arn:aws:secretsmanager:*:{target.account}:secret:ecr-pullthroughcache/*"}]
-        case "repositories":
-            return [{"Resource": list(target.repositories)}] if target.repositories else []
-        case "tagged":
-            return [tagged]
-        case "keys":
-            return [tagged] if target.repositories else []
-        case "key tags" if not target.repositories:
-            return []
-        case "ec2 tags" | "efs tags" | "key tags":
-            created = {"StringEquals": {**region, _REQUEST_TAG: target.stack}, "Null": _CREATION[name]}
-            changed = {**mine, "StringEqualsIfExists": {_REQUEST_TAG: target.stack}}
-            return [{"Resource": "*", "Condition": condition} for condition in (created, changed)]
-        case _:
-            return [{"Resource": "*", "Condition": {"StringEquals": region}}]
+    if name in _CREATION:
+        created = {"StringEquals": {**region, _REQUEST_TAG: target.stack}, "Null": _CREATION[name]}
+        changed = {**mine, "StringEqualsIfExists": {_REQUEST_TAG: target.stack}}
+        conditions = () if name == "key tags" and not target.repositories else (created, changed)
+        return [{"Resource": "*", "Condition": condition} for condition in conditions]
+    clusters = [f"arn:aws:eks:*:{arn}*/{cluster}" for cluster in target.clusters]
+    limits: dict[str, tuple[list[str] | str, Document]] = {
+        "attach": (
+            roles,
+            {"ArnEquals": {"iam:PolicyARN": [f"arn:aws:iam::aws:policy/{policy}" for policy in ATTACHED]}} | bounded,
+        ),
+        "bounded": (roles, bounded),
+        "pass": ([*roles, *target.passed], {"StringEquals": {"iam:PassedToService": _services(PASSED_TO)}}),
+        "linked": (f"{iam}role/aws-service-role/*", {"StringEquals": {"iam:AWSServiceName": _services(LINKED)}}),
+        "oidc": (provider_arn(target.account) if target.oidc else "", {}),
+        "roles": ([*roles, *(f"{iam}instance-profile/{prefix}" for prefix in target.names)], {}),
+        "clusters": ([*clusters, *(f"{cluster}/*" for cluster in clusters)], {}),
+        # With and without the `:*` that some actions want at the end.
+        "logs": ([f"arn:aws:logs:*:{arn}log-group:{control_plane_logs(cluster)}*" for cluster in target.clusters], {}),
+        "buckets": ([f"arn:aws:s3:::{bucket}{end}" for bucket in target.buckets for end in ("", "/*")], {}),
+        "budgets": ([f"arn:aws:budgets::{arn}budget/{prefix}" for prefix in target.names], {}),
+        "registries": (f"arn:aws:secretsmanager:*:{arn}secret:ecr-pullthroughcache/*", {}),
+        "repositories": (list(target.repositories), {}),
+        "tagged": ("*", mine),
+        "keys": ("*" if target.repositories else "", mine),
+    }
+    resources, condition = limits.get(name, ("*", {"StringEquals": region}))
+    return [{"Resource": resources} | ({"Condition": condition} if condition else {})] if resources else []
 
 
 def _services(names: tuple[str, ...]) -> list[str]:
