@@ -78,22 +78,16 @@ def _protect(bucket: aws.s3.Bucket, arn: str, key: aws.kms.Key | None, opts: pul
     aws.s3.BucketVersioning(
         "state-versions",
         bucket=bucket.id,
-        versioning_configuration=aws.s3.BucketVersioningVersioningConfigurationArgs(status="Enabled"),
+        versioning_configuration={"status": "Enabled"},
         opts=opts,
     )
-    how = aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgs(
-        sse_algorithm="aws:kms" if key is not None else "AES256", kms_master_key_id=key.arn if key is not None else None
-    )
-    aws.s3.BucketServerSideEncryptionConfiguration(
-        "state-encryption",
-        bucket=bucket.id,
-        rules=[
-            aws.s3.BucketServerSideEncryptionConfigurationRuleArgs(
-                apply_server_side_encryption_by_default=how, bucket_key_enabled=key is not None
-            )
-        ],
-        opts=opts,
-    )
+    how: aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgsDict = {
+        "sse_algorithm": "aws:kms" if key is not None else "AES256"
+    }
+    if key is not None:
+        how["kms_master_key_id"] = key.arn
+    rules = [{"apply_server_side_encryption_by_default": how, "bucket_key_enabled": key is not None}]
+    aws.s3.BucketServerSideEncryptionConfiguration("state-encryption", bucket=bucket.id, rules=rules, opts=opts)
     aws.s3.BucketPublicAccessBlock(
         "state-block",
         bucket=bucket.id,

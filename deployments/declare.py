@@ -50,9 +50,7 @@ def _settings(
         organization=settings.organization,
         project=PROJECT,
         stack=name,
-        source_context=cloud.DeploymentSettingsSourceContextArgs(
-            git=cloud.DeploymentSettingsGitSourceArgs(branch=settings.branch)
-        ),
+        source_context={"git": {"branch": settings.branch}},
         vcs=cloud.DeploymentSettingsVcsArgs(
             provider="github",
             repository=settings.repository,
@@ -71,12 +69,10 @@ def _settings(
             # Only the last of several pushes is deployed.
             options=cloud.OperationContextOptionsArgs(skip_intermediate_deployments=True) if stack.deploy_on_push else None,
         ),
-        executor_context=(
-            cloud.DeploymentSettingsExecutorContextArgs(executor_image=stack.executor_image) if stack.executor_image else None
-        ),
+        executor_context={"executor_image": stack.executor_image} if stack.executor_image else None,
         agent_pool_id=pools[stack.agent_pool].agent_pool_id if stack.agent_pool else None,
         # Self-hosted agents have their own cache.
-        cache_options=None if stack.agent_pool else cloud.DeploymentSettingsCacheOptionsArgs(enable=True),
+        cache_options=None if stack.agent_pool else {"enable": True},
     )
 
 
@@ -142,6 +138,7 @@ def _gate(organization: str, approval: Approval | None) -> tuple[str, ...]:
 def _policies(organization: str, name: str, pack: PolicyPack) -> None:
     """The group that makes every run of a stack load the published pack, with the same config as the plan."""
     file = _POLICY_CONFIG / f"{name}.json"
+    config = json.loads(file.read_text()) if file.exists() else None
     cloud.PolicyGroup(
         name,
         name=f"{PROJECT}-{name}",
@@ -149,10 +146,6 @@ def _policies(organization: str, name: str, pack: PolicyPack) -> None:
         entity_type="stacks",
         # An audit group only reports; this one stops the run.
         mode="preventative",
-        stacks=[cloud.PolicyGroupStackReferenceArgs(name=name, routing_project=PROJECT)],
-        policy_packs=[
-            cloud.PolicyGroupPolicyPackReferenceInputArgs(
-                name=pack.name, version_tag=pack.version, config=json.loads(file.read_text()) if file.exists() else None
-            )
-        ],
+        stacks=[{"name": name, "routing_project": PROJECT}],
+        policy_packs=[{"name": pack.name, "version_tag": pack.version, "config": config}],
     )
