@@ -140,11 +140,11 @@ class SchedulingProfile:
     """
 
     gpu_taint: Taint
-    accelerator_label: str
     reserved_prefixes: tuple[str, ...]
-    idle_delay_per_pool: bool
-    from_zero: bool
-    shares_from_zero: bool
+    accelerator_label: str = ""
+    idle_delay_per_pool: bool = False
+    from_zero: bool = True
+    shares_from_zero: bool = False
     spot_taint: Taint | None = None
 
     @property
@@ -165,47 +165,33 @@ class SchedulingProfile:
 GPU_TAINT_KEY = "nvidia.com/gpu"
 
 EKS_PROFILE = SchedulingProfile(
-    gpu_taint=Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
+    Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
+    ("eks.amazonaws.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
     # Cluster Autoscaler's GPU label on AWS. Without it a booting GPU node counts as ready, and the autoscaler buys a second one.
     accelerator_label="k8s.amazonaws.com/accelerator",
-    reserved_prefixes=("eks.amazonaws.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
     idle_delay_per_pool=True,
-    from_zero=True,
     shares_from_zero=True,
 )
 
+# The autoscaler's template of a node offers the shape's GPUs as whole GPUs, and no tag changes that.
 OKE_PROFILE = SchedulingProfile(
     # OKE itself sets this taint. In the autoscaler's template of an empty pool the key has no value.
-    gpu_taint=Taint(GPU_TAINT_KEY, "present", Effect.NO_SCHEDULE),
-    # Its autoscaler uses no label.
-    accelerator_label="",
-    reserved_prefixes=("oci.oraclecloud.com/", "oke.oraclecloud.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
-    idle_delay_per_pool=False,
-    from_zero=True,
-    # The autoscaler's template of a node offers the shape's GPUs as whole GPUs, and no tag changes that.
-    shares_from_zero=False,
+    Taint(GPU_TAINT_KEY, "present", Effect.NO_SCHEDULE),
+    ("oci.oraclecloud.com/", "oke.oraclecloud.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
     spot_taint=Taint("oci.oraclecloud.com/oke-is-preemptible", "present", Effect.NO_SCHEDULE),
 )
 
 TALOS_PROFILE = SchedulingProfile(
-    gpu_taint=Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
-    # There is no autoscaler, because the machines always exist.
-    accelerator_label="",
+    Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
     # Talos sets labels with kubelet's rights, which the API server's NodeRestriction limits.
-    reserved_prefixes=("node-role.kubernetes.io/", "node-restriction.kubernetes.io/", "kubernetes.io/", "k8s.io/"),
-    idle_delay_per_pool=False,
+    ("node-role.kubernetes.io/", "node-restriction.kubernetes.io/", "kubernetes.io/", "k8s.io/"),
+    # There is no autoscaler, because the machines always exist.
     from_zero=False,
-    shares_from_zero=False,
 )
 
+# The nodes exist already: the program sets no label, and an autoscaler is the owner's.
 KUBERNETES_PROFILE = SchedulingProfile(
-    gpu_taint=Taint(GPU_TAINT_KEY, "", Effect.NO_SCHEDULE),
-    # The nodes exist already: the program sets no label, and an autoscaler is the owner's.
-    accelerator_label="",
-    reserved_prefixes=("kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
-    idle_delay_per_pool=False,
-    from_zero=True,
-    shares_from_zero=False,
+    Taint(GPU_TAINT_KEY, "", Effect.NO_SCHEDULE), ("kubernetes.io/", "k8s.io/", "node.kubernetes.io/")
 )
 
 GPU_TOLERATION = Toleration(GPU_TAINT_KEY)

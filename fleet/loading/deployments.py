@@ -237,9 +237,7 @@ class Deployments(Model):
             if endpoint.private or endpoint.reserved_cidrs:
                 continue
             networks = [ipaddress.ip_network(cidr) for cidr in endpoint.public_cidrs]
-            if out := [
-                address for address in hosted_addresses() if not any(ipaddress.ip_address(address) in block for block in networks)
-            ]:
+            if out := [ip for ip in hosted_addresses() if not any(ipaddress.ip_address(ip) in block for block in networks)]:
                 yield todo(
                     f"{name}: endpoint.publicCidrs: Pulumi's own runners deploy this stack and may come from {', '.join(out)}, "
                     f"which is not allowed; name an agentPool in {FILE}, or add it"

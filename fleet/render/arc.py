@@ -60,9 +60,7 @@ def _script(clusters: Mapping[str, Cluster], stack: str, before: str, after: str
     yield "# 1. No set takes another job."
     yield from _each(clusters, _pause)
     yield "# 2. Wait until no set has a runner. A loop goes on while the cluster does not answer. Delete Failed runners."
-    yield from _each(
-        clusters, lambda cluster: (_until_none(runner_set, "ephemeralrunners", 30) for runner_set in cluster.runners)
-    )
+    yield from _each(clusters, lambda cluster: (_until_none(name, "ephemeralrunners", 30) for name in cluster.runners))
     yield "# 3. Remove the sets, while their old controller runs. Namespaces, Secrets and caches stay."
     helm = [release for name, cluster in clusters.items() if cluster.gitops is None for release in releases(name, cluster)]
     if helm:

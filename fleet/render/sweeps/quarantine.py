@@ -172,9 +172,7 @@ def _rejections(events: Iterable[Object], since: float) -> dict[str, list[float]
 
 
 def _ready(node: Object) -> bool:
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True" for condition in node["status"].get("conditions", [])
-    )
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in node["status"].get("conditions", []))
 
 
 def _annotated(settings: Mapping[str, Any], node: Object) -> State | None:

@@ -13,7 +13,7 @@ import json
 import sys
 import urllib.error
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import time
 from typing import Any, NamedTuple
@@ -268,30 +268,20 @@ class Space(NamedTuple):
     pods: Collection
 
 
-@dataclass(slots=True)
 class Reaper:
-    """Reaps by `settings`: limits by namespace, taint of sick nodes, selector of GPU nodes, namespace of the controller."""
+    """Reaps by `settings`: limits by namespace, taint of sick nodes, selector of GPU nodes, namespace of the controller.
 
-    api: Api
-    settings: Mapping[str, Any]
-    spaces: dict[str, Space] = field(init=False)
-    nodes: Collection = field(init=False)
-    listeners: Collection = field(init=False)
-    later: dict[str, float] = field(default_factory=dict)
-    """When to check a runner again, by its uid."""
+    `later` says when to check a runner again, by its uid. Nothing is read before the collections are followed.
+    """
 
-    def __post_init__(self) -> None:
-        """Name the collections. Nothing is read yet."""
-        api = self.api
+    def __init__(self, api: Api, settings: Mapping[str, Any]) -> None:
+        self.api, self.settings = api, settings
+        self.later: dict[str, float] = {}
+        kinds = ((_SETS, kept_set), (_RUNNERS, kept_runner), (_PODS, kept_pod))
         self.spaces = {
-            space: Space(
-                Collection(api, _SETS.format(space), kept_set),
-                Collection(api, _RUNNERS.format(space), kept_runner),
-                Collection(api, _PODS.format(space), kept_pod),
-            )
-            for space in self.settings["limits"]
+            space: Space(*(Collection(api, path.format(space), keep) for path, keep in kinds)) for space in settings["limits"]
         }
-        nodes = self.settings["nodes"]
+        nodes = settings["nodes"]
         self.nodes = Collection(api, with_query(_NODES, labelSelector=nodes) if nodes else _NODES, kept_node)
         self.listeners = Collection(api, self._listeners(), kept_pod)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fleet.providers.oke.push import gateway
 from fleet.render.monitoring.dashboards.panels import Board, Variable, panels
 from fleet.render.monitoring.rules.rule import by_value
@@ -12,7 +14,10 @@ from fleet.settings.pool import Pool
 
 def board(cluster: Cluster, alerts: Alerts) -> Board:
     """The dashboard of one cluster. The temperature limit is that of its alerts."""
-    changes = {"Missing GPUs": {"queries": _missing(cluster)}, "Temperature by GPU": {"limit": alerts.temperature}}
+    changes: dict[str, dict[str, Any]] = {
+        "Missing GPUs": {"queries": _missing(cluster)},
+        "Temperature by GPU": {"limit": alerts.temperature},
+    }
     # OCI machines are not nodes. Prometheus has only the metrics that they push.
     series = '{__name__=~"gpu_ci:node_pool|DCGM_FI_DEV_GPU_TEMP"}' if gateway(cluster) else "gpu_ci:node_pool"
     node = Variable("node", f"label_values({series}, kubernetes_node)")
