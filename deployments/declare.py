@@ -138,7 +138,8 @@ def _gate(organization: str, approval: Approval | None) -> tuple[str, ...]:
 def _policies(organization: str, name: str, pack: PolicyPack) -> None:
     """The group that makes every run of a stack load the published pack, with the same config as the plan."""
     file = _POLICY_CONFIG / f"{name}.json"
-    config = json.loads(file.read_text()) if file.exists() else None
+    # An entry without a config has no key for it.
+    config = {"config": json.loads(file.read_text())} if file.exists() else {}
     cloud.PolicyGroup(
         name,
         name=f"{PROJECT}-{name}",
@@ -147,5 +148,5 @@ def _policies(organization: str, name: str, pack: PolicyPack) -> None:
         # An audit group only reports; this one stops the run.
         mode="preventative",
         stacks=[{"name": name, "routing_project": PROJECT}],
-        policy_packs=[{"name": pack.name, "version_tag": pack.version, "config": config}],
+        policy_packs=[{"name": pack.name, "version_tag": pack.version, **config}],
     )

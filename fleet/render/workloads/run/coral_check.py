@@ -24,10 +24,10 @@ def sticks(devices: Path, files: Path) -> Iterator[tuple[Path, str]]:
 
 def main(devices: str = "/sys/bus/usb/devices", files: str = "/dev/bus/usb", seconds: str = "60") -> None:
     while True:
-        paths = list(sticks(Path(devices), Path(files)))
-        if not paths:
+        found = list(sticks(Path(devices), Path(files)))
+        if not found:
             raise SystemExit("no Coral USB Accelerator at this node")
-        for path, state in paths:
+        for path, state in found:
             os.close(os.open(path, os.O_RDWR))
             print(f"Coral at {path}: {state}, opens")
         if not float(seconds):
