@@ -65,31 +65,24 @@ def _scope(action: str) -> str:
     return next(name for name, pattern in _SCOPES.items() if re.fullmatch(pattern, plain))
 
 
-def _limits(target: Target, name: str) -> Document | None:  # noqa: PLR0911 - one return for each scope
+def _limits(target: Target, name: str) -> Document | None:
     """The resources and the condition of a statement; None if the stack has nothing of the kind."""
     buckets = [f"arn:aws:s3:::{bucket}" for bucket in target.buckets]
     objects = [f"{bucket}/*" for bucket in buckets]
-    match name:
-        case "parameters":
-            return {"Resource": [f"arn:aws:ssm:*:*:parameter/{each}" for each in ("AmazonCloudWatch-*", "aws/*")]}
-        case "objects":
-            return {"Resource": ["arn:aws:s3:::ec2imagebuilder*", *objects]}
-        case "buckets":
-            return {"Resource": [*buckets, *objects]} if buckets else None
-        case "repositories":
-            return {"Resource": list(target.repositories)} if target.repositories else None
-        case "decryption":
-            return {
-                "Resource": "*",
-                "Condition": {"ForAnyValue:StringEquals": {"aws:CalledVia": ["imagebuilder.amazonaws.com"]}},
-            }
-        case "grants":
-            services = [f"ecr.{region}.amazonaws.com" for region in target.regions]
-            return {"Resource": "*", "Condition": {"StringEquals": {"kms:ViaService": services}}} if target.repositories else None
-        case "instances":
-            return {"Resource": "*", "Condition": {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": target.stack}}}
-        case "regions":
-            regions = sorted({*target.regions, *target.image_regions})
-            return {"Resource": "*", "Condition": {"StringEquals": {"aws:RequestedRegion": regions}}}
-        case _:
-            return None
+    services = [f"ecr.{region}.amazonaws.com" for region in target.regions]
+    regions = sorted({*target.regions, *target.image_regions})
+    resources: dict[str, list[str]] = {
+        "parameters": [f"arn:aws:ssm:*:*:parameter/{pattern}" for pattern in ("AmazonCloudWatch-*", "aws/*")],
+        "objects": ["arn:aws:s3:::ec2imagebuilder*", *objects],
+        "buckets": [*buckets, *objects],
+        "repositories": list(target.repositories),
+    }
+    conditions: dict[str, Document] = {
+        "decryption": {"ForAnyValue:StringEquals": {"aws:CalledVia": ["imagebuilder.amazonaws.com"]}},
+        "grants": {"StringEquals": {"kms:ViaService": services}} if target.repositories else {},
+        "instances": {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": target.stack}},
+        "regions": {"StringEquals": {"aws:RequestedRegion": regions}},
+    }
+    if condition := conditions.get(name):
+        return {"Resource": "*", "Condition": condition}
+    return {"Resource": resources[name]} if resources.get(name) else None

@@ -125,8 +125,8 @@ def load(config: Mapping[str, object], secret: tuple[str, ...] = ()) -> Bootstra
 def read_settings() -> Bootstrap:
     """The settings of the current stack. Raises FleetError."""
     prefix = f"{NAMESPACE}:"
-    held = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
-    mine = {key.removeprefix(prefix): value for key, value in held.items() if key.startswith(prefix)}
+    config = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
+    mine = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
     secret = tuple(key for key in mine if pulumi.runtime.config.is_config_secret(prefix + key))
     return load({key: _value(text) for key, text in mine.items()}, secret)
 

@@ -55,13 +55,13 @@ def _state(
     state: State, region: str, targets: Iterable[Target], opts: pulumi.ResourceOptions
 ) -> tuple[dict[tuple[str, str], aws.iam.Policy], dict[str, Any]]:
     """The state bucket: the policies of those who read and write it, by stack and purpose, and the outputs."""
-    held = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(protect=True))
+    protected = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(protect=True))
     key = None
     if state.encryption_key:
-        key = aws.kms.Key("state-key", description="Pulumi state and its secrets", enable_key_rotation=True, opts=held)
+        key = aws.kms.Key("state-key", description="Pulumi state and its secrets", enable_key_rotation=True, opts=protected)
         aws.kms.Alias("state-key", name=ALIAS, target_key_id=key.key_id, opts=opts)
     arn = f"arn:aws:s3:::{state.bucket}"
-    _protect(aws.s3.Bucket("state", bucket=state.bucket, opts=held), arn, key, opts)
+    _protect(aws.s3.Bucket("state", bucket=state.bucket, opts=protected), arn, key, opts)
     policies, secrets = {}, {}
     for target in targets:
         stack = target.stack
@@ -78,22 +78,16 @@ def _protect(bucket: aws.s3.Bucket, arn: str, key: aws.kms.Key | None, opts: pul
     aws.s3.BucketVersioning(
         "state-versions",
         bucket=bucket.id,
-        versioning_configuration=aws.s3.BucketVersioningVersioningConfigurationArgs(status="Enabled"),
+        versioning_configuration={"status": "Enabled"},
         opts=opts,
     )
-    how = aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgs(
-        sse_algorithm="aws:kms" if key is not None else "AES256", kms_master_key_id=key.arn if key is not None else None
-    )
-    aws.s3.BucketServerSideEncryptionConfiguration(
-        "state-encryption",
-        bucket=bucket.id,
-        rules=[
-            aws.s3.BucketServerSideEncryptionConfigurationRuleArgs(
-                apply_server_side_encryption_by_default=how, bucket_key_enabled=key is not None
-            )
-        ],
-        opts=opts,
-    )
+    how: aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgsDict = {
+        "sse_algorithm": "aws:kms" if key is not None else "AES256"
+    }
+    if key is not None:
+        how["kms_master_key_id"] = key.arn
+    rules = [{"apply_server_side_encryption_by_default": how, "bucket_key_enabled": key is not None}]
+    aws.s3.BucketServerSideEncryptionConfiguration("state-encryption", bucket=bucket.id, rules=rules, opts=opts)
     aws.s3.BucketPublicAccessBlock(
         "state-block",
         bucket=bucket.id,
@@ -117,10 +111,10 @@ def _protect(bucket: aws.s3.Bucket, arn: str, key: aws.kms.Key | None, opts: pul
 
 def _issuers(settings: Bootstrap, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
     """The OIDC providers that the account does not have yet. AWS checks both issuers by its own certificate authorities."""
-    wanted = {"github": (ISSUER, AUDIENCE)} | ({"pulumi": (PULUMI, settings.organization)} if settings.organization else {})
+    issuers = {"github": (ISSUER, AUDIENCE)} | ({"pulumi": (PULUMI, settings.organization)} if settings.organization else {})
     return [
         aws.iam.OpenIdConnectProvider(name, url=f"https://{issuer}", client_id_lists=[audience], opts=opts)
-        for name, (issuer, audience) in wanted.items()
+        for name, (issuer, audience) in issuers.items()
         if name not in settings.existing_providers
     ]
 
@@ -156,14 +150,14 @@ def _preview_trust(settings: Bootstrap, stack: str) -> list[Document]:
 
 
 def _deploy_trust(settings: Bootstrap, stack: str) -> list[Document]:
-    held = settings.stacks[stack]
-    trust = [_federated(settings, ISSUER, AUDIENCE, settings.subject(held.deploy_from))] if held.deploy_from else []
+    access = settings.stacks[stack]
+    trust = [_federated(settings, ISSUER, AUDIENCE, settings.subject(access.deploy_from))] if access.deploy_from else []
     if settings.organization is not None:
         # pulumi.com/docs/deployments/guides/oidc: the operation and the scope follow.
         subject = f"pulumi:deploy:org:{settings.organization}:project:{NAMESPACE}:stack:{stack}:*"
         trust.append(_federated(settings, PULUMI, settings.organization, subject))
-    if held.operators:
-        trust.append({"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": list(held.operators)}})
+    if access.operators:
+        trust.append({"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": list(access.operators)}})
     return trust
 
 

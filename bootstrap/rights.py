@@ -129,35 +129,38 @@ class Target:
         """From the file of a stack in `root`. Raises InputError with a line for each problem of that file, and FleetError."""
         config = stackfile.with_placeholders(stackfile.load(stack, root), SECRETS)
         fleet = fleet_of(config)
-        found = {name: held for name, held in fleet.clusters.items() if isinstance(held, EksPools)}
-        if not found:
+        clusters = {name: cluster for name, cluster in fleet.clusters.items() if isinstance(cluster, EksPools)}
+        if not clusters:
             message = f"no cluster of Pulumi.{stack}.yaml is in AWS, so it needs no role; remove the stack here"
             raise FleetError((Problem(("gpu-ci-bootstrap:stacks", stack), message, "", "no_aws"),))
-        caches = [held.build_caches for held in found.values() if held.build_caches]
-        buckets = [bucket for held in caches for bucket in held.buckets]
-        made = cls(
+        caches = [cluster.build_caches for cluster in clusters.values() if cluster.build_caches]
+        buckets = [bucket for cluster in caches for bucket in cluster.buckets]
+        target = cls(
             account,
             stack,
-            tuple(sorted({held.region for held in found.values()})),
-            tuple(held.found.identity if held.found else physical_name(NAMESPACE, stack, name) for name, held in found.items()),
-            tuple(f"{name}-*" for name in (*found, *buckets)),
-            tuple(buckets),
-            tuple(held.existing.node_role_arn for held in found.values() if isinstance(held, ExistingEksCluster)),
+            tuple(sorted({cluster.region for cluster in clusters.values()})),
             tuple(
-                f"arn:aws:ecr:{held.region}:{account}:repository/{held.registry.prefix}/*"
-                for held in found.values()
-                if isinstance(held, EksCluster) and held.registry is not None
+                cluster.found.identity if cluster.found else physical_name(NAMESPACE, stack, name)
+                for name, cluster in clusters.items()
             ),
-            tuple(sorted({region for held in found.values() for ami in held.amis.values() for region in ami.regions})),
-            any(held.oidc_provider == "create" for held in caches),
+            tuple(f"{name}-*" for name in (*clusters, *buckets)),
+            tuple(buckets),
+            tuple(cluster.existing.node_role_arn for cluster in clusters.values() if isinstance(cluster, ExistingEksCluster)),
+            tuple(
+                f"arn:aws:ecr:{cluster.region}:{account}:repository/{cluster.registry.prefix}/*"
+                for cluster in clusters.values()
+                if isinstance(cluster, EksCluster) and cluster.registry is not None
+            ),
+            tuple(sorted({region for cluster in clusters.values() for ami in cluster.amis.values() for region in ami.regions})),
+            any(cluster.oidc_provider == "create" for cluster in caches),
         )
-        if fleet.permissions_boundary != made.boundary:
+        if fleet.permissions_boundary != target.boundary:
             message = (
                 "its deploy role creates roles only with the stack's boundary; write gpu-ci:permissionsBoundary: "
-                f"{made.boundary} into Pulumi.{stack}.yaml"
+                f"{target.boundary} into Pulumi.{stack}.yaml"
             )
             raise FleetError((Problem(("gpu-ci-bootstrap:stacks", stack), message, "", "boundary"),))
-        return made
+        return target
 
     @property
     def boundary(self) -> str:
@@ -181,27 +184,27 @@ def changes(target: Target) -> dict[str, Document]:
     `named` are resources with a name. `iam` keeps the roles that deploy out of their own reach. Raises FleetError for a policy
     that is too long.
     """
-    own = [f"arn:aws:iam::{target.account}:{kind}/{NAMESPACE}-*" for kind in ("role", "policy")]
+    ours = [f"arn:aws:iam::{target.account}:{kind}/{NAMESPACE}-*" for kind in ("role", "policy")]
     documents = {
         "regional": document(_statements(target, ("regions", "tagged", "ec2 tags", "efs tags", "key tags", "keys"))),
         "named": document(_statements(target, ("clusters", "logs", "buckets", "budgets", "registries", "repositories"))),
         "iam": document(
             [
                 *_statements(target, ("attach", "pass", "linked", "oidc", "bounded", "roles")),
-                {"Effect": "Deny", "Action": "iam:*", "Resource": own},
+                {"Effect": "Deny", "Action": "iam:*", "Resource": ours},
                 {"Effect": "Deny", "Action": "iam:DeleteRolePermissionsBoundary", "Resource": "*"},
             ]
         ),
     }
-    return {part: fitting(target, part, made) for part, made in documents.items()}
+    return {part: fitting(target, part, policy) for part, policy in documents.items()}
 
 
-def fitting(target: Target, part: str, made: Document) -> Document:
+def fitting(target: Target, part: str, policy: Document) -> Document:
     """The document of a stack's policy. Raises FleetError if it is too long for IAM."""
-    if (length := len(json.dumps(made, separators=(",", ":")))) > MOST:
+    if (length := len(json.dumps(policy, separators=(",", ":")))) > MOST:
         message = f"the policy {target.role(part)} has {length} characters, and IAM allows {MOST}; split the stack's clusters"
         raise FleetError((Problem(("gpu-ci-bootstrap:stacks", target.stack), message, "", "policy_length"),))
-    return made
+    return policy
 
 
 def state_objects(project: str, stack: str) -> list[str]:
@@ -252,59 +255,41 @@ def _statements(target: Target, scopes: tuple[str, ...]) -> Iterator[Document]:
         yield from (allow(actions, **limits) for limits in _limits(target, name))
 
 
-def _limits(target: Target, name: str) -> list[Document]:  # noqa: PLR0911, PLR0912 - one return for each scope
+def _limits(target: Target, name: str) -> list[Document]:
     """The resources and the condition of each statement of a scope. None, if the stack has nothing of the kind."""
-    iam = f"arn:aws:iam::{target.account}:"
-    roles = [f"{iam}role/{each}" for each in target.names]
-    own = [*roles, *(f"{iam}instance-profile/{each}" for each in target.names)]
+    iam, arn = f"arn:aws:iam::{target.account}:", f"{target.account}:"
+    roles = [f"{iam}role/{prefix}" for prefix in target.names]
     region = {"aws:RequestedRegion": list(target.regions)}
-    bounded = {"iam:PermissionsBoundary": target.boundary}
+    bounded = {"StringEquals": {"iam:PermissionsBoundary": target.boundary}}
     mine = {"StringEquals": {**region, _RESOURCE_TAG: target.stack}}
-    tagged = {"Resource": "*", "Condition": mine}
-    match name:
-        case "attach":
-            policies = [f"arn:aws:iam::aws:policy/{each}" for each in ATTACHED]
-            return [{"Resource": roles, "Condition": {"ArnEquals": {"iam:PolicyARN": policies}, "StringEquals": bounded}}]
-        case "bounded":
-            return [{"Resource": roles, "Condition": {"StringEquals": bounded}}]
-        case "pass":
-            services = {"iam:PassedToService": _services(PASSED_TO)}
-            return [{"Resource": [*roles, *target.passed], "Condition": {"StringEquals": services}}]
-        case "linked":
-            condition = {"StringEquals": {"iam:AWSServiceName": _services(LINKED)}}
-            return [{"Resource": f"{iam}role/aws-service-role/*", "Condition": condition}]
-        case "oidc":
-            return [{"Resource": provider_arn(target.account)}] if target.oidc else []
-        case "roles":
-            return [{"Resource": own}]
-        case "clusters":
-            arns = [f"arn:aws:eks:*:{target.account}:*/{each}" for each in target.clusters]
-            return [{"Resource": [*arns, *(f"{arn}/*" for arn in arns)]}]
-        case "logs":
-            # With and without the `:*` that some actions want at the end.
-            groups = [f"arn:aws:logs:*:{target.account}:log-group:{control_plane_logs(each)}*" for each in target.clusters]
-            return [{"Resource": groups}]
-        case "buckets":
-            arns = [f"arn:aws:s3:::{each}{end}" for each in target.buckets for end in ("", "/*")]
-            return [{"Resource": arns}] if arns else []
-        case "budgets":
-            return [{"Resource": [f"arn:aws:budgets::{target.account}:budget/{each}" for each in target.names]}]
-        case "registries":
-            return [{"Resource": f"arn:aws:secretsmanager:*:{target.account}:secret:ecr-pullthroughcache/*"}]
-        case "repositories":
-            return [{"Resource": list(target.repositories)}] if target.repositories else []
-        case "tagged":
-            return [tagged]
-        case "keys":
-            return [tagged] if target.repositories else []
-        case "key tags" if not target.repositories:
-            return []
-        case "ec2 tags" | "efs tags" | "key tags":
-            created = {"StringEquals": {**region, _REQUEST_TAG: target.stack}, "Null": _CREATION[name]}
-            changed = {**mine, "StringEqualsIfExists": {_REQUEST_TAG: target.stack}}
-            return [{"Resource": "*", "Condition": condition} for condition in (created, changed)]
-        case _:
-            return [{"Resource": "*", "Condition": {"StringEquals": region}}]
+    if name in _CREATION:
+        created = {"StringEquals": {**region, _REQUEST_TAG: target.stack}, "Null": _CREATION[name]}
+        changed = {**mine, "StringEqualsIfExists": {_REQUEST_TAG: target.stack}}
+        conditions = () if name == "key tags" and not target.repositories else (created, changed)
+        return [{"Resource": "*", "Condition": condition} for condition in conditions]
+    clusters = [f"arn:aws:eks:*:{arn}*/{cluster}" for cluster in target.clusters]
+    limits: dict[str, tuple[list[str] | str, Document]] = {
+        "attach": (
+            roles,
+            {"ArnEquals": {"iam:PolicyARN": [f"arn:aws:iam::aws:policy/{policy}" for policy in ATTACHED]}} | bounded,
+        ),
+        "bounded": (roles, bounded),
+        "pass": ([*roles, *target.passed], {"StringEquals": {"iam:PassedToService": _services(PASSED_TO)}}),
+        "linked": (f"{iam}role/aws-service-role/*", {"StringEquals": {"iam:AWSServiceName": _services(LINKED)}}),
+        "oidc": (provider_arn(target.account) if target.oidc else "", {}),
+        "roles": ([*roles, *(f"{iam}instance-profile/{prefix}" for prefix in target.names)], {}),
+        "clusters": ([*clusters, *(f"{cluster}/*" for cluster in clusters)], {}),
+        # With and without the `:*` that some actions want at the end.
+        "logs": ([f"arn:aws:logs:*:{arn}log-group:{control_plane_logs(cluster)}*" for cluster in target.clusters], {}),
+        "buckets": ([f"arn:aws:s3:::{bucket}{end}" for bucket in target.buckets for end in ("", "/*")], {}),
+        "budgets": ([f"arn:aws:budgets::{arn}budget/{prefix}" for prefix in target.names], {}),
+        "registries": (f"arn:aws:secretsmanager:*:{arn}secret:ecr-pullthroughcache/*", {}),
+        "repositories": (list(target.repositories), {}),
+        "tagged": ("*", mine),
+        "keys": ("*" if target.repositories else "", mine),
+    }
+    resources, condition = limits.get(name, ("*", {"StringEquals": region}))
+    return [{"Resource": resources} | ({"Condition": condition} if condition else {})] if resources else []
 
 
 def _services(names: tuple[str, ...]) -> list[str]:

@@ -12,8 +12,8 @@ from fleet.loading.deployments import CONFIG_KEYS, NAMESPACE, Deployments, load
 def read_deployments(config: pulumi.Config) -> Deployments:
     """The settings of the current stack. Raises FleetError, also for a plain-text secret and for unknown keys."""
     prefix = f"{NAMESPACE}:"
-    held = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
-    keys = [key.removeprefix(prefix) for key in held if key.startswith(prefix)]
+    values = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
+    keys = [key.removeprefix(prefix) for key in values if key.startswith(prefix)]
     secret = [key for key in keys if pulumi.runtime.config.is_config_secret(f"{prefix}{key}")]
     return load({key: _value(config, key) for key in keys}, secret)
 

@@ -50,9 +50,7 @@ def _settings(
         organization=settings.organization,
         project=PROJECT,
         stack=name,
-        source_context=cloud.DeploymentSettingsSourceContextArgs(
-            git=cloud.DeploymentSettingsGitSourceArgs(branch=settings.branch)
-        ),
+        source_context={"git": {"branch": settings.branch}},
         vcs=cloud.DeploymentSettingsVcsArgs(
             provider="github",
             repository=settings.repository,
@@ -71,12 +69,10 @@ def _settings(
             # Only the last of several pushes is deployed.
             options=cloud.OperationContextOptionsArgs(skip_intermediate_deployments=True) if stack.deploy_on_push else None,
         ),
-        executor_context=(
-            cloud.DeploymentSettingsExecutorContextArgs(executor_image=stack.executor_image) if stack.executor_image else None
-        ),
+        executor_context={"executor_image": stack.executor_image} if stack.executor_image else None,
         agent_pool_id=pools[stack.agent_pool].agent_pool_id if stack.agent_pool else None,
         # Self-hosted agents have their own cache.
-        cache_options=None if stack.agent_pool else cloud.DeploymentSettingsCacheOptionsArgs(enable=True),
+        cache_options=None if stack.agent_pool else {"enable": True},
     )
 
 
@@ -103,9 +99,9 @@ def _drift(settings: Deployments, name: str, stack: Deployment, after: pulumi.Re
     )
 
 
-def _approval(organization: str, name: str, given: Approval) -> None:
+def _approval(organization: str, name: str, approval: Approval) -> None:
     """An empty environment, and a rule that opening it needs an approval."""
-    project, _, environment = given.environment.partition("/")
+    project, _, environment = approval.environment.partition("/")
     door = cloud.Environment(
         f"{name}-approval",
         organization=organization,
@@ -119,29 +115,31 @@ def _approval(organization: str, name: str, given: Approval) -> None:
         org_name=organization,
         name=f"{PROJECT} {name}",
         enabled=True,
-        target={"entityType": "environment", "qualifiedName": given.environment, "actionTypes": ["open"]},
+        target={"entityType": "environment", "qualifiedName": approval.environment, "actionTypes": ["open"]},
         rule={
             "ruleType": "approval_required",
-            "numApprovalsRequired": given.approvals,
+            "numApprovalsRequired": approval.approvals,
             "allowSelfApproval": False,
             "requireReapprovalOnChange": True,
-            "eligibleApprovers": [{"eligibilityType": "team_member", "teamName": given.team}],
+            "eligibleApprovers": [{"eligibilityType": "team_member", "teamName": approval.team}],
         },
         opts=pulumi.ResourceOptions(depends_on=[door]),
     )
 
 
-def _gate(organization: str, given: Approval | None) -> tuple[str, ...]:
+def _gate(organization: str, approval: Approval | None) -> tuple[str, ...]:
     """The command that fails a run that may change resources, unless the person who started it has an approval."""
-    if given is None:
+    if approval is None:
         return ()
-    opened = f"pulumi env open {organization}/{given.environment} > /dev/null"
+    opened = f"pulumi env open {organization}/{approval.environment} > /dev/null"
     return (f'case "${OPERATION}" in preview|detect-drift) ;; *) {opened} ;; esac',)
 
 
 def _policies(organization: str, name: str, pack: PolicyPack) -> None:
     """The group that makes every run of a stack load the published pack, with the same config as the plan."""
     file = _POLICY_CONFIG / f"{name}.json"
+    # An entry without a config has no key for it.
+    config = {"config": json.loads(file.read_text())} if file.exists() else {}
     cloud.PolicyGroup(
         name,
         name=f"{PROJECT}-{name}",
@@ -149,10 +147,6 @@ def _policies(organization: str, name: str, pack: PolicyPack) -> None:
         entity_type="stacks",
         # An audit group only reports; this one stops the run.
         mode="preventative",
-        stacks=[cloud.PolicyGroupStackReferenceArgs(name=name, routing_project=PROJECT)],
-        policy_packs=[
-            cloud.PolicyGroupPolicyPackReferenceInputArgs(
-                name=pack.name, version_tag=pack.version, config=json.loads(file.read_text()) if file.exists() else None
-            )
-        ],
+        stacks=[{"name": name, "routing_project": PROJECT}],
+        policy_packs=[{"name": pack.name, "version_tag": pack.version, **config}],
     )

@@ -97,10 +97,10 @@ def push(
 def _commit() -> str:
     """The commit of the working tree, with -dirty if it has changes."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    done = subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=False)  # noqa: S603 - a fixed command
-    if done.returncode:
+    result = subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=False)  # noqa: S603 - a fixed command
+    if result.returncode:
         raise InputError("the tag of an image has the commit that it was built from, and this folder is not a git checkout")
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 @app.command()

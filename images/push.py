@@ -36,7 +36,9 @@ def push_script(fleet: Fleet, tool: str, image: Built, repository: str, build: s
     `build` distinguishes builds of one image, because the tags of a registry should not change. Raises InputError for a fleet in
     neither cloud.
     """
-    regions = dict.fromkeys((each.provider, each.region) for _, each in fleet.clusters_by_name() if each.provider in _SCRIPTS)
+    regions = dict.fromkeys(
+        (settings.provider, settings.region) for _, settings in fleet.clusters_by_name() if settings.provider in _SCRIPTS
+    )
     if not regions:
         raise InputError("the stack has no cluster on AWS or OCI, so no registry of a region; push to your own registry")
     return "\n".join(_scripts(regions, tool, image, repository, f"{image.tag}-{build}"))

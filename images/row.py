@@ -43,8 +43,8 @@ def built(cuda: str, ubuntu: str, flavour: str) -> Built:
     """The image of a CUDA version ("12.1"), an Ubuntu release ("22.04") and a flavour. Raises InputError."""
     row = RUNNER_GPU.get(f"cuda{cuda}-ubuntu{ubuntu}")
     if row is None:
-        known = ", ".join(f"CUDA {row.cuda.rpartition('.')[0]} on {row.ubuntu}" for row in RUNNER_GPU.values())
-        raise InputError(f"CUDA {cuda} on Ubuntu {ubuntu} is not in the matrix; use {known}, or add a row to versions.toml")
+        rows_text = ", ".join(f"CUDA {row.cuda.rpartition('.')[0]} on {row.ubuntu}" for row in RUNNER_GPU.values())
+        raise InputError(f"CUDA {cuda} on Ubuntu {ubuntu} is not in the matrix; use {rows_text}, or add a row to versions.toml")
     for known_flavour in get_args(Flavour):
         if flavour == known_flavour:
             return Built(row, known_flavour)

@@ -17,14 +17,14 @@ _WORKS = {"docker": ["docker", "info"]}
 """A docker client needs its daemon."""
 
 
-def find_tool(wanted: str = "") -> str:
+def find_tool(tool: str = "") -> str:
     """The wanted tool, or the first that works on this machine. Raises InputError if there is none."""
-    if wanted and wanted not in _TOOLS:
-        raise InputError(f"{wanted} cannot build images here; use one of {', '.join(_TOOLS)}")
-    for name in (wanted,) if wanted else _TOOLS:
+    if tool and tool not in _TOOLS:
+        raise InputError(f"{tool} cannot build images here; use one of {', '.join(_TOOLS)}")
+    for name in (tool,) if tool else _TOOLS:
         if shutil.which(name) and _succeeds(_WORKS.get(name, [name, "--version"])):
             return name
-    raise InputError(f"found no working {' or '.join((wanted,) if wanted else _TOOLS)}; install one, for docker start its daemon")
+    raise InputError(f"found no working {' or '.join((tool,) if tool else _TOOLS)}; install one, for docker start its daemon")
 
 
 def _succeeds(command: Sequence[str]) -> bool:
@@ -38,8 +38,8 @@ def build_command(tool: str, image: Built, overrides: Mapping[str, str]) -> list
     arguments = image.arguments | dict(overrides)
     # Only buildah builds without a cache of layers unless asked.
     layers = ["--layers"] if tool == "buildah" else []
-    given = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
-    return [tool, "build", *layers, "--target", image.flavour, "--tag", image.local, *given, str(FOLDER)]
+    words = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
+    return [tool, "build", *layers, "--target", image.flavour, "--tag", image.local, *words, str(FOLDER)]
 
 
 def run_test(tool: str, image: Built, *, gpu: bool = False) -> int:
@@ -53,15 +53,15 @@ def run_test(tool: str, image: Built, *, gpu: bool = False) -> int:
 
 
 def _test_with_buildah(image: Built, words: Sequence[str]) -> int:
-    made = subprocess.run(  # noqa: S603 - the command is ours
+    result = subprocess.run(  # noqa: S603 - the command is ours
         ["buildah", "from", "--pull-never", image.local],  # noqa: S607 - the tool on PATH
         capture_output=True,
         text=True,
         check=False,
     )
-    if made.returncode:
+    if result.returncode:
         raise InputError(f"buildah has no image {image.local}; build it with make image first")
-    container = made.stdout.strip()
+    container = result.stdout.strip()
     try:
         return _run_script(["buildah", "run", container, "--", *words])
     finally:

@@ -32,24 +32,14 @@ def job_state() -> dict[str, Any]:
     They have no label of the job, the branch or the workflow, because their values are unbounded. Each has as many series as
     runners or sets exist. Source: kube-state-metrics 2.20.0, customresourcestate-metrics.md; chart 8.4.0.
     """
-    job = {
-        "name": JOB_INFO.removeprefix(f"{_PREFIX}_"),
-        "help": "The repository of the job that a runner runs.",
-        "labelsFromPath": {"namespace": ["metadata", "namespace"], "name": ["metadata", "name"]},
-        # A runner without a job has no repository, and therefore no series.
-        "each": {"type": "Info", "info": {"path": ["status"], "labelsFromPath": {"repository": ["jobRepositoryName"]}}},
-    }
+    # A runner without a job has no repository, and therefore no series.
+    job = _info(JOB_INFO, "The repository of the job that a runner runs.", "repository", "jobRepositoryName")
     times = (
         _time(RUNNER_CREATED, "When the runner was created.", "creationTimestamp"),
         # No status has the time at which a job starts. The API server notes when each program last wrote an object.
         _time(JOB_STARTED, "When the runner took its job.", "managedFields", f"[manager={_LISTENER}]", "time"),
     )
-    phase = {
-        "name": SET_INFO.removeprefix(f"{_PREFIX}_"),
-        "help": "The phase of a runner set.",
-        "labelsFromPath": {"namespace": ["metadata", "namespace"], "name": ["metadata", "name"]},
-        "each": {"type": "Info", "info": {"path": ["status"], "labelsFromPath": {"phase": ["phase"]}}},
-    }
+    phase = _info(SET_INFO, "The phase of a runner set.", "phase", "phase")
     resources = [_resource("EphemeralRunner", job, *times), _resource("AutoscalingRunnerSet", phase)]
     return {
         "customResourceState": {
@@ -69,6 +59,16 @@ def _resource(kind: str, *metrics: dict[str, Any]) -> dict[str, Any]:
     """The metrics of one kind of ARC's objects."""
     version = {"group": _GROUP, "version": "v1alpha1", "kind": kind}
     return {"groupVersionKind": version, "metricNamePrefix": _PREFIX, "metrics": list(metrics)}
+
+
+def _info(name: str, text: str, label: str, field: str) -> dict[str, Any]:
+    """A series with the name of an object and one field of its status. Without the field it has no series."""
+    return {
+        "name": name.removeprefix(f"{_PREFIX}_"),
+        "help": text,
+        "labelsFromPath": {"namespace": ["metadata", "namespace"], "name": ["metadata", "name"]},
+        "each": {"type": "Info", "info": {"path": ["status"], "labelsFromPath": {label: [field]}}},
+    }
 
 
 def _time(name: str, text: str, *path: str) -> dict[str, Any]:

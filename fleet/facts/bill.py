@@ -59,11 +59,11 @@ def window(count: int, days: Iterable[str], start: str, end: str, zone: str) -> 
 
 def written(windows: Iterable[Window]) -> str:
     """Windows of one time zone as the value of a tag: Europe/Berlin 5 mon+tue 09:00-18:00."""
-    made = list(windows)
-    clocks = (f"{each.start // 60:02}:{each.start % 60:02}-{each.end // 60:02}:{each.end % 60:02}" for each in made)
-    days = ("+".join(WEEKDAYS[day] for day in each.days) for each in made)
-    parts = (f"{each.count} {on} {at}" for each, on, at in zip(made, days, clocks, strict=True))
-    return " ".join((made[0].zone, *parts)) if made else ""
+    spans = list(windows)
+    clocks = (f"{span.start // 60:02}:{span.start % 60:02}-{span.end // 60:02}:{span.end % 60:02}" for span in spans)
+    days = ("+".join(WEEKDAYS[day] for day in span.days) for span in spans)
+    parts = (f"{span.count} {on} {at}" for span, on, at in zip(spans, days, clocks, strict=True))
+    return " ".join((spans[0].zone, *parts)) if spans else ""
 
 
 def read(text: str) -> tuple[Window, ...]:
@@ -89,7 +89,7 @@ class Warm:
     def machines(self, nodes: int, groups: int) -> int:
         """The machines that wait beside so many nodes. Nodes and machines are split over the groups as evenly as possible."""
         parts = ([part(total, groups, at) for total in (self.least, self.prepared, nodes)] for at in range(groups))
-        return sum(max(least, prepared - held) for least, prepared, held in parts)
+        return sum(max(least, prepared - joined) for least, prepared, joined in parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,46 +137,46 @@ class Waiting:
 
 def bill(paid: Sequence[Paid], waiting: Sequence[Waiting] = ()) -> Iterator[Line]:
     """The lines of machines, of their disks, of the nodes of updates and of the traffic of cold starts."""
-    for cluster in dict.fromkeys(each.line.cluster for each in paid):
-        pools = [each for each in paid if each.line.cluster == cluster]
-        yield from _cluster(pools, [each for each in waiting if each.cluster == cluster])
+    for cluster in dict.fromkeys(row.line.cluster for row in paid):
+        pools = [row for row in paid if row.line.cluster == cluster]
+        yield from _cluster(pools, [row for row in waiting if row.cluster == cluster])
 
 
 def _cluster(pools: Sequence[Paid], waiting: Sequence[Waiting]) -> Iterator[Line]:
     first, disks = pools[0], dict[tuple[str, str], list[float]]()
     week = list(_week(pools, waiting))
-    for at, each in enumerate(pools):
-        nodes = (week[0][1][at], sum(share * counts[at] for share, counts in week), float(each.line.most))
-        machines = nodes if each.prepaid is None else (each.prepaid,) * 3
-        yield replace(each.line, least=machines[0], average=machines[1], most=machines[2])
+    for at, pool in enumerate(pools):
+        nodes = (week[0][1][at], sum(share * counts[at] for share, counts in week), float(pool.line.most))
+        machines = nodes if pool.prepaid is None else (pool.prepaid,) * 3
+        yield replace(pool.line, least=machines[0], average=machines[1], most=machines[2])
         beside = (0.0, 0.0, 0.0)
-        if (warm := each.warm) is not None:
-            waits = [warm.machines(counts[at], each.groups) for _, counts in week]
+        if (warm := pool.warm) is not None:
+            waits = [warm.machines(counts[at], pool.groups) for _, counts in week]
             mean = sum(share * count for (share, _), count in zip(week, waits, strict=True))
-            beside = (waits[0], mean, warm.machines(int(each.line.most), each.groups))
+            beside = (waits[0], mean, warm.machines(int(pool.line.most), pool.groups))
             if warm.running:
-                item = f"warm {each.line.item}"
-                yield replace(each.line, item=item, least=beside[0], average=beside[1], most=beside[2])
-        for unit, amount in each.disk.items():
-            total = disks.setdefault((unit, each.region), [0.0, 0.0, 0.0])
-            total[:] = (sum_ + amount * (held + more) for sum_, held, more in zip(total, nodes, beside, strict=True))
+                item = f"warm {pool.line.item}"
+                yield replace(pool.line, item=item, least=beside[0], average=beside[1], most=beside[2])
+        for unit, amount in pool.disk.items():
+            total = disks.setdefault((unit, pool.region), [0.0, 0.0, 0.0])
+            total[:] = (sum_ + amount * (base + more) for sum_, base, more in zip(total, nodes, beside, strict=True))
     for (unit, region), (least, average, most) in disks.items():
         item = "disks" if unit.endswith("-gb") else f"disks, {unit}"
         line = units(first.line.cluster, item, _DISKS.get(unit, unit), unit, region, least, most)
         yield replace(line, average=average)
-    if replaced := [each for each in pools if each.spare and each.line.most]:
-        last = max(replaced, key=lambda each: (each.hour.unknown, each.hour.usd * each.spare, each.name))
+    if replaced := [pool for pool in pools if pool.spare and pool.line.most]:
+        last = max(replaced, key=lambda pool: (pool.hour.unknown, pool.hour.usd * pool.spare, pool.name))
         what = f"nodes of {last.line.item} while the cloud replaces some"
         yield replace(last.line, item="update", what=what, least=0, most=last.spare, cheap=last.hour, dear=last.hour)
-    if cold := sum(each.line.most for each in pools if each.pulls):
+    if cold := sum(pool.line.most for pool in pools if pool.pulls):
         gigabytes = cold * assumption("pull-gb")
         yield units(first.line.cluster, "NAT traffic", "images of new nodes, GB", "nat-gateway-gb", first.region, 0, gigabytes)
 
 
 def _week(pools: Sequence[Paid], waiting: Sequence[Waiting]) -> Iterator[tuple[float, Sequence[int]]]:
     """The nodes of each pool while no window is open, with the share 0, then in each part of the week with its share of it."""
-    every = [each for windows in (*(one.windows for one in pools), *(one.windows for one in waiting)) for each in windows]
-    spans = [span for each in every for span in _spans(each)]
+    opened = [entry for windows in (*(row.windows for row in pools), *(row.windows for row in waiting)) for entry in windows]
+    spans = [span for entry in opened for span in _spans(entry)]
     edges = sorted({edge % _WEEK for begin, length in spans for edge in (begin, begin + length)})
     yield float(not edges), _nodes(pools, waiting, None)
     for begin, end in pairwise((*edges, *(edge + _WEEK for edge in edges[:1]))):
@@ -184,39 +184,39 @@ def _week(pools: Sequence[Paid], waiting: Sequence[Waiting]) -> Iterator[tuple[f
 
 
 @cache
-def _spans(each: Window) -> tuple[tuple[int, int], ...]:
+def _spans(window: Window) -> tuple[tuple[int, int], ...]:
     """First minute and length of each time that a window is open, in a week of UTC."""
-    monday, length = _MONDAY.replace(tzinfo=ZoneInfo(each.zone)), (each.end - each.start) % _DAY
-    starts = ((monday + timedelta(days=day, minutes=each.start)).astimezone(UTC) - _MONDAY for day in each.days)
+    monday, length = _MONDAY.replace(tzinfo=ZoneInfo(window.zone)), (window.end - window.start) % _DAY
+    starts = ((monday + timedelta(days=day, minutes=window.start)).astimezone(UTC) - _MONDAY for day in window.days)
     return tuple((int(start.total_seconds()) // 60 % _WEEK, length) for start in starts)
 
 
 def _now(least: float, windows: Iterable[Window], minute: int | None) -> int:
     """The count at a minute of the week; without a minute while no window is open."""
     counts = (
-        each.count
-        for each in windows
-        if minute is not None and any((minute - begin) % _WEEK < length for begin, length in _spans(each))
+        entry.count
+        for entry in windows
+        if minute is not None and any((minute - begin) % _WEEK < length for begin, length in _spans(entry))
     )
     return max((int(least), *counts))
 
 
 def _nodes(pools: Sequence[Paid], waiting: Sequence[Waiting], minute: int | None) -> list[int]:
     """The nodes of each pool while no job runs."""
-    names = {each.name for each in pools}
+    names = {pool.name for pool in pools}
     shared: dict[str, list[Share]] = {}
     moving: list[tuple[tuple[str, ...], int]] = []
-    for each in waiting:
-        count = _now(each.least, each.windows, minute)
-        within = tuple(name for name in each.pools if name in names)
+    for runners in waiting:
+        count = _now(runners.least, runners.windows, minute)
+        within = tuple(name for name in runners.pools if name in names)
         if len(within) == 1:
-            shared.setdefault(within[0], []).append((count, each.per_node))
+            shared.setdefault(within[0], []).append((count, runners.per_node))
         elif within:
-            moving.append((within, -(-count // each.per_node)))
-    busy = {each.name: min(packed(shared.get(each.name, ())), int(each.line.most)) for each in pools}
-    moved = _moved(sorted(pools, key=lambda each: each.rank, reverse=True), busy, moving)
-    least = (min(_now(each.line.least, each.windows, minute), int(each.line.most)) for each in pools)
-    return [max(floor, busy[each.name] + moved[each.name]) for floor, each in zip(least, pools, strict=True)]
+            moving.append((within, -(-count // runners.per_node)))
+    busy = {pool.name: min(packed(shared.get(pool.name, ())), int(pool.line.most)) for pool in pools}
+    moved = _moved(sorted(pools, key=lambda pool: pool.rank, reverse=True), busy, moving)
+    least = (min(_now(pool.line.least, pool.windows, minute), int(pool.line.most)) for pool in pools)
+    return [max(floor, busy[pool.name] + moved[pool.name]) for floor, pool in zip(least, pools, strict=True)]
 
 
 def packed(shares: Iterable[Share]) -> int:
@@ -236,15 +236,15 @@ def packed(shares: Iterable[Share]) -> int:
     return full + len(free)
 
 
-def _moved(pools: Sequence[Paid], busy: Mapping[str, int], asks: Sequence[tuple[tuple[str, ...], int]]) -> dict[str, int]:
+def _moved(pools: Sequence[Paid], busy: Mapping[str, int], demands: Sequence[tuple[tuple[str, ...], int]]) -> dict[str, int]:
     """The nodes that asks of several pools have in each, so that the first pools have the most."""
-    room = {str(at): Fraction(count) for at, (_, count) in enumerate(asks)}
-    able = {each.name: [str(at) for at, (names, _) in enumerate(asks) if each.name in names] for each in pools}
-    most = {each.name: Fraction(int(each.line.most) - busy[each.name]) for each in pools}
+    room = {str(at): Fraction(count) for at, (_, count) in enumerate(demands)}
+    able = {pool.name: [str(at) for at, (names, _) in enumerate(demands) if pool.name in names] for pool in pools}
+    most = {pool.name: Fraction(int(pool.line.most) - busy[pool.name]) for pool in pools}
     return {name: int(count) for name, count in taken(most, room, able).items()}
 
 
 def part(total: int, groups: int, at: int) -> int:
     """The part of a total that one of several groups has: equal parts, and one more for the first ones."""
-    each, more = divmod(total, groups)
-    return each + (at < more)
+    size, more = divmod(total, groups)
+    return size + (at < more)

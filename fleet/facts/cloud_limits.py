@@ -52,8 +52,8 @@ class Limit:
 
     def fault(self, value: object) -> str | None:
         """The rule that a value breaks, and how to fix it. None for an accepted value, and for one of another JSON type."""
-        found = _FAULTS[self.kind](self, value)
-        return found and (self.says or found)
+        rule = _FAULTS[self.kind](self, value)
+        return rule and (self.says or rule)
 
     @property
     def range(self) -> str:
@@ -71,15 +71,15 @@ class Limit:
 @cache
 def limits() -> Mapping[str, tuple[Limit, ...]]:
     """All rows by type."""
-    found: dict[str, tuple[Limit, ...]] = {}
+    by_type: dict[str, tuple[Limit, ...]] = {}
     for row in rows("cloud_limits.csv"):
-        found[row["type"]] = (*found.get(row["type"], ()), entry(Limit, row))
-    return found
+        by_type[row["type"]] = (*by_type.get(row["type"], ()), entry(Limit, row))
+    return by_type
 
 
 def limit(type_: str, path: str, kind: str = "") -> Limit:
     """The row of a type and a path, and of a kind where it has several."""
-    return next(each for each in limits()[type_] if each.path == path and kind in ("", each.kind))
+    return next(row for row in limits()[type_] if row.path == path and kind in ("", row.kind))
 
 
 # -- kinds -------------------------------------------------------------------------------------------------------------
@@ -150,12 +150,12 @@ def _name(limit: Limit, value: object) -> str | None:
 
 def _tags(limit: Limit, value: object) -> str | None:
     keys = sorted(value) if isinstance(value, Mapping) else []
-    seen: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for key in keys:
         if any(key.lower().startswith(prefix) for prefix in limit.words):
             return f"other software reads tags such as {key}, and it would take yours for its own; rename it"
-        if (other := seen.setdefault(key.lower(), key)) != key:
-            return f"IAM takes {other} and {key} for one key, and refuses both; remove one"
+        if (spelling := spellings.setdefault(key.lower(), key)) != key:
+            return f"IAM takes {spelling} and {key} for one key, and refuses both; remove one"
     return None
 
 
@@ -204,9 +204,9 @@ def cron_fault(line: str, most: int) -> str | None:
     six = most == 6
     bounds = [("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("day of the week", int(six), 7)]
     bounds += [("year", 1970, 2199)] * six
-    for text, (called, first, last) in zip(fields, bounds, strict=True):
-        if not _field(text, first, last, _MONTHS if called == "month" else _DAYS if "week" in called else ()):
-            return f"{text} is not a {called} of a cron line ({first} to {last}); correct it"
+    for text, (field, first, last) in zip(fields, bounds, strict=True):
+        if not _field(text, first, last, _MONTHS if field == "month" else _DAYS if "week" in field else ()):
+            return f"{text} is not a {field} of a cron line ({first} to {last}); correct it"
     if six and (fields[2] == "?") == (fields[4] == "?"):
         return "one of day and day of the week must be ?, and the other one not; correct it"
     return None if _happens(fields[2], fields[3]) else f"no month {fields[3]} has a day {fields[2]}; correct it"
@@ -224,8 +224,10 @@ def _field(text: str, first: int, last: int, names: Sequence[str]) -> bool:
         start, end, _, sign = match.groups()
         if (sign or start == "L") and (last not in (31, 7) or start == "L"):
             return last in (31, 7) and not end
-        known = [numbers.get(each, int(each) if each.isdecimal() and len(each) < 5 else -1) for each in (start, end) if each]
-        if start != "*" and not (known == sorted(known) and all(first <= each <= last for each in known)):
+        values = [
+            numbers.get(bound, int(bound) if bound.isdecimal() and len(bound) < 5 else -1) for bound in (start, end) if bound
+        ]
+        if start != "*" and not (values == sorted(values) and all(first <= value <= last for value in values)):
             return False
     return True
 
@@ -234,8 +236,8 @@ def _happens(day: str, month: str) -> bool:
     """Whether some month of a cron line has the day: 31 February never comes."""
     if not (day.isdecimal() and month.replace(",", "").isalnum()):
         return True
-    months = (_MONTHS.index(each) if each in _MONTHS else int(each) - 1 for each in month.split(","))
-    return any(int(day) <= _LONGEST[each] for each in months)
+    months = (_MONTHS.index(name) if name in _MONTHS else int(name) - 1 for name in month.split(","))
+    return any(int(day) <= _LONGEST[number] for number in months)
 
 
 _FAULTS: Mapping[str, Callable[[Limit, object], str | None]] = {

@@ -44,12 +44,12 @@ def driver_of(release: str) -> str | None:
 
 def newest(minor: str, driver_branch: int) -> str | None:
     """The newest known release of a Kubernetes minor whose driver is of that branch (580); None if there is none."""
-    found = [
+    releases = [
         release
         for release, image in EKS_IMAGES.items()
         if minor_of(release) == minor and image.driver.startswith(f"{driver_branch}.")
     ]
-    return max(found, key=build_of, default=None)
+    return max(releases, key=build_of, default=None)
 
 
 def parameter(release: str, variant: str = "nvidia") -> str:

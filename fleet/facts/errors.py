@@ -30,8 +30,8 @@ class Problem:
     @property
     def where(self) -> str:
         """The path as one line of text: `gpu-ci:clusters.usw2.pools.t4.nodes.min`. Credentials in keys are masked."""
-        known = map(mask, self.path)
-        return ".".join(part if part.isprintable() else shown(part) for part in known)
+        parts = map(mask, self.path)
+        return ".".join(part if part.isprintable() else shown(part) for part in parts)
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" + (f" (got {self.value})" if self.value else "")
@@ -94,7 +94,7 @@ class InputError(Exception):
 
 def instead(word: str, known: Iterable[str], otherwise: str, similar: float = 0.6) -> str:
     """How to fix an unknown word: the most similar known word, or `otherwise` if none is as similar (1.0 is equal)."""
-    by_case = {each.casefold(): each for each in known}
+    by_case = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word.casefold(), by_case, n=1, cutoff=similar)
     return f"did you mean {by_case[close[0]]}?" if close else otherwise
 
@@ -107,7 +107,7 @@ def quoted(value: object, limit: int = 80) -> str:
 
 def shown(value: object, limit: int = 60) -> str:
     """A value as short JSON text for an error line: credentials are masked, invisible characters are escaped."""
-    known = masked(value)
-    text = json.dumps(known, default=str, ensure_ascii=False)
-    text = text if text.isprintable() else json.dumps(known, default=str)
+    plain = masked(value)
+    text = json.dumps(plain, default=str, ensure_ascii=False)
+    text = text if text.isprintable() else json.dumps(plain, default=str)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -20,22 +20,22 @@ def taken(
     free = dict(room)
     users: dict[str, dict[str, Fraction]] = {pool: {} for pool in room}
     full: set[str] = set()  # no path leads from these pools to free room, also later
-    got: dict[str, Fraction] = {}
+    amounts: dict[str, Fraction] = {}
     for name, most in demand.items():
-        got[name] = Fraction(0)
-        while got[name] < most:
+        amounts[name] = Fraction(0)
+        while amounts[name] < most:
             path = _path(name, pools, free, users, full)
             if not path:
                 break
-            moved = [(other, pool) for (_, pool), (other, _) in pairwise(path)]
-            amount = min(most - got[name], free[path[-1][1]], *(users[pool][other] for other, pool in moved))
-            for other, pool in moved:
-                users[pool][other] -= amount
-            for other, pool in path:
-                users[pool][other] = users[pool].get(other, Fraction(0)) + amount
+            moved = [(user, pool) for (_, pool), (user, _) in pairwise(path)]
+            amount = min(most - amounts[name], free[path[-1][1]], *(users[pool][user] for user, pool in moved))
+            for user, pool in moved:
+                users[pool][user] -= amount
+            for user, pool in path:
+                users[pool][user] = users[pool].get(user, Fraction(0)) + amount
             free[path[-1][1]] -= amount
-            got[name] += amount
-    return got
+            amounts[name] += amount
+    return amounts
 
 
 def _path(
@@ -47,50 +47,50 @@ def _path(
 ) -> list[tuple[str, str]]:
     """The shortest way to free room: the set `start` enters a pool, a set that leaves it enters the next, and so on."""
     came: dict[str, tuple[str, str]] = {}  # pool: (the set that enters it, the pool that this set leaves)
-    queue, asked = deque([(start, "")]), {start}
+    queue, visited = deque([(start, "")]), {start}
     while queue:
-        name, left = queue.popleft()
+        name, origin = queue.popleft()
         for pool in pools[name]:
             if pool in came or pool in full:
                 continue
-            came[pool] = name, left
+            came[pool] = name, origin
             if free[pool] > 0:
                 path, entered = [], pool
                 while entered:
                     path.append((came[entered][0], entered))
                     entered = came[entered][1]
                 return path[::-1]
-            leaving = [other for other, amount in users[pool].items() if amount and other not in asked]
-            asked.update(leaving)
-            queue += [(other, pool) for other in leaving]
+            leaving = [user for user, amount in users[pool].items() if amount and user not in visited]
+            visited.update(leaving)
+            queue += [(user, pool) for user in leaving]
     full |= came.keys()
     return []
 
 
-def most_runners(wanted: Mapping[str, int], nodes: Mapping[str, int], held: Mapping[tuple[str, str], int]) -> int:
+def most_runners(maxima: Mapping[str, int], nodes: Mapping[str, int], per_node: Mapping[tuple[str, str], int]) -> int:
     """A bound of how many runners of all sets run at the same time: never fewer than really do.
 
-    `wanted` is the maximum of each set, `nodes` that of each pool. `held` is how many runners of a set one node of a pool holds,
-    by (set, pool), for the pools that the set may use. A runner takes a share of a node, such as one third. The shares in a pool
-    are at most its nodes, and no runner counts in two pools.
+    `maxima` is the maximum of each set, `nodes` that of each pool. `per_node` is how many runners of a set one node of a pool
+    holds, by (set, pool), for the pools that the set may use. A runner takes a share of a node, such as one third. The shares in
+    a pool are at most its nodes, and no runner counts in two pools.
 
     The flow needs runners of one size in all pools: the room of a node times the part of it that a set takes. Where one room for
-    each pool and one part for each set give `held` exactly, the bound is the largest number of such shares. For example, GPUs
+    each pool and one part for each set give `per_node` exactly, the bound is the largest number of such shares. For example, GPUs
     alone limit every set. Otherwise a part is as small as the set has it in any of its pools, so the bound may be too large.
     """
-    pools = {name: [pool for of, pool in held if of == name] for name in wanted}
-    return min(_bound(wanted, nodes, held, pools, rooms) for rooms in (_rooms(held), dict.fromkeys(nodes, Fraction(1))))
+    pools = {name: [pool for of, pool in per_node if of == name] for name in maxima}
+    return min(_bound(maxima, nodes, per_node, pools, rooms) for rooms in (_rooms(per_node), dict.fromkeys(nodes, Fraction(1))))
 
 
-def _rooms(held: Mapping[tuple[str, str], int]) -> dict[str, Fraction]:
+def _rooms(per_node: Mapping[tuple[str, str], int]) -> dict[str, Fraction]:
     """The room of a node of each pool, such that every set takes the same part in all its pools, as far as that is possible."""
     rooms: dict[str, Fraction] = {}
     rates: dict[str, Fraction] = {}
-    left = dict(held)
-    while left:
-        near = [key for key in left if key[0] in rates or key[1] in rooms] or [next(iter(left))]
+    open_pairs = dict(per_node)
+    while open_pairs:
+        near = [key for key in open_pairs if key[0] in rates or key[1] in rooms] or [next(iter(open_pairs))]
         for name, pool in near:
-            count = left.pop((name, pool))
+            count = open_pairs.pop((name, pool))
             if name in rates:
                 rooms.setdefault(pool, count / rates[name])
             else:
@@ -99,15 +99,15 @@ def _rooms(held: Mapping[tuple[str, str], int]) -> dict[str, Fraction]:
 
 
 def _bound(
-    wanted: Mapping[str, int],
+    maxima: Mapping[str, int],
     nodes: Mapping[str, int],
-    held: Mapping[tuple[str, str], int],
+    per_node: Mapping[tuple[str, str], int],
     pools: Mapping[str, list[str]],
     rooms: Mapping[str, Fraction],
 ) -> int:
     """The bound for these rooms of nodes. Sets with more runners per room come first, which makes the number largest."""
-    rates = {name: max(held[name, pool] / rooms[pool] for pool in found) for name, found in pools.items() if found}
+    rates = {name: max(per_node[name, pool] / rooms[pool] for pool in usable) for name, usable in pools.items() if usable}
     order = sorted(rates, key=lambda name: -rates[name])
     room = {pool: nodes[pool] * size for pool, size in rooms.items()}
-    got = taken({name: wanted[name] / rates[name] for name in order}, room, pools)
-    return math.floor(sum(amount * rates[name] for name, amount in got.items()))
+    amounts = taken({name: maxima[name] / rates[name] for name in order}, room, pools)
+    return math.floor(sum(amount * rates[name] for name, amount in amounts.items()))

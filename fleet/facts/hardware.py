@@ -96,8 +96,8 @@ class UnknownMachine(KeyError):  # noqa: N818 - a name, as KeyError's callers re
     def __init__(self, name: str) -> None:
         import difflib  # noqa: PLC0415 - only an error needs it, and loading must stay fast
 
-        names = {known.lower(): known for known in _machines()}
-        close = [names[found] for found in difflib.get_close_matches(name.lower(), names, n=3)]
+        names = {spelling.lower(): spelling for spelling in _machines()}
+        close = [names[match] for match in difflib.get_close_matches(name.lower(), names, n=3)]
         fix = (
             f"did you mean {', '.join(close)}?"
             if close
@@ -113,15 +113,15 @@ class UnknownMachine(KeyError):  # noqa: N818 - a name, as KeyError's callers re
 
 def machine(name: str) -> Machine:
     """The machine with this name, in the cloud's spelling. Raises UnknownMachine."""
-    found = _machines().get(name)
-    if found is None:
+    row = _machines().get(name)
+    if row is None:
         raise UnknownMachine(name)
-    return found
+    return row
 
 
 def machines(cloud: str | None = None) -> tuple[Machine, ...]:
     """Every machine in the order of the table, or those of one cloud ("aws" or "oci")."""
-    return tuple(each for each in _machines().values() if cloud in (None, each.cloud))
+    return tuple(row for row in _machines().values() if cloud in (None, row.cloud))
 
 
 def flexible(name: str, ocpus: int, memory: int) -> Machine:
@@ -134,9 +134,9 @@ def flexible(name: str, ocpus: int, memory: int) -> Machine:
     return Machine(name=name, cloud="oci", vcpus=ocpus * 2, memory_mib=memory, arch="x86_64", sockets=1, max_pods=pods)
 
 
-def price_of(found: Machine, region: str, capacity: str) -> Price | None:
+def price_of(machine: Machine, region: str, capacity: str) -> Price | None:
     """The price of a machine that may be described: what the stack file says, or else as `price` has it."""
-    return found.own_price if found.cloud == OWNED else price(found.name, region, capacity)
+    return machine.own_price if machine.cloud == OWNED else price(machine.name, region, capacity)
 
 
 def price(name: str, region: str, capacity: str) -> Price | None:
@@ -159,22 +159,22 @@ def price(name: str, region: str, capacity: str) -> Price | None:
     return Price(bound.usd_per_hour, at_most=less, source=bound.source, date=bound.date)
 
 
-def preemptible(found: Machine) -> bool:
+def preemptible(machine: Machine) -> bool:
     """Whether the cloud sells this machine as spot. EC2 does for every type, OCI for the shapes that have a spot price."""
-    return found.cloud == "aws" or (found.cloud == "oci" and _price(found.name, _EVERYWHERE, SPOT) is not None)
+    return machine.cloud == "aws" or (machine.cloud == "oci" and _price(machine.name, _EVERYWHERE, SPOT) is not None)
 
 
-def quota_code(found: Machine, capacity: str) -> str | None:
+def quota_code(machine: Machine, capacity: str) -> str | None:
     """The quota that a machine of this capacity type counts against: an EC2 quota code, or a name of OCI's family compute-core.
 
     None if no source names one. An EC2 capacity reservation counts as on-demand, a capacity block against no quota of vCPUs.
     """
-    return _quotas().get((found.cloud, found.name.rpartition(".")[0], capacity))
+    return _quotas().get((machine.cloud, machine.name.rpartition(".")[0], capacity))
 
 
-def quota_units(found: Machine) -> int:
+def quota_units(machine: Machine) -> int:
     """How many units of its quota one machine uses: EC2 counts vCPUs, OCI counts the GPUs of GPU shapes."""
-    return found.vcpus if found.cloud == "aws" else found.gpus
+    return machine.vcpus if machine.cloud == "aws" else machine.gpus
 
 
 def unit_price(item: str, region: str) -> Price | None:

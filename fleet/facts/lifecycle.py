@@ -61,16 +61,16 @@ class Life:
     def words(self, day: date) -> str:
         """The end in words, as of a day."""
         if self.last is not None:
-            left = (self.last - day).days
-            when = f"ended on {self.last}" if left < 0 else f"is good until {self.last}, {_days(left)}"
+            days = (self.last - day).days
+            when = f"ended on {self.last}" if days < 0 else f"is good until {self.last}, {_days(days)}"
             return f"{self.what} {when}: {self.effect}"
         if self.may_end is not None:
             return f"{self.what} may be refused from {self.may_end}: {self.effect}; `doctor` asks GitHub for the day"
         return f"{self.what}: no end published"
 
 
-def _days(left: int) -> str:
-    return {0: "today", 1: "1 more day"}.get(left, f"{left} more days")
+def _days(count: int) -> str:
+    return {0: "today", 1: "1 more day"}.get(count, f"{count} more days")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ RUNNER_REPOSITORY = "ghcr.io/actions/actions-runner"
 @lru_cache(maxsize=1024)
 def of_image(reference: str, day: date) -> Life | None:
     """The life of a container image; None if no row has its repository and tag."""
-    named = reference.partition("@")[0]
-    repository, _, tag = named.rpartition(":")
+    untagged = reference.partition("@")[0]
+    repository, _, tag = untagged.rpartition(":")
     if repository == RUNNER_REPOSITORY and numbers(tag):
         return runner(tag, day)
-    row = _images().get(reference) or _images().get(named)
-    return None if row is None else _of_row(f"image {named}", row, NO_FIXES)
+    row = _images().get(reference) or _images().get(untagged)
+    return None if row is None else _of_row(f"image {untagged}", row, NO_FIXES)
 
 
 @cache
@@ -161,18 +161,10 @@ def of_eks(minor: str, *, extended: bool = False) -> Life | None:
         return None
     # Both columns have the first day after the support.
     if extended:
-        return Life(
-            f"EKS {minor}, extended support",
-            row.extended_until - timedelta(1),
-            "AWS may upgrade the control plane on any day, without a notice",
-            row.released,
-        )
-    return Life(
-        f"EKS {minor}, standard support",
-        row.standard_until - timedelta(1),
-        "the control plane costs the price of extended support",
-        row.released,
-    )
+        end, kind, effect = row.extended_until, "extended", "AWS may upgrade the control plane on any day, without a notice"
+    else:
+        end, kind, effect = row.standard_until, "standard", "the control plane costs the price of extended support"
+    return Life(f"EKS {minor}, {kind} support", end - timedelta(1), effect, row.released)
 
 
 def of_oke(minor: str) -> Life | None:
@@ -180,11 +172,11 @@ def of_oke(minor: str) -> Life | None:
 
     Oracle ends a minor `OKE_NOTICE` days or more after it offers the third newer one (docs.oracle.com, supported versions).
     """
-    known = {row["minor"]: row for row in rows_of("oke_support.csv")}
-    row = known.get(minor)
+    by_minor = {row["minor"]: row for row in rows_of("oke_support.csv")}
+    row = by_minor.get(minor)
     if row is None:
         return None
-    third = known.get(row["ends_after"])
+    third = by_minor.get(row["ends_after"])
     last = day_of(row["ended"]) or (date.fromisoformat(third["released"]) + timedelta(OKE_NOTICE) if third else None)
     return Life(f"OKE {minor}", last, "Oracle supports it no longer, and creates no cluster of it", day_of(row["released"]))
 
@@ -202,8 +194,8 @@ def of_driver(version: str) -> Life | None:
 
 def of_node_image(release: str) -> Life:
     """A release of AWS' EKS node image. AWS publishes no end of it; the branch of its driver has one."""
-    built = build_of(release)
-    return Life(f"node image {release}", None, "", day_of(f"{built[:4]}-{built[4:6]}-{built[6:]}"))
+    build = build_of(release)
+    return Life(f"node image {release}", None, "", day_of(f"{build[:4]}-{build[4:6]}-{build[6:]}"))
 
 
 def _of_table(table: str, column: str, value: str, what: str, effect: str) -> Life | None:

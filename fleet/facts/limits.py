@@ -24,9 +24,9 @@ def read_bytes(path: Path) -> bytes:
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-        held: bytes | None = file.read(MOST_BYTES + 1)
-    if held is None:
+        content: bytes | None = file.read(MOST_BYTES + 1)
+    if content is None:
         raise OSError(errno.EAGAIN, "it has nothing to read", str(path))
-    if len(held) > MOST_BYTES:
+    if len(content) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES:,} bytes", str(path))
-    return held
+    return content

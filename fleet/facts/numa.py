@@ -21,8 +21,8 @@ class Layout:
 
 def layout(machine: Machine) -> Layout | None:
     """The NUMA nodes of a machine. None if no source names them."""
-    found = _LAYOUTS.get(machine.name)
-    return found if isinstance(found, Layout) else None
+    nodes = _LAYOUTS.get(machine.name)
+    return nodes if isinstance(nodes, Layout) else None
 
 
 def over_limit(machine: Machine) -> bool:
@@ -32,8 +32,8 @@ def over_limit(machine: Machine) -> bool:
 
 def unknown(machine: Machine) -> str:
     """Why the NUMA nodes of a machine without a layout are not known, and how to see them."""
-    found = _LAYOUTS.get(machine.name)
-    why = found if isinstance(found, str) else "no source names them"
+    nodes = _LAYOUTS.get(machine.name)
+    why = nodes if isinstance(nodes, str) else "no source names them"
     how = "lscpu on a node shows them; add them to fleet/facts/data/numa.csv"
     return f"the NUMA nodes of {machine.name} are not known: {why}; {how}"
 

@@ -48,12 +48,12 @@ def for_runners(machine: hardware.Machine, disk: int, daemonsets: Iterable[Reque
 
 def less(offer: Offer, pods: Iterable[Requests]) -> Offer:
     """What remains of an offer when these pods run."""
-    taken = tuple(pods)
+    running = tuple(pods)
     return replace(
         offer,
-        cpu=offer.cpu - sum(pod.cpu for pod in taken),
-        memory=offer.memory - sum(pod.memory for pod in taken),
-        pods=offer.pods - len(taken),
+        cpu=offer.cpu - sum(pod.cpu for pod in running),
+        memory=offer.memory - sum(pod.memory for pod in running),
+        pods=offer.pods - len(running),
     )
 
 
@@ -101,7 +101,7 @@ def _oke(machine: hardware.Machine) -> _Kept:
     cores = machine.vcpus * 2 if machine.arch == "x86_64" else machine.vcpus
     kept_cpu = _FIRST_CORES[cores] if cores < len(_FIRST_CORES) else 90 + math.ceil(2.5 * (cores - 5))
     gigabytes = machine.memory_mib / 1024
-    kept_memory = next(kept + share * (gigabytes - start) for start, share, kept in _MEMORY_STEPS if gigabytes > start)
+    kept_memory = next(base + share * (gigabytes - start) for start, share, base in _MEMORY_STEPS if gigabytes > start)
     return kept_cpu + 100, math.ceil(kept_memory * 1024) + 100 + 100, min(machine.max_pods or _PODS, _PODS)
 
 

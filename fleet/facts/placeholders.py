@@ -32,7 +32,7 @@ def meaning(key: str, value: str) -> str:
     if (network := _network(value)) is not None:
         if key == _NETWORKS:
             return "" if network.is_global else "a reserved network, which clouds refuse"
-        within = any(network.version == each.version and network.subnet_of(each) for each in _DOCUMENTATION)  # type: ignore[arg-type]
+        within = any(network.version == block.version and network.subnet_of(block) for block in _DOCUMENTATION)  # type: ignore[arg-type]
         return "an address for documentation" if within else ""
     return next((kind for kind, pattern in _FORMS if re.fullmatch(pattern, value)), "")
 

@@ -28,8 +28,8 @@ class Money:
     at_most: bool = False
     unknown: int = 0
 
-    def __add__(self, other: Money) -> Money:
-        return Money(self.usd + other.usd, self.at_most or other.at_most, self.unknown + other.unknown)
+    def __add__(self, more: Money) -> Money:
+        return Money(self.usd + more.usd, self.at_most or more.at_most, self.unknown + more.unknown)
 
     def times(self, count: float) -> Money:
         """The price of `count` of them. Zero of them cost 0, even if the price is unknown."""
@@ -95,11 +95,11 @@ class Line:
 
 def span(prices: Iterable[Money]) -> tuple[Money, Money]:
     """(lowest, highest) of several prices, of which one is paid. The highest is unknown unless all prices are known."""
-    asked = list(prices)
-    known = sorted((price for price in asked if not price.unknown), key=lambda price: price.usd)
-    if not known:
+    choices = list(prices)
+    sorted_prices = sorted((price for price in choices if not price.unknown), key=lambda price: price.usd)
+    if not sorted_prices:
         return Money(unknown=1), Money(unknown=1)
-    return known[0], known[-1] if len(known) == len(asked) else Money(unknown=1)
+    return sorted_prices[0], sorted_prices[-1] if len(sorted_prices) == len(choices) else Money(unknown=1)
 
 
 USD_PER_HOUR = "GPU_CI_USD_PER_HOUR"
@@ -111,11 +111,11 @@ def range_text(prices: Iterable[Money]) -> str:
 
     An upper bound is a range from 0. Plain ASCII, at most six digits.
     """
-    asked = list(prices)
-    low, high = span(asked)
+    choices = list(prices)
+    low, high = span(choices)
     if high.unknown:
         return ""
-    least = 0 if any(price.at_most for price in asked) else low.usd
+    least = 0 if any(price.at_most for price in choices) else low.usd
     return f"{high.usd:.6g}" if least == high.usd else f"{least:.6g}-{high.usd:.6g}"
 
 

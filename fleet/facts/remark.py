@@ -23,9 +23,9 @@ class Remark(str):
     parts: tuple[str, ...]
 
     def __new__(cls, text: str, kind: Kind = FACT, *, act: bool = False, parts: tuple[str, ...] = ()) -> Self:
-        made = super().__new__(cls, text)
-        made.kind, made.act, made.parts = kind, act or kind == CANNOT_WORK, parts
-        return made
+        remark = super().__new__(cls, text)
+        remark.kind, remark.act, remark.parts = kind, act or kind == CANNOT_WORK, parts
+        return remark
 
 
 def todo(text: str) -> Remark:
@@ -52,5 +52,7 @@ def below(where: str, text: str, part: str | None = None) -> Remark:
 
 def of_cluster(cluster: str, text: str) -> Remark:
     """A remark that a cluster's settings make, which do not know the cluster's name. The part "" is the cluster itself."""
-    made = below(cluster, text)
-    return Remark(made, made.kind, act=made.act, parts=tuple(f"{cluster}/{part}" if part else cluster for part in made.parts))
+    remark = below(cluster, text)
+    return Remark(
+        remark, remark.kind, act=remark.act, parts=tuple(f"{cluster}/{part}" if part else cluster for part in remark.parts)
+    )

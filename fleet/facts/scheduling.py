@@ -1,4 +1,4 @@
-"""Labels, taints, tolerations and selectors. No other module spells them.
+"""Labels, taints, tolerations and selectors. No other module spells them; `data/vocabulary.csv` lists them with their sources.
 
 Standard library only, because the policy pack contains this module.
 
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
+
+from fleet.facts.tables import entry, rows
 
 GPU_RESOURCE = "nvidia.com/gpu"
 RUNTIME_CLASS = "nvidia"
@@ -138,11 +140,11 @@ class SchedulingProfile:
     """
 
     gpu_taint: Taint
-    accelerator_label: str
     reserved_prefixes: tuple[str, ...]
-    idle_delay_per_pool: bool
-    from_zero: bool
-    shares_from_zero: bool
+    accelerator_label: str = ""
+    idle_delay_per_pool: bool = False
+    from_zero: bool = True
+    shares_from_zero: bool = False
     spot_taint: Taint | None = None
 
     @property
@@ -163,47 +165,33 @@ class SchedulingProfile:
 GPU_TAINT_KEY = "nvidia.com/gpu"
 
 EKS_PROFILE = SchedulingProfile(
-    gpu_taint=Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
+    Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
+    ("eks.amazonaws.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
     # Cluster Autoscaler's GPU label on AWS. Without it a booting GPU node counts as ready, and the autoscaler buys a second one.
     accelerator_label="k8s.amazonaws.com/accelerator",
-    reserved_prefixes=("eks.amazonaws.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
     idle_delay_per_pool=True,
-    from_zero=True,
     shares_from_zero=True,
 )
 
+# The autoscaler's template of a node offers the shape's GPUs as whole GPUs, and no tag changes that.
 OKE_PROFILE = SchedulingProfile(
     # OKE itself sets this taint. In the autoscaler's template of an empty pool the key has no value.
-    gpu_taint=Taint(GPU_TAINT_KEY, "present", Effect.NO_SCHEDULE),
-    # Its autoscaler uses no label.
-    accelerator_label="",
-    reserved_prefixes=("oci.oraclecloud.com/", "oke.oraclecloud.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
-    idle_delay_per_pool=False,
-    from_zero=True,
-    # The autoscaler's template of a node offers the shape's GPUs as whole GPUs, and no tag changes that.
-    shares_from_zero=False,
+    Taint(GPU_TAINT_KEY, "present", Effect.NO_SCHEDULE),
+    ("oci.oraclecloud.com/", "oke.oraclecloud.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
     spot_taint=Taint("oci.oraclecloud.com/oke-is-preemptible", "present", Effect.NO_SCHEDULE),
 )
 
 TALOS_PROFILE = SchedulingProfile(
-    gpu_taint=Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
-    # There is no autoscaler, because the machines always exist.
-    accelerator_label="",
+    Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
     # Talos sets labels with kubelet's rights, which the API server's NodeRestriction limits.
-    reserved_prefixes=("node-role.kubernetes.io/", "node-restriction.kubernetes.io/", "kubernetes.io/", "k8s.io/"),
-    idle_delay_per_pool=False,
+    ("node-role.kubernetes.io/", "node-restriction.kubernetes.io/", "kubernetes.io/", "k8s.io/"),
+    # There is no autoscaler, because the machines always exist.
     from_zero=False,
-    shares_from_zero=False,
 )
 
+# The nodes exist already: the program sets no label, and an autoscaler is the owner's.
 KUBERNETES_PROFILE = SchedulingProfile(
-    gpu_taint=Taint(GPU_TAINT_KEY, "", Effect.NO_SCHEDULE),
-    # The nodes exist already: the program sets no label, and an autoscaler is the owner's.
-    accelerator_label="",
-    reserved_prefixes=("kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
-    idle_delay_per_pool=False,
-    from_zero=True,
-    shares_from_zero=False,
+    Taint(GPU_TAINT_KEY, "", Effect.NO_SCHEDULE), ("kubernetes.io/", "k8s.io/", "node.kubernetes.io/")
 )
 
 GPU_TOLERATION = Toleration(GPU_TAINT_KEY)
@@ -279,53 +267,13 @@ class Term:
         return self.text.partition("=")[0]
 
 
-VOCABULARY: tuple[Term, ...] = (
-    Term("label", f"{POOL_LABEL}=<pool>", Standing.OURS, "", "gpu-ci"),
-    Term("label", f"{ROLE_LABEL}=<role>", Standing.OURS, "", "gpu-ci"),
-    Term("label", f"{CAPACITY_LABEL}=<capacity type>", Standing.OURS, "", "gpu-ci"),
-    Term("label", f"{FLAVOR_LABEL}=<queue flavor>", Standing.OURS, "", "gpu-ci"),
-    Term("label", f"{CLUSTER_LABEL}=<cluster>", Standing.OURS, "", "gpu-ci"),
-    Term("label", "nvidia.com/gpu=true", Standing.OURS, "", "seed 000"),
-    # The device plugin's required node affinity matches this label, not seed 000's.
-    Term("label", f"{GPU_PRESENT_LABEL}=true", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
-    Term("label", f"{PLUGIN_CONFIG_LABEL}=<config>", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
-    Term("label", f"{MIG_CONFIG_LABEL}=<all-profile>", Standing.OURS, "", "NVIDIA/mig-parted"),
-    Term("label", f"{MPS_LABEL}=true", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
-    Term("label", "role=gpu", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 000"),
-    Term("label", "accelerator=<accelerator>", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 001"),
-    Term("label", "node-type=gpu-worker", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 004"),
-    Term("label", "gpu=true", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 004"),
-    Term("label", "k8s.amazonaws.com/accelerator=<accelerator>", Standing.OURS, "", "Cluster Autoscaler on AWS"),
-    Term("label", "node.kubernetes.io/lifecycle=spot", Standing.REFUSED, f"{CAPACITY_LABEL}=spot", "seed 001"),
-    Term("label", "node.kubernetes.io/instance-type=<type>", Standing.PROVIDER, "the pool's instanceTypes", "seed 001"),
-    Term("label", "eks.amazonaws.com/capacityType=SPOT", Standing.PROVIDER, f"{CAPACITY_LABEL}=spot", "EKS"),
-    Term("label", "karpenter.sh/capacity-type=spot", Standing.PROVIDER, f"{CAPACITY_LABEL}=spot", "Karpenter"),
-    Term("label", f"{OKE_NO_PLUGIN_LABEL}=<true|false>", Standing.OURS, "", "oracle-quickstart/oci-hpc-oke"),
-    Term("label", "oci.oraclecloud.com/oke-is-preemptible=true", Standing.PROVIDER, f"{CAPACITY_LABEL}=spot", "OKE"),
-    Term("taint", "nvidia.com/gpu=true:NoSchedule", Standing.OURS, "", "seeds 000, 001, 004"),
-    Term("taint", "nvidia.com/gpu=present:NoSchedule", Standing.PROVIDER, "", "OKE"),
-    Term("taint", "oci.oraclecloud.com/oke-is-preemptible=present:NoSchedule", Standing.PROVIDER, "", "OKE"),
-    Term("taint", f"{QUARANTINE_TAINT.key}=<reason>:NoSchedule", Standing.OURS, "", "Cluster Autoscaler"),
-    Term("taint", str(STARTUP_GATE), Standing.OURS, "", "Cluster Autoscaler"),
-    Term("taint", "sku=gpu:NoSchedule", Standing.REFUSED, "nvidia.com/gpu=true:NoSchedule", "seed 003"),
-    Term("taint", "spot=true:NoSchedule", Standing.REFUSED, f"a runner's pool, or {CAPACITY_LABEL}=spot", "seed 001"),
-    Term("annotation", f"{SAFE_TO_EVICT}=false", Standing.OURS, "", "Cluster Autoscaler"),
-    Term("annotation", f"{HEALTH_ANNOTATION}=<state>", Standing.OURS, "", "gpu-ci"),
-    Term("annotation", f"{TASK}=<task id>", Standing.OURS, "", "gpu-ci"),
-    Term("annotation", f"{JOB_HASH}=<hash>", Standing.OURS, "", "gpu-ci"),
-    Term("annotation", f"{MACHINE_SHAPES}=<shape,…>", Standing.OURS, "", "gpu-ci"),
-    Term("annotation", f"{MACHINE_CAPACITY}=<capacity type>", Standing.OURS, "", "gpu-ci"),
-    Term("annotation", f"{MACHINE_DISK}=<GB>", Standing.OURS, "", "gpu-ci"),
-    Term("annotation", f"{MACHINE_REGIONS}=<region,…>", Standing.OURS, "", "gpu-ci"),
-    Term("annotation", f"{PER_NODE}=<pods>", Standing.OURS, "", "gpu-ci"),
-    Term("annotation", f"{REGION}=<region>", Standing.OURS, "", "gpu-ci"),
-)
-"""Every label and taint that the seeds and the charts use, and every annotation of our pods."""
+VOCABULARY = tuple(entry(Term, row, standing=Standing(row["standing"])) for row in rows("vocabulary.csv"))
+"""Every label and taint that the seeds and the charts use, and every annotation of our pods (`data/vocabulary.csv`)."""
 
 
 def term(kind: str, key: str) -> Term | None:
     """The entry for a key of a kind (label, taint, annotation). None if the vocabulary does not have it."""
-    return next((entry for entry in VOCABULARY if entry.kind == kind and entry.key == key), None)
+    return next((row for row in VOCABULARY if row.kind == kind and row.key == key), None)
 
 
 def pool_labels(

@@ -54,17 +54,17 @@ class History:
     @property
     def prices(self) -> tuple[float, ...]:
         """The known prices, oldest first."""
-        return tuple(usd for each in self.sightings if (usd := each.usd) is not None)
+        return tuple(usd for sighting in self.sightings if (usd := sighting.usd) is not None)
 
     @property
     def interruption(self) -> str:
         """The latest band of interruptions, or nothing."""
-        return next((each.interruption for each in reversed(self.sightings) if each.interruption), "")
+        return next((sighting.interruption for sighting in reversed(self.sightings) if sighting.interruption), "")
 
     @property
     def sources(self) -> frozenset[str]:
         """Each source with its date."""
-        return frozenset(f"{each.source}, {each.date}" for each in self.sightings)
+        return frozenset(f"{sighting.source}, {sighting.date}" for sighting in self.sightings)
 
     def __str__(self) -> str:
         often = f"{self.interruption} interrupted in a month" if self.interruption else "interruptions unknown"
@@ -81,15 +81,15 @@ def history(name: str, region: str) -> History:
     return History(tuple(_sightings().get((name, region), ())))
 
 
-def spread(one: Machine, other: Machine) -> float:
+def spread(first: Machine, second: Machine) -> float:
     """How many times the vCPUs or memory of the smaller machine the larger one has, whichever is more."""
-    pairs = ((one.vcpus, other.vcpus), (one.memory_mib, other.memory_mib))
+    pairs = ((first.vcpus, second.vcpus), (first.memory_mib, second.memory_mib))
     return max(max(pair) / max(min(pair), 1) for pair in pairs)
 
 
 @cache
 def _sightings() -> dict[tuple[str, str], list[Sighting]]:
-    found: dict[tuple[str, str], list[Sighting]] = defaultdict(list)
-    for row in sorted((entry(Sighting, row) for row in rows("spot.csv")), key=lambda each: each.date):
-        found[row.machine, row.region].append(row)
-    return found
+    by_machine: dict[tuple[str, str], list[Sighting]] = defaultdict(list)
+    for row in sorted((entry(Sighting, row) for row in rows("spot.csv")), key=lambda sighting: sighting.date):
+        by_machine[row.machine, row.region].append(row)
+    return by_machine

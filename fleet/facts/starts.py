@@ -53,16 +53,16 @@ def phase(name: str, means: str) -> Phase:
 
     Raises KeyError if the table has no row.
     """
-    found = [row for row in ROWS if (row.phase, row.means) == (name, means)]
-    if not found:
+    figures = [row for row in ROWS if (row.phase, row.means) == (name, means)]
+    if not figures:
         raise KeyError(f"{name}, {means}")
-    note = "; ".join(f"{row.note} ({row.kind})" if row.kind else row.note for row in found)
+    note = "; ".join(f"{row.note} ({row.kind})" if row.kind else row.note for row in figures)
     return Phase(
         name,
-        min((row.low_s for row in found if row.low_s is not None), default=0),
-        max((row.high_s for row in found if row.high_s is not None), default=None),
+        min((row.low_s for row in figures if row.low_s is not None), default=0),
+        max((row.high_s for row in figures if row.high_s is not None), default=None),
         note,
-        tuple(row.source for row in found if row.source),
+        tuple(row.source for row in figures if row.source),
     )
 
 

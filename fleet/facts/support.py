@@ -48,5 +48,5 @@ def control_plane(version: str, day: date) -> str:
 
 
 def _minor(version: str) -> tuple[int, int]:
-    found = _VERSION.fullmatch(version)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = _VERSION.fullmatch(version)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

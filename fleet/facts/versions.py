@@ -57,21 +57,25 @@ class ChartImage:
         A version is the digest alone: the GPU operator writes "@" before a version that starts with "sha256:", and ":" before any
         other (NVIDIA/gpu-operator v26.7.0 internal/image/image.go).
         """
-        named, at, digest = self.reference.partition("@")
-        folders, slash, last = named.rpartition("/")
+        name, at, digest = self.reference.partition("@")
+        folders, slash, last = name.rpartition("/")
         last, _, tag = last.partition(":")
         tag = tag.removesuffix(self.suffix)
         path = f"{folders}{slash}{last}"
         match self.form:
             case "version":
-                found = {"repository": folders, "image": last, "version": digest or tag}
+                fields = {"repository": folders, "image": last, "version": digest or tag}
             case "sha" | "sha256" | "digest":
                 registry, _, repository = path.partition("/")
-                own = {"sha": {"sha": digest.removeprefix("sha256:")}, "sha256": {"sha": digest}, "digest": {"digest": digest}}
-                found = {"registry": registry, "repository": repository, "tag": tag} | own[self.form]
+                digests = {
+                    "sha": {"sha": digest.removeprefix("sha256:")},
+                    "sha256": {"sha": digest},
+                    "digest": {"digest": digest},
+                }
+                fields = {"registry": registry, "repository": repository, "tag": tag} | digests[self.form]
             case _:
-                found = {"repository": path, "tag": f"{tag}{at}{digest}"}
-        return {key: value for key, value in found.items() if value}
+                fields = {"repository": path, "tag": f"{tag}{at}{digest}"}
+        return {key: value for key, value in fields.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +147,6 @@ class Nvkind:
     version: str
     toolkits: tuple[str, ...]
     go: str
-
-
-@dataclass(frozen=True, slots=True)
-class Kubeflow:
-    """The versions of a kind cluster with GPUs and Kubeflow Trainer, which a job creates.
-
-    `node_toolkit` is the container toolkit of the kind nodes, not of the host. `driver_branch` is the oldest allowed branch of
-    the host's driver.
-    """
-
-    node_image: str
-    node_toolkit: str
-    driver_branch: int
-    trainer: str
-    trainer_commit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,14 +229,6 @@ OPERATOR_DRIVER: str = _DATA["driver"]["gpu-operator"]["version"]
 AMI_TOOLKIT: str = _DATA["ami"]["toolkit"]["version"]
 VM_TOOLKIT: str = _DATA["vm"]["toolkit"]["version"]
 NVKIND = entry(Nvkind, _DATA["vm"]["nvkind"])
-_KUBEFLOW = _DATA["kubeflow"]
-KUBEFLOW = Kubeflow(
-    node_image=_KUBEFLOW["node"]["reference"],
-    node_toolkit=_KUBEFLOW["node-toolkit"]["version"],
-    driver_branch=_KUBEFLOW["driver"]["branch"],
-    trainer=_KUBEFLOW["trainer"]["version"],
-    trainer_commit=_KUBEFLOW["trainer"]["commit"],
-)
 DOWNLOADS: dict[str, Download] = {
     name: entry(Download, row, url=row["url"].format(version=row["version"])) for name, row in _DATA["vm"]["downloads"].items()
 }

@@ -9,12 +9,12 @@ line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -71,12 +71,12 @@ def read_yaml(path: Path) -> Document:
     add more than 100,000 values. Raises OSError as `text_of` does.
     """
     reader = _Reader(str(path), text_of(path))
-    found = Document(None, Lines(1))
+    document = Document(None, Lines(1))
     for number, start in enumerate(reader.starts()):
         if number:
             raise reader.error(start, "one document is allowed", "---", "move the second into a file of its own")
-        found = reader.document()
-    return found
+        document = reader.document()
+    return document
 
 
 def kubernetes_documents(path: str, text: str) -> tuple[Document, ...]:
@@ -99,18 +99,18 @@ def helm_values(text: str) -> Any:
         return None
     reader = _ValuesReader("values", text)
     try:
-        found = [reader.document() for _ in reader.starts()]
+        documents = [reader.document() for _ in reader.starts()]
     except InputError:
         return None
-    if not found:
+    if not documents:
         return {}
-    return found[0].value if len(found) == 1 and not found[0].fault else None
+    return documents[0].value if len(documents) == 1 and not documents[0].fault else None
 
 
 def _events(path: str, text: str) -> Iterator[Any]:
-    """The parser's events within the limits. Raises InputError."""
+    """The parser's events. Raises InputError."""
     try:
-        yield from _bounded(path, _parsed(text))
+        yield from _parsed(text)
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else path
@@ -132,72 +132,30 @@ def _parsed(text: str) -> Iterator[Any]:
         yield from islice(yaml.parse(text, Loader=yaml.SafeLoader), count, None)
 
 
-def _bounded(path: str, events: Iterable[Any]) -> Iterator[Any]:
-    """The same events. Raises InputError if aliases add too many values, or values nest too deep.
+class _Node(NamedTuple):
+    """What an event begins: the value, the places in it, and for aliases its number of values and its levels.
+
+    A mapping or list that is not complete yet has no levels.
+    """
+
+    value: object
+    below: Below = _NOTHING
+    size: int = 1
+    levels: int | None = 0
+
+
+class _Reader:
+    """Builds values and their places from parser events, as the Pulumi CLI reads a file.
 
     Time and memory depend on the length of the text, not on the number of values that aliases add.
     """
 
-    def beyond(rule: str, value: str, fix: str) -> InputError:
-        return InputError(f"{path}:{event.start_mark.line + 1}: {rule}; got {value}; {fix}")
-
-    known: dict[str, tuple[int, int]] = {}  # anchor → values and levels of its node
-    held: list[_Collection] = []
-    values = copied = 0
-    for event in events:
-        levels = 0
-        if held and isinstance(event, yaml.AliasEvent | yaml.ScalarEvent | yaml.CollectionStartEvent) and held[-1].next_is_key():
-            # A key does not count as a value.
-            values -= 1
-        if isinstance(event, yaml.AliasEvent):
-            if any(each.anchor == event.anchor for each in held):
-                raise beyond("an alias must not be inside its own anchor", f"*{event.anchor}", "write it out")
-            size, levels = known.get(event.anchor, (0, 0))
-            values, copied = values + size, copied + size
-            if copied > MOST_COPIES:
-                rule = f"aliases add at most {MOST_COPIES:,} values"
-                raise beyond(rule, f"*{event.anchor}", "write out what the aliases stand for")
-        elif isinstance(event, yaml.CollectionStartEvent):
-            held.append(_Collection(event.anchor, values, isinstance(event, yaml.MappingStartEvent)))
-            values += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            done = held.pop()
-            levels = done.levels + 1
-            known[done.anchor or ""] = (values - done.before, levels)
-        elif isinstance(event, yaml.ScalarEvent):
-            values += 1
-            known[event.anchor or ""] = (1, 0)
-        if len(held) + levels > DEEPEST:
-            raise beyond(f"values nest at most {DEEPEST} levels deep", f"level {len(held) + levels}", "flatten them")
-        if held:
-            held[-1].levels = max(held[-1].levels, levels)
-        yield event
-
-
-@dataclass(slots=True)
-class _Collection:
-    """A mapping or list that is not complete: the number of values before it, and its levels and nodes so far."""
-
-    anchor: str | None
-    before: int
-    is_mapping: bool
-    levels: int = 0
-    nodes: int = 0
-
-    def next_is_key(self) -> bool:
-        """Whether the next node is a key of a mapping. Call it once for each node."""
-        self.nodes += 1
-        return self.is_mapping and self.nodes % 2 == 1
-
-
-class _Reader:
-    """Builds values and their places from parser events, as the Pulumi CLI reads a file."""
-
     def __init__(self, path: str, text: str) -> None:
         self._path = path
         self._events = _events(path, text)
-        self._anchors: dict[str, tuple[object, Below]] = {}
+        self._anchors: dict[str, _Node] = {}
         self._fault: InputError | None = None
+        self._depth = self._copied = 0
 
     def starts(self) -> Iterator[Any]:
         """The first event of each document. Read a document before you ask for the next one."""
@@ -207,62 +165,86 @@ class _Reader:
         """The document that has just begun."""
         self._anchors, self._fault = {}, None
         event = next(self._events)
-        value, below = self._node(event)
-        return Document(value, Lines(_place(event, below)), self._fault)
+        node = self._node(event)
+        return Document(node.value, Lines(_place(event, node)), self._fault)
 
     def error(self, event: Any, rule: str, value: object, fix: str) -> InputError:
         """The error of a rule at an event's line."""
         return InputError(f"{self._path}:{event.start_mark.line + 1}: {rule}; got {quoted(value)}; {fix}")
 
-    def _node(self, event: Any) -> tuple[object, Below]:
-        """A value, and the places of its keys or items. A scalar has none."""
+    def _node(self, event: Any) -> _Node:
+        """The value that begins with an event. Raises InputError if aliases add too many values, or values nest too deep."""
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
-        found = self._content(event)
+        node = _Node(self._scalar(event)) if isinstance(event, yaml.ScalarEvent) else self._collection(event)
         if event.anchor is not None:
-            self._anchors[event.anchor] = found
-        return found
+            self._anchors[event.anchor] = node
+        return node
 
-    def _alias(self, event: Any) -> tuple[object, Below]:
+    def _alias(self, event: Any) -> _Node:
         if event.anchor not in self._anchors:
             raise self.error(event, "an alias needs an anchor above it", f"*{event.anchor}", f"add &{event.anchor}")
-        return self._anchors[event.anchor]
+        node = self._anchors[event.anchor]
+        if node.levels is None:
+            raise self._beyond(event, "an alias must not be inside its own anchor", f"*{event.anchor}", "write it out")
+        self._copied += node.size
+        if self._copied > MOST_COPIES:
+            rule = f"aliases add at most {MOST_COPIES:,} values"
+            raise self._beyond(event, rule, f"*{event.anchor}", "write out what the aliases stand for")
+        self._bound(event, node.levels)
+        return node
 
-    def _content(self, event: Any) -> tuple[object, Below]:
-        if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event), _NOTHING
+    def _bound(self, event: Any, levels: int) -> None:
+        if (level := self._depth + levels) > DEEPEST:
+            raise self._beyond(event, f"values nest at most {DEEPEST} levels deep", f"level {level}", "flatten them")
+
+    def _beyond(self, event: Any, rule: str, value: str, fix: str) -> InputError:
+        return InputError(f"{self._path}:{event.start_mark.line + 1}: {rule}; got {value}; {fix}")
+
+    def _collection(self, event: Any) -> _Node:
         if event.tag not in (None, "!", _TAG + "map", _TAG + "seq"):
             self._foreign(event)
-        return self._mapping() if isinstance(event, yaml.MappingStartEvent) else self._sequence()
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Node(None, levels=None)
+        self._depth += 1
+        self._bound(event, 0)
+        node = self._mapping() if isinstance(event, yaml.MappingStartEvent) else self._sequence()
+        self._depth -= 1
+        return node
 
-    def _sequence(self) -> tuple[list[object], Below]:
+    def _sequence(self) -> _Node:
         items: list[object] = []
         places: list[Place] = []
+        size, levels = 1, 0
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            value, below = self._node(event)
-            items.append(value)
-            places.append(_place(event, below))
-        return items, places
+            node = self._node(event)
+            items.append(node.value)
+            places.append(_place(event, node))
+            size, levels = size + node.size, max(levels, node.levels or 0)
+        return _Node(items, places, size, levels + 1)
 
-    def _mapping(self) -> tuple[dict[str, object], Below]:
-        own: dict[str, object] = {}
+    def _mapping(self) -> _Node:
+        entries: dict[str, object] = {}
         merged: dict[str, object] = {}
         places: dict[str, Place] = {}
         elsewhere: dict[str, Place] = {}
+        size, levels = 1, 0
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style:
-                sources, below = self._node(following := next(self._events))
-                merged |= self._merged(following, sources)
-                # The places in a list of sources are by position, and are not kept.
-                elsewhere |= below if isinstance(below, dict) else {}
-                continue
-            key = self._key(event)
-            if key in own:
+            is_merge = isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style
+            key = "" if is_merge else self._key(event)
+            if key in entries and not is_merge:
                 first = Lines((0, places))[key,]
                 raise self.error(event, f"a key may appear once, and line {first} has it too", key, "remove one of them")
-            own[key], below = self._node(next(self._events))
-            places[key] = _place(event, below)
-        return merged | own, elsewhere | places
+            node = self._node(following := next(self._events))
+            size, levels = size + node.size, max(levels, node.levels or 0)
+            if is_merge:
+                merged |= self._merged(following, node.value)
+                # The places in a list of sources are by position, and are not kept.
+                elsewhere |= node.below if isinstance(node.below, dict) else {}
+            else:
+                entries[key] = node.value
+                places[key] = _place(event, node)
+        return _Node(merged | entries, elsewhere | places, size, levels + 1)
 
     def _merged(self, event: Any, sources: object) -> dict[str, object]:
         several = sources if isinstance(sources, list) else [sources]
@@ -276,7 +258,7 @@ class _Reader:
 
     def _key(self, event: Any) -> str:
         if isinstance(event, yaml.AliasEvent):
-            key, _ = self._alias(event)
+            key = self._alias(event).value
         elif isinstance(event, yaml.ScalarEvent):
             key = self._scalar(event)
         else:
@@ -353,17 +335,17 @@ class _KubernetesReader(_Reader):
 class _ValuesReader(_KubernetesReader):
     """As Helm reads values."""
 
-    def _content(self, event: Any) -> tuple[object, Below]:
-        value, below = super()._content(event)
-        return (float(value) if type(value) is int else value), below
+    def _node(self, event: Any) -> _Node:
+        node = super()._node(event)
+        return node._replace(value=float(node.value)) if type(node.value) is int else node
 
     def _merged(self, event: Any, sources: object) -> dict[str, object]:
         raise self.error(event, "merge keys are not read", "<<", "write the keys out")
 
 
-def _place(event: Any, below: Below) -> Place:
+def _place(event: Any, node: _Node) -> Place:
     line: int = event.start_mark.line + 1
-    return (line, below) if below else line
+    return (line, node.below) if node.below else line
 
 
 # -- Writing -----------------------------------------------------------------------------------------------------------
@@ -407,4 +389,4 @@ def plain(thing: Any) -> Any:
     """A copy as plain dicts and lists, which JSON and YAML writers accept."""
     if isinstance(thing, Mapping):
         return {str(key): plain(value) for key, value in thing.items()}
-    return [plain(each) for each in thing] if isinstance(thing, list | tuple) else thing
+    return [plain(item) for item in thing] if isinstance(thing, list | tuple) else thing

@@ -11,7 +11,6 @@ from fleet.jobs.naming import job_name
 from fleet.jobs.options import JobOptions
 from fleet.jobs.place import JobPlacement, candidates, place_job, pool_options
 from fleet.jobs.profiles import COUNTS, PROFILES, Amount
-from fleet.jobs.sizing import size
 from fleet.jobs.spec import GpuJobSpec, gpu_ask, gpu_job
 
 __all__ = [
@@ -34,5 +33,4 @@ __all__ = [
     "manifest",
     "place_job",
     "pool_options",
-    "size",
 ]

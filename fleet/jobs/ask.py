@@ -38,7 +38,7 @@ class GpuAsk:
     @property
     def gpu_types(self) -> dict[str, int]:
         """The acceptable GPU types with their weights, the most preferred first. The weight is 0 if there is no choice."""
-        return dict(sorted(self.prefer, key=lambda each: (-each[1], each[0]))) or {self.gpu_type: 0}
+        return dict(sorted(self.prefer, key=lambda choice: (-choice[1], choice[0]))) or {self.gpu_type: 0}
 
     @property
     def unplaced_resource(self) -> str:
@@ -47,40 +47,40 @@ class GpuAsk:
 
     def __str__(self) -> str:
         kinds = " or ".join(PROFILES[name].gpu for name in self.gpu_types)
-        what = "share" if self.shared else "GPU"
-        gpus = f"{self.gpus} {kinds} {what}{'' if self.gpus == 1 else 's'}"
+        unit = "share" if self.shared else "GPU"
+        gpus = f"{self.gpus} {kinds} {unit}{'' if self.gpus == 1 else 's'}"
         size = f"{cpu_text(self.cpu.request)} CPU, {memory_text(self.memory.request)}, {memory_text(self.scratch)} of disk"
         return f"{gpus}, {size}" + (f", on {' or '.join(self.instance_types)}" if self.instance_types else "")
 
 
-def settled(given: AskArguments) -> GpuAsk:
+def settled(arguments: AskArguments) -> GpuAsk:
     """The ask of checked arguments."""
-    memory = memory_of(given)
+    memory = memory_of(arguments)
     return GpuAsk(
-        gpu_type=given.gpu_type,
-        gpus=given.gpu_count,
-        cpu=cpu_of(given),
+        gpu_type=arguments.gpu_type,
+        gpus=arguments.gpu_count,
+        cpu=cpu_of(arguments),
         memory=memory,
-        scratch=given.scratch,
-        shm=shm_of(given, memory),
-        shm_given=bool(given.shm),
-        spot=given.spot,
-        shared=is_shared(given),
-        resource=given.resource,
-        prefer=tuple(given.prefer.items()),
-        instance_types=tuple(dict.fromkeys(given.instance_type)),
+        scratch=arguments.scratch,
+        shm=shm_of(arguments, memory),
+        shm_given=bool(arguments.shm),
+        spot=arguments.spot,
+        shared=is_shared(arguments),
+        resource=arguments.resource,
+        prefer=tuple(arguments.prefer.items()),
+        instance_types=tuple(dict.fromkeys(arguments.instance_type)),
     )
 
 
-def memory_of(given: AskArguments) -> Amount:
+def memory_of(arguments: AskArguments) -> Amount:
     """MiB, with a request of at least 4Gi for each GPU if the limit is given."""
-    usual = PROFILES[given.gpu_type].memory.times(given.gpu_count)
-    return _amount(usual, given.memory, given.memory_request, MEMORY_A_GPU * given.gpu_count)
+    usual = PROFILES[arguments.gpu_type].memory.times(arguments.gpu_count)
+    return _amount(usual, arguments.memory, arguments.memory_request, MEMORY_A_GPU * arguments.gpu_count)
 
 
-def cpu_of(given: AskArguments) -> Amount:
+def cpu_of(arguments: AskArguments) -> Amount:
     """Millicores."""
-    return _amount(PROFILES[given.gpu_type].cpu.times(given.gpu_count), given.cpu, given.cpu_request)
+    return _amount(PROFILES[arguments.gpu_type].cpu.times(arguments.gpu_count), arguments.cpu, arguments.cpu_request)
 
 
 def _amount(usual: Amount, limit: int | None, request: int | None, least: int = 0) -> Amount:
@@ -90,11 +90,11 @@ def _amount(usual: Amount, limit: int | None, request: int | None, least: int = 
     return Amount(request or max(math.ceil(limit / 2), min(limit, least)), limit)
 
 
-def shm_of(given: AskArguments, memory: Amount) -> int:
+def shm_of(arguments: AskArguments, memory: Amount) -> int:
     """MiB of /dev/shm. The default is an eighth of the memory limit: 2Gi for a V100, 4Gi for an A100 (seed 001)."""
-    return memory.limit // 8 if given.shm is None else given.shm
+    return memory.limit // 8 if arguments.shm is None else arguments.shm
 
 
-def is_shared(given: AskArguments) -> bool:
+def is_shared(arguments: AskArguments) -> bool:
     """Whether the job asks for shares of GPUs: by `shared`, or by the name of their resource."""
-    return given.shared or given.resource not in (None, GPU_RESOURCE)
+    return arguments.shared or arguments.resource not in (None, GPU_RESOURCE)

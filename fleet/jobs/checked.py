@@ -23,17 +23,17 @@ _PRIVATE = frozenset(("env", "secret_env", "command", "args", "annotations"))
 """Arguments whose values are never in an error."""
 
 
-def checked(model: type[Arguments], given: Mapping[str, Any]) -> Arguments:
+def checked(model: type[Arguments], values: Mapping[str, Any]) -> Arguments:
     """The arguments of an ask or of a job. Raises JobError with every problem."""
     rules = (*ASK_RULES, *JOB_RULES) if issubclass(model, JobArguments) else ASK_RULES
     problems: list[JobProblem] = []
     wrong: set[str] = set()
     try:
-        read = model.model_validate(dict(given))
+        read = model.model_validate(dict(values))
     except ValidationError as error:
         problems = [_problem(model, entry) for entry in error.errors()]
         wrong = {str(entry["loc"][0]) for entry in error.errors()}
-        good = {name: value for name, value in given.items() if name not in wrong}
+        good = {name: value for name, value in values.items() if name not in wrong}
         needed = {name: value for name, value in _STAND_INS.items() if name in model.model_fields}
         read = model.model_validate(needed | good)
     for rule in rules:
@@ -41,7 +41,7 @@ def checked(model: type[Arguments], given: Mapping[str, Any]) -> Arguments:
             problems += rule.broken(read)
     if problems:
         order = {name: index for index, name in enumerate(model.model_fields)}
-        raise JobError(tuple(sorted(problems, key=lambda each: order.get(each.field.partition(".")[0], len(order)))))
+        raise JobError(tuple(sorted(problems, key=lambda problem: order.get(problem.field.partition(".")[0], len(order)))))
     return read
 
 

@@ -39,8 +39,8 @@ def create_gpu_job(
     """
     implied = {} if fleet is None else pool_options(fleet, cluster, pool)
     amounts = {"gpu_count": gpu_count, "memory": memory, "cpu": cpu}
-    named = {name: value for name, value in (("gpu_type", gpu_type), ("env", env)) if value is not None}
-    job = gpu_job(task_id, image, command=command, **amounts, **{**implied, **named, **options})
+    explicit = {name: value for name, value in (("gpu_type", gpu_type), ("env", env)) if value is not None}
+    job = gpu_job(task_id, image, command=command, **amounts, **{**implied, **explicit, **options})
     if fleet is not None:
         return place_job(fleet, job, cluster=cluster, pool=pool).manifest()
     missing = tuple(

@@ -32,17 +32,21 @@ def _text(value: str) -> str:
     return value
 
 
+def _checked(rule: str, message: str, accepts: Callable[[Any], bool]) -> AfterValidator:
+    def check(value: Any) -> Any:
+        if not accepts(value):
+            raise problem(rule, message)
+        return value
+
+    return AfterValidator(check)
+
+
 Text = Annotated[str, AfterValidator(_text)]
 """A string that a process can take as an argument or a variable."""
 
 
-def _task(value: str) -> str:
-    if not value.strip() or not value.isprintable() or len(value) > 253:
-        raise problem("task_id", "a task's name has 1 to 253 printable characters; rename it")
-    return value
-
-
-TaskId = Annotated[Text, AfterValidator(_task)]
+_TASK = "a task's name has 1 to 253 printable characters; rename it"
+TaskId = Annotated[Text, _checked("task_id", _TASK, lambda name: bool(name.strip()) and name.isprintable() and len(name) <= 253)]
 
 
 def _several(value: object) -> object:
@@ -138,14 +142,8 @@ Image = Annotated[str, AfterValidator(_image)]
 # -- amounts -----------------------------------------------------------------------------------------------------------
 
 
-def _count(count: int) -> int:
-    if count not in COUNTS:
-        message = f"a job takes {', '.join(map(str, COUNTS))} GPUs, because other counts leave GPUs of a machine idle; name one"
-        raise problem("gpu_count", message)
-    return count
-
-
-GpuCount = Annotated[int, AfterValidator(_count)]
+_COUNTS = f"a job takes {', '.join(map(str, COUNTS))} GPUs, because other counts leave GPUs of a machine idle; name one"
+GpuCount = Annotated[int, _checked("gpu_count", _COUNTS, lambda count: count in COUNTS)]
 
 
 def _gpu_type(name: object) -> object:
@@ -164,14 +162,12 @@ Weight = Annotated[int, Field(ge=1, le=100)]
 Preferences = Annotated[dict[GpuType, Weight], BeforeValidator(_dict)]
 
 
-def _resource(name: str) -> str:
-    if not (name == GPU_RESOURCE or (name.startswith("nvidia.com/") and is_gpu_resource(name))):
-        message = f"not a resource of NVIDIA's device plugin; write one such as {GPU_RESOURCE}.shared, or leave it out"
-        raise problem("resource", message)
-    return name
+def _is_nvidia(name: str) -> bool:
+    return name == GPU_RESOURCE or (name.startswith("nvidia.com/") and is_gpu_resource(name))
 
 
-Resource = Annotated[str, AfterValidator(_resource)]
+_RESOURCE = f"not a resource of NVIDIA's device plugin; write one such as {GPU_RESOURCE}.shared, or leave it out"
+Resource = Annotated[str, _checked("resource", _RESOURCE, _is_nvidia)]
 
 
 def _or_none(value: Any, handler: Callable[[Any], int]) -> int:
@@ -187,21 +183,10 @@ def _as_text(value: object) -> object:
     return f"{value}s" if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _time(seconds: int) -> int:
-    if seconds > _LONGEST_TIME:
-        raise problem("time", "longer than 30 days; write a shorter time")
-    return seconds
-
-
-def _positive(seconds: int) -> int:
-    if seconds < 1:
-        raise problem("deadline", "a deadline is at least 1 second; write one such as 2h")
-    return seconds
-
-
-Time = Annotated[Duration, BeforeValidator(_as_text), AfterValidator(_time)]
+_TOO_LONG, _TOO_SHORT = "longer than 30 days; write a shorter time", "a deadline is at least 1 second; write one such as 2h"
+Time = Annotated[Duration, BeforeValidator(_as_text), _checked("time", _TOO_LONG, lambda seconds: seconds <= _LONGEST_TIME)]
 """Seconds as a number, or a string with a unit."""
-Deadline = Annotated[Time, AfterValidator(_positive)]
+Deadline = Annotated[Time, _checked("deadline", _TOO_SHORT, lambda seconds: seconds >= 1)]
 
 
 def _path(path: str) -> str:

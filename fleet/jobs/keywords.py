@@ -107,11 +107,11 @@ class MlWorkload:
     @property
     def keywords(self) -> tuple[str, ...]:
         """The keywords that count, each once."""
-        return tuple(dict.fromkeys(each.keyword for each in self.matches if not each.ignored))
+        return tuple(dict.fromkeys(match.keyword for match in self.matches if not match.ignored))
 
     def __str__(self) -> str:
         head = f"machine learning ({', '.join(self.keywords)})" if self else "no machine learning"
-        return "\n".join([head, *(f"  {each}" for each in self.matches)])
+        return "\n".join([head, *(f"  {match}" for match in self.matches)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class GpuRequirements:
 
     def __str__(self) -> str:
         head = "{gpu_count} x {kind}, {memory}: ".format(kind=self.arguments["gpu_type"].upper(), **self.arguments)
-        return "\n".join([head + self.branch, *(f"  {each}" for each in self.matches)])
+        return "\n".join([head + self.branch, *(f"  {match}" for match in self.matches)])
 
 
 def detect_ml_workload(requirements: str) -> MlWorkload:
@@ -140,7 +140,7 @@ def calculate_gpu_requirements(requirements: str) -> GpuRequirements:
     matches: tuple[Match, ...] = ()
     for branch, keywords, arguments in _BRANCHES:
         matches += tuple(_matches(requirements, keywords))
-        if not all(each.ignored for each in matches):
+        if not all(match.ignored for match in matches):
             return GpuRequirements(branch, arguments, matches)
     return GpuRequirements("usual", _USUAL, matches)
 
@@ -149,10 +149,10 @@ def _matches(text: str, keywords: Mapping[str, str]) -> Iterator[Match]:
     """Every keyword of a text, sentence by sentence. A digit or an underscore ends a word: cuda12, cv_pipeline."""
     for sentence in _SENTENCE_END.split(unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")):
         for keyword, pattern in keywords.items():
-            for found in re.finditer(rf"(?<![^\W\d_])(?:{pattern})(?![^\W\d_])", sentence):
-                before = sentence[max(0, found.start() - _NEAR) : found.start()]
-                after = sentence[found.end() : found.end() + _NEAR]
-                yield Match(keyword, _excerpt(before, found[0], after), _ignored(keyword, f"{before}\0{after}"))
+            for match in re.finditer(rf"(?<![^\W\d_])(?:{pattern})(?![^\W\d_])", sentence):
+                before = sentence[max(0, match.start() - _NEAR) : match.start()]
+                after = sentence[match.end() : match.end() + _NEAR]
+                yield Match(keyword, _excerpt(before, match[0], after), _ignored(keyword, f"{before}\0{after}"))
 
 
 def _excerpt(before: str, word: str, after: str) -> str:

@@ -38,39 +38,42 @@ def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
     """
     if target is None:
         target = _anywhere(job.ask)
-    given = job.given
+    arguments = job.given
     # A label too, by which people find the Job, if the task is a valid label value. The annotation always has it.
-    tags = {TASK: given.task_id} if is_label_value(given.task_id) else {}
-    queue = {QUEUE_LABEL: given.queue} if given.queue else {}
+    tags = {TASK: arguments.task_id} if is_label_value(arguments.task_id) else {}
+    queue = {QUEUE_LABEL: arguments.queue} if arguments.queue else {}
     metadata = {
         "name": job.name,
-        "namespace": given.namespace,
-        "labels": given.labels | tags | queue,
-        "annotations": given.annotations | {TASK: given.task_id},
+        "namespace": arguments.namespace,
+        "labels": arguments.labels | tags | queue,
+        "annotations": arguments.annotations | {TASK: arguments.task_id},
     }
     template = {
         # SAFE_TO_EVICT, because the job ends if the autoscaler removes its node.
         "metadata": _filled(
-            {"labels": given.labels | tags, "annotations": given.annotations | {TASK: given.task_id, SAFE_TO_EVICT: "false"}}
+            {
+                "labels": arguments.labels | tags,
+                "annotations": arguments.annotations | {TASK: arguments.task_id, SAFE_TO_EVICT: "false"},
+            }
         ),
         "spec": _pod(job, target),
     }
-    made = {
+    document = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": _filled(metadata),
         "spec": {
-            "backoffLimit": given.backoff_limit,
-            "activeDeadlineSeconds": given.deadline,
-            "ttlSecondsAfterFinished": given.ttl,
+            "backoffLimit": arguments.backoff_limit,
+            "activeDeadlineSeconds": arguments.deadline,
+            "ttlSecondsAfterFinished": arguments.ttl,
             # Kueue starts it as soon as its queue has room.
-            **({"suspend": True} if given.queue else {}),
+            **({"suspend": True} if arguments.queue else {}),
             **({"podFailurePolicy": _NO_FAILURE} if job.restart_policy == "Never" else {}),
             "template": template,
         },
     }
     # A copy, because parts of it are constants that all pods share.
-    return copy.deepcopy(made)
+    return copy.deepcopy(document)
 
 
 def _filled(fields: Manifest) -> Manifest:
@@ -91,43 +94,43 @@ def _anywhere(ask: GpuAsk) -> Target:
         )
         raise JobError((JobProblem("gpu_count", "several_shares", why, str(ask.gpus)),))
     capacity = "spot" if ask.spot else "on-demand"
-    held = dict.fromkeys(each for row in PROVIDERS.values() for each in row.profile.pod_tolerations(capacity))
-    return Target([], tuple(held), "", ask.unplaced_resource, mounts_shm=True)
+    tolerations = dict.fromkeys(toleration for row in PROVIDERS.values() for toleration in row.profile.pod_tolerations(capacity))
+    return Target([], tuple(tolerations), "", ask.unplaced_resource, mounts_shm=True)
 
 
 def _pod(job: GpuJobSpec, target: Target) -> Manifest:
-    given = job.given
+    arguments = job.given
     spec = {
         "restartPolicy": job.restart_policy,
         "priorityClassName": job.priority_class,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "imagePullSecrets": [{"name": name} for name in given.pull_secrets],
+        "imagePullSecrets": [{"name": name} for name in arguments.pull_secrets],
         "runtimeClassName": target.runtime_class,
         **_nodes(job.ask, target),
         "tolerations": manifests(target.tolerations),
         "securityContext": CONFINED_POD
         | {
-            "runAsUser": given.user,
-            "runAsGroup": given.group,
-            "fsGroup": given.group,
+            "runAsUser": arguments.user,
+            "runAsGroup": arguments.group,
+            "fsGroup": arguments.group,
             # A model cache has many files: do not change each of them at every start.
             "fsGroupChangePolicy": "OnRootMismatch",
         },
         "containers": [_container(job, target)],
-        "volumes": [each.volume for each in mounts(job, own_shm=target.mounts_shm)],
+        "volumes": [mount.volume for mount in mounts(job, own_shm=target.mounts_shm)],
     }
     return _filled(spec)
 
 
 def _container(job: GpuJobSpec, target: Target) -> Manifest:
-    ask, given = job.ask, job.given
+    ask, arguments = job.ask, job.given
     gpus = {target.resource: str(ask.gpus)}
     container = {
         "name": "worker",
-        "image": given.image,
-        "command": list(given.command),
-        "args": list(given.args),
+        "image": arguments.image,
+        "command": list(arguments.command),
+        "args": list(arguments.args),
         "env": list(_variables(job)),
         "resources": {
             "requests": {
@@ -139,7 +142,7 @@ def _container(job: GpuJobSpec, target: Target) -> Manifest:
             "limits": {"cpu": cpu_text(ask.cpu.limit), "memory": memory_text(ask.memory.limit), **gpus},
         },
         "securityContext": CONFINED,
-        "volumeMounts": [each.mount for each in mounts(job, own_shm=target.mounts_shm)],
+        "volumeMounts": [mount.mount for mount in mounts(job, own_shm=target.mounts_shm)],
     }
     return _filled(container)
 
@@ -153,10 +156,10 @@ def _variables(job: GpuJobSpec) -> Iterator[Manifest]:
 def _nodes(ask: GpuAsk, target: Target) -> Manifest:
     """The node selector and the affinity: the labels of the pools or of the GPU, and of the machine types that the job names."""
     bound = bool(target.selectors)
-    found = node_choice(target.selectors)
+    choice = node_choice(target.selectors)
     gpu = {ACCELERATOR_LABEL: PROFILES[ask.gpu_type].accelerator} if not bound and len(ask.gpu_types) == 1 else {}
     machine = {INSTANCE_TYPE_LABEL: ask.instance_types[0]} if len(ask.instance_types) == 1 else {}
-    affinity: Manifest = found.get("affinity", {}).get("nodeAffinity", {})
+    affinity: Manifest = choice.get("affinity", {}).get("nodeAffinity", {})
     if required := list(_required(ask, bound=bound)):
         # A node must fit one whole term, so each term has what the job requires of every node.
         for term in affinity.setdefault(REQUIRED, {"nodeSelectorTerms": [{"matchExpressions": []}]})["nodeSelectorTerms"]:
@@ -167,7 +170,7 @@ def _nodes(ask: GpuAsk, target: Target) -> Manifest:
             for name, weight in ask.gpu_types.items()
         ]
     return {
-        "nodeSelector": found.get("nodeSelector", {}) | gpu | machine,
+        "nodeSelector": choice.get("nodeSelector", {}) | gpu | machine,
         "affinity": {"nodeAffinity": affinity} if affinity else {},
     }
 

@@ -57,11 +57,11 @@ class Candidate:
 
         A reservation or capacity block adds no cost: it is paid whether a job runs there or not.
         """
-        known = not self.price.unknown
+        is_priced = not self.price.unknown
         return (
             -self.weight,
             self.settings.role != "burst",
-            0 if self.settings.capacity in hardware.PREPAID else self.price.usd if known else float("inf"),
+            0 if self.settings.capacity in hardware.PREPAID else self.price.usd if is_priced else float("inf"),
             self.settings.capacity != hardware.SPOT,
             self.name,
         )
@@ -69,7 +69,7 @@ class Candidate:
     @property
     def most(self) -> int:
         """How many of these jobs the whole pool runs at the same time, on its smallest instance type."""
-        return min(found.count for found in self.fits) * self.host.count
+        return min(node.count for node in self.fits) * self.host.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ class JobPlacement:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Warnings to the job's owner."""
-        return tuple(dict.fromkeys(each for pool in (self.chosen, *self.behind) for each in remarks(self.job.ask, pool)))
+        return tuple(dict.fromkeys(remark for pool in (self.chosen, *self.behind) for remark in remarks(self.job.ask, pool)))
 
     @property
     def place(self) -> str:
         """Its pools in words, with the price of a node of each."""
-        return ", then ".join(f"{each.name}, {each.price} USD/h a node" for each in (self.chosen, *self.behind))
+        return ", then ".join(f"{pool.name}, {pool.price} USD/h a node" for pool in (self.chosen, *self.behind))
 
     def manifest(self) -> Manifest:
         """The Job, bound to the pool."""
@@ -112,24 +112,24 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
     with a reason for each pool that cannot hold the job, and JobError for a cluster or pool that does not exist.
     """
     queue, namespace = job.given.queue, job.given.namespace
-    asked = candidates(fleet, job.ask, cluster=cluster, pool=pool, queue=queue, namespace=namespace)
-    what = f"{job.name} ({job.ask})"
-    named = tuple(_together(asked, names, what)) if len(names := _names(pool)) > 1 else (choose(asked, what),)
-    settings: Cluster = fleet.clusters[named[0].cluster]
+    ranked = candidates(fleet, job.ask, cluster=cluster, pool=pool, queue=queue, namespace=namespace)
+    label = f"{job.name} ({job.ask})"
+    chosen = tuple(_together(ranked, names, label)) if len(names := _names(pool)) > 1 else (choose(ranked, label),)
+    settings: Cluster = fleet.clusters[chosen[0].cluster]
     queued = _queued(job, settings.queues)
-    flavor = settings.flavor_of(named[0].pool) if queued.given.queue else ""
-    held = settings.queues.pools_of(flavor) if settings.queues is not None and flavor else ()
-    if queued.given.queue and len(named) > 1 and {*names} != {*held}:
+    flavor = settings.flavor_of(chosen[0].pool) if queued.given.queue else ""
+    members = settings.queues.pools_of(flavor) if settings.queues is not None and flavor else ()
+    if queued.given.queue and len(chosen) > 1 and {*names} != {*members}:
         raise JobError((JobProblem("pool", "queue_pools", _ONE_FLAVOR, ", ".join(names)),))
-    behind = named[1:]
-    if held:
-        target = replace(pool_target(settings, *held), selectors=[flavor_selector(flavor)])
-        of = {each.pool: each for each in candidates(fleet, job.ask, cluster=named[0].cluster, pool=held)}
-        behind = tuple(of[name] for name in held if name != named[0].pool)
+    behind = chosen[1:]
+    if members:
+        target = replace(pool_target(settings, *members), selectors=[flavor_selector(flavor)])
+        of = {candidate.pool: candidate for candidate in candidates(fleet, job.ask, cluster=chosen[0].cluster, pool=members)}
+        behind = tuple(of[name] for name in members if name != chosen[0].pool)
     else:
-        target = pool_target(settings, *(each.pool for each in named))
-    others = tuple(each for each in asked if each not in (named[0], *behind))
-    return JobPlacement(queued, named[0], target, others, behind)
+        target = pool_target(settings, *(candidate.pool for candidate in chosen))
+    others = tuple(candidate for candidate in ranked if candidate not in (chosen[0], *behind))
+    return JobPlacement(queued, chosen[0], target, others, behind)
 
 
 _ONE_FLAVOR = (
@@ -141,18 +141,22 @@ def _names(pool: Pools) -> tuple[str, ...]:
     return (pool,) if isinstance(pool, str) else tuple(pool or ())
 
 
-def _together(asked: tuple[Candidate, ...], names: Sequence[str], what: str) -> Iterator[Candidate]:
+def _together(ranked: tuple[Candidate, ...], names: Sequence[str], label: str) -> Iterator[Candidate]:
     """The candidates of these pools in one cluster, in this order. Raises JobRefusedError if no cluster has all for the job."""
     problems = []
-    for cluster in dict.fromkeys(each.cluster for each in asked):
-        here = {each.pool: each for each in asked if each.cluster == cluster}
-        wrong = [JobProblem(each.name, "placement", "; ".join(each.reasons)) for each in here.values() if each.reasons]
+    for cluster in dict.fromkeys(candidate.cluster for candidate in ranked):
+        here = {candidate.pool: candidate for candidate in ranked if candidate.cluster == cluster}
+        wrong = [
+            JobProblem(candidate.name, "placement", "; ".join(candidate.reasons))
+            for candidate in here.values()
+            if candidate.reasons
+        ]
         wrong += [JobProblem(cluster, "placement", f"has no pool {name}; name another") for name in names if name not in here]
         if not wrong:
             yield from (here[name] for name in names)
             return
         problems += wrong
-    raise JobRefusedError(tuple(problems), f"not every pool of the list can hold {what}:")
+    raise JobRefusedError(tuple(problems), f"not every pool of the list can hold {label}:")
 
 
 def _queued(job: GpuJobSpec, queues: Queues | None) -> GpuJobSpec:
@@ -161,13 +165,13 @@ def _queued(job: GpuJobSpec, queues: Queues | None) -> GpuJobSpec:
     return job if queue == job.given.queue else replace(job, given=job.given.model_copy(update={"queue": queue}))
 
 
-def choose(asked: tuple[Candidate, ...], what: str) -> Candidate:
-    """The first candidate, if it can hold the job. Otherwise raises JobRefusedError, whose message names the job as `what`."""
-    if asked and not asked[0].reasons:
-        return asked[0]
-    problems = tuple(JobProblem(each.name, "placement", "; ".join(each.reasons)) for each in asked)
+def choose(ranked: tuple[Candidate, ...], label: str) -> Candidate:
+    """The first candidate, if it can hold the job. Otherwise raises JobRefusedError, whose message names the job as `label`."""
+    if ranked and not ranked[0].reasons:
+        return ranked[0]
+    problems = tuple(JobProblem(candidate.name, "placement", "; ".join(candidate.reasons)) for candidate in ranked)
     none = JobProblem("pools", "placement", "there is no GPU pool; add one")
-    raise JobRefusedError(problems or (none,), f"no pool can hold {what}:")
+    raise JobRefusedError(problems or (none,), f"no pool can hold {label}:")
 
 
 def candidates(
@@ -186,31 +190,31 @@ def candidates(
     """
     names = _names(pool)
     _require(fleet, cluster, names)
-    found = [
-        _candidate(ask, name, settings, host, (queue, namespace))
+    judged = [
+        _candidate(ask, name, settings, host, queue, namespace)
         for name, settings in fleet.clusters_by_name()
         if cluster in (None, name)
         for pool_name, host in pool_hosts(settings).items()
         if not names or pool_name in names
     ]
-    able = sorted((each for each in found if not each.reasons), key=lambda each: each.rank)
-    return (*able, *(each for each in found if each.reasons))
+    able = sorted((candidate for candidate in judged if not candidate.reasons), key=lambda candidate: candidate.rank)
+    return (*able, *(candidate for candidate in judged if candidate.reasons))
 
 
 def _require(fleet: Fleet, cluster: str | None, names: Iterable[str]) -> None:
     if cluster is not None and cluster not in fleet.clusters:
         message = f"the stack has no cluster of that name; name one of: {', '.join(fleet.clusters)}"
         raise JobError((JobProblem("cluster", "cluster", message, shown(cluster)),))
-    meant = [settings for name, settings in fleet.clusters_by_name() if cluster in (None, name)]
-    known = dict.fromkeys(name for settings in meant for name in settings.pools)
+    clusters = [settings for name, settings in fleet.clusters_by_name() if cluster in (None, name)]
+    pools = dict.fromkeys(name for settings in clusters for name in settings.pools)
     for pool in names:
-        if pool in known:
+        if pool in pools:
             continue
-        message = f"no pool has that name; name one of: {', '.join(known)}" if known else "there is no pool; add one to the stack"
+        message = f"no pool has that name; name one of: {', '.join(pools)}" if pools else "there is no pool; add one to the stack"
         raise JobError((JobProblem("pool", "pool", message, shown(pool)),))
 
 
-def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, waits: tuple[str | None, str | None]) -> Candidate:
+def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, queue: str | None, namespace: str | None) -> Candidate:
     pool: Pool = settings.pools[host.name]
     fits = tuple(fit(ask, machine, host) for machine in host.machines)
     gpu = options_of(pool)["gpu_type"]
@@ -218,8 +222,8 @@ def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, waits: 
     if gpu in ask.gpu_types:
         reasons = (
             *_reasons(ask, pool, host, fits),
-            *filter(None, (barred(ask, *waits, settings, host),)),
-            *_of_flavor(ask, settings, host.name, queue_of(*waits, settings.queues)),
+            *filter(None, (barred(ask, queue, namespace, settings, host),)),
+            *_of_flavor(ask, settings, host.name, queue_of(queue, namespace, settings.queues)),
         )
     else:
         reasons = (_other_gpu(ask, pool),)
@@ -235,7 +239,7 @@ def _of_flavor(ask: GpuAsk, settings: Cluster, pool: str, queue: str | None) -> 
             host = pool_host(settings, name)
             fits = tuple(fit(ask, machine, host) for machine in host.machines)
             yield from (
-                f"pool {name} of the same flavor {flavor}: {each}" for each in _reasons(ask, settings.pools[name], host, fits)
+                f"pool {name} of the same flavor {flavor}: {reason}" for reason in _reasons(ask, settings.pools[name], host, fits)
             )
 
 
@@ -245,26 +249,26 @@ def pool_options(fleet: Fleet, cluster: str | None, pool: Pools) -> dict[str, An
     Without `cluster` these are the options on which all pools of that name agree. Empty if no pool has such a name.
     """
     options = []
-    for wanted in _names(pool):
-        asked = [
+    for wanted_pool in _names(pool):
+        same_name = [
             options_of(settings)
-            for name, held in fleet.clusters_by_name()
-            for pool_name, settings in held.pools.items()
-            if cluster in (None, name) and pool_name == wanted
+            for name, cluster_settings in fleet.clusters_by_name()
+            for pool_name, settings in cluster_settings.pools.items()
+            if cluster in (None, name) and pool_name == wanted_pool
         ]
-        options.append(_common(asked))
+        options.append(_common(same_name))
     return agreed(options)
 
 
 def agreed(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The options of a job over several pools, from those of each: what they agree on, and spot if one pool is spot."""
-    return _common(options) | ({"spot": True} if any(each.get("spot") for each in options) else {})
+    return _common(options) | ({"spot": True} if any(option.get("spot") for option in options) else {})
 
 
 def _common(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The options that are the same in all."""
     first = options[0] if options else {}
-    return {name: value for name, value in first.items() if all(each.get(name) == value for each in options)}
+    return {name: value for name, value in first.items() if all(option.get(name) == value for option in options)}
 
 
 def options_of(pool: Pool) -> dict[str, Any]:
@@ -276,8 +280,8 @@ def options_of(pool: Pool) -> dict[str, Any]:
 
 def _other_gpu(ask: GpuAsk, pool: Pool) -> str:
     gpu = pool.machines[0].gpu
-    wanted = " or ".join(PROFILES[name].gpu for name in ask.gpu_types)
-    return f"has {gpu.name if gpu else 'no GPU'}, the job asks for {wanted}"
+    types = " or ".join(PROFILES[name].gpu for name in ask.gpu_types)
+    return f"has {gpu.name if gpu else 'no GPU'}, the job asks for {types}"
 
 
 def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iterator[str]:
@@ -296,22 +300,22 @@ def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iter
         yield f"shares its GPUs, and several shares do not add up to a larger one; ask for 1, not {ask.gpus}"
     if ask.shm_given and not pool.mounts_shm:
         yield f"its device plugin mounts /dev/shm itself (MPS), the job asks for {memory_text(ask.shm)}; remove shm"
-    named = ask.instance_types
-    if named and (others := [each for each in pool.instance_types if each not in named]):
-        yield f"may also buy {' or '.join(others)}, the job allows only {' or '.join(named)}; name all of the pool's types"
+    types = ask.instance_types
+    if types and (foreign := [name for name in pool.instance_types if name not in types]):
+        yield f"may also buy {' or '.join(foreign)}, the job allows only {' or '.join(types)}; name all of the pool's types"
     if lacking := unfit(ask, host, fits):
         yield lacking
 
 
 def remarks(ask: GpuAsk, chosen: Candidate) -> Iterator[str]:
     """Warnings to the owner of a job in a pool."""
-    worst = min(chosen.fits, key=lambda found: found.offer.memory)
+    worst = min(chosen.fits, key=lambda node: node.offer.memory)
     if ask.memory.limit > worst.offer.memory:
-        limit, left = memory_text(ask.memory.limit), f"{worst.offer.memory}Mi of {worst.machine.name}"
-        yield f"memory limit {limit} is above the {left}: the job may be evicted before it"
+        limit, room = memory_text(ask.memory.limit), f"{worst.offer.memory}Mi of {worst.machine.name}"
+        yield f"memory limit {limit} is above the {room}: the job may be evicted before it"
     if ask.cpu.limit > worst.offer.cpu:
-        limit, left = cpu_text(ask.cpu.limit), f"{cpu_text(worst.offer.cpu)} of {worst.machine.name}"
-        yield f"CPU limit {limit} is above the {left}: the job never gets all of it"
+        limit, room = cpu_text(ask.cpu.limit), f"{cpu_text(worst.offer.cpu)} of {worst.machine.name}"
+        yield f"CPU limit {limit} is above the {room}: the job never gets all of it"
     yield from doubts(ask, chosen.host, chosen.fits)
     if chosen.settings.capacity == hardware.SPOT:
         yield "on spot: it may be interrupted at any time and then restarts, so keep its state in the workspace"

@@ -75,8 +75,8 @@ def _profiles() -> dict[str, Profile]:
         for gpu in hardware.gpus().values()
         if gpu.vendor == "nvidia"
     }
-    found = {gpu_type(gpu.name): _profile(gpu, machines) for gpu, machines in by_gpu.items()}
-    return dict(sorted(found.items()))
+    profiles = {gpu_type(gpu.name): _profile(gpu, machines) for gpu, machines in by_gpu.items()}
+    return dict(sorted(profiles.items()))
 
 
 PROFILES = _profiles()

@@ -30,11 +30,11 @@ class Rule:
     broken: Callable[[Any], Iterator[JobProblem]]
 
 
-def _memory(given: AskArguments) -> Iterator[JobProblem]:
-    memory, least = memory_of(given), MEMORY_A_GPU * given.gpu_count
+def _memory(arguments: AskArguments) -> Iterator[JobProblem]:
+    memory, least = memory_of(arguments), MEMORY_A_GPU * arguments.gpu_count
     limit, request = memory_text(memory.limit), memory_text(memory.request)
     want = f"{memory_text(least)}, {memory_text(MEMORY_A_GPU)} for each GPU"
-    job = f"a job of {given.gpu_count} GPU{'' if given.gpu_count == 1 else 's'}"
+    job = f"a job of {arguments.gpu_count} GPU{'' if arguments.gpu_count == 1 else 's'}"
     if memory.limit < least:
         yield JobProblem("memory", "least_memory", f"{job} needs at least {want}; raise it", shown(limit))
     elif memory.request < least:
@@ -44,75 +44,75 @@ def _memory(given: AskArguments) -> Iterator[JobProblem]:
         yield JobProblem("memory_request", "limit", message, shown(request))
 
 
-def _cpu(given: AskArguments) -> Iterator[JobProblem]:
-    cpu = cpu_of(given)
+def _cpu(arguments: AskArguments) -> Iterator[JobProblem]:
+    cpu = cpu_of(arguments)
     if cpu.request > cpu.limit:
         message = f"above the limit of {cpu_text(cpu.limit)}; lower it, or raise cpu"
         yield JobProblem("cpu_request", "limit", message, shown(cpu_text(cpu.request)))
 
 
-def _shm(given: AskArguments) -> Iterator[JobProblem]:
-    limit = memory_of(given).limit
-    if given.shm is not None and given.shm >= limit:
+def _shm(arguments: AskArguments) -> Iterator[JobProblem]:
+    limit = memory_of(arguments).limit
+    if arguments.shm is not None and arguments.shm >= limit:
         message = f"files in /dev/shm count against the memory limit of {memory_text(limit)}; lower shm, or raise memory"
-        yield JobProblem("shm", "shm", message, shown(memory_text(given.shm)))
+        yield JobProblem("shm", "shm", message, shown(memory_text(arguments.shm)))
 
 
-def _prefer(given: AskArguments) -> Iterator[JobProblem]:
-    if given.prefer and given.gpu_type not in given.prefer:
-        message = f"must include gpu_type, which decides the sizes; add {given.gpu_type}"
-        yield JobProblem("prefer", "prefer", message, shown(given.prefer))
+def _prefer(arguments: AskArguments) -> Iterator[JobProblem]:
+    if arguments.prefer and arguments.gpu_type not in arguments.prefer:
+        message = f"must include gpu_type, which decides the sizes; add {arguments.gpu_type}"
+        yield JobProblem("prefer", "prefer", message, shown(arguments.prefer))
 
 
-def _instance_types(given: AskArguments) -> Iterator[JobProblem]:
-    for name in dict.fromkeys(given.instance_type):
-        if message := _unfit_machine(given, name):
+def _instance_types(arguments: AskArguments) -> Iterator[JobProblem]:
+    for name in dict.fromkeys(arguments.instance_type):
+        if message := _unfit_machine(arguments, name):
             yield JobProblem("instance_type", "instance_type", message, shown(name))
 
 
-def _unfit_machine(given: AskArguments, name: str) -> str:
+def _unfit_machine(arguments: AskArguments, name: str) -> str:
     """Why no pool of this machine can hold the job; empty if one may."""
     try:
         machine = hardware.machine(name)
     except hardware.UnknownMachine as error:
         return str(error)
-    kinds = [PROFILES[each].gpu for each in (given.prefer or (given.gpu_type,))]
+    kinds = [PROFILES[kind].gpu for kind in (arguments.prefer or (arguments.gpu_type,))]
     has = machine.gpu.name if machine.gpu else "no GPU"
     if has not in kinds:
         return f"has {has}, the job asks for {' or '.join(kinds)}; name another machine, or another gpu_type"
-    if machine.gpus < given.gpu_count and not is_shared(given):
-        return f"has {machine.gpus} of them, the job asks for {given.gpu_count}; name a larger machine, or lower gpu_count"
-    if is_shared(given):
+    if machine.gpus < arguments.gpu_count and not is_shared(arguments):
+        return f"has {machine.gpus} of them, the job asks for {arguments.gpu_count}; name a larger machine, or lower gpu_count"
+    if is_shared(arguments):
         return ""
     # This host has no DaemonSets and enough disk, because only a pool has known values of both.
-    ask = settled(given)
+    ask = settled(arguments)
     alone = Host(name, (machine,), 1, hardware.ON_DEMAND, 2 * ask.scratch + 64 * 1024, ())
-    found = fit(ask, machine, alone)
-    return "" if found.count else f"{shortage(ask, found, alone)}; ask for less, or name a larger machine"
+    fitting = fit(ask, machine, alone)
+    return "" if fitting.count else f"{shortage(ask, fitting, alone)}; ask for less, or name a larger machine"
 
 
-def _devices(given: JobArguments) -> Iterator[JobProblem]:
+def _devices(arguments: JobArguments) -> Iterator[JobProblem]:
     """A container numbers its own GPUs, from 0 on."""
-    in_env = given.env.get(VISIBLE)
-    if in_env is not None and given.visible_devices is not None:
+    in_env = arguments.env.get(VISIBLE)
+    if in_env is not None and arguments.visible_devices is not None:
         yield JobProblem("visible_devices", "visible_devices", f"env has {VISIBLE} too; set only one of them")
-    asked = given.visible_devices if in_env is None else in_env
-    if asked in (None, False):
+    devices = arguments.visible_devices if in_env is None else in_env
+    if devices in (None, False):
         return
     field = "visible_devices" if in_env is None else f"env.{VISIBLE}"
-    if is_shared(given):
+    if is_shared(arguments):
         message = "shares have UUIDs instead of numbers, so a number may hide the only share; leave it out"
         yield JobProblem(field, "visible_devices", message)
         return
-    if asked is not True and (message := _wrong_numbers(str(asked), given.gpu_count)):
-        yield JobProblem(field, "visible_devices", message, shown(asked))
+    if devices is not True and (message := _wrong_numbers(str(devices), arguments.gpu_count)):
+        yield JobProblem(field, "visible_devices", message, shown(devices))
 
 
 def _wrong_numbers(text: str, count: int) -> str:
     """Why a value of CUDA_VISIBLE_DEVICES is wrong in a container of `count` GPUs; empty if it is right."""
     if not re.fullmatch(r"[0-9]{1,3}(,[0-9]{1,3})*", text):
         return "must be GPU numbers in the container, from 0; write 0,1"
-    numbers = [int(each) for each in text.split(",")]
+    numbers = [int(number) for number in text.split(",")]
     if len(set(numbers)) < len(numbers):
         return "a GPU is named twice, and CUDA ignores all GPUs from there on; name each GPU once"
     if max(numbers) >= count:
@@ -130,16 +130,16 @@ IN_PYTHON = 'write secret_env={"NAME": ("secret", "key")}'
 """How to give a job a secret in Python."""
 
 
-def _secrets(given: JobArguments) -> Iterator[JobProblem]:
+def _secrets(arguments: JobArguments) -> Iterator[JobProblem]:
     """Everyone who can read the Job can read its variables, and `kubectl describe` prints them."""
-    for name, value in given.env.items():
+    for name, value in arguments.env.items():
         if _secret(name.upper(), value):
             yield JobProblem(f"env.{name}", "secret", f"{_READ}; {IN_PYTHON}")
 
 
-def _secret_words(field: str, given: JobArguments) -> Iterator[JobProblem]:
+def _secret_words(field: str, arguments: JobArguments) -> Iterator[JobProblem]:
     """A command is visible in the Job and in the node's process list."""
-    for index, word in enumerate(getattr(given, field)):
+    for index, word in enumerate(getattr(arguments, field)):
         if holds_credential(word):
             yield JobProblem(f"{field}.{index}", "secret", f"{_READ}; {IN_PYTHON}, and have the program read that variable")
 
@@ -153,29 +153,29 @@ def _secret(name: str, value: str) -> bool:
     return words[-1] == "TOKEN" and _LIKE_A_TOKEN.fullmatch(value) is not None
 
 
-def _variables(given: JobArguments) -> Iterator[JobProblem]:
-    for name in given.secret_env.keys() & given.env.keys():
+def _variables(arguments: JobArguments) -> Iterator[JobProblem]:
+    for name in arguments.secret_env.keys() & arguments.env.keys():
         yield JobProblem(f"secret_env.{name}", "variable_twice", "env has it too; remove one")
-    if VISIBLE in given.secret_env:
+    if VISIBLE in arguments.secret_env:
         yield JobProblem(f"secret_env.{VISIBLE}", "visible_devices", "it is not a secret; set it in env")
-    for field, names in (("env", given.env), ("secret_env", given.secret_env)):
+    for field, names in (("env", arguments.env), ("secret_env", arguments.secret_env)):
         if _INJECTED in names:
             message = "the device plugin sets it to the pod's GPUs, and another value takes GPUs of other pods; remove it"
             yield JobProblem(f"{field}.{_INJECTED}", "injected", message)
 
 
-def _mounts(given: JobArguments) -> Iterator[JobProblem]:
-    usual = type(given).model_fields
+def _mounts(arguments: JobArguments) -> Iterator[JobProblem]:
+    usual = type(arguments).model_fields
     for field in ("workspace_path", "cache_path", "cache_read_only"):
         claim = field.partition("_")[0]
-        if getattr(given, claim) is None and getattr(given, field) != usual[field].default:
+        if getattr(arguments, claim) is None and getattr(arguments, field) != usual[field].default:
             message = f"the job does not have this volume; name its claim in {claim}, or leave it out"
-            yield JobProblem(field, "volume", message, shown(getattr(given, field)))
-    if given.workspace and given.cache:
-        one, other = f"{given.workspace_path}/", f"{given.cache_path}/"
-        if one.startswith(other) or other.startswith(one):
+            yield JobProblem(field, "volume", message, shown(getattr(arguments, field)))
+    if arguments.workspace and arguments.cache:
+        workspace, cache = f"{arguments.workspace_path}/", f"{arguments.cache_path}/"
+        if workspace.startswith(cache) or cache.startswith(workspace):
             message = "the mount paths of workspace and cache overlap; give one of them another path"
-            yield JobProblem("cache_path", "mounts", message, shown(given.cache_path))
+            yield JobProblem("cache_path", "mounts", message, shown(arguments.cache_path))
 
 
 ASK_RULES = (

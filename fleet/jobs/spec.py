@@ -53,8 +53,8 @@ class GpuJobSpec:
 
 def gpu_job(task_id: str, image: str, **arguments: Any) -> GpuJobSpec:
     """A job from the arguments of `create_gpu_job` that do not name a place. Raises JobError with every problem."""
-    given = checked(JobArguments, {"task_id": task_id, "image": image, **arguments})
-    return GpuJobSpec(settled(given), given)
+    checked_arguments = checked(JobArguments, {"task_id": task_id, "image": image, **arguments})
+    return GpuJobSpec(settled(checked_arguments), checked_arguments)
 
 
 def gpu_ask(**arguments: Any) -> GpuAsk:

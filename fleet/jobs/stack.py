@@ -38,24 +38,24 @@ _IN_YAML = "write secretEnv: {NAME: [secret, key]}"
 def place_stack_job(fleet: Fleet, cluster: str, name: str) -> JobPlacement:
     """Place a job in the pools that it names, or in the best pool with its GPU. Raises JobRefusedError if no pool holds it."""
     settings: Cluster = fleet.clusters[cluster]
-    wanted = settings.jobs[name]
-    return place_job(fleet, specification(name, wanted, settings.pools), cluster=cluster, pool=wanted.ordered)
+    job = settings.jobs[name]
+    return place_job(fleet, specification(name, job, settings.pools), cluster=cluster, pool=job.ordered)
 
 
-def specification(name: str, wanted: StackJob, pools: Mapping[str, Any]) -> GpuJobSpec:
+def specification(name: str, job: StackJob, pools: Mapping[str, Any]) -> GpuJobSpec:
     """The job for `fleet.jobs`. A job that names a pool gets the GPU type, spot and shares of that pool.
 
     Raises JobError with every problem, named by the keys of the settings. The jobs of a loaded fleet have no problem.
     """
-    given: dict[str, Any] = {_ARGUMENT.get(key, key): value for key, value in wanted if value is not None}
-    given |= {key: memory_text(given[key]) for key in ("memory", "scratch", "shm") if key in given}
-    if wanted.cpu is not None:
-        given["cpu"] = cpu_text(wanted.cpu)
+    arguments: dict[str, Any] = {_ARGUMENT.get(key, key): value for key, value in job if value is not None}
+    arguments |= {key: memory_text(arguments[key]) for key in ("memory", "scratch", "shm") if key in arguments}
+    if job.cpu is not None:
+        arguments["cpu"] = cpu_text(job.cpu)
     for key in ("pool", "pools"):
-        given.pop(key, None)
-    given |= agreed([options_of(pools[pool]) for pool in wanted.ordered])
+        arguments.pop(key, None)
+    arguments |= agreed([options_of(pools[pool]) for pool in job.ordered])
     try:
-        return gpu_job(name, **given)
+        return gpu_job(name, **arguments)
     except JobError as error:
         raise JobError(tuple(map(_renamed, error.problems))) from None
 
@@ -69,14 +69,14 @@ def problems(fleet: Fleet) -> Iterator[Problem]:
                 specification(name, job, settings.pools)
             except JobError as error:
                 yield from (
-                    Problem((*at, *_steps(each.field)), each.message, each.value, "job_argument") for each in error.problems
+                    Problem((*at, *_steps(wrong.field)), wrong.message, wrong.value, "job_argument") for wrong in error.problems
                 )
 
 
 def _steps(field: str) -> tuple[str, ...]:
     """The path of a field below its job. The key of a label may contain dots."""
-    first, _, rest = field.partition(".")
-    return (first, rest) if first == "labels" and rest else tuple(field.split("."))
+    first, _, below = field.partition(".")
+    return (first, below) if first == "labels" and below else tuple(field.split("."))
 
 
 def refusals(fleet: Fleet) -> Iterator[Refusal]:
@@ -91,7 +91,7 @@ def refusals(fleet: Fleet) -> Iterator[Refusal]:
 
 def require(fleet: Fleet) -> None:
     """Raise PlacementError with a line for each job that no pool holds."""
-    if errors := [f"{found.cluster}.jobs.{found.workload}: {found.error}" for found in refusals(fleet)]:
+    if errors := [f"{refusal.cluster}.jobs.{refusal.workload}: {refusal.error}" for refusal in refusals(fleet)]:
         raise PlacementError("\n".join(errors))
 
 
@@ -106,8 +106,8 @@ def remarks(fleet: Fleet) -> Iterator[str]:
             yield from (f"{cluster}.jobs.{name}: {remark}" for remark in placed.remarks)
 
 
-def _renamed(found: JobProblem) -> JobProblem:
+def _renamed(problem: JobProblem) -> JobProblem:
     """The problem with the keys of the settings, and YAML instead of Python."""
-    first, dot, rest = found.field.partition(".")
-    message = _ARGUMENTS.sub(lambda name: _KEYS[name[0]], found.message.replace(IN_PYTHON, _IN_YAML))
-    return dataclasses.replace(found, field=f"{_KEYS.get(first, first)}{dot}{rest}", message=message)
+    first, dot, below = problem.field.partition(".")
+    message = _ARGUMENTS.sub(lambda name: _KEYS[name[0]], problem.message.replace(IN_PYTHON, _IN_YAML))
+    return dataclasses.replace(problem, field=f"{_KEYS.get(first, first)}{dot}{below}", message=message)

@@ -34,11 +34,11 @@ class Mount:
 
 def mounts(job: GpuJobSpec, *, own_shm: bool = True) -> Iterator[Mount]:
     """The job's mounts. Without `own_shm` the device plugin mounts /dev/shm itself, and the pod must not."""
-    given = job.given
-    if given.workspace:
-        yield Mount("workspace", given.workspace_path, _claim(given.workspace))
-    if given.cache:
-        yield Mount("models", given.cache_path, _claim(given.cache, given.cache_read_only), given.cache_read_only)
+    arguments = job.given
+    if arguments.workspace:
+        yield Mount("workspace", arguments.workspace_path, _claim(arguments.workspace))
+    if arguments.cache:
+        yield Mount("models", arguments.cache_path, _claim(arguments.cache, arguments.cache_read_only), arguments.cache_read_only)
     if job.ask.shm and own_shm:
         yield Mount("shm", SHM, {"emptyDir": {"medium": "Memory", "sizeLimit": memory_text(job.ask.shm)}})
 

@@ -23,12 +23,12 @@ def check_keys(keys: Iterable[str], secret: Collection[str]) -> None:
     Raises FleetError for an unknown key, a secret in clear text, and a secret inside the model. Such a secret would make a whole
     key secret, and its plain text would be in tags and chart values.
     """
-    known = sorted({*CONFIG_KEYS, *SECRETS})
+    all_keys = sorted({*CONFIG_KEYS, *SECRETS})
     problems = []
     for key in keys:
         if key not in (*CONFIG_KEYS, *SECRETS):
             private = is_private_key(key, "")
-            message = f"unknown key; {KEY_IN_FILE if private else instead(key, known, 'known keys: ' + ', '.join(known))}"
+            message = f"unknown key; {KEY_IN_FILE if private else instead(key, all_keys, 'known keys: ' + ', '.join(all_keys))}"
         elif key in CONFIG_KEYS and key in secret:
             message = (
                 f"contains a secret, which would be in clear text in tags and values; move it out ({SECRETS[0]} is "
@@ -49,8 +49,8 @@ def load(config: Mapping[str, object]) -> Fleet:
     Raises FleetError with every problem found. The second phase runs only if the models accept the config.
     """
     fleet = read(Fleet, NAMESPACE, config)
-    if found := (*rules.problems(fleet, config), *namespaces.problems(fleet), *stack_jobs.problems(fleet)):
-        raise FleetError(found)
+    if problems := (*rules.problems(fleet, config), *namespaces.problems(fleet), *stack_jobs.problems(fleet)):
+        raise FleetError(problems)
     return fleet
 
 
@@ -73,10 +73,10 @@ _PULUMI = (_GUARD, "pulumi:autonaming", "pulumi:tags", "pulumi:template")
 
 def _unguarded(config: StackConfig) -> Iterator[Problem]:
     """A problem if a package has a default provider, which could create a resource in another account or region."""
-    held = config.objects.get(_GUARD)
+    guard = config.objects.get(_GUARD)
     slips = (key for key in config.objects if key.startswith("pulumi:") and key not in _PULUMI)
     slip = next((key for key in slips if instead(key, _PULUMI, "")), "")
-    if held != _EVERY or slip:
+    if guard != _EVERY or slip:
         fix = instead(slip, _PULUMI, "") if slip else f'write {_GUARD}: ["*"]'
         message = f"no package may have a default provider, or a resource lands in the wrong account or region; {fix}"
         at = slip or _GUARD

@@ -237,7 +237,7 @@ class Deployments(Model):
             if endpoint.private or endpoint.reserved_cidrs:
                 continue
             networks = [ipaddress.ip_network(cidr) for cidr in endpoint.public_cidrs]
-            if out := [each for each in hosted_addresses() if not any(ipaddress.ip_address(each) in block for block in networks)]:
+            if out := [ip for ip in hosted_addresses() if not any(ipaddress.ip_address(ip) in block for block in networks)]:
                 yield todo(
                     f"{name}: endpoint.publicCidrs: Pulumi's own runners deploy this stack and may come from {', '.join(out)}, "
                     f"which is not allowed; name an agentPool in {FILE}, or add it"
@@ -280,14 +280,14 @@ def load(config: Mapping[str, object], secret: Collection[str] = ()) -> Deployme
 
 
 def _wrong_keys(config: Mapping[str, object], secret: Collection[str]) -> Iterator[Problem]:
-    named = _named_secrets(config)
+    secrets = _named_secrets(config)
     for key in sorted(config):
-        if key not in (*CONFIG_KEYS, *named):
-            known = (*CONFIG_KEYS, *named)
-            message = f"unknown key; {instead(key, known, 'known keys: ' + ', '.join(known))}"
+        if key not in (*CONFIG_KEYS, *secrets):
+            usable = (*CONFIG_KEYS, *secrets)
+            message = f"unknown key; {instead(key, usable, 'known keys: ' + ', '.join(usable))}"
         elif key in CONFIG_KEYS and key in secret:
             message = "contains a secret, but is read in clear text; move the secret to its own key"
-        elif key in named and key not in secret:
+        elif key in secrets and key not in secret:
             message = f"a secret in clear text; set it with: pulumi -C deployments config set --secret {key}"
         else:
             continue
@@ -298,8 +298,8 @@ def _named_secrets(config: Mapping[str, object]) -> list[str]:
     """Config keys that stacks name under `secrets`. The settings are not validated yet."""
     stacks = config.get("stacks")
     entries = stacks.values() if isinstance(stacks, Mapping) else ()
-    named = [entry.get("secrets") for entry in entries if isinstance(entry, Mapping)]
-    keys = [key for each in named if isinstance(each, Mapping) for key in each.values() if isinstance(key, str)]
+    mappings = [entry.get("secrets") for entry in entries if isinstance(entry, Mapping)]
+    keys = [key for mapping in mappings if isinstance(mapping, Mapping) for key in mapping.values() if isinstance(key, str)]
     return [key for key in dict.fromkeys(keys) if key not in CONFIG_KEYS]
 
 

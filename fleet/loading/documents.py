@@ -10,14 +10,14 @@ import re
 from pathlib import Path
 from typing import NoReturn
 
-from fleet.facts.errors import InputError, quoted
-from fleet.facts.places import Below, Lines, Place
-from fleet.facts.yaml_text import DEEPEST, Document, kubernetes_documents, text_of
+from fleet.facts.errors import InputError
+from fleet.facts.places import Lines
+from fleet.facts.yaml_text import Document, kubernetes_documents, text_of
 
 _FIRST_LINE = Lines(1)
 """For a document whose other lines are not needed."""
 _LINE = re.compile(r":(?P<line>[0-9]+): ")
-_WORD = re.compile(r'[{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
+_ESCAPE = re.compile(r"\\(?:u(?P<half>[dD][89a-fA-F][0-9a-fA-F]{2})|.)")
 _MOST_DIGITS = 20
 
 
@@ -55,78 +55,32 @@ def _json(path: Path, text: str) -> tuple[Document, ...]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}:1: not JSON that kubectl can read ({error}); write another value, or fewer levels") from None
     # Most JSON files are not manifests, and their lines are not needed.
-    return (Document(value, _Places(path, text).lines if isinstance(value, dict) and "apiVersion" in value else _FIRST_LINE),)
+    return (Document(value, _lines(path, text) if isinstance(value, dict) and "apiVersion" in value else _FIRST_LINE),)
 
 
 def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
     """Documents of a file that is JSON by its name only. kubectl too checks whether the text begins with a brace."""
     try:
-        found = _yaml(path, text)
+        parsed = _yaml(path, text)
     except InputError:
         if "apiVersion" in text:
             raise
         return (Document(text.strip()[:1] or None, _FIRST_LINE),)
-    if '"apiVersion"' in text and not any(isinstance(each.value, dict | list) for each in found):
+    if '"apiVersion"' in text and not any(isinstance(document.value, dict | list) for document in parsed):
         raise InputError(f"{path}:1: neither JSON nor YAML with an object in it, though it has an apiVersion; remove comments")
-    return found
+    return parsed
 
 
-class _Places:
-    """`lines` has the place of every key and item of a valid JSON text.
+def _lines(path: Path, text: str) -> Lines:
+    """The line of every key and item of a valid JSON text, by the reader of YAML.
 
-    Raises InputError for a duplicate key, and for values that nest deeper than the limit for YAML.
+    Raises InputError for a duplicate key, for values that nest deeper than the limit for YAML, and for a key of more than 1,024
+    characters.
     """
-
-    def __init__(self, path: Path, text: str) -> None:
-        self._path = path
-        self._words = ((match[0], match.start()) for match in _WORD.finditer(text))
-        self._text = text
-        self._line, self._at, self._depth = 1, 0, 0
-        self.lines = Lines(self._value(*next(self._words)))
-
-    def _go_to(self, start: int) -> None:
-        self._line += self._text.count("\n", self._at, start)
-        self._at = start
-
-    def _value(self, word: str, start: int) -> Place:
-        self._go_to(start)
-        if self._depth > DEEPEST:
-            raise InputError(f"{self._path}:{self._line}: values nest at most {DEEPEST} levels deep; flatten them")
-        line = self._line
-        self._depth += 1
-        below = self._object() if word == "{" else self._list() if word == "[" else None
-        self._depth -= 1
-        return (line, below) if below else line
-
-    def _object(self) -> Below:
-        places: dict[str, Place] = {}
-        for word, start in self._words:
-            if word == "}":
-                break
-            if word == ",":
-                continue
-            self._go_to(start)
-            key, line = json.loads(word), self._line
-            if key in places:
-                first = Lines((0, places))[key,]
-                where = f"{self._path}:{line}"
-                raise InputError(
-                    f"{where}: a key may appear once, and line {first} has it too; got {quoted(key)}; remove one of them"
-                )
-            next(self._words)  # the colon
-            place = self._value(*next(self._words))
-            # The place of an entry is the line of its key. The value may begin on the next line.
-            places[key] = line if isinstance(place, int) else (line, place[1])
-        return places
-
-    def _list(self) -> Below:
-        places: list[Place] = []
-        for word, start in self._words:
-            if word == "]":
-                break
-            if word != ",":
-                places.append(self._value(word, start))
-        return places
+    # YAML has no escape of half a character, and takes some characters in a string for line breaks.
+    plain = _ESCAPE.sub(lambda escape: " " if escape["half"] else escape[0], text).replace("\x7f", "\\x7f")
+    (document,) = kubernetes_documents(str(path), plain.encode("ascii", "backslashreplace").decode())
+    return document.lines
 
 
 def _integer(digits: str) -> int | float:

@@ -48,9 +48,9 @@ class ConfigFile:
     def wrong(self, at: Keys, field: str, rule: str, value: object, fix: str) -> InputError:
         """The error for a broken rule, with the line of the path `at`."""
         field = field if field.isprintable() else repr(field)
-        file, line, got = str(from_here(self.path)), self.document.lines.get(at, 1), quoted(value)
-        text = f"{file}:{line}: {field}: {rule}; got {got}; {fix}"
-        return InputError(text, [Fault(f"{rule}; {fix}", file, line, field, value=got)])
+        file, line, shown_value = str(from_here(self.path)), self.document.lines.get(at, 1), quoted(value)
+        text = f"{file}:{line}: {field}: {rule}; got {shown_value}; {fix}"
+        return InputError(text, [Fault(f"{rule}; {fix}", file, line, field, value=shown_value)])
 
     def full_key(self, at: Keys, project: str, key: str) -> str:
         """The key with its namespace. The default is the project. `<namespace>:config:<name>` is an old spelling."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
-_ESCAPES = str.maketrans(
-    {
-        **{chr(code): f"\\u{code:04x}" for code in (*range(0x20), 0x3C, 0x3E, 0x26, 0x2028, 0x2029)},
-        '"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t",
-    }
-)  # fmt: skip
+_ESCAPES = str.maketrans({code: f"\\u{code:04x}" for code in (0x3C, 0x3E, 0x26, 0x2028, 0x2029)})
 
 
 def json_text(value: object) -> str:
@@ -18,11 +14,7 @@ def json_text(value: object) -> str:
         return "{" + ",".join(f"{json_text(key)}:{json_text(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(json_text, value)) + "]"
-    if isinstance(value, str):
-        return f'"{value.translate(_ESCAPES)}"'
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return _float_text(value) if isinstance(value, float) else str(value)
+    return _float_text(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False).translate(_ESCAPES)
 
 
 def _float_text(value: float) -> str:

@@ -31,25 +31,25 @@ class Placeholder:
 
 def placeholders(config: StackConfig) -> Iterator[Placeholder]:
     """Every setting with an example value, in the order of the file."""
-    return iter(sorted(_placeholders(config), key=lambda found: found.line))
+    return iter(sorted(_placeholders(config), key=lambda placeholder: placeholder.line))
 
 
 def _placeholders(config: StackConfig) -> Iterator[Placeholder]:
     for key, value in config.objects.items():
         if key not in config.secret_keys:
-            for path, found in _texts((key,), value):
+            for path, text in _texts((key,), value):
                 name = next((part for part in reversed(path) if isinstance(part, str)), "")
-                if kind := meaning(name, found):
-                    yield Placeholder(path, found, kind, config.line_of(*path) or 1)
+                if kind := meaning(name, text):
+                    yield Placeholder(path, text, kind, config.line_of(*path) or 1)
 
 
 def remarks(config: StackConfig) -> Iterator[str]:
     """One warning that names the first settings with example values; none if there is no such setting."""
     # No line numbers: a remark that changes with every inserted line would be new in every pull request.
-    found = [each.key for each in placeholders(config)]
-    more = f" and {len(found) - _SHOWN} more (gpu-ci doctor {config.stack} lists them)" if len(found) > _SHOWN else ""
-    if found:
-        yield todo(f"example values: {', '.join(found[:_SHOWN])}{more}; set your own before pulumi up")
+    keys = [placeholder.key for placeholder in placeholders(config)]
+    more = f" and {len(keys) - _SHOWN} more (gpu-ci doctor {config.stack} lists them)" if len(keys) > _SHOWN else ""
+    if keys:
+        yield todo(f"example values: {', '.join(keys[:_SHOWN])}{more}; set your own before pulumi up")
 
 
 def _texts(path: Keys, value: object) -> Iterator[tuple[Keys, str]]:

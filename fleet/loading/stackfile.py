@@ -60,8 +60,8 @@ class StackConfig:
     def of(self, namespace: str) -> tuple[dict[str, object], list[str]]:
         """The objects of one namespace by key without the namespace, and the secret keys."""
         prefix = f"{namespace}:"
-        held = {key.removeprefix(prefix): value for key, value in self.objects.items() if key.startswith(prefix)}
-        return held, [key.removeprefix(prefix) for key in self.secret_keys]
+        objects = {key.removeprefix(prefix): value for key, value in self.objects.items() if key.startswith(prefix)}
+        return objects, [key.removeprefix(prefix) for key in self.secret_keys]
 
 
 def stacks(root: Path) -> tuple[str, ...]:
@@ -106,8 +106,8 @@ def with_placeholders(config: StackConfig, keys: Iterable[str]) -> StackConfig:
 
     A key without namespace belongs to the project.
     """
-    wanted = [key if ":" in key else f"{config.project}:{key}" for key in keys]
-    missing = tuple(dict.fromkeys(key for key in wanted if key not in config.values))
+    full_keys = [key if ":" in key else f"{config.project}:{key}" for key in keys]
+    missing = tuple(dict.fromkeys(key for key in full_keys if key not in config.values))
     filled = dict.fromkeys(missing, PLACEHOLDER)
     return replace(
         config,
@@ -180,21 +180,21 @@ class _StackFile:
         self._places[full] = (lines[at], lines.below(*at))
 
     def _set(self, full: str, value: object) -> None:
-        known, secret = _hidden(value)
+        visible, secret = _hidden(value)
         # For an empty value the CLI prints a warning and uses the empty string.
-        text = known if isinstance(known, str) else "" if known is None else json_text(known)
+        text = visible if isinstance(visible, str) else "" if visible is None else json_text(visible)
         self._values[full] = text
         # Parsed again, because the program gets the value that JSON keeps: 1.0 becomes 1.
-        self._objects[full] = json.loads(text) if isinstance(known, dict | list) else text
+        self._objects[full] = json.loads(text) if isinstance(visible, dict | list) else text
         if secret:
             self._secret.add(full)
 
     def _require_no_slip(self, missing: str) -> None:
         """Raise InputError for an undeclared key of the project that is similar to a missing key."""
-        declared = {each.key for each in self._project.declared}
+        declared = {declared_key.key for declared_key in self._project.declared}
         for at, key in self._written:
-            (namespace, _, name), (own, _, wanted) = key.partition(":"), missing.partition(":")
-            if key not in declared and namespace == own and (fix := instead(name, [wanted], "")):
+            (namespace, _, name), (project, _, needed) = key.partition(":"), missing.partition(":")
+            if key not in declared and namespace == project and (fix := instead(name, [needed], "")):
                 raise self._file.wrong(at, key, "unknown key", key, fix)
 
     def _fill(self, declared: Declared, esc: bool) -> None:
@@ -229,8 +229,8 @@ def _hidden(value: object) -> tuple[object, bool]:
         if len(value) == 1 and isinstance(value.get("secure"), str):
             return PLACEHOLDER, True
         parts = {key: _hidden(item) for key, item in value.items()}
-        return {key: known for key, (known, _) in parts.items()}, any(secret for _, secret in parts.values())
+        return {key: visible for key, (visible, _) in parts.items()}, any(secret for _, secret in parts.values())
     if isinstance(value, list):
         items = [_hidden(item) for item in value]
-        return [known for known, _ in items], any(secret for _, secret in items)
+        return [visible for visible, _ in items], any(secret for _, secret in items)
     return value, False

@@ -60,7 +60,7 @@ def _script(clusters: Mapping[str, Cluster], stack: str, before: str, after: str
     yield "# 1. No set takes another job."
     yield from _each(clusters, _pause)
     yield "# 2. Wait until no set has a runner. A loop goes on while the cluster does not answer. Delete Failed runners."
-    yield from _each(clusters, lambda cluster: (_until_none(each, "ephemeralrunners", 30) for each in cluster.runners))
+    yield from _each(clusters, lambda cluster: (_until_none(name, "ephemeralrunners", 30) for name in cluster.runners))
     yield "# 3. Remove the sets, while their old controller runs. Namespaces, Secrets and caches stay."
     helm = [release for name, cluster in clusters.items() if cluster.gitops is None for release in releases(name, cluster)]
     if helm:
@@ -75,8 +75,8 @@ def _script(clusters: Mapping[str, Cluster], stack: str, before: str, after: str
     yield f"helm pull {CHARTS[CHART].repository}/{CHART} --version {after} --untar"
     for name, cluster in clusters.items():
         if cluster.gitops is None:
-            own = "" if installs_controller(cluster) else f"; then upgrade its own controller to {after}"
-            yield f"# With the kubeconfig of {name}{own}:"
+            note = "" if installs_controller(cluster) else f"; then upgrade its own controller to {after}"
+            yield f"# With the kubeconfig of {name}{note}:"
             yield f"kubectl apply --server-side --force-conflicts -f {CHART}/crds/"
     yield f"# 5. From a checkout that pins {after}: the controller first, then the sets."
     if helm:
@@ -99,11 +99,11 @@ def _each(clusters: Mapping[str, Cluster], lines: Callable[[Cluster], Iterator[s
 
 def _pause(cluster: Cluster) -> Iterator[str]:
     yield from _schedules(cluster, 0)
-    for each in cluster.runners:
-        space = runner_namespace(each)
+    for runner_set in cluster.runners:
+        space = runner_namespace(runner_set)
         if cluster.gitops is not None:
             yield f"kubectl -n {cluster.gitops.namespace} annotate application {space} {_SKIP}=true --overwrite"
-        yield f"kubectl -n {space} patch autoscalingrunnerset {each} --type=merge -p '{_json(_PAUSED)}'"
+        yield f"kubectl -n {space} patch autoscalingrunnerset {runner_set} --type=merge -p '{_json(_PAUSED)}'"
 
 
 def _schedules(cluster: Cluster, replicas: int) -> Iterator[str]:
@@ -114,16 +114,16 @@ def _schedules(cluster: Cluster, replicas: int) -> Iterator[str]:
 
 def _remove(cluster: Cluster) -> Iterator[str]:
     """The sets of a cluster are gone once the controller has removed their registrations and its finalizers."""
-    for each in cluster.runners:
+    for runner_set in cluster.runners:
         if cluster.gitops is not None:
-            yield f"kubectl -n {runner_namespace(each)} delete autoscalingrunnerset {each}"
-        yield _until_none(each, "autoscalingrunnersets", 5)
+            yield f"kubectl -n {runner_namespace(runner_set)} delete autoscalingrunnerset {runner_set}"
+        yield _until_none(runner_set, "autoscalingrunnersets", 5)
 
 
 def _until_none(runner_set: str, kind: str, pause: int) -> str:
     """A loop that ends when the cluster has answered that the set's namespace has no object of a kind."""
-    found = f"$(kubectl -n {runner_namespace(runner_set)} get {kind} -o name)"
-    return f'until left={found} && [ -z "$left" ]; do sleep {pause}; done'
+    names = f"$(kubectl -n {runner_namespace(runner_set)} get {kind} -o name)"
+    return f'until left={names} && [ -z "$left" ]; do sleep {pause}; done'
 
 
 def _in_git(clusters: Mapping[str, Cluster], after: str) -> Iterator[str]:
@@ -132,14 +132,14 @@ def _in_git(clusters: Mapping[str, Cluster], after: str) -> Iterator[str]:
             continue
         yield f"# {name}: merge the change. Argo CD applies CRDs and controller. Continue when the image's tag is {after}:"
         yield f"kubectl -n {NAMESPACE} get deployment {CONTROLLER} -o jsonpath='{{.spec.template.spec.containers[0].image}}'"
-        for each in cluster.runners:
-            yield f"kubectl -n {cluster.gitops.namespace} annotate application {runner_namespace(each)} {_SKIP}-"
+        for runner_set in cluster.runners:
+            yield f"kubectl -n {cluster.gitops.namespace} annotate application {runner_namespace(runner_set)} {_SKIP}-"
 
 
 def releases(name: str, cluster: Cluster) -> Iterator[str]:
     """Logical names of the releases of a cluster's runner sets, as the components give them."""
-    for each, runner in cluster.runners.items():
-        yield f"{name}-{each}-chart" if isinstance(runner, PodRunner) else f"{name}-{each}-set-chart"
+    for runner_set, runner in cluster.runners.items():
+        yield f"{name}-{runner_set}-chart" if isinstance(runner, PodRunner) else f"{name}-{runner_set}-set-chart"
 
 
 def _json(value: object) -> str:

@@ -33,14 +33,18 @@ def _deployment(cluster: Cluster, name: str) -> Manifest:
     amounts = {"cpu": cpu_text(ask.cpu.request), "memory": memory_text(ask.memory.request)}
     disk = {"ephemeral-storage": memory_text(ask.scratch)}
     gpus = {pool.resource: ask.gpus}
-    first, *others = dict.fromkeys(cluster.with_image(each).image or RUNNER_IMAGE for each in cluster.pod_sets(name).values())
+    first, *more_images = dict.fromkeys(
+        cluster.with_image(runner).image or RUNNER_IMAGE for runner in cluster.pod_sets(name).values()
+    )
     resources = {"requests": amounts | disk | gpus, "limits": amounts | gpus}
     holder = _container("placeholder", first, ["sleep", "infinity"], resources)
     pod = parts.gpu_pod(pool_target(cluster, name), holder, (), PLACEHOLDER_PRIORITY) | {"terminationGracePeriodSeconds": 0}
-    if others:
+    if more_images:
         small = {"cpu": "10m", "memory": "32Mi"}
         least = {"requests": small | {"ephemeral-storage": "16Mi"}, "limits": small}
-        pod["initContainers"] = [_container(f"image-{each}", image, ["true"], least) for each, image in enumerate(others, 1)]
+        pod["initContainers"] = [
+            _container(f"image-{number}", image, ["true"], least) for number, image in enumerate(more_images, 1)
+        ]
     return parts.deployment(parts.Meta(name, PLACEHOLDER_NAMESPACE, "placeholder"), pod, pool.placeholders)
 
 

@@ -58,7 +58,9 @@ class QueueObjects:
     def manifests(self) -> tuple[Manifest, ...]:
         """All objects. Each refers only to objects before it."""
         queues = self.teams.values()
-        local_queues = (each for queue in queues for of_namespace in queue.local_queues.values() for each in of_namespace)
+        local_queues = (
+            local_queue for queue in queues for of_namespace in queue.local_queues.values() for local_queue in of_namespace
+        )
         return (*self.priorities, *self.flavors, *(queue.cluster_queue for queue in queues), *local_queues)
 
 
@@ -66,12 +68,14 @@ def queue_objects(name: str, cluster: Cluster, queues: Queues) -> QueueObjects:
     """All of Kueue's objects for the queues of the cluster `name`. A flavor exists only if a team has a quota of it."""
     profile = PROVIDERS[cluster.provider].profile
     names = queues.flavor_names(cluster.pools)
-    pools: dict[str, dict[str, Pool]] = {each: {pool: cluster.pools[pool] for pool in queues.pools_of(each)} for each in names}
+    pools: dict[str, dict[str, Pool]] = {
+        flavor_name: {pool: cluster.pools[pool] for pool in queues.pools_of(flavor_name)} for flavor_name in names
+    }
     hosts = pool_hosts(cluster)
-    shares = {each: share(*(hosts[pool] for pool in held)) for each, held in pools.items()}
+    shares = {flavor_name: share(*(hosts[pool] for pool in members)) for flavor_name, members in pools.items()}
     return QueueObjects(
         priorities=tuple(map(workload_priority, JOB_PRIORITIES)),
-        flavors=tuple(flavor(each, held, name, profile) for each, held in pools.items()),
+        flavors=tuple(flavor(flavor_name, members, name, profile) for flavor_name, members in pools.items()),
         teams={
             team: TeamQueue(
                 cluster_queue(team, settings, queues, pools, shares),
@@ -88,12 +92,14 @@ def flavor(name: str, pools: Mapping[str, Pool], cluster: str, profile: Scheduli
     Kueue does not admit a Job here whose selector names another pool. A Job without a selector gets the labels that the pools
     have in common as its selector, and among them is a label that no other pool has.
     """
-    own = "" if name in pools else name
-    labels = [flavor_labels(pool.node_labels(cluster, each, profile, own), profile).items() for each, pool in pools.items()]
+    shared = "" if name in pools else name
+    labels = [
+        flavor_labels(pool.node_labels(cluster, pool_name, profile, shared), profile).items() for pool_name, pool in pools.items()
+    ]
     taints = dict.fromkeys(taint for pool in pools.values() for taint in pool.node_taints(profile))
-    tolerations = dict.fromkeys(each for pool in pools.values() for each in profile.pod_tolerations(pool.capacity))
+    tolerations = dict.fromkeys(toleration for pool in pools.values() for toleration in profile.pod_tolerations(pool.capacity))
     spec = {
-        "nodeLabels": {key: value for key, value in labels[0] if all((key, value) in other for other in labels)},
+        "nodeLabels": {key: value for key, value in labels[0] if all((key, value) in more for more in labels)},
         "nodeTaints": [{"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in taints],
         "tolerations": manifests(tuple(tolerations)),
     }
@@ -143,17 +149,17 @@ def local_queues(team: str, namespace: str) -> tuple[Manifest, ...]:
 
 def workload_priority(priority: Priority) -> Manifest:
     """WorkloadPriorityClass with the name and value of a PriorityClass. Kueue orders a queue by it."""
-    made = manifest(API, "WorkloadPriorityClass", priority.name)
-    return made | {"value": priority.value, "description": priority.meaning}
+    document = manifest(API, "WorkloadPriorityClass", priority.name)
+    return document | {"value": priority.value, "description": priority.meaning}
 
 
-def _quotas(quota: Quota, own: str, each: Share, resources: list[str]) -> list[Manifest]:
+def _quotas(quota: Quota, resource: str, unit: Share, resources: list[str]) -> list[Manifest]:
     def amounts(name: str, of: Mapping[str, int | None], text: Any = str) -> Manifest:
         return {"name": name} | {limit: text(units) for limit, units in of.items() if units is not None}
 
     limits = {"nominalQuota": quota.nominal, "borrowingLimit": quota.borrow, "lendingLimit": quota.lend}
     return [
-        amounts("cpu", limits, lambda units: cpu_text(units * each.cpu)),
-        amounts("memory", limits, lambda units: memory_text(units * each.memory)),
-        *(amounts(name, limits if name == own else {"nominalQuota": 0}) for name in resources),
+        amounts("cpu", limits, lambda units: cpu_text(units * unit.cpu)),
+        amounts("memory", limits, lambda units: memory_text(units * unit.memory)),
+        *(amounts(name, limits if name == resource else {"nominalQuota": 0}) for name in resources),
     ]

@@ -36,7 +36,7 @@ KEY_IN_FILE = (
     "run pulumi config set --secret gpu-ci:githubPrivateKey < key.pem"
 )
 _MAPPING = "not a mapping; {write}"
-_MEND = {
+_FIXES = {
     "missing": "required key is missing; {write}",
     "literal_error": "must be {expected}; correct it",
     "too_short": "at least {entries} needed; add one",
@@ -92,8 +92,8 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
         context = {"write": _write(_field(root, path), _at(root, path))}
     if size := context.get("min_length", context.get("max_length")):
         context = {"entries": f"{size} entry is" if size == 1 else f"{size} entries are"}
-    if kind in _MEND:
-        return (_SHORT if kind == "missing" and isinstance(error["loc"][-1], int) else _MEND[kind]).format(**context)
+    if kind in _FIXES:
+        return (_SHORT if kind == "missing" and isinstance(error["loc"][-1], int) else _FIXES[kind]).format(**context)
     return f"{error['msg'][0].lower()}{error['msg'][1:]}; correct the value"
 
 
@@ -105,9 +105,9 @@ def _write(field: FieldInfo, annotation: Any) -> str:
     """What to write as the value of a key: one of its values, its range, or its shape."""
     kind = _required_part(field.annotation)
     items = typing.get_origin(kind) in (tuple, list)
-    one = _required_part(typing.get_args(kind)[0]) if items else kind
-    if typing.get_origin(one) is typing.Literal:
-        return f"write {'a list of some' if items else 'one'} of {', '.join(sorted(map(str, typing.get_args(one))))}"
+    item = _required_part(typing.get_args(kind)[0]) if items else kind
+    if typing.get_origin(item) is typing.Literal:
+        return f"write {'a list of some' if items else 'one'} of {', '.join(sorted(map(str, typing.get_args(item))))}"
     if items:
         return "write [one, another]"
     if kind is bool:
@@ -135,11 +135,11 @@ def _shape(annotation: Any) -> str:
 def _required(annotation: Any) -> dict[str, str]:
     """The required keys of a model with a sample of each. Of a union it has the keys that every model requires."""
     if tagged := _choices(annotation):
-        first, *others = map(_required, tagged.values())
+        first, *more = map(_required, tagged.values())
         return {
-            key: first[key] if all(other.get(key) == first[key] for other in others) else _ANY
+            key: first[key] if all(keys.get(key) == first[key] for keys in more) else _ANY
             for key in first
-            if all(key in other for other in others)
+            if all(key in keys for keys in more)
         }
     model = _model(annotation)
     fields = model.model_fields.items() if model else ()
@@ -173,8 +173,8 @@ def _required_part(annotation: Any) -> Any:
 def _field(root: type[BaseModel], path: tuple[str, ...]) -> FieldInfo:
     """The field at a location; an item of a mapping or list is a field without a name."""
     model = _model_at(root, path[:-1])
-    found = (field for name, field in model.model_fields.items() if path[-1] in (field.alias, name)) if model else ()
-    return next(iter(found), None) or FieldInfo.from_annotation(_at(root, path))
+    fields = (field for name, field in model.model_fields.items() if path[-1] in (field.alias, name)) if model else ()
+    return next(iter(fields), None) or FieldInfo.from_annotation(_at(root, path))
 
 
 def _elsewhere(root: type[BaseModel], path: tuple[str, ...]) -> str:
@@ -184,13 +184,15 @@ def _elsewhere(root: type[BaseModel], path: tuple[str, ...]) -> str:
     for index in reversed([index for index, (_, tag, _) in enumerate(walked) if tag]):
         before = walked[index - 1][2]
         # Another provider may have no cluster that exists already, so its models have no such tag.
-        rest = [step for step, _, _ in walked[index + 1 :] if step not in _ORIGINS]
-        have = [other for other in _choices(before) if path[-1] in _keys(_model_at(root, (*path[:index], other, *rest)))]
+        steps = [step for step, _, _ in walked[index + 1 :] if step not in _ORIGINS]
+        have = [option for option in _choices(before) if path[-1] in _keys(_model_at(root, (*path[:index], option, *steps)))]
         if have and have[0] in _ORIGINS:
             return f"it belongs to {_ORIGINS[have[0]]}; remove it"
         if have:
-            what = _TOLD_BY.get(have[0], "provider")
-            return f"it belongs to {what} {' or '.join(have)}, remove it" + ("" if what == "provider" else f" or change {what}")
+            selector = _TOLD_BY.get(have[0], "provider")
+            return f"it belongs to {selector} {' or '.join(have)}, remove it" + (
+                "" if selector == "provider" else f" or change {selector}"
+            )
     return ""
 
 
@@ -224,8 +226,8 @@ def _model_at(root: type[BaseModel], location: tuple[str, ...]) -> type[BaseMode
 def _at(root: type[BaseModel], location: tuple[str, ...]) -> Any:
     """The annotation at a location, or None beyond the models."""
     here: Any = root
-    for _, _, found in _walk(root, location):
-        here = found
+    for _, _, annotation in _walk(root, location):
+        here = annotation
     return here
 
 
@@ -247,7 +249,7 @@ def _choices(annotation: Any) -> dict[str, Any]:
     marked = [(mark, part) for part in _parts(annotation) for mark in getattr(part, "__metadata__", ())]
     tagged = {mark.tag: part for mark, part in marked if isinstance(mark, Tag)}
     # An optional union is one part of a union with None.
-    return tagged or next((found for part in _parts(annotation) if (found := _choices(part))), {})
+    return tagged or next((choices for part in _parts(annotation) if (choices := _choices(part))), {})
 
 
 def _below(annotation: Any, step: str) -> Any:
@@ -276,5 +278,5 @@ def _model(annotation: Any) -> type[BaseModel] | None:
     if bare is Any and (tagged := _choices(annotation)):
         bare = next(iter(tagged.values()))
     if parts := _parts(bare):
-        return next((found for part in parts if (found := _model(part))), None)
+        return next((model for part in parts if (model := _model(part))), None)
     return bare if isinstance(bare, type) and issubclass(bare, BaseModel) else None

@@ -3869,7 +3869,7 @@ def test_every_rule_of_the_settings_has_a_broken_file() -> None:
 
 
 def test_every_rule_of_pydantic_that_has_words_of_ours_has_a_broken_file() -> None:
-    told = {rule.removeprefix("gpu_ci_") for rule in (*suggest._MEND, "extra_forbidden")}
+    told = {rule.removeprefix("gpu_ci_") for rule in (*suggest._FIXES, "extra_forbidden")}
     assert told - {rule for rule, _ in _raised()} == set(), "a rule that nothing raises needs no words; else add a file"
 
 

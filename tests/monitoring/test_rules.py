@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -16,11 +17,11 @@ import promql_parser
 import pytest
 
 from fleet.charts.dcgm_exporter import COUNTERS
-from fleet.facts.metrics import METRICS, SERIES
 from fleet.facts.tables import rows
 from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
 from fleet.loading.config import fleet_of, load
 from fleet.prove.ends import ends
+from fleet.render.monitoring import rules as rules_folder
 from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
 from fleet.render.monitoring.rules.starts import PHASE
@@ -31,6 +32,7 @@ from tests.fleet.conformance import STACKS
 from tests.monitoring import __main__ as program
 from tests.monitoring.cases import SUITES
 from tests.monitoring.fleet import CLUSTER, MACHINES, groups, machines, monitored
+from tests.monitoring.metrics import METRICS, SERIES
 from tests.monitoring.mutants import EQUIVALENT, mutants, survivors
 from tests.monitoring.promtool import GET, document, failed
 from tests.monitoring.test_dashboards import used
@@ -203,6 +205,11 @@ def test_every_alert_has_the_severity_of_the_table():
     assert {(rule["alert"], rule["labels"]["severity"]) for rules in named(every).values() for rule in rules} == {
         (name, severity) for severity, names in SEVERITIES.items() for name in names.split()
     }
+
+
+def test_every_row_of_words_is_of_an_alert():
+    rows = tomllib.loads((Path(rules_folder.__file__).parent / "alerts.toml").read_text(encoding="utf-8"))
+    assert rows.keys() == {name for names in SEVERITIES.values() for name in names.split()}
 
 
 def test_every_alert_says_what_happened():

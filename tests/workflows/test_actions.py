@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from fleet.facts import versions
 from tests.builders import ROOT
+from tests.workflows import kubeflow
 
 ACTIONS = ROOT / ".github" / "actions"
 WORKFLOWS = ROOT / ".github" / "workflows"
@@ -179,7 +180,7 @@ def test_the_driver_and_the_gpu_choose_the_cuda_of_the_pytorch_to_install(gpus, 
 
 def test_the_sdk_is_of_the_trainer_that_is_installed():
     locked = (ACTIONS / "kubeflow-blueprint" / "requirements.txt").read_text()
-    assert f"\nkubeflow-trainer-api=={versions.KUBEFLOW.trainer} \\" in locked
+    assert f"\nkubeflow-trainer-api=={kubeflow.TRAINER} \\" in locked
 
 
 # -- workflows and actions -------------------------------------------------------------------------------------------------

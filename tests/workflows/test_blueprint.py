@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from fleet.facts import versions
 from tests.builders import ROOT
+from tests.workflows import kubeflow
 from tests.workflows.load import program
 
 BLUEPRINT = program("kubeflow-blueprint", "blueprint")
@@ -256,4 +256,4 @@ def test_a_command_that_is_not_there_is_told():
 
 
 def test_the_notebooks_are_those_of_the_pinned_trainer():
-    assert f"kubeflow/trainer v{versions.KUBEFLOW.trainer}" in (BLUEPRINT.Blueprint.__doc__ or "")
+    assert f"kubeflow/trainer v{kubeflow.TRAINER}" in (BLUEPRINT.Blueprint.__doc__ or "")

@@ -11,6 +11,7 @@ from fleet.facts import versions
 from fleet.loading.config import load
 from tests.builders import ROOT, read_stack
 from tests.workflows.ci_workloads import CI_WORKLOADS, proofs
+from tests.workflows import kubeflow
 
 PAGE = (ROOT / "docs" / "ci-workloads.md").read_text()
 ACTIONS = ROOT / ".github" / "actions"
@@ -74,12 +75,12 @@ def test_every_symptom_of_the_page_is_one_that_the_script_knows():
 
 def test_the_page_names_the_versions_that_are_pinned():
     cluster = part("kubeflow-gpu-cluster")
-    assert f"Kubeflow Trainer {versions.KUBEFLOW.trainer} |" in cluster
-    assert f"branch {versions.KUBEFLOW.driver_branch}" in cluster
+    assert f"Kubeflow Trainer {kubeflow.TRAINER} |" in cluster
+    assert f"branch {kubeflow.DRIVER_BRANCH}" in cluster
     assert f"| {versions.VM_TOOLKIT}; the line has the command |" in cluster
     unknown = part("Not tried yet")
     assert f"toolkit {versions.VM_TOOLKIT.partition('-')[0]} on the machine" in unknown
-    assert f"with {versions.KUBEFLOW.node_toolkit.partition('-')[0]} in the kind nodes" in unknown
+    assert f"with {kubeflow.NODE_TOOLKIT.partition('-')[0]} in the kind nodes" in unknown
     assert f"GPU operator {versions.CHARTS['gpu-operator'].version} under nvkind" in unknown
     for lock, cuda in (("requirements", "13.0"), ("requirements-cuda12", "12.8")):
         [torch] = re.findall(r"^torch==(.+)$", (ACTIONS / "setup-torch" / f"{lock}.in").read_text(), re.MULTILINE)

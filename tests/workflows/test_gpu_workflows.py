@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet.facts import versions
 from fleet.loading.config import load
 from fleet.prove.reruns import BY_US
 from fleet.prove.runs_on import RunsOn
 from tests.builders import ROOT, read_stack
 from tests.workflows.ci_workloads import CI_WORKLOADS, CiWorkload, proof
+from tests.workflows import kubeflow
 from tests.workflows.load import program
 
 FOLDER = ROOT / ".github" / "workflows"
@@ -102,7 +102,7 @@ def test_the_blueprints_ask_what_is_declared():
 def test_notebooks_and_manifests_are_of_one_commit():
     _, _, job = JOBS["jax-mnist"]
     [checkout] = [step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")]
-    assert (checkout["repository"], checkout["ref"]) == ("kubeflow/trainer", versions.KUBEFLOW.trainer_commit)
+    assert (checkout["repository"], checkout["ref"]) == ("kubeflow/trainer", kubeflow.TRAINER_COMMIT)
     assert given("jax-mnist", "kubeflow-blueprint")["trainer"] == checkout["path"]
     assert given("jax-mnist", "kubeflow-gpu-cluster") == {}, "its defaults are the pinned versions"
 

@@ -21,6 +21,7 @@ from fleet.facts import versions
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE
 from fleet.settings.operator import OperatorSettings
+from tests.workflows import kubeflow
 from tests.workflows.stub_gpu_machine import (
     ACTION,
     COMMANDS,
@@ -122,7 +123,7 @@ def test_versions_are_checked_before_anything_is_made(good):
 def test_the_cluster_is_nvkinds_with_the_pinned_image_and_our_template(good):
     create, gpus = good.called("nvkind")
     assert create == (
-        f"cluster create --name gpu --image {versions.KUBEFLOW.node_image} "
+        f"cluster create --name gpu --image {kubeflow.NODE_IMAGE} "
         f"--config-template {ACTION}/cluster.yaml.tmpl --config-values {good.state}/values.yaml"
     )
     assert gpus == "cluster print-gpus --name gpu"
@@ -131,7 +132,7 @@ def test_the_cluster_is_nvkinds_with_the_pinned_image_and_our_template(good):
 
 def test_the_nodes_get_the_pinned_toolkit(good):
     assert (good.state / "preferences").read_text() == (
-        f"Package: {FOUR}\nPin: version {versions.KUBEFLOW.node_toolkit}\nPin-Priority: 1001\n"
+        f"Package: {FOUR}\nPin: version {kubeflow.NODE_TOOLKIT}\nPin-Priority: 1001\n"
     )
     assert (good.state / "preferences").stat().st_mode & 0o777 == 0o644, "apt reads it as another user than who wrote it"
 
@@ -150,7 +151,7 @@ def test_the_operator_brings_neither_driver_nor_toolkit(good):
 
 def test_trainer_comes_from_its_commit(good):
     applied = [call for call in good.called("kubectl") if call.startswith("apply ")]
-    ref = f"?ref={versions.KUBEFLOW.trainer_commit}&timeout=300s"
+    ref = f"?ref={kubeflow.TRAINER_COMMIT}&timeout=300s"
     base = "apply --server-side --kustomize https://github.com/kubeflow/trainer.git/manifests/overlays"
     assert applied == [f"{base}/manager{ref}", f"{base}/runtimes{ref}"]
 
@@ -432,14 +433,14 @@ def test_the_actions_defaults_are_the_pinned_versions():
     data: dict[str, Any] = versions._DATA
     assert {name: found["default"] for name, found in INPUTS.items()} == {
         "cluster-name": "gpu",
-        "node-image": versions.KUBEFLOW.node_image,
-        "node-toolkit": versions.KUBEFLOW.node_toolkit,
+        "node-image": kubeflow.NODE_IMAGE,
+        "node-toolkit": kubeflow.NODE_TOOLKIT,
         "toolkits": " ".join(versions.NVKIND.toolkits),
         "toolkit": versions.VM_TOOLKIT,
-        "driver-branch": str(versions.KUBEFLOW.driver_branch),
+        "driver-branch": str(kubeflow.DRIVER_BRANCH),
         "operator": versions.CHARTS["gpu-operator"].version,
         "operator-repository": versions.CHARTS["gpu-operator"].repository,
-        "trainer": versions.KUBEFLOW.trainer_commit,
+        "trainer": kubeflow.TRAINER_COMMIT,
         "smoke-image": data["images"]["cuda"]["reference"],
     }
 

@@ -40,10 +40,10 @@ def application(chart: Chart, git: GitOps) -> Manifest:
     }
     annotations = {WAVE: str(chart.wave)} | _ON_SERVER
     # CRDs of ARC and Kueue are larger than the annotation of a client-side apply.
-    made = application_of(application_name(chart), git, source, chart.namespace, annotations, "ServerSideApply=true")
+    document = application_of(application_name(chart), git, source, chart.namespace, annotations, "ServerSideApply=true")
     if chart.chart in DRIFT:
-        made["spec"]["ignoreDifferences"] = DRIFT[chart.chart]
-    return made
+        document["spec"]["ignoreDifferences"] = DRIFT[chart.chart]
+    return document
 
 
 def application_of(

@@ -35,9 +35,9 @@ def committed(manifest: Mapping[str, Any], later: int = 0) -> dict[str, Any]:
     # Only namespaces of teams have a later wave. Deleting one would delete all claims in it.
     if manifest["kind"] == _CLAIM or (manifest["kind"] == _SPACE and later):
         annotations |= _KEPT
-    made = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]}
-    made["metadata"] = metadata | ({"annotations": dict(sorted(annotations.items()))} if annotations else {})
-    made |= {key: value for key, value in manifest.items() if key not in made}
+    result = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]}
+    result["metadata"] = metadata | ({"annotations": dict(sorted(annotations.items()))} if annotations else {})
+    result |= {key: value for key, value in manifest.items() if key not in result}
     if manifest["kind"] == "Job":
-        made["spec"] = {key: value for key, value in manifest["spec"].items() if key != "ttlSecondsAfterFinished"}
-    return made
+        result["spec"] = {key: value for key, value in manifest["spec"].items() if key != "ttlSecondsAfterFinished"}
+    return result

@@ -14,31 +14,21 @@ WAVE = "argocd.argoproj.io/sync-wave"
 
 WAVE_OF_SECRETS = 4
 """After all controllers, so that a secret store that does not answer delays the runners but no driver."""
-_WAVES = {
+_KINDS = {
     # Objects that pods name, and objects that must exist before the first pod.
-    "PriorityClass": -3,
-    "RuntimeClass": -1,
-    "Namespace": -2,
-    "NetworkPolicy": -1,
-    "ResourceQuota": -1,
-    "LimitRange": -1,
-    "ConfigMap": -1,
-    "ServiceAccount": -1,
-    "ClusterRole": -1,
-    "Role": -1,
-    "StorageClass": -1,
-    # Kueue's chart installs these kinds. Each refers to the one before it.
-    "WorkloadPriorityClass": 1,
-    "ResourceFlavor": 1,
-    "ClusterQueue": 2,
-    "LocalQueue": 3,
-    # Prometheus's operator installs these kinds.
-    "PodMonitor": 1,
-    "ServiceMonitor": 1,
-    "PrometheusRule": 1,
-    "ExternalSecret": WAVE_OF_SECRETS,
-    "SealedSecret": WAVE_OF_SECRETS,
+    -3: ("PriorityClass",),
+    -2: ("Namespace",),
+    -1: (
+        *("RuntimeClass", "NetworkPolicy", "ResourceQuota", "LimitRange", "ConfigMap"),
+        *("ServiceAccount", "ClusterRole", "Role", "StorageClass"),
+    ),
+    # Kueue's chart installs the first kinds, of which each refers to the one before it, and Prometheus's operator the others.
+    1: ("WorkloadPriorityClass", "ResourceFlavor", "PodMonitor", "ServiceMonitor", "PrometheusRule"),
+    2: ("ClusterQueue",),
+    3: ("LocalQueue",),
+    WAVE_OF_SECRETS: ("ExternalSecret", "SealedSecret"),
 }
+_WAVES = {kind: number for number, kinds in _KINDS.items() for kind in kinds}
 TEAMS_LATER = 3
 """How many waves later the namespaces and policies of teams come. So objects with Kueue's finalizers are deleted before Kueue."""
 _OTHERS = 0
@@ -48,5 +38,5 @@ its own wave."""
 
 def wave(manifest: Mapping[str, Any], later: int = 0) -> int:
     """The wave of an object: its own annotation, or the wave of its kind plus `later`."""
-    own = manifest["metadata"].get("annotations", {}).get(WAVE)
-    return int(own) if own is not None else _WAVES.get(manifest["kind"], _OTHERS) + later
+    annotated = manifest["metadata"].get("annotations", {}).get(WAVE)
+    return int(annotated) if annotated is not None else _WAVES.get(manifest["kind"], _OTHERS) + later

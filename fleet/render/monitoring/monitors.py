@@ -119,6 +119,6 @@ def admission(target: Target, monitoring: Monitoring) -> Manifest:
 
 def monitors(cluster: Cluster, monitoring: Monitoring, charts: Collection[str]) -> list[Manifest]:
     """The monitor of each target, and the NetworkPolicies. `charts` are the names of the cluster's releases."""
-    found = tuple(targets(cluster, charts))
-    policies = [admission(each, monitoring) for each in found if each.closed]
-    return [*(monitor(each, monitoring) for each in found), *policies]
+    scraped = tuple(targets(cluster, charts))
+    policies = [admission(target, monitoring) for target in scraped if target.closed]
+    return [*(monitor(target, monitoring) for target in scraped), *policies]

@@ -27,10 +27,10 @@ def monitoring_objects(fleet: Fleet, cluster_name: str) -> list[Manifest]:
     # No name of a release depends on the cluster's physical name.
     releases = {chart.name for chart in installed(cluster, cluster_name, fleet.github)}
     groups = [*rule_groups(fleet, cluster_name), *cost_groups(fleet, cluster_name)]
-    wanted = cluster.monitoring
+    monitoring = cluster.monitoring
     return [
-        *monitors(cluster, wanted, releases),
-        manifest(API, "PrometheusRule", "gpu-ci", wanted.namespace, {"groups": groups}, labels=dict(wanted.labels)),
+        *monitors(cluster, monitoring, releases),
+        manifest(API, "PrometheusRule", "gpu-ci", monitoring.namespace, {"groups": groups}, labels=dict(monitoring.labels)),
         *dashboard_objects(fleet, cluster_name),
     ]
 
@@ -38,8 +38,8 @@ def monitoring_objects(fleet: Fleet, cluster_name: str) -> list[Manifest]:
 def storage_class(cluster: Cluster, tags: Mapping[str, str]) -> Manifest:
     """The storage class of Prometheus's volume, where the program creates it. A deleted claim deletes its volume."""
     volumes = cluster.disk_class(tags)
-    made = manifest("storage.k8s.io/v1", "StorageClass", PROMETHEUS_CLASS, annotations={REGION: cluster.region})
-    return made | {
+    document = manifest("storage.k8s.io/v1", "StorageClass", PROMETHEUS_CLASS, annotations={REGION: cluster.region})
+    return document | {
         "provisioner": volumes.provisioner,
         "parameters": dict(volumes.parameters),
         "reclaimPolicy": "Delete",

@@ -36,8 +36,8 @@ class Api:
     def call(self, method: str, path: str, body: Object | None = None, kind: str = "application/json") -> Object:
         """The answer to one request. `kind` is the type of the body. Raises urllib.error.HTTPError or OSError."""
         with self._open(method, path, body, kind) as answer:
-            found: Object = json.load(answer)
-        return found
+            content: Object = json.load(answer)
+        return content
 
     def pages(self, path: str) -> Iterator[Object]:
         """The answers that together have all objects of a collection. Raises as `call` does."""
@@ -114,19 +114,19 @@ def with_query(path: str, **more: object) -> str:
     return path + "".join(f"{'&' if place else start}{key}={quote(str(more[key]), safe='/')}" for place, key in enumerate(more))
 
 
-def picked(found: Mapping[str, Any], *keys: str) -> Object:
+def picked(fields: Mapping[str, Any], *keys: str) -> Object:
     """These keys of an object, as far as it has them. A sweep keeps little of each object, so that it needs little memory."""
-    return {key: found[key] for key in keys if key in found}
+    return {key: fields[key] for key in keys if key in fields}
 
 
 def containers(pod: Object, name: str) -> list[Object]:
     """The status of a pod's container, if the pod has one yet."""
-    return [each for each in pod.get("status", {}).get("containerStatuses", ()) if each["name"] == name]
+    return [status for status in pod.get("status", {}).get("containerStatuses", ()) if status["name"] == name]
 
 
 def running_since(pod: Object, name: str) -> float | None:
     """Since when a pod's container runs, in seconds since 1970; None if it does not run."""
-    states: Iterable[Object] = (each["state"] for each in containers(pod, name))
+    states: Iterable[Object] = (status["state"] for status in containers(pod, name))
     return next((seconds(state["running"]["startedAt"]) for state in states if "running" in state), None)
 
 

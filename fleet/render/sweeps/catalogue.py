@@ -19,8 +19,8 @@ _ARC = "actions.github.com"
 
 def sweeps(cluster: Cluster) -> tuple[Sweep, ...]:
     """The sweeps of a cluster, as `sweep_pods` counts them."""
-    made = {REAPER.name: reaper, SCHEDULER.name: scheduler, QUARANTINE.name: quarantine}
-    return tuple(made[pod.name](cluster) for pod in sweep_pods(cluster))
+    makers = {REAPER.name: reaper, SCHEDULER.name: scheduler, QUARANTINE.name: quarantine}
+    return tuple(makers[pod.name](cluster) for pod in sweep_pods(cluster))
 
 
 def of_pools(cluster: Cluster) -> str:
@@ -31,7 +31,7 @@ def of_pools(cluster: Cluster) -> str:
     selectors = [pool.node_selector(name) for name, pool in cluster.pools.items()]
     keys = sorted(set.intersection(*map(set, selectors))) if selectors else []
     values = {key: sorted({selector[key] for selector in selectors}) for key in keys}
-    return ",".join(f"{key} in ({','.join(found)})" for key, found in values.items() if all(found))
+    return ",".join(f"{key} in ({','.join(options)})" for key, options in values.items() if all(options))
 
 
 def quarantine(cluster: Cluster) -> Sweep:
@@ -74,7 +74,7 @@ def reaper(cluster: Cluster) -> Sweep:
     limits = {namespace: {"lifetime": runner.max_lifetime, "idle": IDLE} for namespace, runner in runners.items()}
     controller = place_in(cluster).controller_namespace
     pods = {"apiGroups": [""], "resources": ["pods"], "verbs": _READ}
-    own = [
+    rules = [
         {"apiGroups": [_ARC], "resources": ["ephemeralrunners"], "verbs": [*_READ, "delete"]},
         {"apiGroups": [_ARC], "resources": ["autoscalingrunnersets"], "verbs": _READ},
         pods,
@@ -85,7 +85,7 @@ def reaper(cluster: Cluster) -> Sweep:
         {"limits": limits, "quarantine": QUARANTINE_TAINT.key, "nodes": of_pools(cluster), "controller": controller},
         cluster_rules=[{"apiGroups": [""], "resources": ["nodes"], "verbs": _READ}],
         # The pods of listeners are beside the controller. Only its listener knows whether a runner has a job.
-        rules=dict.fromkeys(runners, own) | {controller: [pods]},
+        rules=dict.fromkeys(runners, rules) | {controller: [pods]},
     )
 
 
@@ -105,10 +105,10 @@ def scheduler(cluster: Cluster) -> Sweep:
                 {
                     "apiGroups": [_ARC],
                     "resources": ["autoscalingrunnersets"],
-                    "resourceNames": [found["name"]],
+                    "resourceNames": [schedule["name"]],
                     "verbs": [*_READ, "patch"],
                 }
             ]
-            for namespace, found in sets.items()
+            for namespace, schedule in sets.items()
         },
     )

@@ -58,26 +58,27 @@ class Change:
 def decide(settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterable[Object], now: float) -> list[Change]:
     """The changes that nodes need at `now`, in seconds since 1970. `events` are of rejected pods. Other nodes stay as they are.
 
-    In each pool at most the share `maxShare` is in quarantine, but at least one node. The nodes that are sick longest go first.
+    In each pool the share `maxShare` may be in quarantine, rounded up to whole nodes, and at least one. The nodes that are sick
+    longest go first.
     """
     rejected = _rejections(events, now - settings["rejectedWithin"])
     pools = settings["pools"].values()
     # The cluster may have thousands of other nodes.
-    held = [node for node in nodes if any(_in(pool, node) for pool in pools)]
+    pool_nodes = [node for node in nodes if any(_in(pool, node) for pool in pools)]
     changes: list[Change] = []
     for pool in pools:
-        members = [node for node in held if _in(pool, node)]
+        members = [node for node in pool_nodes if _in(pool, node)]
         judged = [(node, *_state(settings, pool, node, rejected, now)) for node in members]
-        judged.sort(key=lambda each: (each[1].bad if each[1] else now, each[0]["metadata"]["name"]))
+        judged.sort(key=lambda judgement: (judgement[1].bad if judgement[1] else now, judgement[0]["metadata"]["name"]))
         stay = {node["metadata"]["name"] for node, state, _ in judged if state and _tainted(node, settings["quarantine"])}
         for node, state, whole in judged:
-            name, said = node["metadata"]["name"], ""
+            name, note = node["metadata"]["name"], ""
             if _confirmed(settings, state, now) and _ready(node) and name not in stay:
                 if len(stay) < max(1, math.ceil(round(settings["maxShare"] * len(members), 6))):
                     stay.add(name)
                 else:
-                    said = "; no room in quarantine"
-            change = _change(settings, node, state, whole, said, quarantine=name in stay)
+                    note = "; no room in quarantine"
+            change = _change(settings, node, state, whole, note, quarantine=name in stay)
             if change is not None:
                 changes.append(change)
     return changes
@@ -106,8 +107,8 @@ def _state(
         return (replace(old, good=0) if old is not None else None), False
     if why:
         # A second reason replaces the first, but rejected pods stay the reason until the next boot.
-        kept = old.why if old is not None and old.why == REJECTS and old.boot == boot else why
-        return State(old.bad if old is not None else now, 0, kept, boot), whole
+        reason = old.why if old is not None and old.why == REJECTS and old.boot == boot else why
+        return State(old.bad if old is not None else now, 0, reason, boot), whole
     if old is None:
         return None, whole
     if old.good and now - old.good >= settings["liftAfter"]:
@@ -119,13 +120,13 @@ def _why(
     settings: Mapping[str, Any], pool: Mapping[str, Any], node: Object, rejected: Mapping[str, Sequence[float]], now: float
 ) -> str:
     """Why a node is sick now; empty if it is not, or if it still starts."""
-    conditions = {each["type"]: each for each in node["status"].get("conditions", [])}
+    conditions = {condition["type"]: condition for condition in node["status"].get("conditions", [])}
     if not _ready(node):
         return _NOT_READY
     # Before the kubelet became ready it was another boot, and a node that a person has just rebooted must not stay in quarantine.
     since = conditions["Ready"].get("lastTransitionTime")
     times = rejected.get(node["metadata"]["name"], ())
-    if sum(since is None or each >= seconds(since) for each in times) >= settings["rejectedPods"]:
+    if sum(since is None or moment >= seconds(since) for moment in times) >= settings["rejectedPods"]:
         return REJECTS
     gpu = conditions.get(_CONDITION, {})
     if gpu.get("status") == "False" and gpu.get("reason") not in settings["healthyReasons"]:
@@ -147,11 +148,11 @@ def _change(
 ) -> Change | None:
     """The change from what the node has to what it must have; None if it has that. `more` is the end of what the log says."""
     keys = {settings["quarantine"]} | ({settings["gate"]} if quarantine or whole else set())
-    taints: list[Object] = [each for each in _taints(node) if each["key"] not in keys]
+    taints: list[Object] = [taint for taint in _taints(node) if taint["key"] not in keys]
     if quarantine and state is not None:
         taints.append({"key": settings["quarantine"], "value": state.why, "effect": "NoSchedule"})
-    same = sorted(map(str, map(_plain, taints))) == sorted(map(str, map(_plain, _taints(node))))
-    if same and state == _annotated(settings, node):
+    is_same = sorted(map(str, map(_plain, taints))) == sorted(map(str, map(_plain, _taints(node))))
+    if is_same and state == _annotated(settings, node):
         return None
     said = f"quarantined: {state.why}" if quarantine and state is not None else f"watched: {state.why}" if state else "healthy"
     return Change(node["metadata"]["name"], node["metadata"].get("resourceVersion", ""), taints, state, said + more)
@@ -167,18 +168,18 @@ def _rejections(events: Iterable[Object], since: float) -> dict[str, list[float]
             of_host = pods.setdefault(host, {})
             uid = event["involvedObject"].get("uid", "")
             of_host[uid] = max(of_host.get(uid, 0), seconds(when))
-    return {host: list(found.values()) for host, found in pods.items()}
+    return {host: list(times.values()) for host, times in pods.items()}
 
 
 def _ready(node: Object) -> bool:
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", []))
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in node["status"].get("conditions", []))
 
 
 def _annotated(settings: Mapping[str, Any], node: Object) -> State | None:
     text = node["metadata"].get("annotations", {}).get(settings["annotation"])
     try:
-        held = json.loads(text or "null")
-        return None if held is None else State(float(held["bad"]), float(held["good"]), str(held["why"]), str(held["boot"]))
+        state = json.loads(text or "null")
+        return None if state is None else State(float(state["bad"]), float(state["good"]), str(state["why"]), str(state["boot"]))
     except (KeyError, TypeError, ValueError):  # somebody else wrote it
         return None
 
@@ -192,7 +193,7 @@ def _plain(taint: Object) -> list[str]:
 
 
 def _tainted(node: Object, key: str) -> bool:
-    return any(each["key"] == key for each in _taints(node))
+    return any(taint["key"] == key for taint in _taints(node))
 
 
 def _count(node: Object, resource: str) -> int:
@@ -203,8 +204,8 @@ def patches(settings: Mapping[str, Any], changes: Iterable[Change]) -> Iterator[
     """Path and merge patch of each change."""
     for change in changes:
         state = change.state
-        kept = None if state is None else {"bad": state.bad, "good": state.good, "why": state.why, "boot": state.boot}
-        text = None if kept is None else json.dumps(kept)
+        fields = None if state is None else {"bad": state.bad, "good": state.good, "why": state.why, "boot": state.boot}
+        text = None if fields is None else json.dumps(fields)
         metadata = {"resourceVersion": change.version, "annotations": {settings["annotation"]: text}}
         yield f"{NODES}/{change.node}", {"metadata": metadata, "spec": {"taints": list(change.taints)}}
 
@@ -224,9 +225,9 @@ def kept_node(settings: Mapping[str, Any], node: Object) -> Object:
         "status": {
             "allocatable": picked(status.get("allocatable", {}), *resources),
             "conditions": [
-                picked(each, "type", "status", "reason", "lastTransitionTime")
-                for each in status.get("conditions", ())
-                if each["type"] in ("Ready", _CONDITION)
+                picked(condition, "type", "status", "reason", "lastTransitionTime")
+                for condition in status.get("conditions", ())
+                if condition["type"] in ("Ready", _CONDITION)
             ],
             "nodeInfo": picked(status.get("nodeInfo", {}), "bootID"),
         },

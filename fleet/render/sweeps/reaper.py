@@ -13,7 +13,7 @@ import json
 import sys
 import urllib.error
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import time
 from typing import Any, NamedTuple
@@ -90,13 +90,13 @@ def decide(
     whose listener does not run has none. `quarantine` is the key of the taint of a sick node. Times are in seconds since 1970.
     Read the runners before the pods, and the pods before the nodes: what a later list lacks is really gone.
     """
-    found = {_key(pod): pod for pod in pods}
+    pod_of = {_key(pod): pod for pod in pods}
     leaving, closed = {}, {}
     for node in nodes:
         name = node["metadata"]["name"]
         leaving[name] = _leaving(node)
         closed[name] = _closed(node, quarantine)
-    made = []
+    deletions = []
     for runner in runners:
         meta, phase = runner["metadata"], runner.get("status", {}).get("phase")
         if "deletionTimestamp" in meta or phase == _DONE:
@@ -104,10 +104,10 @@ def decide(
         space = meta["namespace"]
         # Only the listener knows whether the runner has a job.
         reported = space in listeners and now - listeners[space] > _SETTLES
-        reason = _reason(runner, found.get(_key(runner)), leaving, closed, limits[space], now, reported=reported)
+        reason = _reason(runner, pod_of.get(_key(runner)), leaving, closed, limits[space], now, reported=reported)
         if reason:
-            made.append(Deletion(space, meta["name"], meta["uid"], reason))
-    return made
+            deletions.append(Deletion(space, meta["name"], meta["uid"], reason))
+    return deletions
 
 
 def _reason(
@@ -202,9 +202,9 @@ def _of_listener(runner: Object) -> list[Object]:
     return [entry for entry in runner["metadata"].get("managedFields", ()) if entry.get("manager") == _MANAGER]
 
 
-def _key(found: Object) -> tuple[str, str]:
+def _key(entry: Object) -> tuple[str, str]:
     """An EphemeralRunner and its pod have the same namespace and name."""
-    return found["metadata"]["namespace"], found["metadata"]["name"]
+    return entry["metadata"]["namespace"], entry["metadata"]["name"]
 
 
 # -- what stays in memory ----------------------------------------------------------------------------------------------
@@ -236,24 +236,24 @@ def kept_node(node: Object) -> Object:
     }
 
 
-def kept_set(found: Object) -> Object:
+def kept_set(runner_set: Object) -> Object:
     """What `limits_now` reads of a runner set."""
-    return {"metadata": picked(found["metadata"], "namespace", "name"), "spec": picked(found["spec"], "minRunners")}
+    return {"metadata": picked(runner_set["metadata"], "namespace", "name"), "spec": picked(runner_set["spec"], "minRunners")}
 
 
 def listening(pods: Iterable[Object]) -> dict[str, float]:
     """Since when the listener of each namespace runs, by the pods of listeners. Without those that do not run or are ending."""
-    found = {}
+    since_by_space = {}
     for pod in pods:
         since, space = running_since(pod, _LISTENER), pod["metadata"].get("labels", {}).get(_LISTENS_FOR)
         if since is not None and space and "deletionTimestamp" not in pod["metadata"]:
-            found[space] = since
-    return found
+            since_by_space[space] = since
+    return since_by_space
 
 
 def limits_now(limits: Mapping[str, float], sets: Iterable[Object]) -> Limits:
     """The limits of a class. A schedule or a person may have changed the minimum of its set: runners then wait on purpose."""
-    ready = any(found["spec"].get("minRunners") for found in sets)
+    ready = any(runner_set["spec"].get("minRunners") for runner_set in sets)
     return Limits(limits["lifetime"], None if ready else limits["idle"])
 
 
@@ -268,30 +268,20 @@ class Space(NamedTuple):
     pods: Collection
 
 
-@dataclass(slots=True)
 class Reaper:
-    """Reaps by `settings`: limits by namespace, taint of sick nodes, selector of GPU nodes, namespace of the controller."""
+    """Reaps by `settings`: limits by namespace, taint of sick nodes, selector of GPU nodes, namespace of the controller.
 
-    api: Api
-    settings: Mapping[str, Any]
-    spaces: dict[str, Space] = field(init=False)
-    nodes: Collection = field(init=False)
-    listeners: Collection = field(init=False)
-    later: dict[str, float] = field(default_factory=dict)
-    """When to check a runner again, by its uid."""
+    `later` says when to check a runner again, by its uid. Nothing is read before the collections are followed.
+    """
 
-    def __post_init__(self) -> None:
-        """Name the collections. Nothing is read yet."""
-        api = self.api
+    def __init__(self, api: Api, settings: Mapping[str, Any]) -> None:
+        self.api, self.settings = api, settings
+        self.later: dict[str, float] = {}
+        kinds = ((_SETS, kept_set), (_RUNNERS, kept_runner), (_PODS, kept_pod))
         self.spaces = {
-            space: Space(
-                Collection(api, _SETS.format(space), kept_set),
-                Collection(api, _RUNNERS.format(space), kept_runner),
-                Collection(api, _PODS.format(space), kept_pod),
-            )
-            for space in self.settings["limits"]
+            space: Space(*(Collection(api, path.format(space), keep) for path, keep in kinds)) for space in settings["limits"]
         }
-        nodes = self.settings["nodes"]
+        nodes = settings["nodes"]
         self.nodes = Collection(api, with_query(_NODES, labelSelector=nodes) if nodes else _NODES, kept_node)
         self.listeners = Collection(api, self._listeners(), kept_pod)
 
@@ -311,9 +301,9 @@ class Reaper:
         """One pass over what is in memory. A namespace that was not read yet is left out."""
         if not self.nodes.ready:
             return
-        ready = {name: space for name, space in self.spaces.items() if all(found.ready for found in space)}
+        ready = {name: space for name, space in self.spaces.items() if all(collection.ready for collection in space)}
         limits = {name: limits_now(self.settings["limits"][name], space.sets.values()) for name, space in ready.items()}
-        found = decide(
+        deletions = decide(
             [runner for space in ready.values() for runner in space.runners.values()],
             [pod for space in ready.values() for pod in space.pods.values()],
             self.nodes.values(),
@@ -322,24 +312,24 @@ class Reaper:
             self.settings["quarantine"],
             now,
         )
-        self.later = {deletion.uid: self.later.get(deletion.uid, 0) for deletion in found}
-        for deletion in found:
+        self.later = {deletion.uid: self.later.get(deletion.uid, 0) for deletion in deletions}
+        for deletion in deletions:
             if now >= self.later[deletion.uid]:
                 self.later[deletion.uid] = now + _AGAIN
                 self._reap(deletion, now)
 
-    def _reap(self, seen: Deletion, now: float) -> None:
+    def _reap(self, candidate: Deletion, now: float) -> None:
         """Delete a runner if the API server says the same as what is in memory. One that cannot be deleted stops no other."""
         try:
-            for deletion in self._fresh(seen, now):
+            for deletion in self._fresh(candidate, now):
                 there = self.api.delete(f"{_RUNNERS.format(deletion.namespace)}/{deletion.name}", deletion.uid)
                 say(namespace=deletion.namespace, runner=deletion.name, deleted=there, reason=deletion.reason)
         except urllib.error.HTTPError as error:
-            say(namespace=seen.namespace, runner=seen.name, error=f"{error.code} {error.reason}")
+            say(namespace=candidate.namespace, runner=candidate.name, error=f"{error.code} {error.reason}")
 
-    def _fresh(self, seen: Deletion, now: float) -> list[Deletion]:
+    def _fresh(self, candidate: Deletion, now: float) -> list[Deletion]:
         """What `decide` says of one runner by the API server. Watches may be late, each by another time."""
-        space, name = seen.namespace, {"fieldSelector": f"metadata.name={seen.name}"}
+        space, name = candidate.namespace, {"fieldSelector": f"metadata.name={candidate.name}"}
         limits = {space: limits_now(self.settings["limits"][space], self.api.list(_SETS.format(space)))}
         listeners = listening(self.api.list(self._listeners(space)))
         runners = list(self.api.list(with_query(_RUNNERS.format(space), **name)))

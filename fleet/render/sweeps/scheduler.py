@@ -50,14 +50,14 @@ def _utc(day: date, text: str, zone: ZoneInfo) -> datetime:
 def own(api: Api, namespace: str, name: str) -> Collection:
     """The runner set of this name alone: the program has no right to any other."""
     path = with_query(_SETS.format(namespace), fieldSelector=f"metadata.name={name}")
-    return Collection(api, path, lambda found: {"metadata": {}, "spec": picked(found["spec"], "minRunners")})
+    return Collection(api, path, lambda runner_set: {"metadata": {}, "spec": picked(runner_set["spec"], "minRunners")})
 
 
-def once(api: Api, sets: Mapping[str, Mapping[str, Any]], found: Mapping[str, Iterable[Object]], now: datetime) -> None:
-    """One pass over the sets, by namespace. `found` is what the cluster has of each. A failed change stops no other."""
+def once(api: Api, sets: Mapping[str, Mapping[str, Any]], runner_sets: Mapping[str, Iterable[Object]], now: datetime) -> None:
+    """One pass over the sets, by namespace. `runner_sets` is what the cluster has of each. A failed change stops no other."""
     for namespace, settings in sets.items():
         count = wanted(settings, now)
-        for runner_set in found[namespace]:
+        for runner_set in runner_sets[namespace]:
             if runner_set["spec"].get("minRunners", 0) == count:
                 continue
             try:

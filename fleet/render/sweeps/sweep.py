@@ -70,7 +70,8 @@ def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, 
     """The objects of a sweep in the order of creation, without `home`. `selector` are the labels of the system pool's nodes."""
     files = {_SETTINGS: json.dumps(sweep.settings, indent=2, sort_keys=True)}
     files |= {
-        f"{each}.py": (_FOLDER / f"{each}.py").read_text(encoding="ascii") for each in ("__init__", "api", "watch", sweep.module)
+        f"{module}.py": (_FOLDER / f"{module}.py").read_text(encoding="ascii")
+        for module in ("__init__", "api", "watch", sweep.module)
     }
     return (
         manifest("v1", "ServiceAccount", sweep.name, NAMESPACE) | {"automountServiceAccountToken": False},
@@ -83,16 +84,14 @@ def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, 
 def _rights(sweep: Sweep) -> list[Manifest]:
     """The roles with their bindings. A namespace has its own binding, so a sweep has no right in any other."""
     subjects = [{"kind": "ServiceAccount", "name": sweep.name, "namespace": NAMESPACE}]
-    made: list[Manifest] = []
-    if sweep.cluster_rules:
-        made.append(manifest(f"{_RBAC}/v1", "ClusterRole", sweep.name) | {"rules": list(sweep.cluster_rules)})
-        bound = {"roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": sweep.name}, "subjects": subjects}
-        made.append(manifest(f"{_RBAC}/v1", "ClusterRoleBinding", sweep.name) | bound)
-    for namespace, rules in sweep.rules.items():
-        made.append(manifest(f"{_RBAC}/v1", "Role", sweep.name, namespace) | {"rules": list(rules)})
-        bound = {"roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": sweep.name}, "subjects": subjects}
-        made.append(manifest(f"{_RBAC}/v1", "RoleBinding", sweep.name, namespace) | bound)
-    return made
+    objects: list[Manifest] = []
+    everywhere = {"": sweep.cluster_rules} if sweep.cluster_rules else {}
+    for namespace, rules in (everywhere | dict(sweep.rules)).items():
+        kind = "Role" if namespace else "ClusterRole"
+        bound = {"roleRef": {"apiGroup": _RBAC, "kind": kind, "name": sweep.name}, "subjects": subjects}
+        objects.append(manifest(f"{_RBAC}/v1", kind, sweep.name, namespace) | {"rules": list(rules)})
+        objects.append(manifest(f"{_RBAC}/v1", f"{kind}Binding", sweep.name, namespace) | bound)
+    return objects
 
 
 def _deployment(sweep: Sweep, selector: Mapping[str, str], files: Mapping[str, str]) -> Manifest:

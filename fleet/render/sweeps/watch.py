@@ -74,8 +74,8 @@ class Collection:
                 self._read()
             changed()
         try:
-            for kind, found in self._api.watch(self.path, self._version, self.lasts, self.quiet):
-                if self._apply(kind, found):
+            for kind, entry in self._api.watch(self.path, self._version, self.lasts, self.quiet):
+                if self._apply(kind, entry):
                     changed()
         except urllib.error.HTTPError as error:
             self._version = ""
@@ -89,33 +89,33 @@ class Collection:
         version = ""
         for page in self._api.pages(self.path):
             version = page["metadata"]["resourceVersion"]
-            for found in page["items"]:
-                objects[_key(found)] = self._kept(found)
+            for entry in page["items"]:
+                objects[_key(entry)] = self._kept(entry)
         self.objects, self._version, self.ready = objects, version, True
 
-    def _apply(self, kind: str, found: Object) -> bool:
+    def _apply(self, kind: str, entry: Object) -> bool:
         """Apply one change. Returns whether it changes more than a version."""
-        version = found["metadata"]["resourceVersion"]
+        version = entry["metadata"]["resourceVersion"]
         if kind == "DELETED":
-            changed = self.objects.pop(_key(found), None) is not None
+            changed = self.objects.pop(_key(entry), None) is not None
         elif kind == "BOOKMARK":
             changed = False
         else:
-            old, kept = self.objects.get(_key(found)), self._kept(found)
+            old, new = self.objects.get(_key(entry)), self._kept(entry)
             # A kubelet reports its node every few minutes, and most of it is of no interest.
-            changed = old is None or {**old, "metadata": {**old["metadata"], "resourceVersion": version}} != kept
-            self.objects[_key(found)] = kept
+            changed = old is None or {**old, "metadata": {**old["metadata"], "resourceVersion": version}} != new
+            self.objects[_key(entry)] = new
         self._version = version
         return changed
 
-    def _kept(self, found: Object) -> Object:
-        kept = self._keep(found)
-        kept["metadata"]["resourceVersion"] = found["metadata"].get("resourceVersion", "")
-        return kept
+    def _kept(self, entry: Object) -> Object:
+        part = self._keep(entry)
+        part["metadata"]["resourceVersion"] = entry["metadata"].get("resourceVersion", "")
+        return part
 
 
-def _key(found: Object) -> tuple[str, str]:
-    return found["metadata"].get("namespace", ""), found["metadata"]["name"]
+def _key(entry: Object) -> tuple[str, str]:
+    return entry["metadata"].get("namespace", ""), entry["metadata"]["name"]
 
 
 def keep_up(

@@ -38,12 +38,12 @@ def workload_objects(cluster: Cluster, name: str) -> tuple[Manifest, ...]:
     meta = Meta(name, workload.namespace, workload.kind)
     make = MAKERS[workload.kind]
     if isinstance(workload, PoolWorkload):
-        made = make(meta, with_pinned_image(cluster, workload), pool_target(cluster, workload.pool))
+        documents = make(meta, with_pinned_image(cluster, workload), pool_target(cluster, workload.pool))
         if workload.stands and (annotation := per_node_annotation(fits(cluster, workload))):
-            for each in made:
-                if each["kind"] == "Deployment":
-                    each["spec"]["template"]["metadata"]["annotations"] = annotation
-        return made
+            for document in documents:
+                if document["kind"] == "Deployment":
+                    document["spec"]["template"]["metadata"]["annotations"] = annotation
+        return documents
     if isinstance(workload, CoralWorkload) and workload.pool is not None:
         return make(meta, workload, PROVIDERS[cluster.provider].profile.pod_tolerations(cluster.pools[workload.pool].capacity))
     return make(meta, workload)
@@ -51,7 +51,7 @@ def workload_objects(cluster: Cluster, name: str) -> tuple[Manifest, ...]:
 
 def objects(cluster: Cluster) -> Iterator[Manifest]:
     """Every manifest of a cluster's workloads. Their namespaces with the network policies come first."""
-    used = {each.namespace for each in cluster.workloads.values()}
+    used = {workload.namespace for workload in cluster.workloads.values()}
     for name, home in homes(cluster).items():
         if name in used:
             yield from home.manifests

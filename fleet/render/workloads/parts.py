@@ -109,8 +109,8 @@ def gpu_pod(target: Target, container: Manifest, mounts: Sequence[Mount], priori
 def _mounted(container: Manifest, mounts: Sequence[Mount]) -> Manifest:
     if not mounts:
         return {"containers": [container]}
-    where = [{"name": each.volume["name"], "mountPath": each.path} for each in mounts]
-    return {"containers": [container | {"volumeMounts": where}], "volumes": [each.volume for each in mounts]}
+    where = [{"name": mount.volume["name"], "mountPath": mount.path} for mount in mounts]
+    return {"containers": [container | {"volumeMounts": where}], "volumes": [mount.volume for mount in mounts]}
 
 
 _DEADLINE = 3600
@@ -153,9 +153,9 @@ def service(meta: Meta, port: int) -> Manifest:
 
 def claim(meta: Meta, suffix: str, storage: Storage) -> Manifest:
     """A claim of a volume for one node at a time."""
-    named = {} if storage.storage_class is None else {"storageClassName": storage.storage_class}
+    storage_class = {} if storage.storage_class is None else {"storageClassName": storage.storage_class}
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": memory_text(storage.size)}}}
-    return meta.object("v1", "PersistentVolumeClaim", spec | named, suffix)
+    return meta.object("v1", "PersistentVolumeClaim", spec | storage_class, suffix)
 
 
 def serves(port: int, path: str, *, startup_seconds: int) -> Manifest:

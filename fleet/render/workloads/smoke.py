@@ -55,8 +55,8 @@ def smoke_tests(cluster: Cluster, pools: Collection[str] = ()) -> tuple[Smoke, .
     Each test requests one unit of its pool's resource. Raises UnknownPoolError.
     """
     if unknown := [name for name in pools if name not in cluster.pools]:
-        known = f"; it has {', '.join(cluster.pools)}" if cluster.pools else "; it has none"
-        raise UnknownPoolError(f"the cluster has no pool {', '.join(unknown)}{known}")
+        pool_list = f"; it has {', '.join(cluster.pools)}" if cluster.pools else "; it has none"
+        raise UnknownPoolError(f"the cluster has no pool {', '.join(unknown)}{pool_list}")
     return tuple(_test(cluster, pool, test) for pool in cluster.pools if not pools or pool in pools for test in TESTS)
 
 

@@ -1,17 +1,14 @@
-"""What a description of a task says: whether it is machine learning, how many GPUs it needs, and in which pool they are."""
+"""What a description of a task says: whether it is machine learning, and how many GPUs it needs."""
 
 from __future__ import annotations
 
-import re
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.jobs import calculate_gpu_requirements, create_gpu_job, detect_ml_workload, size
-from fleet.loading.config import load
-from tests.builders import ROOT, cluster, config, pool, read_stack, reserved
+from fleet.jobs import calculate_gpu_requirements, create_gpu_job, detect_ml_workload
 
 # -- machine learning or not ---------------------------------------------------------------------------------------------
 
@@ -231,54 +228,3 @@ def test_the_answer_says_why() -> None:
         "  training: “staff training;” does not count: it means training of people",
         "  training: “retraining each night”",
     ]
-
-
-# -- where it runs -------------------------------------------------------------------------------------------------------
-
-PROD = load(read_stack(ROOT / "Pulumi.prod.yaml"))
-RESERVED = reserved()
-
-
-def test_a_task_is_sized_and_placed() -> None:
-    found = size(RESERVED, "Fine-tune a 70 billion parameter model with PyTorch")
-    assert found
-    assert found.chosen is not None
-    assert found.chosen.name == "use1/a100-reserved"
-    assert found.refused == ()
-    assert re.search(
-        r"^in use1/a100-reserved, \S+ USD/h a node: 4 A100 GPUs, 32 CPU, 32Gi, 20Gi of disk$", str(found), re.MULTILINE
-    )
-
-
-def test_a_task_in_a_named_pool_gets_the_gpus_of_that_pool() -> None:
-    found = size(PROD, "Run inference of our classifier", pool="t4-spot")
-    assert found.ask is not None
-    assert (found.ask.gpu_type, found.ask.spot) == ("t4", True)
-    assert found.chosen is not None
-    assert found.chosen.name == "use1/t4-spot"
-
-
-def test_a_task_without_a_pool_is_refused_with_the_reasons() -> None:
-    found = size(PROD, "Run inference of our classifier")
-    assert not found
-    assert found.requirements is not None
-    assert found.requirements.arguments == ANSWERS["usual"]
-    assert found.refused[0] == "no pool can hold the task (1 V100 GPU, 4 CPU, 8Gi, 20Gi of disk):"
-    assert "use1/t4-release: has T4, the job asks for V100" in found.refused
-    assert "use1/a100-reserved: has A100, the job asks for V100" in size(RESERVED, "Run inference of our classifier").refused
-    assert str(found).endswith("sjc/a10: has A10, the job asks for V100")
-
-
-def test_a_task_without_machine_learning_gets_no_gpu() -> None:
-    found = size(PROD, "Print the parcels' labels")
-    assert not found
-    assert (found.requirements, found.ask, found.refused) == (None, None, ("nothing in it asks for a GPU",))
-
-
-def test_what_else_is_known_of_the_job_goes_into_the_search() -> None:
-    fleet = load(
-        config(clusters={"usw2": cluster(pools={"v100": pool(instanceTypes=["p3.2xlarge"], capacity="spot")}, runners={})})
-    )
-    assert not size(fleet, "gpu")
-    assert size(fleet, "gpu", spot=True)
-    assert not size(fleet, "gpu", spot=True, scratch="900Gi")

@@ -179,6 +179,12 @@ def test_a_wrong_rule_quarantines_a_fifth_of_a_pool_and_the_longest_sick_first()
     assert len(decide(SETTINGS, nodes[:1], [], NOW)) == 1, "of a single node it is that one"
 
 
+@pytest.mark.parametrize(("nodes", "most"), [(5, 1), (10, 2), (12, 3)])
+def test_a_fifth_of_a_pool_is_rounded_up_to_whole_nodes(nodes: int, most: int) -> None:
+    sick = [node(f"n{index:02}", gpus=0, state=state(NOW - 200)) for index in range(nodes)]
+    assert len(decide(SETTINGS, sick, [], NOW)) == most
+
+
 def test_nodes_of_no_pool_and_annotations_of_others_do_no_harm() -> None:
     assert decide(SETTINGS, [node(gpus=0, pool="system", state=state(NOW - 999))], [], NOW) == []
     strange = node()

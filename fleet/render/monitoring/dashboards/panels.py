@@ -1,17 +1,14 @@
-"""What a dashboard shows, as plain data. `grafana.py` makes Grafana's JSON from it."""
+"""What a dashboard shows, as plain data: a file of panels for each topic. `grafana.py` makes Grafana's JSON from it."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
-from fleet.render.monitoring.rules.rule import renamed
-from fleet.settings.namespaces import runner_namespace
-
-AUTO = "__auto"
-"""A legend: Grafana names each series by the labels in which it differs from the others."""
+_FOLDER = Path(__file__).parent
 EVERY = ".*"
 """Value of a variable for which nothing is selected. It also matches series without the label."""
 
@@ -20,8 +17,9 @@ EVERY = ".*"
 class Panel:
     """One panel. `text` says what it shows and what it cannot show. `queries` are PromQL expressions by legend.
 
-    In a table the legend is the title of a column, and a query with an empty one adds only its labels. `unit` is Grafana's name
-    of a unit, `span` the width in columns of 24, and from `limit` on values are drawn in red.
+    With the legend `__auto` Grafana names each series by the labels in which it differs from the others. In a table the legend is
+    the title of a column, and a query with an empty one adds only its labels. `unit` is Grafana's name of a unit, `span` the
+    width in columns of 24, and from `limit` on values are drawn in red.
     """
 
     title: str
@@ -31,13 +29,6 @@ class Panel:
     span: int = 12
     limit: float | None = None
     kind: Literal["lines", "stack", "number", "table"] = "lines"
-
-
-stack, number, table = (
-    partial(Panel, kind="stack"),
-    partial(Panel, kind="number", span=6),
-    partial(Panel, kind="table", span=24),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +54,7 @@ class Board:
     variables: tuple[Variable, ...] = ()
 
 
-def of_runner_class(series: str) -> str:
-    """Series of a GPU with the label `scale_set`. The namespace of a runner set has its name."""
-    return renamed(series, "scale_set", "exported_namespace", runner_namespace("(.+)"))
-
-
-def of_pool(series: str) -> str:
-    """Series of a GPU with the label `pool`, in the pools that are chosen at the top of the dashboard."""
-    return f'{series} * on (kubernetes_node) group_left (pool) gpu_ci:node_pool{{pool=~"$pool"}}'
+def panels(file: str, changes: Mapping[str, Mapping[str, Any]] = {}) -> tuple[Panel, ...]:
+    """The panels of a file of this folder. `changes` has the fields that depend on the settings, by title."""
+    rows = tomllib.loads((_FOLDER / file).read_text(encoding="utf-8"))["panel"]
+    return tuple(Panel(**row | changes.get(row["title"], {})) for row in rows)

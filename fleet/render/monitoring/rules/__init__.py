@@ -43,5 +43,7 @@ def rule_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
     cluster: Cluster = fleet.clusters[cluster_name]
     if cluster.monitoring is None:
         return []
-    topics = [each for topic, rules in _TOPICS.items() for each in group(topic, rules(cluster, cluster.monitoring.alerts))]
+    topics = [
+        rules_group for topic, rules in _TOPICS.items() for rules_group in group(topic, rules(cluster, cluster.monitoring.alerts))
+    ]
     return [*topics, *group("ends", end_rules(cluster, fleet.github))]

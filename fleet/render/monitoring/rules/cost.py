@@ -51,7 +51,7 @@ def cost_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
 
 def _nodes(cluster: Cluster, name: str, pool: Pool) -> Iterator[Rule]:
     """What each node of a pool costs. A node without a known price has no series."""
-    prices = {each: pool.price(each, cluster.region) for each in pool.instance_types}
+    prices = {machine_type: pool.price(machine_type, cluster.region) for machine_type in pool.instance_types}
     selector = node_matchers(name, pool)
     kind = f"label_{sanitized(INSTANCE_TYPE_LABEL)}"
     _, highest = span(prices.values())
@@ -64,18 +64,18 @@ def _nodes(cluster: Cluster, name: str, pool: Pool) -> Iterator[Rule]:
             nodes = f"max by (node) (kube_node_labels{{{','.join((*selector, *matchers))}}})"
             yield rule(types, f"{nodes} * {_number(price.usd)}")
 
-    every = " or ".join(prices)
+    all_types = " or ".join(prices)
     if len(set(prices.values())) == 1:
-        yield from priced(every, highest)
+        yield from priced(all_types, highest)
     else:
-        for each, price in prices.items():
-            yield from priced(each, price, f'{kind}="{each}"')
+        for machine_type, price in prices.items():
+            yield from priced(machine_type, price, f'{kind}="{machine_type}"')
         # Own machines have no label with their type. Like the bill, take the most expensive one.
-        yield from priced(every, highest, f'{kind}!~"{"|".join(map(_literal, prices))}"')
+        yield from priced(all_types, highest, f'{kind}!~"{"|".join(map(_literal, prices))}"')
     if pool.reservation is not None and not highest.unknown:
         running = f'(count({_NODE}{{pool="{name}",node!=""}}) or vector(0))'
         # Machines of a reservation are paid for, also without a node.
-        yield rule(every, f"clamp_min({pool.paid_nodes[0]} - {running}, 0) * {_number(highest.usd)} > 0")
+        yield rule(all_types, f"clamp_min({pool.paid_nodes[0]} - {running}, 0) * {_number(highest.usd)} > 0")
 
 
 def _uses(fleet: Fleet, cluster: Cluster) -> Iterator[Rule]:
@@ -128,8 +128,8 @@ def _uses(fleet: Fleet, cluster: Cluster) -> Iterator[Rule]:
 def _listed(fleet: Fleet, cluster: Cluster) -> tuple[str, ...]:
     """Repositories that keep their name: those of the settings, and the one that the GitHub scope consists of."""
     scope = fleet.github.url.removeprefix("https://").split("/")[1:]
-    own = ("/".join(scope),) if len(scope) == 2 else ()
-    return own + (cluster.monitoring.repositories if cluster.monitoring is not None else ())
+    scope_repository = ("/".join(scope),) if len(scope) == 2 else ()
+    return scope_repository + (cluster.monitoring.repositories if cluster.monitoring is not None else ())
 
 
 def _teams(fleet: Fleet, cluster_name: str) -> Iterator[Rule]:
@@ -144,10 +144,10 @@ def _teams(fleet: Fleet, cluster_name: str) -> Iterator[Rule]:
         namespaces[fleet.group_of(runner)].append(runner_namespace(name))
     for name, team in (cluster.queues.teams if cluster.queues is not None else {}).items():
         namespaces[name].extend(team.namespaces)
-    for name, found in namespaces.items():
-        yield record(_TEAM, f'sum({_JOB}{{namespace=~"{one_of(found)}"}})', team=name)
-    known = one_of(each for found in namespaces.values() for each in found)
-    yield record(_TEAM, f'sum({_JOB}{{namespace!~"{known}"}})', team=OTHER)
+    for name, spaces in namespaces.items():
+        yield record(_TEAM, f'sum({_JOB}{{namespace=~"{one_of(spaces)}"}})', team=name)
+    all_spaces = one_of(space for spaces in namespaces.values() for space in spaces)
+    yield record(_TEAM, f'sum({_JOB}{{namespace!~"{all_spaces}"}})', team=OTHER)
 
 
 def _shared(name: str, cluster: Cluster) -> str:
@@ -158,9 +158,9 @@ def _shared(name: str, cluster: Cluster) -> str:
         paid = [
             _kept(part, int(part.name == one)) if part.name in cluster.pools else part for part in parts if isinstance(part, Paid)
         ]
-        rest = (part for part in parts if isinstance(part, Line))
-        of_pools = {f"pool {each}" for each in cluster.pools}
-        return total(line for line in (*counting.bill(paid), *rest) if line.item not in of_pools)[0].usd
+        fixed = (part for part in parts if isinstance(part, Line))
+        of_pools = {f"pool {pool_name}" for pool_name in cluster.pools}
+        return total(line for line in (*counting.bill(paid), *fixed) if line.item not in of_pools)[0].usd
 
     terms = [_over_time(of)]
     for pool in cluster.pools:

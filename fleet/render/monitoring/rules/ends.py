@@ -14,7 +14,6 @@ DAY = 86_400
 END = "gpu_ci:end_timestamp_seconds"
 """Start of the last good day, in UTC. `known` is "no" for a runner whose next release is not in our table: its day is the
 earliest possible one."""
-_CALENDAR = "`gpu-ci calendar` shows what happens after that day, and what to do."
 
 
 def end_rules(cluster: Cluster, github: GitHub) -> Iterator[Rule]:
@@ -27,20 +26,5 @@ def end_rules(cluster: Cluster, github: GitHub) -> Iterator[Rule]:
             start = int(datetime.combine(day, time(), UTC).timestamp())
             yield record(END, f"vector({start})", what=life.what, known="yes" if life.last else "no")
     for known, days in (("yes", 14), ("no", 9)):
-        yield alert(
-            "GpuCiVersionEndsSoon",
-            "warning",
-            f'{END}{{known="{known}"}} - time() <= {days * DAY}',
-            0,
-            "{{ $labels.what }}: its last good day is near",
-            _CALENDAR,
-            known=known,
-        )
-    yield alert(
-        "GpuCiVersionEndsNow",
-        "critical",
-        f"{END} - time() <= {3 * DAY}",
-        0,
-        "{{ $labels.what }}: its last good day is at most 3 days away, or past",
-        _CALENDAR,
-    )
+        yield alert("GpuCiVersionEndsSoon", f'{END}{{known="{known}"}} - time() <= {days * DAY}', known=known)
+    yield alert("GpuCiVersionEndsNow", f"{END} - time() <= {3 * DAY}")

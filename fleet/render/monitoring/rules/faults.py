@@ -10,7 +10,6 @@ from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 
 _GPU = "kubernetes_node, gpu"
-_HERE = "GPU {{ $labels.gpu }} of {{ $labels.kubernetes_node }}"
 _SLOWED = ("hw_slowdown", "hw_thermal", "sw_thermal", "hw_power_brake")
 """Clock events that slow a GPU because something is wrong. `gpu_idle` and `power_cap` are normal."""
 
@@ -21,46 +20,15 @@ def fault_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         return
     yield from _memory()
     yield alert(
-        "GpuCiGpuHot",
-        "warning",
-        f"max by ({_GPU}) (DCGM_FI_DEV_GPU_TEMP) > {alerts.temperature}",
-        600,
-        f"{_HERE} is hot",
-        f"Its temperature was above {alerts.temperature} °C for 10 minutes.",
+        "GpuCiGpuHot", f"max by ({_GPU}) (DCGM_FI_DEV_GPU_TEMP) > {alerts.temperature}", text={"limit": alerts.temperature}
     )
     yield alert(
-        "GpuCiGpuThrottled",
-        "warning",
-        f'max by ({_GPU}, clock_event) (DCGM_EXP_CLOCK_EVENTS_COUNT{{clock_event=~"{one_of(_SLOWED)}"}}) > 0',
-        600,
-        f"{_HERE} is slowed down: {{{{ $labels.clock_event }}}}",
-        "Heat or the power supply lowers its clock for more than 10 minutes.",
+        "GpuCiGpuThrottled", f'max by ({_GPU}, clock_event) (DCGM_EXP_CLOCK_EVENTS_COUNT{{clock_event=~"{one_of(_SLOWED)}"}}) > 0'
     )
 
 
 def _memory() -> Iterator[Rule]:
     """Errors of GPU memory. The series of a GPU changes with its pod, so the maximum comes before increase()."""
-    yield alert(
-        "GpuCiEccUncorrectable",
-        "critical",
-        f"increase(max by ({_GPU}) (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL)[1h:1m]) > 0",
-        0,
-        f"{_HERE} has uncorrectable memory errors",
-        "A double-bit ECC error happened in the last hour. The results of jobs on the GPU may be wrong.",
-    )
-    yield alert(
-        "GpuCiRowsRemapped",
-        "warning",
-        f"increase(max by ({_GPU}) (DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS)[1h:1m]) > 0",
-        0,
-        f"{_HERE} replaces rows of its memory",
-        "The GPU marked a row of its memory as bad in the last hour. The remap takes effect at the next reset.",
-    )
-    yield alert(
-        "GpuCiRowRemapFailed",
-        "critical",
-        f"max by ({_GPU}) (DCGM_FI_DEV_ROW_REMAP_FAILURE) > 0",
-        0,
-        f"{_HERE} has no spare rows of memory",
-        "The GPU could not replace a bad row of its memory. NVIDIA replaces such GPUs.",
-    )
+    yield alert("GpuCiEccUncorrectable", f"increase(max by ({_GPU}) (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL)[1h:1m]) > 0")
+    yield alert("GpuCiRowsRemapped", f"increase(max by ({_GPU}) (DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS)[1h:1m]) > 0")
+    yield alert("GpuCiRowRemapFailed", f"max by ({_GPU}) (DCGM_FI_DEV_ROW_REMAP_FAILURE) > 0")

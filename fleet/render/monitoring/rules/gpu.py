@@ -29,31 +29,28 @@ def use_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     allocated = f'count by ({_GPU}, pool) (gpu_ci:gpu_utilization{{exported_pod!=""}})'
     yield record("gpu_ci:gpu_allocated", f"{allocated} or 0 * gpu_ci:gpu_utilization")
     seconds, busy = alerts.idle_for, _expected_idle(cluster)
-    every, held = (f"gpu_ci:gpu_utilization{{{', '.join(found)}}}" for found in (busy, ['exported_pod!=""', *busy]))
+    all_gpus, taken_gpus = (
+        f"gpu_ci:gpu_utilization{{{', '.join(matchers)}}}" for matchers in (busy, ['exported_pod!=""', *busy])
+    )
     # With `offset` a pod counts only after it has held the GPU for the whole time.
     yield alert(
         "GpuCiGpuIdle",
-        "warning",
-        f"avg_over_time({held}[{seconds}s]) < {alerts.idle_below:g} and gpu_ci:gpu_utilization offset {seconds}s",
-        0,
-        "{{ $labels.exported_pod }} holds an idle GPU",
-        f"GPU {{{{ $labels.gpu }}}} of {{{{ $labels.kubernetes_node }}}} had less than {alerts.idle_below:.0%} utilization "
-        f"for {seconds} s.",
+        f"avg_over_time({taken_gpus}[{seconds}s]) < {alerts.idle_below:g} and gpu_ci:gpu_utilization offset {seconds}s",
+        text={"share": f"{alerts.idle_below:.0%}", "seconds": seconds},
     )
     yield alert(
         "GpuCiGpuMemoryHeld",
-        "warning",
-        f"max_over_time({every}[{seconds}s]) == 0 "
+        f"max_over_time({all_gpus}[{seconds}s]) == 0 "
         f"and gpu_ci:gpu_utilization offset {seconds}s and on ({_GPU}) {used} > {alerts.memory_floor}",
-        0,
-        "GPU {{ $labels.gpu }} of {{ $labels.kubernetes_node }} holds memory and does nothing",
-        f"The GPU had no utilization for {seconds} s, and more than {alerts.memory_floor} MiB of its memory is in use.",
+        text={"seconds": seconds, "floor": alerts.memory_floor},
     )
 
 
 def _expected_idle(cluster: Cluster) -> list[str]:
     """Matchers that leave out what may hold an idle GPU: waiting runners, placeholders, and workloads that keep running."""
-    kept = [runner_namespace(name) for name, runner in cluster.runners.items() if runner.span.min]
-    kept += [PLACEHOLDER_NAMESPACE] * cluster.has_placeholders
+    spaces = [runner_namespace(name) for name, runner in cluster.runners.items() if runner.span.min]
+    spaces += [PLACEHOLDER_NAMESPACE] * cluster.has_placeholders
     standing = [name for name, workload in cluster.workloads.items() if workload.stands]
-    return [f'exported_namespace!~"{one_of(kept)}"'] * bool(kept) + [f'exported_pod!~"({one_of(standing)})-.+"'] * bool(standing)
+    return [f'exported_namespace!~"{one_of(spaces)}"'] * bool(spaces) + [f'exported_pod!~"({one_of(standing)})-.+"'] * bool(
+        standing
+    )

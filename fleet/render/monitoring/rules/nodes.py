@@ -26,13 +26,13 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         selector = ", ".join(node_matchers(name, pool))
         yield record(_POOL, f"max by (kubernetes_node) ({node_label(f'kube_node_labels{{{selector}}}')})", pool=name)
     # A GPU that is gone has no series, so a node without any counts as 0.
-    seen = "count by (kubernetes_node) (count by (kubernetes_node, gpu) (DCGM_FI_DEV_GPU_TEMP))"
-    yield record("gpu_ci:node_gpus", f"{_POOL} * on (kubernetes_node) group_left () {seen} or 0 * {_POOL}")
+    reported = "count by (kubernetes_node) (count by (kubernetes_node, gpu) (DCGM_FI_DEV_GPU_TEMP))"
+    yield record("gpu_ci:node_gpus", f"{_POOL} * on (kubernetes_node) group_left () {reported} or 0 * {_POOL}")
     for count, names in by_value({name: pool.machines[0].gpus for name, pool in pools.items()}).items():
         yield _missing(f'gpu_ci:node_gpus{{pool=~"{names}"}} < {count}', "exporter", count)
     for resource in sorted({pool.resource for pool in pools.values()}):
-        own = {name: pool.units(pool.machines[0]) for name, pool in pools.items() if pool.resource == resource}
-        for count, names in by_value(own).items():
+        units = {name: pool.units(pool.machines[0]) for name, pool in pools.items() if pool.resource == resource}
+        for count, names in by_value(units).items():
             nodes = f'{_POOL}{{pool=~"{names}"}}'
             series = f'max by (node) (kube_node_status_allocatable{{resource="{sanitized(resource)}"}})'
             expr = f"({nodes} * on (kubernetes_node) group_left () {node_label(series)} or 0 * {nodes}) < {count}"
@@ -41,37 +41,18 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     placed = f'max by (namespace, pod, node) (max_over_time(kube_pod_info{{node!=""}}[{_WINDOW}]))'
     yield alert(
         "GpuCiNodeRejectsPods",
-        "critical",
         f"count by (node) (({rejected}) * on (namespace, pod) group_left (node) {placed}) > {alerts.rejected_pods} "
         'and on (node) kube_node_status_condition{condition="Ready", status="true"} == 1',
-        0,
-        "Node {{ $labels.node }} is Ready and rejects pods",
-        f"The node rejected more than {alerts.rejected_pods} pods in 15 minutes. The scheduler keeps sending pods to it.",
+        text={"pods": alerts.rejected_pods},
     )
     if cluster.health is not None:
-        keys = one_of(each.key.rpartition("/")[2] for each in (QUARANTINE_TAINT, STARTUP_GATE))
-        yield alert(
-            "GpuCiNodeQuarantined",
-            "warning",
-            f'max by (node, key, value) (kube_node_spec_taint{{key=~".+/({keys})"}}) == 1',
-            1800,
-            "Node {{ $labels.node }} takes no jobs: {{ $labels.value }}",
-            "The node has had the taint {{ $labels.key }} for 30 minutes, so nothing has repaired or removed it.",
-        )
+        keys = one_of(taint.key.rpartition("/")[2] for taint in (QUARANTINE_TAINT, STARTUP_GATE))
+        yield alert("GpuCiNodeQuarantined", f'max by (node, key, value) (kube_node_spec_taint{{key=~".+/({keys})"}}) == 1')
     yield from _spot(cluster)
 
 
 def _missing(expr: str, signal: str, count: int, resource: str = "GPUs") -> Rule:
-    return alert(
-        "GpuCiGpuMissing",
-        "critical",
-        expr,
-        900,
-        "Node {{ $labels.kubernetes_node }} has fewer GPUs than its type",
-        f"The {signal} reports fewer than {count} {resource} on the node, which is of pool {{{{ $labels.pool }}}}.",
-        signal=signal,
-        expected=f"{count} {resource}",
-    )
+    return alert("GpuCiGpuMissing", expr, signal=signal, expected=f"{count} {resource}")
 
 
 def _spot(cluster: Cluster) -> Iterator[Rule]:
@@ -91,9 +72,5 @@ def _spot(cluster: Cluster) -> Iterator[Rule]:
     cordoned = f"{nodes} and on (kubernetes_node) {node_label('kube_node_spec_unschedulable')} == 1"
     yield alert(
         "GpuCiSpotNodeLost",
-        "info",
         f"count by (pool) (({nodes} unless on (kubernetes_node) {_POOL} or {cordoned}) and on (kubernetes_node) {runners})",
-        0,
-        "Pool {{ $labels.pool }} loses a spot node with a runner",
-        "A spot node left or was cordoned while a job ran on it. GitHub shows the job as cancelled or failed.",
     )

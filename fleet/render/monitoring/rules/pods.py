@@ -29,12 +29,4 @@ def pod_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         (unschedulable, "Unschedulable", {"reason": "Unschedulable"}),
         (waiting, "{{ $labels.reason }}", {}),
     ):
-        yield alert(
-            "GpuCiPodsPending",
-            "warning",
-            expr,
-            alerts.pending_for,
-            f"Pods with GPUs in {{{{ $labels.namespace }}}} do not start: {reason}",
-            f"Pods of the namespace have waited for more than {alerts.pending_for} s.",
-            **more,
-        )
+        yield alert("GpuCiPodsPending", expr, alerts.pending_for, text={"why": reason}, **more)

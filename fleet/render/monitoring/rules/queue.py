@@ -31,63 +31,35 @@ def queue_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     for objective, sets in by_value(objectives).items():
         yield alert(
             "GpuCiQueueSlow",
-            "warning",
             f'gpu_ci:queue_seconds:p95{{scale_set=~"{sets}"}} > {objective}',
-            300,
-            "Jobs of {{ $labels.scale_set }} wait too long",
-            f"Of the jobs that started in the last 30 minutes, 5 % waited longer than {objective} s for a runner.",
+            text={"seconds": objective},
             objective=f"{objective}s",
         )
         yield alert(
             "GpuCiJobsNotStarting",
-            "critical",
             f'gpu_ci:jobs_waiting{{scale_set=~"{sets}"}} > 0 '
             f"unless on (scale_set) sum by (scale_set) (increase(gha_started_jobs_total[{objective}s])) > 0 "
             # With a job on each runner that the set may have, the next job waits as it should.
             "unless on (scale_set) gpu_ci:jobs_running >= on (scale_set) max by (scale_set) (gha_max_runners)",
             objective,
-            "No job of {{ $labels.scale_set }} starts",
-            f"Jobs are assigned to the runner set, and it can have more runners, but no job has started for {objective} s.",
             objective=f"{objective}s",
         )
     for most, sets in by_value({name: runner.span.max for name, runner in cluster.runners.items()}).items():
         yield alert(
             "GpuCiRunnersAtMaximum",
-            "warning",
             f'sum by (scale_set) (gha_desired_runners{{scale_set=~"{sets}"}}) >= {most} and gpu_ci:jobs_waiting > 0',
-            900,
-            "Runner set {{ $labels.scale_set }} is at its maximum",
-            f"The set has its maximum of {most} runners, and more jobs wait.",
             maximum=str(most),
         )
     for name in cluster.runners:
-        yield alert(
-            "GpuCiListenerGone",
-            "critical",
-            f'absent(gha_max_runners{{scale_set="{name}"}})',
-            600,
-            f"Runner set {name} has no listener",
-            "Prometheus has no metrics of the set's listener, which fetches the set's jobs from GitHub.",
-            scale_set=name,
-        )
-    yield alert(
-        "GpuCiRunnersFail",
-        "warning",
-        "sum by (name) (gha_controller_failed_ephemeral_runners) > 0",
-        300,
-        "Runners of {{ $labels.name }} fail to start",
-        "ARC gave up on runners of the set after five attempts each. They count against the set's maximum.",
-    )
+        yield alert("GpuCiListenerGone", f'absent(gha_max_runners{{scale_set="{name}"}})', scale_set=name)
+    yield alert("GpuCiRunnersFail", "sum by (name) (gha_controller_failed_ephemeral_runners) > 0")
     # An idle runner of a set with a minimum has no end, and is not stuck.
     ending = {runner_namespace(name): _limit(alerts, runner) for name, runner in cluster.runners.items() if not runner.span.min}
     for limit, spaces in by_value(ending).items():
         yield alert(
             "GpuCiRunnerTooOld",
-            "warning",
             f'max by (namespace, pod) (time() - kube_pod_created{{namespace=~"{spaces}"}}) > {limit}',
-            300,
-            "Runner {{ $labels.pod }} is too old",
-            f"The pod is older than {limit} s. GitHub says that its job still runs, or nothing has deleted the runner.",
+            text={"seconds": limit},
             limit=f"{limit}s",
         )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 from fleet.charts.kube_state_metrics import sanitized
 from fleet.settings.pool import Pool
@@ -12,8 +15,8 @@ Rule = dict[str, Any]
 RUNBOOK = "docs/troubleshooting.md"
 """The page that has a section for every alert."""
 
-Severity = Literal["critical", "warning", "info"]
-"""critical: act now. warning: act in working hours. info: no action of the operators."""
+_ALERTS = tomllib.loads((Path(__file__).parent / "alerts.toml").read_text(encoding="utf-8"))
+_VALUE = re.compile(r"<(\w+)>")
 
 
 def record(name: str, expr: str, **labels: str) -> Rule:
@@ -21,21 +24,28 @@ def record(name: str, expr: str, **labels: str) -> Rule:
     return {"record": name, "expr": expr} | ({"labels": labels} if labels else {})
 
 
-def alert(name: str, severity: Severity, expr: str, wait: int, summary: str, description: str, **labels: str) -> Rule:
-    """An alert that fires once `expr` has had results for `wait` seconds."""
+def alert(name: str, expr: str, wait: int = 0, text: Mapping[str, object] = {}, **labels: str) -> Rule:
+    """An alert that fires once `expr` has had results for `wait` seconds, or for those of its row in `alerts.toml`.
+
+    `text` has more values for the words of the row. Raises KeyError if they need another one.
+    """
+    row = _ALERTS[name]
+    seconds = wait or row.get("wait", 0)
+    values = {"wait": seconds, **labels, **text}
+    summary, description = (_VALUE.sub(lambda key: str(values[key[1]]), row[part]) for part in ("summary", "description"))
     return {
         "alert": name,
         "expr": expr,
-        **({"for": f"{wait}s"} if wait else {}),
-        "labels": {"severity": severity, **labels},
+        **({"for": f"{seconds}s"} if seconds else {}),
+        "labels": {"severity": row["severity"], **labels},
         "annotations": {"summary": summary, "description": description, "runbook_url": f"{RUNBOOK}#{name.lower()}"},
     }
 
 
 def group(topic: str, rules: Iterable[Rule]) -> list[dict[str, Any]]:
     """The group of a topic, or none without rules. Prometheus evaluates its rules in order."""
-    found = list(rules)
-    return [{"name": f"gpu-ci-{topic}", "interval": "1m", "rules": found}] if found else []
+    listed = list(rules)
+    return [{"name": f"gpu-ci-{topic}", "interval": "1m", "rules": listed}] if listed else []
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -45,7 +55,7 @@ def one_of(names: Iterable[str]) -> str:
 
 def by_value(values: Mapping[str, int]) -> dict[int, str]:
     """`one_of` the names that have a value, for each value."""
-    return {value: one_of(name for name, own in values.items() if own == value) for value in sorted(set(values.values()))}
+    return {value: one_of(name for name, number in values.items() if number == value) for value in sorted(set(values.values()))}
 
 
 def renamed(series: str, to: str, label: str, pattern: str = "(.+)") -> str:

@@ -26,12 +26,6 @@ def set_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
     free = freeing_command("{{ $labels.namespace }}", "{{ $labels.name }}")
     yield alert(
         "GpuCiRunnerSetOutdated",
-        "critical",
         f'max by (namespace, name) ({SET_INFO}{{namespace=~"{spaces}", phase="Outdated"}})',
-        300,
-        "ARC has stopped runner set {{ $labels.name }}: its phase is Outdated",
-        "A runner ended with exit code 7: GitHub refuses its version, or GitHub had an incident. ARC deleted the set's listener, "
-        "runners and registration, and does not start them again. If GitHub refuses the version, deploy a newer runner image, "
-        "which frees the set. "
-        f"If GitHub had an incident, run: {free}",
+        text={"command": free},
     )

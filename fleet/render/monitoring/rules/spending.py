@@ -18,20 +18,10 @@ def spending_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
             end = datetime.fromisoformat(pool.reservation.end_date).replace(tzinfo=UTC)
             yield alert(
                 "GpuCiReservationEnds",
-                "warning",
                 f"vector(time()) >= {int(end.timestamp()) - alerts.reservation_notice}",
-                0,
-                f"The reservation of pool {name} ends on {pool.reservation.end_date}",
-                "Its nodes do not start after that day.",
+                text={"day": pool.reservation.end_date},
                 pool=name,
             )
     # A cent more than the plan: sums of floats are not exact.
     spent = "sum(gpu_ci:node_usd_per_hour) + sum(gpu_ci:shared_usd_per_hour)"
-    yield alert(
-        "GpuCiSpendingAbovePlan",
-        "warning",
-        f"{spent} > sum(gpu_ci:planned_worst_usd_per_hour) + 0.01",
-        900,
-        "The cluster costs more than its plan allows",
-        "The running nodes cost more per hour than the worst case of `gpu-ci plan`.",
-    )
+    yield alert("GpuCiSpendingAbovePlan", f"{spent} > sum(gpu_ci:planned_worst_usd_per_hour) + 0.01")

@@ -36,13 +36,13 @@ def start_rules(cluster: Cluster, _alerts: Alerts) -> Iterator[Rule]:
 
 def _phases(cluster: Cluster) -> dict[str, str]:
     """The seconds of each phase by pod. The words are those of `gpu-ci start`, where both have the phase."""
-    wanted, created, scheduled = map(_of_pod, (RUNNER_CREATED, "kube_pod_created", "kube_pod_status_scheduled_time"))
+    requested, created, scheduled = map(_of_pod, (RUNNER_CREATED, "kube_pod_created", "kube_pod_status_scheduled_time"))
     started = _of_pod('kube_pod_container_state_started{container="runner"}')
     # The pod waited for its node if the node is younger.
     new = f"({_of_node('kube_node_created')} > {_ON} {created})"
     boot = _of_node(f"({_KUBELET}) > 0")
     phases = {
-        "pod": f"{created} - {wanted}",
+        "pod": f"{created} - {requested}",
         "schedule": f"{scheduled} - {created} unless {_ON} {new}",
         "capacity": f"{new} - {_ON} {created} - {_ON} {boot}",
         "boot": f"{boot} and {_ON} {new}",
@@ -52,7 +52,7 @@ def _phases(cluster: Cluster) -> dict[str, str]:
     # A runner of a set with a minimum waits for its job. That wait does not count as start.
     if at_once := [runner_namespace(name) for name, runner in cluster.runners.items() if not runner.span.min]:
         job = _of_pod(f'{JOB_STARTED}{{namespace=~"{one_of(at_once)}"}}')
-        phases |= {"register": f"{job} - {started}", "total": f"{job} - {wanted}"}
+        phases |= {"register": f"{job} - {started}", "total": f"{job} - {requested}"}
     return phases
 
 

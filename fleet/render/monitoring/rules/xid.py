@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
 from fleet.providers.oke.push import gateway
-from fleet.render.monitoring.rules.rule import Rule, Severity, alert, one_of, record
+from fleet.render.monitoring.rules.rule import Rule, alert, one_of, record
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 
@@ -27,23 +27,13 @@ def xid_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
     for xid in XIDS.values():
         labels = {"xid": xid.code, "meaning": xid.meaning, "category": xid.category}
         yield record("gpu_ci:xid_info", "vector(1)", **labels, **({"action": xid.action} if xid.action else {}))
-    what = "Xid {{ $labels.xid }} on GPU {{ $labels.gpu }} of {{ $labels.kubernetes_node }}"
-    meaning = "{{ $labels.meaning }}. NVIDIA's action: {{ $labels.action }}."
-    yield _xid("GpuCiXidFatal", "critical", FATAL, what, meaning)
-    # The fault is in the job's program and the GPU is healthy, so the alert pages no one.
-    yield _xid("GpuCiXidApplication", "info", APPLICATION, what, meaning + " Pod: {{ $labels.exported_pod }}.")
-    yield _xid("GpuCiXidUnclear", "warning", UNCLEAR, what, "{{ $labels.meaning }}. The kernel log has the details.")
-    yield alert(
-        "GpuCiXidUnknown",
-        "warning",
-        f"{_ERRORS} > 0 unless on (xid) gpu_ci:xid_info",
-        0,
-        what,
-        "NVIDIA's catalog does not have the code. The kernel log has the details.",
-    )
+    yield _xid("GpuCiXidFatal", FATAL)
+    yield _xid("GpuCiXidApplication", APPLICATION)
+    yield _xid("GpuCiXidUnclear", UNCLEAR)
+    yield alert("GpuCiXidUnknown", f"{_ERRORS} > 0 unless on (xid) gpu_ci:xid_info")
 
 
-def _xid(name: str, severity: Severity, categories: Iterable[str], summary: str, description: str) -> Rule:
+def _xid(name: str, categories: Iterable[str]) -> Rule:
     info = f'gpu_ci:xid_info{{category=~"{one_of(categories)}"}}'
     expr = f"{_ERRORS} * on (xid) group_left (meaning, action) {info} > 0"
-    return alert(name, severity, expr, 0, summary, description)
+    return alert(name, expr)

@@ -1,4 +1,4 @@
-"""Metrics of the exporters that a cluster may have: names, types and labels. Source and date are in `data/metrics.csv`."""
+"""Metrics of the exporters that a cluster may have, with source and date: the rows of `fleet/facts/data/metrics.csv`."""
 
 from __future__ import annotations
 
