@@ -10,8 +10,8 @@ from ruamel.yaml import YAML
 from fleet.facts import versions
 from fleet.loading.config import load
 from tests.builders import ROOT, read_stack
-from tests.workflows.ci_workloads import CI_WORKLOADS, proofs
 from tests.workflows import kubeflow
+from tests.workflows.ci_workloads import CI_WORKLOADS, proofs
 
 PAGE = (ROOT / "docs" / "ci-workloads.md").read_text()
 ACTIONS = ROOT / ".github" / "actions"

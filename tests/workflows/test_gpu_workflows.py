@@ -15,8 +15,8 @@ from fleet.loading.config import load
 from fleet.prove.reruns import BY_US
 from fleet.prove.runs_on import RunsOn
 from tests.builders import ROOT, read_stack
-from tests.workflows.ci_workloads import CI_WORKLOADS, CiWorkload, proof
 from tests.workflows import kubeflow
+from tests.workflows.ci_workloads import CI_WORKLOADS, CiWorkload, proof
 from tests.workflows.load import program
 
 FOLDER = ROOT / ".github" / "workflows"
