@@ -11,6 +11,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 import pulumi
@@ -30,7 +31,7 @@ def inputs_of(component: type[pulumi.ComponentResource], args: Mapping[str, Any]
     Whole floats become integers where the TypedDict says `int` or `Any`, because providers get every number as a float. Raises
     InputPropertyError for an unknown or missing argument, and for an output where a plain value is necessary.
     """
-    return _mapping("", args, inspect.get_annotations(component.__init__)["args"])
+    return _mapping("", args, _arguments(component))
 
 
 def settings(
@@ -58,19 +59,38 @@ def settings(
         raise wrong(_below(at, names.get(path, path)), first.message, first.value) from None
 
 
-def plain(model: BaseModel, *without: str) -> Any:
-    """The settings of a model as arguments, with quantities as in a stack file. Keys of `without` are left out."""
-    return model.model_dump(exclude_unset=True, exclude_none=True, exclude=set(without))
+def as_inputs(component: type[pulumi.ComponentResource], args: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """The inputs by which a program would pass `args`, for the state. It has no effect on what the component declares.
+
+    `args` is a settings model, or a dataclass with one in `settings` and the values that may be outputs. `names` are those
+    of `settings`. What is empty is left out, and what is false by default.
+    """
+    values = {to_camel(each.name): getattr(args, each.name) for each in fields(args)} if is_dataclass(args) else {}
+    model = values.pop("settings", args)
+    values = _flat(model, names) | {
+        key: _flat(value, {}) if isinstance(value, BaseModel) else value for key, value in values.items()
+    }
+    on = {field.alias for field in type(model).model_fields.values() if field.default is True}
+    keys = map(to_camel, _arguments(component).__annotations__)
+    return {key: value for key in keys if (value := values.get(key)) or (value is False and key in on)}
 
 
-def same(model: BaseModel, args: Any) -> Any:
-    """The settings of a model that a TypedDict of arguments has by the same name, as arguments."""
-    return model.model_dump(exclude_unset=True, exclude_none=True, include=set(args.__annotations__))
+def _flat(model: BaseModel, names: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of a model as a stack file has them; those at a path of `names` by their name as an input."""
+    values = model.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+    for path, name in names.items():
+        *above, last = path.split(".")
+        holder: Any = values
+        for key in above:
+            holder = holder.get(key, {})
+        if last in holder:
+            values[name] = holder.pop(last)
+    return values
 
 
-def given(**args: Any) -> Any:
-    """The arguments that are not empty. For the others the component has a default."""
-    return {key: value for key, value in args.items() if value}
+def _arguments(component: type[pulumi.ComponentResource]) -> Any:
+    """The TypedDict of a component's arguments."""
+    return inspect.get_annotations(component.__init__)["args"]
 
 
 def checked(path: str, value: pulumi.Input[str], check: Callable[[str], object], fix: str) -> pulumi.Input[str]:

@@ -2,11 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import pulumi
 
-from components.arguments import inputs_of
+from components.arguments import as_inputs, inputs_of
 
 Args = TypeVar("Args")
 
@@ -40,13 +40,23 @@ class PackagedComponent(Component[Args]):
 
     A subclass has its own `__init__(self, name, args, opts=None)`, whose `args` are a TypedDict of plain arguments and inputs
     (`components.arguments`). `read` converts them to what `declare` needs. It raises InputPropertyError before anything is
-    registered.
+    registered. A program in this repository calls `typed` instead, and no mapping is between its settings and the component.
     The children depend on what the component's own option `depends_on` names.
     """
+
+    _paths: ClassVar[Mapping[str, str]] = {}
+    """Names of arguments by their path in the settings model, where they differ."""
 
     def __init__(self, name: str, args: Mapping[str, Any], opts: pulumi.ResourceOptions | None = None) -> None:
         inputs = inputs_of(type(self), args)
         self._register(name, self.read(inputs), inputs, opts)
+
+    @classmethod
+    def typed(cls, name: str, args: Args, opts: pulumi.ResourceOptions | None = None) -> Self:
+        """The component from settings that are checked already, as `read` returns them. The state shows them as arguments."""
+        component = cls.__new__(cls)
+        component._register(name, args, as_inputs(cls, args, cls._paths), opts)
+        return component
 
     @classmethod
     @abstractmethod

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
-from components.kubernetes.deliver import Deliver, Delivery
-from fleet.charts.chart import KUBE_SYSTEM
-from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
-from fleet.facts.scheduling import DISCOVERY_TAG, SYSTEM_SELECTOR, owner_tag
+from components.kubernetes.deliver import Delivery, by_helm
+from fleet.charts.chart import KUBE_SYSTEM, Chart
+from fleet.charts.cluster_autoscaler import AUTOSCALER
+from fleet.facts.scheduling import DISCOVERY_TAG, owner_tag
 
 POD_IDENTITY_TRUST = json.dumps(
     {
@@ -73,18 +73,13 @@ def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
 class EksAutoscalerArgs:
     """`physical_name` is the cluster's name as text; `cluster_name` the same with its dependency on the control plane.
 
-    `deliver` installs the chart. It is None if ArgoCD installs it. `node_selector` is that of its pod. `by_priority`: whether it
-    prefers node groups by its ConfigMap.
+    `chart` is the autoscaler's. It is None if ArgoCD installs it.
     """
 
     physical_name: str
     cluster_name: pulumi.Input[str]
-    region: str
-    kubernetes_version: str
+    chart: Chart | None
     ready: Sequence[pulumi.Resource]
-    deliver: Deliver | None
-    node_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
-    by_priority: bool = False
 
 
 class EksAutoscaler(Component[EksAutoscalerArgs]):
@@ -107,11 +102,8 @@ class EksAutoscaler(Component[EksAutoscalerArgs]):
             role_arn=role.arn,
             opts=child,
         )
-        if args.deliver is not None:
-            chart = cluster_autoscaler(
-                args.physical_name, args.region, args.kubernetes_version, args.node_selector, by_priority=args.by_priority
-            )
+        if args.chart is not None:
             # A pod gets its credentials when it starts, so the association must exist before.
-            args.deliver(Delivery(f"{name}-chart", chart, self, [rights, association, *args.ready]))
+            by_helm(Delivery(f"{name}-chart", args.chart, self, [rights, association, *args.ready]))
         self.role_arn = role.arn
         return {"roleArn": self.role_arn}

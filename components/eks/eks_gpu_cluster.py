@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
 
 import pulumi
 import pulumi_aws as aws
@@ -21,10 +21,10 @@ from components.eks.joining import joining
 from components.eks.launch import launch_template
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
-from components.kubernetes.deliver import by_helm
 from components.kubernetes.provider import kubernetes_provider
 from fleet.facts import versions
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
+from fleet.providers.eks.charts import autoscaler
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
 from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
 from fleet.settings.model import TagKey, TagValue
@@ -137,7 +137,7 @@ class EksGpuClusterArgs(TypedDict):
     """Whether Pulumi and EKS refuse to delete the control plane. Default: false."""
 
 
-class _Settings(EksCluster):
+class EksClusterSettings(EksCluster):
     """A cluster without pools and runner sets."""
 
     provider: Literal["eks"] = "eks"
@@ -150,36 +150,35 @@ class _Settings(EksCluster):
     stack_tag: TagValue | None = None
 
 
-_NAMES = {
-    "network.cidr": "vpcCidr",
-    "network.natGateways": "natGateways",
-    "network.vpcId": "vpcId",
-    "network.privateSubnets": "privateSubnetIds",
-}
-
-
 def _of_zone(zone: str, subnets: Mapping[str, str]) -> str:
     """The subnet of a zone; "" if there is none, which is not the id of a subnet."""
     return subnets.get(zone, "")
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
+class Read:
     """`settings` have example ids where ids are outputs. `vpc_id` and `private_subnets` (by zone) are the real ones.
 
     They are None and empty for a new VPC.
     """
 
-    settings: _Settings
+    settings: EksClusterSettings
     vpc_id: pulumi.Input[str] | None
     private_subnets: dict[str, pulumi.Input[str]]
 
 
-class EksGpuCluster(PackagedComponent[_Checked]):
+class EksGpuCluster(PackagedComponent[Read]):
     """An EKS cluster for GPU pools: VPC, control plane, add-ons, system pool and Cluster Autoscaler.
 
     The control plane is an `eks.Cluster`. Everything that policies check is a separate resource.
     """
+
+    _paths: ClassVar = {
+        "network.cidr": "vpcCidr",
+        "network.natGateways": "natGateways",
+        "network.vpcId": "vpcId",
+        "network.privateSubnets": "privateSubnetIds",
+    }
 
     cluster_name: pulumi.Output[str]
     """The name in AWS. It is known in preview and depends on the control plane."""
@@ -199,22 +198,22 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         super().__init__(name, args, opts)
 
     @classmethod
-    def read(cls, inputs: Mapping[str, Any]) -> _Checked:
+    def read(cls, inputs: Mapping[str, Any]) -> Read:
         vpc_id, subnets = inputs.get("vpcId"), inputs.get("privateSubnetIds", {})
         if isinstance(subnets, pulumi.Output):
             zones = dict.fromkeys([*inputs["zones"], *inputs.get("controlPlaneZones", [])])
             subnets = {zone: subnets.apply(partial(_of_zone, zone)) for zone in zones}
         ids = {"vpcId": known(vpc_id, "vpc-00000000"), "privateSubnetIds": known(subnets, "subnet-00000000")}
-        held = settings(_Settings, {**inputs, **{key: value for key, value in ids.items() if value}}, _NAMES)
+        held = settings(EksClusterSettings, {**inputs, **{key: value for key, value in ids.items() if value}}, cls._paths)
         if held.cluster_name is not None:
             checked("clusterName", held.cluster_name, _CLUSTER_NAME.fullmatch, _RENAME)
-        return _Checked(
+        return Read(
             held,
             None if vpc_id is None else typed("vpcId", vpc_id, VpcId),
             {zone: typed(f"privateSubnetIds.{zone}", subnet, SubnetId) for zone, subnet in subnets.items()},
         )
 
-    def declare(self, name: str, args: _Checked) -> dict[str, Any]:
+    def declare(self, name: str, args: Read) -> dict[str, Any]:
         settings = args.settings
         self._cluster_name = settings.cluster_name or name
         self._stack, self._zones = settings.stack_tag or pulumi.get_stack(), settings.zones
@@ -247,17 +246,10 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         access = self._access(name, settings, control_plane)
         self.ready: tuple[pulumi.Resource, ...] = (system, *last, *access)
         """These must exist before a chart: system nodes and name resolution."""
+        chart = autoscaler(settings, self._cluster_name, by_priority=settings.autoscale_by_priority)
         self.autoscaler = EksAutoscaler(
             f"{name}-autoscaler",
-            EksAutoscalerArgs(
-                self._cluster_name,
-                self.cluster_name,
-                settings.region,
-                settings.kubernetes_version,
-                self.ready,
-                by_helm if settings.install_autoscaler else None,
-                by_priority=settings.autoscale_by_priority,
-            ),
+            EksAutoscalerArgs(self._cluster_name, self.cluster_name, chart if settings.install_autoscaler else None, self.ready),
             opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
         )
         """The autoscaler's rights, and its chart if Helm installs it."""
@@ -275,7 +267,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
         return {zone: self._subnets[zone] for zone in self._zones}
 
-    def _network(self, name: str, args: _Checked) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
+    def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
         """The VPC and its private subnets by zone, with those of the control plane."""
         settings = args.settings
         if args.vpc_id is not None:
@@ -287,7 +279,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         )
         return network.vpc_id, network.private_subnets
 
-    def _logs(self, name: str, settings: _Settings) -> list[pulumi.Resource]:
+    def _logs(self, name: str, settings: EksClusterSettings) -> list[pulumi.Resource]:
         """The log group of the control plane, which must exist before it: EKS would create one that never expires.
 
         It is deleted after the control plane. A log group that stays would stop the next cluster of that name.
@@ -305,7 +297,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         ]
 
     def _control_plane(
-        self, name: str, settings: _Settings, vpc_id: pulumi.Input[str], logs: list[pulumi.Resource]
+        self, name: str, settings: EksClusterSettings, vpc_id: pulumi.Input[str], logs: list[pulumi.Resource]
     ) -> eks.Cluster:
         policy = settings.upgrade_policy
         return eks.Cluster(
@@ -398,7 +390,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
             opts=pulumi.ResourceOptions(parent=self, depends_on=after),
         )
 
-    def _system_pool(self, name: str, settings: _Settings) -> aws.eks.NodeGroup:
+    def _system_pool(self, name: str, settings: EksClusterSettings) -> aws.eks.NodeGroup:
         """One node group over the control plane's zones, so that no change of `zones` replaces it.
 
         Unlike a GPU pool it is not split: system pods restart elsewhere when AZRebalance ends a node, and AZRebalance keeps the

@@ -14,9 +14,9 @@ from components.component import Component
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
 from components.eks.joining import joining
-from components.kubernetes.deliver import by_helm
 from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
 from components.kubernetes.provider import kubernetes_provider
+from fleet.providers.eks.charts import autoscaler
 from fleet.providers.eks.existing import ExistingEksCluster as Settings
 from fleet.settings.existing import AUTOSCALER_CHART
 
@@ -69,18 +69,10 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
         self.autoscaler: EksAutoscaler | None = None
         """The autoscaler; None if the cluster has one."""
         if AUTOSCALER_CHART not in existing.installed:
+            chart = autoscaler(settings, existing.name, by_priority=bool(settings.pool_orders))
             self.autoscaler = EksAutoscaler(
                 f"{name}-autoscaler",
-                EksAutoscalerArgs(
-                    existing.name,
-                    existing.name,
-                    settings.region,
-                    settings.kubernetes_version,
-                    self.ready,
-                    by_helm,
-                    settings.system_selector,
-                    by_priority=bool(settings.pool_orders),
-                ),
+                EksAutoscalerArgs(existing.name, existing.name, chart, self.ready),
                 opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
             )
         return {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}

@@ -49,7 +49,7 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         # Remote components run in this provider; default ones are off.
         cloud.append(eks.Provider(f"{name}-eks"))
         args = eks_gpu_cluster_args(name, settings, context, quotas)
-        cluster = EksGpuCluster(name, args, opts=from_registry(settings.mirror, cloud))
+        cluster = EksGpuCluster.typed(name, args, from_registry(settings.mirror, cloud))
         if settings.drivers:
             backings = _backings(name, settings, context, cluster, cloud)
         if settings.monitoring is not None and settings.monitoring.cloudwatch:
@@ -61,7 +61,7 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
     else:
         raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
     groups = {
-        pool_name: GpuNodeGroup(
+        pool_name: GpuNodeGroup.typed(
             f"{name}-{pool_name}",
             gpu_node_group_args(name, pool_name, settings, context, cluster),
             pulumi.ResourceOptions(providers=cloud, depends_on=list(cluster.before_nodes)),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -12,23 +12,20 @@ from components.component import Component
 from components.kubernetes.deliver import Deliver, Delivery, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.priority_class import priority_class
-from fleet.charts.arc import arc_controller
-from fleet.facts.scheduling import RUNNER_PRIORITY, SYSTEM_SELECTOR
+from fleet.charts.chart import Chart
+from fleet.facts.scheduling import RUNNER_PRIORITY
 
 
 @dataclass(frozen=True, slots=True)
 class ArcControllerArgs:
-    """`ready` must exist before any chart: control plane and system nodes. `deliver` installs the chart.
+    """`chart` is the controller's. None: the cluster has it, and the component declares only the priority class.
 
-    `node_selector` is that of the controller. Without `install_chart` the component declares only the priority class. With
-    `metrics` the controller and all listeners have the port `metrics`.
+    `ready` must exist before any chart: control plane and system nodes. `deliver` installs the chart.
     """
 
+    chart: Chart | None
     ready: Sequence[pulumi.Resource]
     deliver: Deliver = by_helm
-    node_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
-    install_chart: bool = True
-    metrics: bool = False
 
 
 class ArcController(Component[ArcControllerArgs]):
@@ -43,8 +40,7 @@ class ArcController(Component[ArcControllerArgs]):
 
     def declare(self, name: str, args: ArcControllerArgs) -> None:
         self.home, self.release = None, None
-        if args.install_chart:
-            chart = arc_controller(args.node_selector, metrics=args.metrics)
-            self.home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
-            self.release = args.deliver(Delivery(f"{name}-chart", chart, self, [self.home, *args.ready]))
+        if args.chart is not None:
+            self.home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
+            self.release = args.deliver(Delivery(f"{name}-chart", args.chart, self, [self.home, *args.ready]))
         self.priority = priority_class(f"{name}-runner-priority", RUNNER_PRIORITY, parent=self, depends_on=args.ready)

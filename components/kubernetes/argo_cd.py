@@ -11,7 +11,7 @@ from components.component import Component
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Delivery, by_helm
 from components.kubernetes.namespace import namespace
-from fleet.charts.argo_cd import argo_cd
+from fleet.charts.chart import Chart
 from fleet.facts.scheduling import DELETION_PROPAGATION
 from fleet.render.gitops.applicationset import applicationset
 from fleet.settings.gitops import GitOps
@@ -19,8 +19,12 @@ from fleet.settings.gitops import GitOps
 
 @dataclass(frozen=True, slots=True)
 class ArgoCdArgs:
-    """`git` is the repository that ArgoCD reads. `ready` must exist before any chart, `needed` before the manifests in Git."""
+    """`chart` is ArgoCD's, `git` the repository that it reads.
 
+    `ready` must exist before any chart, `needed` before the manifests in Git.
+    """
+
+    chart: Chart
     git: GitOps
     ready: Sequence[pulumi.Resource]
     needed: Sequence[pulumi.Resource]
@@ -33,9 +37,8 @@ class ArgoCd(Component[ArgoCdArgs]):
     """
 
     def declare(self, name: str, args: ArgoCdArgs) -> None:
-        chart = argo_cd(args.git.namespace)
-        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
-        release = by_helm(Delivery(f"{name}-chart", chart, self, [home, *args.ready]))
+        home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
+        release = by_helm(Delivery(f"{name}-chart", args.chart, self, [home, *args.ready]))
         root = applicationset(args.git)
         # ArgoCD deletes the objects that it created, so it must be deleted after them.
         root["metadata"]["annotations"] = {DELETION_PROPAGATION: "foreground"}

@@ -8,13 +8,12 @@ from typing import Protocol
 
 import pulumi
 
-from components.kubernetes.arc import Arc, runner_set_args
+from components.kubernetes.arc import Arc
 from components.kubernetes.arc_controller import ArcController, ArcControllerArgs
-from components.kubernetes.arc_runner_set import ArcRunnerSet
+from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
 from components.kubernetes.argo_cd import ArgoCd, ArgoCdArgs
 from components.kubernetes.deliver import Deliver, delivery
 from components.kubernetes.device_plugin_stack import DevicePluginStack
-from components.kubernetes.enablement import device_plugin_args, gpu_operator_args
 from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
 from components.kubernetes.gpu_monitoring import GpuMonitoring, GpuMonitoringArgs
 from components.kubernetes.gpu_operator import GpuOperator
@@ -30,11 +29,13 @@ from components.kubernetes.queue_controller import QueueController, QueueControl
 from components.kubernetes.sweeps import Sweeps, SweepsArgs
 from components.outputs import RunnerSetOutputs
 from fleet.charts.arc import NAMESPACE as ARC_NAMESPACE
-from fleet.charts.arc import installs_controller
+from fleet.charts.argo_cd import argo_cd
+from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
 from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
 from fleet.jobs.stack import place_stack_job
+from fleet.prove.waiting import waiting_per_node
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import kueue_chart, monitoring_charts, plain_charts
+from fleet.providers.installed import controller_chart, enablement_of, kueue_chart, monitoring_charts, plain_charts, pod_set_of
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.registry import PROVIDERS
 from fleet.render.manifest import Manifest
@@ -46,7 +47,6 @@ from fleet.render.team_namespace import homes
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
-from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.gitops import ByProgram, GitOps
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
 from fleet.settings.runner import PodRunner
@@ -62,8 +62,8 @@ class RunnerSet(Protocol):
     """Labels that select the set in `runs-on`, its name first."""
 
 
-MachineSet = Callable[[str, MachineRunner, str, Arc], RunnerSet]
-"""(set name, runner class, runner group, settings that all sets of the cluster share) → the set, a component."""
+MachineSet = Callable[[str, MachineRunner, Arc], RunnerSet]
+"""(set name, runner class, settings that all sets of the cluster share) → the set, a component."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +124,8 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
     if text := PROVIDERS[inside.settings.provider].priorities(inside.name, inside.settings):
         expander = PriorityExpanderArgs(text, inside.ready)
         PriorityExpander(f"{inside.name}-expander", expander, opts=inside.opts)
-    selector, installs = inside.settings.system_selector, installs_controller(inside.settings)
-    controller = ArcController(
-        f"{inside.name}-arc",
-        ArcControllerArgs(inside.ready, inside.deliver, selector, installs, inside.settings.monitoring is not None),
-        opts=inside.opts,
-    )
+    of_arc = ArcControllerArgs(controller_chart(inside.settings), inside.ready, inside.deliver)
+    controller = ArcController(f"{inside.name}-arc", of_arc, opts=inside.opts)
     classes = _teams(inside, fleet, controller.priority)
     operator = {OPERATOR_NAMESPACE: enabled.home} if isinstance(enabled, GpuOperator) else {}
     _monitor(inside, fleet, operator | ({ARC_NAMESPACE: controller.home} if controller.home is not None else {}))
@@ -166,7 +162,7 @@ def _bootstrap(
     )
     sets = runner_sets(inside, fleet, arc, machine_set)
     made += [each for each in sets.values() if isinstance(each, pulumi.Resource)]
-    ArgoCd(f"{inside.name}-argocd", ArgoCdArgs(git, inside.ready, made), opts=inside.opts)
+    ArgoCd(f"{inside.name}-argocd", ArgoCdArgs(argo_cd(git.namespace), git, inside.ready, made), opts=inside.opts)
     return sets
 
 
@@ -175,9 +171,11 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
     sets: dict[str, RunnerSet] = {}
     for name, runner in inside.settings.runners.items():
         if isinstance(runner, PodRunner):
-            sets[name] = _pod_set(inside, name, runner, arc)
+            made = pod_set_of(inside.settings, name, runner, fleet.github, waiting_per_node(inside.settings, runner))
+            opts = _after(inside.opts, arc.after)
+            sets[name] = ArcRunnerSet.typed(f"{inside.name}-{name}", Read(arc.installed(made), *arc.app), opts)
         elif isinstance(runner, MachineRunner) and machine_set is not None:
-            sets[name] = machine_set(name, runner, fleet.group_of(runner), arc)
+            sets[name] = machine_set(name, runner, arc)
         else:
             raise TypeError(
                 f"{inside.name}/{name}: nothing here builds runners of kind {runner.kind}; give install a machine_set"
@@ -325,20 +323,13 @@ def _enable(inside: Inside) -> pulumi.Resource | None:
 
     If the provider's add-on makes GPUs schedulable, the cluster component enables the add-on.
     """
-    settings = inside.settings
-    if settings.found is not None and settings.enablement in settings.found.installed:
-        return None
     opts = _after(inside.opts, inside.ready)
-    if settings.enablement == DEVICE_PLUGIN:
-        return DevicePluginStack(f"{inside.name}-device-plugin", device_plugin_args(settings, inside.git), opts)
-    if settings.enablement == GPU_OPERATOR and settings.pools:
-        return GpuOperator(f"{inside.name}-gpu-operator", gpu_operator_args(settings, inside.git), opts)
+    match enablement_of(inside.settings):
+        case DevicePlugin() as plugin:
+            return DevicePluginStack.typed(f"{inside.name}-device-plugin", plugin, opts)
+        case GpuOperatorSettings() as operator:
+            return GpuOperator.typed(f"{inside.name}-gpu-operator", operator, opts)
     return None
-
-
-def _pod_set(inside: Inside, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSet:
-    args = runner_set_args(inside.settings, name, runner, arc)
-    return ArcRunnerSet(f"{inside.name}-{name}", args, _after(inside.opts, arc.after))
 
 
 def _after(opts: pulumi.ResourceOptions, resources: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:

@@ -14,15 +14,14 @@ from components.kubernetes.inside import Inside, MachineSet, install
 from components.kubernetes.mirror import from_registry
 from components.kubernetes.model_cache import Backing
 from components.kubernetes.priority_expander import PriorityExpander, PriorityExpanderArgs
-from components.oci.arguments import oke_gpu_cluster_args
+from components.oci.arguments import machine_set, oke_gpu_cluster_args
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
 from components.oci.caches import OkeCaches, OkeCachesArgs
 from components.oci.existing_oke_cluster import ExistingOkeCluster, ExistingOkeClusterArgs
 from components.oci.metrics_gateway import MetricsGateway, MetricsGatewayArgs
-from components.oci.oci_gpu_runner import OciGpuRunner
+from components.oci.oci_gpu_runner import OciGpuRunner, Read
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
-from components.oci.runner_arguments import oci_gpu_runner_args
 from components.oci.runner_image import OkeRunnerImage, OkeRunnerImageArgs
 from components.outputs import Built, OkeOutputs
 from fleet.charts.cluster_autoscaler import AUTOSCALER
@@ -47,7 +46,7 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
     cluster: OkeGpuCluster | ExistingOkeCluster
     if isinstance(settings, OkeCluster):
         network = settings.network.compartment
-        cluster = OkeGpuCluster(name, oke_gpu_cluster_args(name, settings, context, quotas), opts=outside)
+        cluster = OkeGpuCluster.typed(name, oke_gpu_cluster_args(name, settings, context, quotas), outside)
     elif isinstance(settings, settings_of_existing.ExistingOkeCluster):
         network = settings.existing.network_compartment
         cluster = ExistingOkeCluster(name, ExistingOkeClusterArgs(settings, called, context.tags), opts=outside)
@@ -180,19 +179,16 @@ def _machine_set(
     metrics: MetricsGateway | None,
     set_name: str,
     runner: MachineRunner,
-    group: str,
     arc: Arc,
 ) -> OciGpuRunner:
     """The runner set `set_name`, whose runners are machines."""
-    args = oci_gpu_runner_args(settings, context.cluster_name(name), context, set_name, runner, group, arc)
-    args |= {"cluster_id": cluster.cluster_id, "subnet_id": cluster.node_subnet_id}
-    if cluster.machine_security_group_id is not None:
-        args["security_group_id"] = cluster.machine_security_group_id
-    after = [*arc.after, *cluster.before_machines]
+    made = arc.installed(machine_set(settings, context.cluster_name(name), context, set_name, runner, arc.github))
+    after, pushes = [*arc.after, *cluster.before_machines], None
     if metrics is not None and set_name in metrics.set_group_ids:
-        args |= {"metrics_url": metrics.gateway.url(set_name), "metrics_security_group_id": metrics.set_group_ids[set_name]}
+        made, pushes = made.model_copy(update={"metrics_url": metrics.gateway.url(set_name)}), metrics.set_group_ids[set_name]
         after += metrics.rules
+    args = Read(made, *arc.app, cluster.cluster_id, cluster.node_subnet_id, cluster.machine_security_group_id or "", pushes)
     opts = pulumi.ResourceOptions.merge(
         from_registry(settings.mirror, [cloud, cluster.kubernetes_provider]), pulumi.ResourceOptions(depends_on=after)
     )
-    return OciGpuRunner(f"{name}-{set_name}", args, opts)
+    return OciGpuRunner.typed(f"{name}-{set_name}", args, opts)

@@ -50,8 +50,9 @@ def build(machine_set: MachineSet | None = None, operator: OperatorSettings | No
     return build_alone(program)
 
 
-def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> ScaleSet:
+def machine_set(name: str, runner: MachineRunner, arc: Arc) -> ScaleSet:
     """A set of machines with a ConfigMap, as a cloud's component makes one."""
+    group = runner.group or arc.github.group
     chart = launcher_set(name, runner, arc.github.url, group, region="us-sanjose-1", compartment="ocid1.compartment.oc1..example")
 
     def companions(namespace: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
