@@ -30,6 +30,15 @@ class Component(pulumi.ComponentResource, ABC, Generic[Args]):
         """What the component's caller wants to exist before its children: the SDK does not pass `depends_on` on to children."""
         return list(cast("list[pulumi.Resource]", self._opts._depends_on_list()))
 
+    @property
+    def _child(self) -> pulumi.ResourceOptions:
+        """Options of a child that waits for nothing."""
+        return pulumi.ResourceOptions(parent=self)
+
+    def _below(self, *needed: pulumi.Resource, **options: Any) -> pulumi.ResourceOptions:
+        """Options of a child that is created after `needed`, with other options."""
+        return pulumi.ResourceOptions(parent=self, depends_on=[*needed], **options)
+
     @abstractmethod
     def declare(self, name: str, args: Args) -> dict[str, Any] | None:
         """Declare the children, each with `parent=self` and a logical name that starts with `name`. Returns the outputs."""

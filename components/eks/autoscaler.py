@@ -11,23 +11,11 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
+from components.eks.iam import POD_IDENTITY_TRUST, identity
 from components.kubernetes.deliver import Delivery, by_helm
 from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.facts.scheduling import DISCOVERY_TAG, owner_tag
-
-POD_IDENTITY_TRUST = json.dumps(
-    {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Effect": "Allow",
-                "Principal": {"Service": "pods.eks.amazonaws.com"},
-                "Action": ["sts:AssumeRole", "sts:TagSession"],
-            }
-        ],
-    }
-)
 
 
 def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
@@ -89,19 +77,11 @@ class EksAutoscaler(Component[EksAutoscalerArgs]):
     """ARN of the autoscaler's IAM role."""
 
     def declare(self, name: str, args: EksAutoscalerArgs) -> dict[str, Any]:
-        child = pulumi.ResourceOptions(parent=self)
-        role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
+        role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=self._child)
         rights = aws.iam.RolePolicy(
-            f"{name}-rights", role=role.id, policy=json.dumps(autoscaler_rights(args.physical_name)), opts=child
+            f"{name}-rights", role=role.id, policy=json.dumps(autoscaler_rights(args.physical_name)), opts=self._child
         )
-        association = aws.eks.PodIdentityAssociation(
-            f"{name}-identity",
-            cluster_name=args.cluster_name,
-            namespace=KUBE_SYSTEM,
-            service_account=AUTOSCALER,
-            role_arn=role.arn,
-            opts=child,
-        )
+        association = identity(name, args.cluster_name, KUBE_SYSTEM, AUTOSCALER, role, parent=self)
         if args.chart is not None:
             # A pod gets its credentials when it starts, so the association must exist before.
             by_helm(Delivery(f"{name}-chart", args.chart, self, [rights, association, *args.ready]))

@@ -17,6 +17,7 @@ from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
+from components.eks.iam import attached, trust
 from components.eks.joining import joining
 from components.eks.launch import launch_template
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
@@ -46,12 +47,6 @@ _ADDON_VALUES: dict[str, dict[str, Any]] = {
 _CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 """Source: EKS API, ClusterName."""
 _RENAME = "not a name of an EKS cluster; write 1 to 100 letters, digits, '-' and '_', a letter or digit first"
-_NODE_TRUST = json.dumps(
-    {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
-    }
-)
 
 
 class NodeCountArgs(TypedDict):
@@ -250,7 +245,7 @@ class EksGpuCluster(PackagedComponent[Read]):
         self.autoscaler = EksAutoscaler(
             f"{name}-autoscaler",
             EksAutoscalerArgs(self._cluster_name, self.cluster_name, chart if settings.install_autoscaler else None, self.ready),
-            opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
+            opts=self._below(providers=[self.kubernetes_provider]),
         )
         """The autoscaler's rights, and its chart if Helm installs it."""
         return {
@@ -275,7 +270,7 @@ class EksGpuCluster(PackagedComponent[Read]):
         network = EksNetwork(
             f"{name}-network",
             EksNetworkArgs(settings.region, settings.network_zones, settings.network),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
+            opts=self._below(*self._after),
         )
         return network.vpc_id, network.private_subnets
 
@@ -292,7 +287,7 @@ class EksGpuCluster(PackagedComponent[Read]):
                 name=control_plane_logs(self._cluster_name),
                 retention_in_days=settings.log_retention_days,
                 tags={**settings.tags, STACK_TAG: self._stack},
-                opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=self._after),
+                opts=self._below(*self._after, protect=settings.protect),
             )
         ]
 
@@ -323,7 +318,7 @@ class EksGpuCluster(PackagedComponent[Read]):
             # Unlike Pulumi's own protection, this also blocks a deletion in the console.
             deletion_protection=settings.protect or None,
             tags={**settings.tags, STACK_TAG: self._stack},
-            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=[*self._after, *logs]),
+            opts=self._below(*self._after, *logs, protect=settings.protect),
         )
 
     def _access(self, name: str, settings: EksCluster, control_plane: eks.Cluster) -> list[pulumi.Resource]:
@@ -337,7 +332,7 @@ class EksGpuCluster(PackagedComponent[Read]):
                 from_port=443,
                 to_port=443,
                 description="Kubernetes API from where the program runs",
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=self._child,
             )
             for source in settings.private_sources
         ]
@@ -351,7 +346,7 @@ class EksGpuCluster(PackagedComponent[Read]):
                 f"{name}-{kind}-{who}",
                 cluster_name=self.cluster_name,
                 principal_arn=principal,
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=self._child,
             )
             aws.eks.AccessPolicyAssociation(
                 f"{name}-{kind}-{who}",
@@ -359,23 +354,14 @@ class EksGpuCluster(PackagedComponent[Read]):
                 principal_arn=entry.principal_arn,
                 policy_arn=f"arn:aws:eks::aws:cluster-access-policy/{_ACCESS_POLICIES[kind]}",
                 access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=self._child,
             )
 
     def _node_role(self, name: str) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
-        child = pulumi.ResourceOptions(parent=self)
-        role = aws.iam.Role(
-            f"{name}-node-role",
-            assume_role_policy=_NODE_TRUST,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
-        )
-        rights: list[pulumi.Resource] = [
-            aws.iam.RolePolicyAttachment(
-                f"{name}-node-{policy}", role=role.name, policy_arn=f"arn:aws:iam::aws:policy/{policy}", opts=child
-            )
-            for policy in _NODE_POLICIES
-        ]
-        return role, rights
+        """The role of every node, and its rights."""
+        trusted, opts = trust("ec2.amazonaws.com"), self._below(*self._after)
+        role = aws.iam.Role(f"{name}-node-role", assume_role_policy=trusted, opts=opts)
+        return role, attached(f"{name}-node", role, _NODE_POLICIES, parent=self)
 
     def _addon(self, name: str, addon: str, settings: EksCluster, after: list[pulumi.Resource]) -> aws.eks.Addon:
         values = _ADDON_VALUES.get(addon)
@@ -387,7 +373,7 @@ class EksGpuCluster(PackagedComponent[Read]):
             configuration_values=json.dumps(values) if values else None,
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="PRESERVE",
-            opts=pulumi.ResourceOptions(parent=self, depends_on=after),
+            opts=self._below(*after),
         )
 
     def _system_pool(self, name: str, settings: EksClusterSettings) -> aws.eks.NodeGroup:

@@ -51,14 +51,12 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
 
     def declare(self, name: str, args: ExistingEksClusterArgs) -> dict[str, Any]:
         settings, existing = args.settings, args.settings.existing
-        ExistingCluster(
-            f"{name}-existing", ExistingClusterArgs(existing.name, settings.provider), opts=pulumi.ResourceOptions(parent=self)
-        )
+        ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.name, settings.provider), opts=self._child)
         if settings.budget is not None:
             budget(name, settings.budget, args.stack, parent=self)
         quotas(name, args.quotas, parent=self)
         self.cluster_name, self.node_role_arn, self.subnets = existing.name, existing.node_role_arn, {**existing.subnets}
-        cluster = aws.eks.Cluster.get(f"{name}-control-plane", existing.name, opts=pulumi.ResourceOptions(parent=self))
+        cluster = aws.eks.Cluster.get(f"{name}-control-plane", existing.name, opts=self._child)
         self.vpc_id, self.security_group_id = _in_vpc(cluster, "vpc_id"), _in_vpc(cluster, "cluster_security_group_id")
         self.joining = joining(pulumi.Output.from_input(cluster))
         """What nodes with an image of your own need to join, by argument of GpuNodeGroup."""
@@ -73,7 +71,7 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
             self.autoscaler = EksAutoscaler(
                 f"{name}-autoscaler",
                 EksAutoscalerArgs(existing.name, existing.name, chart, self.ready),
-                opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
+                opts=self._below(providers=[self.kubernetes_provider]),
             )
         return {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
 

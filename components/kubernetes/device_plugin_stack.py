@@ -48,6 +48,6 @@ class DevicePluginStack(Enablement[DevicePlugin]):
                 f"{name}-runtime-class",
                 metadata=kubernetes.meta.v1.ObjectMetaArgs(name=RUNTIME_CLASS),
                 handler=args.runtime_handler,
-                opts=pulumi.ResourceOptions(parent=self, depends_on=self._after, delete_before_replace=True),
+                opts=self._below(*self._after, delete_before_replace=True),
             )
         return outputs

@@ -54,6 +54,6 @@ class GpuWorkload(Component[GpuWorkloadArgs]):
                     f"{name}-{role}",
                     metadata=metadata | {"annotations": metadata.get("annotations", {}) | {SKIP_AWAIT: "true"}},
                     spec=manifest["spec"],
-                    opts=pulumi.ResourceOptions(parent=self, depends_on=[*args.ready, *made], delete_before_replace=True),
+                    opts=self._below(*args.ready, *made, delete_before_replace=True),
                 )
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 import pulumi
 
@@ -226,33 +226,23 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> tuple[pul
     if settings.priorities:
         args = PrioritiesArgs(settings.priorities, inside.ready)
         classes = Priorities(f"{inside.name}-priorities", args, opts=inside.opts).classes
-    objects, kueue = None, None
-    if settings.queues is not None:
-        objects = queue_objects(inside.name, settings, settings.queues)
-        chart = kueue_chart(settings, settings.queues)
-        of_queues = QueueControllerArgs(chart, objects, (*inside.ready, *classes), inside.deliver)
-        kueue = QueueController(f"{inside.name}-queues", of_queues, opts=inside.opts)
+    queues = _Queues.of(inside, classes)
     if not settings.team_namespaces:
         return classes
-    # Kueue's webhooks check new objects in the teams' namespaces.
-    ready = (*inside.ready, kueue.release) if kueue is not None else inside.ready
-    walls: dict[str, Sequence[pulumi.Resource]] = {}
+    walls: dict[str, Sequence[pulumi.Resource]] = dict.fromkeys(settings.team_namespaces, ())
     caches: dict[str, ModelCache] = {}
     if not inside.furnished:
-        spaces = _namespaces(inside, ready)
+        # Kueue's webhooks check new objects in the teams' namespaces.
+        spaces = _namespaces(inside, (*inside.ready, *([queues.kueue.release] if queues else [])))
         walls = {name: spaces.walled(name) for name in settings.team_namespaces}
         caches = _caches(inside, spaces)
-    stands = {name: (*walls.get(name, ()), *classes, priority) for name in settings.team_namespaces}
+    needed = {name: (*wall, *classes, priority) for name, wall in walls.items()}
     # In a queue's namespace no workload is a Job, so workloads need no queue.
-    _workloads(inside, caches, stands)
+    _workloads(inside, caches, needed)
     for pool, manifest in placeholders(settings).items():
-        held = GpuWorkloadArgs((manifest,), stands[PLACEHOLDER_NAMESPACE])
-        GpuWorkload(f"{inside.name}-{pool}-placeholders", held, opts=inside.opts)
-    if objects is not None and kueue is not None:
-        queues = _queues(inside, objects, kueue, walls)
-        # The whole of Kueue, because a Job also names one of its priorities.
-        stands = {name: (*held, kueue, *queues.of(name)) for name, held in stands.items()}
-    _jobs(inside, fleet, caches, stands)
+        args_of_pool = GpuWorkloadArgs((manifest,), needed[PLACEHOLDER_NAMESPACE])
+        GpuWorkload(f"{inside.name}-{pool}-placeholders", args_of_pool, opts=inside.opts)
+    _jobs(inside, fleet, caches, queues.needed_by_jobs(inside, walls, needed) if queues else needed)
     return classes
 
 
@@ -261,17 +251,38 @@ def _namespaces(inside: Inside, ready: Sequence[pulumi.Resource]) -> Namespaces:
     return Namespaces(f"{inside.name}-namespaces", NamespacesArgs(homes(inside.settings), ready), opts=inside.opts)
 
 
-def _queues(
-    inside: Inside, objects: QueueObjects, kueue: QueueController, walls: Mapping[str, Sequence[pulumi.Resource]]
-) -> LocalQueues:
-    """A queue for each team, and the LocalQueues of their namespaces. `walls` are each namespace with its isolation."""
-    manifests: dict[str, Sequence[Manifest]] = {}
-    ready: dict[str, Sequence[pulumi.Resource]] = {}
-    for team, queue in objects.teams.items():
-        made = GpuQueue(f"{inside.name}-queues.{team}", GpuQueueArgs(queue, kueue.flavors), opts=inside.opts)
-        manifests |= queue.local_queues
-        ready |= {namespace: (made.cluster_queue, *walls.get(namespace, ())) for namespace in queue.local_queues}
-    return LocalQueues(f"{inside.name}-queues", LocalQueuesArgs(manifests, ready), opts=inside.opts)
+@dataclass(frozen=True, slots=True)
+class _Queues:
+    """The queues' objects, and Kueue, which reads them."""
+
+    objects: QueueObjects
+    kueue: QueueController
+
+    @classmethod
+    def of(cls, inside: Inside, classes: Sequence[pulumi.Resource]) -> Self | None:
+        """Kueue, if the settings have queues. It comes after `classes`, the priority classes of pods."""
+        settings = inside.settings
+        if settings.queues is None:
+            return None
+        objects, chart = queue_objects(inside.name, settings, settings.queues), kueue_chart(settings, settings.queues)
+        args = QueueControllerArgs(chart, objects, (*inside.ready, *classes), inside.deliver)
+        return cls(objects, QueueController(f"{inside.name}-queues", args, opts=inside.opts))
+
+    def needed_by_jobs(
+        self, inside: Inside, walls: Mapping[str, Sequence[pulumi.Resource]], needed: Mapping[str, Sequence[pulumi.Resource]]
+    ) -> dict[str, Sequence[pulumi.Resource]]:
+        """What a Job of each namespace needs: all of `needed`, Kueue with its priorities, and the namespace's queues.
+
+        Declares a queue for each team, and the LocalQueues of their namespaces. `walls` are each namespace with its isolation.
+        """
+        manifests: dict[str, Sequence[Manifest]] = {}
+        ready: dict[str, Sequence[pulumi.Resource]] = {}
+        for team, queue in self.objects.teams.items():
+            made = GpuQueue(f"{inside.name}-queues.{team}", GpuQueueArgs(queue, self.kueue.flavors), opts=inside.opts)
+            manifests |= queue.local_queues
+            ready |= {namespace: (made.cluster_queue, *walls.get(namespace, ())) for namespace in queue.local_queues}
+        local = LocalQueues(f"{inside.name}-queues", LocalQueuesArgs(manifests, ready), opts=inside.opts)
+        return {name: (*before, self.kueue, *local.of(name)) for name, before in needed.items()}
 
 
 def _workloads(inside: Inside, caches: Mapping[str, ModelCache], ready: Mapping[str, Sequence[pulumi.Resource]]) -> None:

@@ -45,9 +45,9 @@ class Namespaces(Component[NamespacesArgs]):
         space = kubernetes.core.v1.Namespace(
             name,
             metadata=home.namespace["metadata"],
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(ready), delete_before_replace=True),
+            opts=self._below(*ready, delete_before_replace=True),
         )
-        opts = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
+        opts = self._below(delete_before_replace=True)
         within = {"namespace": space.metadata.name}
         walls: list[pulumi.Resource] = [
             kubernetes.networking.v1.NetworkPolicy(

@@ -11,6 +11,7 @@ import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
 from components.component import Component
+from components.oci.in_cluster import InCluster
 from components.oci.security import GROUP, TCP, ports, security_group
 from fleet.providers.oke.push import Gateway
 from fleet.render.monitoring.gateway import GatewayObjects, gateway_annotations, gateway_objects
@@ -21,15 +22,11 @@ _KUBE_PROXY = 10256
 
 @dataclass(frozen=True, slots=True)
 class MetricsGatewayArgs:
-    """`cluster` is the cluster's physical name. `workers_id` is the security group of its nodes. `ready` must exist before."""
+    """`gateway` has the addresses, `vcn_id` is the network of the new cluster `here`."""
 
+    here: InCluster
     gateway: Gateway
-    cluster: str
-    compartment: str
     vcn_id: pulumi.Input[str]
-    workers_id: pulumi.Input[str]
-    ready: Sequence[pulumi.Resource]
-    tags: dict[str, str]
 
 
 class MetricsGateway(Component[MetricsGatewayArgs]):
@@ -49,14 +46,14 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
     def declare(self, name: str, args: MetricsGatewayArgs) -> dict[str, Any]:
         subnet = oci.core.Subnet(
             f"{name}-subnet",
-            compartment_id=args.compartment,
+            compartment_id=args.here.settings.compartment,
             vcn_id=args.vcn_id,
             cidr_block=args.gateway.subnet,
             dns_label="metrics",
             prohibit_public_ip_on_vnic=True,
             display_name=f"{name}-subnet",
-            freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(args.ready)),
+            freeform_tags=args.here.tags,
+            opts=self._below(*args.here.cluster.ready),
         )
         own = self._group("gateway")
         numbers = args.gateway.ports
@@ -69,10 +66,17 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
             for rule in self._open(f"set.{each}", group.id, own.id, numbers[each], numbers[each], f"Metrics of {each}")
         )
         nodes = [
-            *self._open("nodes", own.id, args.workers_id, min(numbers.values()), max(numbers.values()), "Metrics of machines"),
-            *self._open("health", own.id, args.workers_id, _KUBE_PROXY, _KUBE_PROXY, "Health of nodes"),
+            *self._open(
+                "nodes",
+                own.id,
+                args.here.cluster.node_security_group_id,
+                min(numbers.values()),
+                max(numbers.values()),
+                "Metrics of machines",
+            ),
+            *self._open("health", own.id, args.here.cluster.node_security_group_id, _KUBE_PROXY, _KUBE_PROXY, "Health of nodes"),
         ]
-        self._objects(gateway_objects(args.gateway, args.cluster), [*self.rules, *nodes], subnet.id, own.id)
+        self._objects(gateway_objects(args.gateway, args.here.physical_name), [*self.rules, *nodes], subnet.id, own.id)
         return {"setGroupIds": self.set_group_ids}
 
     def _objects(
@@ -81,7 +85,7 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         """The Kubernetes objects. The Service comes last: OKE makes the load balancer for it, and the program waits for that."""
 
         def below(*needed: pulumi.Resource) -> pulumi.ResourceOptions:
-            return pulumi.ResourceOptions(parent=self, depends_on=[*self._args.ready, *needed], delete_before_replace=True)
+            return self._below(*self._args.here.cluster.ready, *needed, delete_before_replace=True)
 
         space = kubernetes.core.v1.Namespace(f"{self._name}-namespace", metadata=made.namespace["metadata"], opts=below())
         config = kubernetes.core.v1.ConfigMap(
@@ -117,7 +121,7 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
                 stateless=False,
                 tcp_options=ports(first, last),
                 description=why,
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=self._child,
                 **end,
             )
             for end in ends
@@ -125,4 +129,11 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
 
     def _group(self, role: str) -> oci.core.NetworkSecurityGroup:
         args = self._args
-        return security_group(f"{self._name}-{role}", args.compartment, args.vcn_id, args.tags, args.ready, parent=self)
+        return security_group(
+            f"{self._name}-{role}",
+            args.here.settings.compartment,
+            args.vcn_id,
+            args.here.tags,
+            args.here.cluster.ready,
+            parent=self,
+        )

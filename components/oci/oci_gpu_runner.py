@@ -228,7 +228,7 @@ class OciGpuRunner(PackagedComponent[Read]):
 
         ports, app = (WORKLOAD_IDENTITY,) if settings.booted_here else (), (args.github_app, args.github_private_key)
         of_set = parts(f"{name}-set", settings, app, chart, self._after, companions, private_ports=ports)
-        runner_set = ScaleSet(f"{name}-set", of_set, opts=pulumi.ResourceOptions(parent=self))
+        runner_set = ScaleSet(f"{name}-set", of_set, opts=self._child)
         self.namespace_name, self.runs_on = runner_set.namespace_name, runner_set.runs_on
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name, "instancePoolId": self.instance_pool_id}
 
@@ -279,7 +279,7 @@ class OciGpuRunner(PackagedComponent[Read]):
         """The provider of the tenancy's home region, because OCI accepts policies only there. None if `region` is the home."""
         if found.home_region in (None, found.region):
             return None
-        return oci.Provider(f"{name}-oci-home", region=found.home_region, opts=pulumi.ResourceOptions(parent=self))
+        return oci.Provider(f"{name}-oci-home", region=found.home_region, opts=self._child)
 
     def _rights(self, name: str, args: Read, chart: Chart) -> list[oci.identity.Policy]:
         """A policy in the compartment of the machines, and one in each other compartment of their network."""

@@ -223,7 +223,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
                 machines=settings.machine_security_group,
                 tags=self._tags,
             ),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
+            opts=self._below(*self._after),
         )
         self.node_security_group_id, self.machine_security_group_id = security.workers_id, security.machines_id
         control_plane = self._control_plane(name, args, vcn_id, endpoint_subnet_id, security.api_id)
@@ -257,7 +257,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
             return None
         # Older versions created it outside of the component.
         earlier = pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)
-        opts = pulumi.ResourceOptions(parent=self, aliases=[earlier])
+        opts = self._below(aliases=[earlier])
         return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=opts)
 
     def _govern(self, name: str, args: Read) -> None:
@@ -280,7 +280,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
         network = OkeNetwork(
             f"{name}-network",
             OkeNetworkArgs(args.compartment_id, settings.network.new_cidr, settings.endpoint.private, self._tags),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
+            opts=self._below(*self._after),
         )
         return network.vcn_id, network.node_subnet_id, network.endpoint_subnet_id
 
@@ -313,7 +313,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
                 ),
             ),
             freeform_tags=self._tags,
-            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=self._after),
+            opts=self._below(*self._after, protect=settings.protect),
         )
 
     def _kubeconfig(self, settings: OkeCluster) -> pulumi.Output[str]:
@@ -364,7 +364,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
             configurations=configurations if settings.gpu_plugin_tolerations else None,
             override_existing=True,
             remove_addon_resources_on_delete=True,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(self.ready)),
+            opts=self._below(*self.ready),
         )
 
 
