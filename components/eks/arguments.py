@@ -18,7 +18,7 @@ from fleet.settings.health import Health
 def eks_gpu_cluster_args(name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int] | None = None) -> Cluster:
     """The arguments for the cluster `name` of a stack. `quotas` are vCPUs by quota code."""
     network, by_git = settings.network, {"install_autoscaler": False} if settings.by_git else {}
-    made = EksClusterSettings.model_construct(
+    of_cluster = EksClusterSettings.model_construct(
         **settings.set_fields(EksCluster) | by_git,
         cluster_name=context.cluster_name(name),
         autoscale_by_priority=bool(settings.pool_orders),
@@ -26,7 +26,7 @@ def eks_gpu_cluster_args(name: str, settings: EksCluster, context: Context, quot
         tags=context.owner_tags,
         stack_tag=context.stack,
     )
-    return Cluster(made, network.vpc_id, {**network.private_subnets})
+    return Cluster(of_cluster, network.vpc_id, {**network.private_subnets})
 
 
 def gpu_node_group_args(
@@ -34,7 +34,7 @@ def gpu_node_group_args(
 ) -> NodeGroup:
     """The arguments for a pool of the cluster `name` of a stack."""
     pool, health, image = settings.pools[pool_name], settings.health or Health(), settings.image_id(pool_name)
-    made = NodeGroupSettings.model_construct(
+    of_pool = NodeGroupSettings.model_construct(
         **pool.set_fields(EksPool) | health.set_fields(NodeGroupSettings),
         kubernetes_version=settings.kubernetes_version,
         cluster_label=name,
@@ -45,7 +45,7 @@ def gpu_node_group_args(
         tags=context.owner_tags,
     )
     return NodeGroup(
-        made,
+        of_pool,
         cluster.cluster_name,
         cluster.node_role_arn,
         {zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},

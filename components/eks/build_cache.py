@@ -56,10 +56,10 @@ class BuildCache(Component[BuildCacheArgs]):
     def _bucket(self, bucket: str, cache: Settings) -> None:
         name = f"{self._name}.{bucket}"
         # A cache can be built again, so its objects do not keep the bucket from being deleted.
-        made = aws.s3.Bucket(name, bucket=bucket, force_destroy=True, opts=self._child)
+        storage = aws.s3.Bucket(name, bucket=bucket, force_destroy=True, opts=self._child)
         blocked = aws.s3.BucketPublicAccessBlock(
             f"{name}-block",
-            bucket=made.id,
+            bucket=storage.id,
             block_public_acls=True,
             block_public_policy=True,
             ignore_public_acls=True,
@@ -68,7 +68,7 @@ class BuildCache(Component[BuildCacheArgs]):
         )
         aws.s3.BucketServerSideEncryptionConfiguration(
             f"{name}-encryption",
-            bucket=made.id,
+            bucket=storage.id,
             rules=[{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}],
             opts=self._child,
         )
@@ -76,11 +76,11 @@ class BuildCache(Component[BuildCacheArgs]):
         unfinished = {"days_after_initiation": 1}
         aws.s3.BucketLifecycleConfiguration(
             f"{name}-expiry",
-            bucket=made.id,
+            bucket=storage.id,
             rules=[{**expiry, "expiration": {"days": cache.days}, "abort_incomplete_multipart_upload": unfinished}],
             opts=self._child,
         )
         document = partial(bucket_policy, self._args.settings.account, bucket)
         policy = pulumi.Output.from_input(self._args.vpc_id).apply(lambda vpc: json.dumps(document(vpc)))
         opts = self._below(blocked)
-        aws.s3.BucketPolicy(f"{name}-policy", bucket=made.id, policy=policy, opts=opts)
+        aws.s3.BucketPolicy(f"{name}-policy", bucket=storage.id, policy=policy, opts=opts)

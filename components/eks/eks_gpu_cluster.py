@@ -199,11 +199,11 @@ class EksGpuCluster(PackagedComponent[Read]):
             zones = dict.fromkeys([*inputs["zones"], *inputs.get("controlPlaneZones", [])])
             subnets = {zone: subnets.apply(partial(_of_zone, zone)) for zone in zones}
         ids = {"vpcId": known(vpc_id, "vpc-00000000"), "privateSubnetIds": known(subnets, "subnet-00000000")}
-        held = settings(EksClusterSettings, {**inputs, **{key: value for key, value in ids.items() if value}}, cls._paths)
-        if held.cluster_name is not None:
-            checked("clusterName", held.cluster_name, _CLUSTER_NAME.fullmatch, _RENAME)
+        values = settings(EksClusterSettings, {**inputs, **{key: value for key, value in ids.items() if value}}, cls._paths)
+        if values.cluster_name is not None:
+            checked("clusterName", values.cluster_name, _CLUSTER_NAME.fullmatch, _RENAME)
         return Read(
-            held,
+            values,
             None if vpc_id is None else typed("vpcId", vpc_id, VpcId),
             {zone: typed(f"privateSubnetIds.{zone}", subnet, SubnetId) for zone, subnet in subnets.items()},
         )

@@ -61,7 +61,7 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
         self.joining = joining(pulumi.Output.from_input(cluster))
         """What nodes with an image of your own need to join, by argument of GpuNodeGroup."""
         self.kubeconfig = pulumi.Output.all(cluster.endpoint, cluster.certificate_authority).apply(
-            lambda found: kubeconfig(existing.name, settings.region, *found)
+            lambda access: kubeconfig(existing.name, settings.region, *access)
         )
         self.kubernetes_provider = kubernetes_provider(name, existing.name, kubeconfig=self.kubeconfig, parent=self)
         self.autoscaler: EksAutoscaler | None = None
@@ -78,7 +78,7 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
 
 def _in_vpc(cluster: aws.eks.Cluster, key: str) -> pulumi.Output[str]:
     """A value of the cluster's network. A simulated cloud may report none. Then it is empty."""
-    value: pulumi.Output[str] = cluster.vpc_config.apply(lambda found: getattr(found, key, None) or "")
+    value: pulumi.Output[str] = cluster.vpc_config.apply(lambda network: getattr(network, key, None) or "")
     return value
 
 

@@ -77,18 +77,18 @@ class GpuAmi(Component[GpuAmiArgs]):
         return {"pipelineArn": self.pipeline_arn}
 
     def _recipe(self, name: str, args: GpuAmiArgs) -> builder.ImageRecipe:
-        wanted = recipe(args.physical_name, args.settings, args.here.settings.kubernetes_version)
+        contents = recipe(args.physical_name, args.settings, args.here.settings.kubernetes_version)
         component = builder.Component(
-            f"{name}-component", platform="Linux", version="1.0.0", data=wanted.document, opts=self._child
+            f"{name}-component", platform="Linux", version="1.0.0", data=contents.document, opts=self._child
         )
         disk = builder.ImageRecipeBlockDeviceMappingEbsArgs(
-            volume_size=wanted.disk, volume_type="gp3", encrypted="true", delete_on_termination="true"
+            volume_size=contents.disk, volume_type="gp3", encrypted="true", delete_on_termination="true"
         )
         return builder.ImageRecipe(
             f"{name}-recipe",
             name=args.physical_name,
-            version=wanted.version,
-            parent_image=wanted.parent_image,
+            version=contents.version,
+            parent_image=contents.parent_image,
             components=[builder.ImageRecipeComponentArgs(component_arn=component.arn)],
             block_device_mappings=[builder.ImageRecipeBlockDeviceMappingArgs(device_name="/dev/xvda", ebs=disk)],
             opts=self._child,
@@ -141,9 +141,9 @@ class GpuAmi(Component[GpuAmiArgs]):
         )
 
         def rule(action: str, *, snapshots: bool, **when: Any) -> builder.LifecyclePolicyPolicyDetailArgs:
-            what = builder.LifecyclePolicyPolicyDetailActionIncludeResourcesArgs(amis=True, snapshots=snapshots)
+            resources = builder.LifecyclePolicyPolicyDetailActionIncludeResourcesArgs(amis=True, snapshots=snapshots)
             return builder.LifecyclePolicyPolicyDetailArgs(
-                action=builder.LifecyclePolicyPolicyDetailActionArgs(type=action, include_resources=what),
+                action=builder.LifecyclePolicyPolicyDetailActionArgs(type=action, include_resources=resources),
                 filter=builder.LifecyclePolicyPolicyDetailFilterArgs(**when),
                 exclusion_rules=keep,
             )

@@ -258,16 +258,16 @@ class GpuNodeGroup(PackagedComponent[Read]):
         plain["subnetIds"] = [] if "reservation" in inputs else list(subnets)
         if isinstance(cluster_name, str):
             plain.setdefault("clusterLabel", cluster_name)
-        found = settings(NodeGroupSettings, plain, cls._paths)
-        zones = [found.reservation.zone] if found.reservation is not None else list(subnets)
+        pool = settings(NodeGroupSettings, plain, cls._paths)
+        zones = [pool.reservation.zone] if pool.reservation is not None else list(subnets)
         if missing := [zone for zone in zones if zone not in subnets]:
             raise wrong("subnetIds", f"the reservation is in {missing[0]}; add the subnet of that zone")
-        if found.efa_interfaces and group is None:
+        if pool.efa_interfaces and group is None:
             raise wrong("securityGroupId", "EFA interfaces need the security group of the cluster; add it")
         joins = [key for key in _JOINING if key in inputs]
-        if found.image_id is None and joins:
+        if pool.image_id is None and joins:
             raise wrong(joins[0], "AWS' image gets it from EKS; remove it, or add amiId")
-        if found.image_id is not None and len(joins) < len(_JOINING):
+        if pool.image_id is not None and len(joins) < len(_JOINING):
             absent = next(key for key in _JOINING if key not in inputs)
             raise wrong(absent, "nodes with an AMI of your own need it to join the cluster, because EKS adds nothing; add it")
         arn = inputs["nodeRoleArn"]
@@ -275,7 +275,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
             typed("nodeRoleArn", arn, Principal)
         else:
             arn = checked("nodeRoleArn", arn, _is_arn, "not an ARN; pass the arn of the role, not its name or id")
-        return Read(found, cluster_name, arn, {zone: subnets[zone] for zone in zones}, group, *(inputs[key] for key in joins))
+        return Read(pool, cluster_name, arn, {zone: subnets[zone] for zone in zones}, group, *(inputs[key] for key in joins))
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         pool, reservation = args.settings, args.settings.reservation
@@ -346,9 +346,9 @@ def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -
     if args.settings.image_id is None:
         return user_data(config) if config else None
 
-    def joined(found: Sequence[str | None]) -> str:
+    def joined(values: Sequence[str | None]) -> str:
         # A simulated cloud may return None.
-        name, endpoint, authority, cidr = (value or "" for value in found)
+        name, endpoint, authority, cidr = (value or "" for value in values)
         return user_data(config, Joining(name, endpoint, authority, cidr, labels, taints))
 
     later: pulumi.Output[str] = pulumi.Output.all(

@@ -48,7 +48,7 @@ def template_inputs(options: NodeOptions) -> dict[str, Any]:
         "instance_market_options": aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="capacity-block")
         if options.capacity_block_type
         else None,
-        "network_interfaces": [_interface(each, options.security_group_id) for each in options.interfaces] or None,
+        "network_interfaces": [_interface(interface, options.security_group_id) for interface in options.interfaces] or None,
         "placement": aws.ec2.LaunchTemplatePlacementArgs(group_name=options.placement_group) if options.placement_group else None,
     }
 
@@ -71,8 +71,8 @@ def placement_group(name: str, group: PlacementGroup | None, *, parent: pulumi.R
         partition_count=group.partitions,
         opts=pulumi.ResourceOptions(parent=parent),
     )
-    named: pulumi.Output[str] = created.name
-    return named
+    group_name: pulumi.Output[str] = created.name
+    return group_name
 
 
 def _interface(interface: Interface, security_group: pulumi.Input[str] | None) -> aws.ec2.LaunchTemplateNetworkInterfaceArgs:

@@ -64,7 +64,7 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         "runnerSets": install(inside, fleet, private_key),
     }
     if amis:
-        outputs["amiPipelines"] = {ami: made.pipeline_arn for ami, made in amis.items()}
+        outputs["amiPipelines"] = {ami: pipeline.pipeline_arn for ami, pipeline in amis.items()}
     if (caches := settings.build_caches) is not None:
         BuildCache(f"{name}-build-caches", BuildCacheArgs(caches, cluster.vpc_id), here.opts)
         outputs["buildCaches"] = {bucket: role_arn(caches.account, bucket, "write") for bucket in caches.buckets}

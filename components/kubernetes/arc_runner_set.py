@@ -130,8 +130,8 @@ class ArcRunnerSet(PackagedComponent[Read]):
         return Read(settings(PodSet, inputs, cls._paths), *read_app(inputs))
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
-        made, app = args.settings, (args.github_app, args.github_private_key)
-        chart = made.chart
-        self.runs_on = scale_set(name, parts(name, made, app, chart, self._after, opened=made.open_networks), parent=self)
+        pods, app = args.settings, (args.github_app, args.github_private_key)
+        chart = pods.chart
+        self.runs_on = scale_set(name, parts(name, pods, app, chart, self._after, opened=pods.open_networks), parent=self)
         self.namespace_name = pulumi.Output.from_input(chart.namespace)
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}

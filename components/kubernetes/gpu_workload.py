@@ -45,15 +45,15 @@ class GpuWorkload(Component[GpuWorkloadArgs]):
     """
 
     def declare(self, name: str, args: GpuWorkloadArgs) -> None:
-        made: list[pulumi.Resource] = []
+        objects: list[pulumi.Resource] = []
         for manifest in args.manifests:
             metadata = manifest["metadata"]
             make, role = _KINDS[manifest["kind"]]
-            made.append(
+            objects.append(
                 make(
                     f"{name}-{role}",
                     metadata=metadata | {"annotations": metadata.get("annotations", {}) | {SKIP_AWAIT: "true"}},
                     spec=manifest["spec"],
-                    opts=self._below(*args.ready, *made, delete_before_replace=True),
+                    opts=self._below(*args.ready, *objects, delete_before_replace=True),
                 )
             )

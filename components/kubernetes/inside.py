@@ -109,7 +109,7 @@ def install(
         declare_sweeps(inside, sets, arc)
     else:
         sets = _bootstrap(inside, fleet, inside.settings.gitops, private_key, machine_set)
-    return {name: {"namespace": each.namespace_name, "labels": each.runs_on} for name, each in sets.items()}
+    return {name: {"namespace": runner_set.namespace_name, "labels": runner_set.runs_on} for name, runner_set in sets.items()}
 
 
 def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None) -> Arc:
@@ -149,10 +149,10 @@ def _bootstrap(
     that moved here with its first cache would be deleted with everything in it. ArgoCD is declared last, so it and its objects
     are deleted first: a runner set cannot be deleted without its Secret.
     """
-    made: list[pulumi.Resource] = [*inside.cloud]
+    declared: list[pulumi.Resource] = [*inside.cloud]
     if inside.settings.team_namespaces:
         spaces = _namespaces(inside, inside.ready)
-        made += [spaces, *_caches(inside, spaces).values()]
+        declared += [spaces, *_caches(inside, spaces).values()]
     arc = Arc(
         fleet.github,
         private_key if isinstance(inside.settings.secrets_by, ByProgram) else None,
@@ -161,8 +161,8 @@ def _bootstrap(
         installs=False,
     )
     sets = runner_sets(inside, fleet, arc, machine_set)
-    made += [each for each in sets.values() if isinstance(each, pulumi.Resource)]
-    ArgoCd(f"{inside.name}-argocd", ArgoCdArgs(argo_cd(git.namespace), git, inside.ready, made), opts=inside.opts)
+    declared += [runner_set for runner_set in sets.values() if isinstance(runner_set, pulumi.Resource)]
+    ArgoCd(f"{inside.name}-argocd", ArgoCdArgs(argo_cd(git.namespace), git, inside.ready, declared), opts=inside.opts)
     return sets
 
 
@@ -171,9 +171,9 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
     sets: dict[str, RunnerSet] = {}
     for name, runner in inside.settings.runners.items():
         if isinstance(runner, PodRunner):
-            made = pod_set_of(inside.settings, name, runner, fleet.github, waiting_per_node(inside.settings, runner))
+            pods = pod_set_of(inside.settings, name, runner, fleet.github, waiting_per_node(inside.settings, runner))
             opts = _after(inside.opts, arc.after)
-            sets[name] = ArcRunnerSet.typed(f"{inside.name}-{name}", Read(arc.installed(made), *arc.app), opts)
+            sets[name] = ArcRunnerSet.typed(f"{inside.name}-{name}", Read(arc.installed(pods), *arc.app), opts)
         elif isinstance(runner, MachineRunner) and machine_set is not None:
             sets[name] = machine_set(name, runner, arc)
         else:
@@ -188,13 +188,13 @@ def declare_sweeps(inside: Inside, sets: Mapping[str, RunnerSet], arc: Arc) -> N
 
     It also has rights in the namespace of the controller of `arc`.
     """
-    if wanted := sweeps(inside.settings):
+    if programs := sweeps(inside.settings):
         declared = sets.items() if inside.git is None else ()
         spaces: dict[str, pulumi.Resource] = {
-            runner_namespace(name): each for name, each in declared if isinstance(each, pulumi.Resource)
+            runner_namespace(name): runner_set for name, runner_set in declared if isinstance(runner_set, pulumi.Resource)
         }
         spaces |= {ARC_NAMESPACE: arc.home} if arc.home is not None and inside.git is None else {}
-        args = SweepsArgs(wanted, inside.settings.system_selector, inside.ready, spaces)
+        args = SweepsArgs(programs, inside.settings.system_selector, inside.ready, spaces)
         Sweeps(f"{inside.name}-sweeps", args, opts=inside.opts)
 
 
@@ -278,9 +278,9 @@ class _Queues:
         manifests: dict[str, Sequence[Manifest]] = {}
         ready: dict[str, Sequence[pulumi.Resource]] = {}
         for team, queue in self.objects.teams.items():
-            made = GpuQueue(f"{inside.name}-queues.{team}", GpuQueueArgs(queue, self.kueue.flavors), opts=inside.opts)
+            of_team = GpuQueue(f"{inside.name}-queues.{team}", GpuQueueArgs(queue, self.kueue.flavors), opts=inside.opts)
             manifests |= queue.local_queues
-            ready |= {namespace: (made.cluster_queue, *walls.get(namespace, ())) for namespace in queue.local_queues}
+            ready |= {namespace: (of_team.cluster_queue, *walls.get(namespace, ())) for namespace in queue.local_queues}
         local = LocalQueues(f"{inside.name}-queues", LocalQueuesArgs(manifests, ready), opts=inside.opts)
         return {name: (*before, self.kueue, *local.of(name)) for name, before in needed.items()}
 
@@ -290,15 +290,15 @@ def _workloads(inside: Inside, caches: Mapping[str, ModelCache], ready: Mapping[
     classes = {class_name(name): cache.storage_class for name, cache in caches.items()}
     for name, workload in inside.settings.workloads.items():
         storage = classes.get(_storage_class(workload))
-        stands = (*ready[workload.namespace], *((storage,) if storage is not None else ()))
-        made = workload_objects(inside.settings, name)
-        GpuWorkload(f"{inside.name}-{name}", GpuWorkloadArgs(made, stands), opts=inside.opts)
+        before = (*ready[workload.namespace], *((storage,) if storage is not None else ()))
+        objects = workload_objects(inside.settings, name)
+        GpuWorkload(f"{inside.name}-{name}", GpuWorkloadArgs(objects, before), opts=inside.opts)
 
 
 def _storage_class(workload: Workload) -> str:
     """The storage class that a workload's volume names, or an empty text."""
-    asked = workload.storage_asked if isinstance(workload, PoolWorkload) else None
-    return (asked.storage_class or "") if asked is not None else ""
+    volume = workload.storage_asked if isinstance(workload, PoolWorkload) else None
+    return (volume.storage_class or "") if volume is not None else ""
 
 
 def _caches(inside: Inside, spaces: Namespaces) -> dict[str, ModelCache]:
@@ -324,8 +324,8 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
     """The jobs. Each depends on `ready` of its namespace and on the claims that it mounts."""
     for name, job in inside.settings.jobs.items():
         manifest = place_stack_job(fleet, inside.name, name).manifest()
-        held = (caches[claim].claims.get(job.namespace) for claim in job.claims if claim in caches)
-        claims = [claim for claim in held if claim is not None]
+        mounted = (caches[claim].claims.get(job.namespace) for claim in job.claims if claim in caches)
+        claims = [claim for claim in mounted if claim is not None]
         GpuJob(f"{inside.name}-{name}", GpuJobArgs(manifest, (*ready[job.namespace], *claims)), opts=inside.opts)
 
 

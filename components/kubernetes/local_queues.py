@@ -40,11 +40,13 @@ class LocalQueues(Component[LocalQueuesArgs]):
 
     def declare(self, name: str, args: LocalQueuesArgs) -> dict[str, Any]:
         self._made: dict[str, tuple[pulumi.Resource, ...]] = {
-            namespace: tuple(self._declare(f"{name}.{namespace}", each, args.ready[namespace]) for each in manifests)
+            namespace: tuple(self._declare(f"{name}.{namespace}", manifest, args.ready[namespace]) for manifest in manifests)
             for namespace, manifests in args.manifests.items()
         }
-        found = {namespace: [each["metadata"]["name"] for each in held] for namespace, held in args.manifests.items()}
-        self.queues = pulumi.Output.from_input(found)
+        names = {
+            namespace: [manifest["metadata"]["name"] for manifest in manifests] for namespace, manifests in args.manifests.items()
+        }
+        self.queues = pulumi.Output.from_input(names)
         return {"queues": self.queues}
 
     def of(self, namespace: str) -> tuple[pulumi.Resource, ...]:

@@ -29,5 +29,6 @@ class Priorities(Component[PrioritiesArgs]):
 
     def declare(self, name: str, args: PrioritiesArgs) -> None:
         self.classes = tuple(
-            priority_class(f"{name}-{each.name}", each, parent=self, depends_on=args.ready) for each in args.priorities
+            priority_class(f"{name}-{priority.name}", priority, parent=self, depends_on=args.ready)
+            for priority in args.priorities
         )

@@ -44,10 +44,10 @@ class QueueController(Component[QueueControllerArgs]):
     def declare(self, name: str, args: QueueControllerArgs) -> None:
         home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
         self.release = args.deliver(Delivery(f"{name}-chart", args.chart, self, [home, *args.ready]))
-        for each in args.objects.priorities:
-            custom(f"{name}-{each['metadata']['name']}", each, parent=self, depends_on=[self.release])
+        for manifest in args.objects.priorities:
+            custom(f"{name}-{manifest['metadata']['name']}", manifest, parent=self, depends_on=[self.release])
         self.flavors = {
-            pool: custom(f"{name}.{pool}", each, parent=self, depends_on=[self.release])
-            for each in args.objects.flavors
-            for pool in [each["metadata"]["name"]]
+            pool: custom(f"{name}.{pool}", manifest, parent=self, depends_on=[self.release])
+            for manifest in args.objects.flavors
+            for pool in [manifest["metadata"]["name"]]
         }

@@ -83,10 +83,10 @@ def objects(
     manifests: Sequence[Mapping[str, Any]], namespace: str, name: str, home: pulumi.Input[str], parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
     """Declare manifests below `parent`. Those in the set's namespace wait for it: `home` is its name with the dependency."""
-    found: list[pulumi.Resource] = []
-    for each in manifests:
-        metadata = dict(each["metadata"])
+    resources: list[pulumi.Resource] = []
+    for manifest in manifests:
+        metadata = dict(manifest["metadata"])
         if metadata.get("namespace") == namespace:
             metadata["namespace"] = home
-        found.append(custom(f"{name}-{metadata['name']}", {**each, "metadata": metadata}, parent=parent, depends_on=()))
-    return found
+        resources.append(custom(f"{name}-{metadata['name']}", {**manifest, "metadata": metadata}, parent=parent, depends_on=()))
+    return resources

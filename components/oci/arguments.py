@@ -19,7 +19,7 @@ def oke_gpu_cluster_args(name: str, settings: OkeCluster, context: Context, quot
     """The arguments for the cluster `name` of a stack. `quotas` are quota statements."""
     spot = any(pool.capacity == "spot" for pool in settings.pools.values())
     network, budget = settings.network, settings.budget
-    made = OkeClusterSettings.model_construct(
+    of_cluster = OkeClusterSettings.model_construct(
         **settings.set_fields(OkeCluster)
         | ({"budget": budget.model_copy(update={"compartment": None})} if budget is not None else {})
         | ({"gpu_plugin": False} if settings.enablement != GPU_PLUGIN_ADDON else {}),
@@ -35,7 +35,7 @@ def oke_gpu_cluster_args(name: str, settings: OkeCluster, context: Context, quot
     )
     of_network = {"vcnId": network.vcn, "endpointSubnetId": network.endpoint_subnet, "nodeSubnetId": network.node_subnet}
     return Read(
-        made,
+        of_cluster,
         settings.compartment,
         settings.node_images["system"].id,
         settings.tenancy,

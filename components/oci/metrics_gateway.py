@@ -55,28 +55,22 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
             freeform_tags=args.here.tags,
             opts=self._below(*args.here.cluster.ready),
         )
-        own = self._group("gateway")
-        numbers = args.gateway.ports
-        sets = {each: self._group(f"set.{each}") for each in numbers}
+        receiver = self._group("gateway")
+        numbers, workers = args.gateway.ports, args.here.cluster.node_security_group_id
+        sets = {set_name: self._group(f"set.{set_name}") for set_name in numbers}
         self.gateway = args.gateway
-        self.set_group_ids = {each: group.id for each, group in sets.items()}
+        self.set_group_ids = {set_name: group.id for set_name, group in sets.items()}
         self.rules = tuple(
             rule
-            for each, group in sets.items()
-            for rule in self._open(f"set.{each}", group.id, own.id, numbers[each], numbers[each], f"Metrics of {each}")
+            for set_name, port in numbers.items()
+            for rule in self._open(f"set.{set_name}", sets[set_name].id, receiver.id, port, port, f"Metrics of {set_name}")
         )
+        first, last = min(numbers.values()), max(numbers.values())
         nodes = [
-            *self._open(
-                "nodes",
-                own.id,
-                args.here.cluster.node_security_group_id,
-                min(numbers.values()),
-                max(numbers.values()),
-                "Metrics of machines",
-            ),
-            *self._open("health", own.id, args.here.cluster.node_security_group_id, _KUBE_PROXY, _KUBE_PROXY, "Health of nodes"),
+            *self._open("nodes", receiver.id, workers, first, last, "Metrics of machines"),
+            *self._open("health", receiver.id, workers, _KUBE_PROXY, _KUBE_PROXY, "Health of nodes"),
         ]
-        self._objects(gateway_objects(args.gateway, args.here.physical_name), [*self.rules, *nodes], subnet.id, own.id)
+        self._objects(gateway_objects(args.gateway, args.here.physical_name), [*self.rules, *nodes], subnet.id, receiver.id)
         return {"setGroupIds": self.set_group_ids}
 
     def _objects(

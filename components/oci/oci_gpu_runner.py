@@ -206,13 +206,13 @@ class OciGpuRunner(PackagedComponent[Read]):
 
     @classmethod
     def read(cls, inputs: dict[str, Any]) -> Read:
-        found = machine_set(inputs)
+        runners = machine_set(inputs)
         app = read_app(inputs)
         kinds = {"clusterId": ClusterId, "subnetId": SubnetId, "securityGroupId": SecurityGroupId, _PUSH: SecurityGroupId}
-        if found.booted_here:
-            encoded(found, pushes=_PUSH in inputs)  # raises ValueError for user data that is too large
-        given = [key for key in kinds if key in inputs] if found.booted_here else []
-        return Read(found, *app, *(typed(key, inputs[key], located(kinds[key], found.region)) for key in given))
+        if runners.booted_here:
+            encoded(runners, pushes=_PUSH in inputs)  # raises ValueError for user data that is too large
+        keys = [key for key in kinds if key in inputs] if runners.booted_here else []
+        return Read(runners, *app, *(typed(key, inputs[key], located(kinds[key], runners.region)) for key in keys))
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         settings = args.settings
@@ -275,34 +275,34 @@ class OciGpuRunner(PackagedComponent[Read]):
             )
         )
 
-    def _home(self, name: str, found: MachineSet) -> oci.Provider | None:
+    def _home(self, name: str, settings: MachineSet) -> oci.Provider | None:
         """The provider of the tenancy's home region, because OCI accepts policies only there. None if `region` is the home."""
-        if found.home_region in (None, found.region):
+        if settings.home_region in (None, settings.region):
             return None
-        return oci.Provider(f"{name}-oci-home", region=found.home_region, opts=self._child)
+        return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=self._child)
 
     def _rights(self, name: str, args: Read, chart: Chart) -> list[oci.identity.Policy]:
         """A policy in the compartment of the machines, and one in each other compartment of their network."""
-        found = args.settings
-        home = self._home(name, found)
+        settings = args.settings
+        home = self._home(name, settings)
         cluster: pulumi.Output[str] = pulumi.Output.from_input(args.cluster_id)
-        permissions = STANDING if isinstance(found, StandingSet) else PER_JOB
+        permissions = STANDING if isinstance(settings, StandingSet) else PER_JOB
         network = [allowed for allowed in permissions if allowed in NETWORK]
-        others = [where for where in dict.fromkeys(found.network_compartment_ids) if where != found.compartment_id]
-        wanted: dict[str, tuple[str, Sequence[str]]] = {f"{name}-rights": (found.compartment_id, permissions)}
-        wanted |= {f"{name}-network-rights-{index}": (where, network) for index, where in enumerate(others)}
+        elsewhere = [where for where in dict.fromkeys(settings.network_compartment_ids) if where != settings.compartment_id]
+        rights: dict[str, tuple[str, Sequence[str]]] = {f"{name}-rights": (settings.compartment_id, permissions)}
+        rights |= {f"{name}-network-rights-{index}": (where, network) for index, where in enumerate(elsewhere)}
         return [
             policy(
                 logical_name,
                 cluster.apply(partial(_statements, chart.namespace, allowed, where)),
                 compartment=where,
-                description=f"The launchers of runner set {found.machine_set_name} make and remove its machines",
+                description=f"The launchers of runner set {settings.machine_set_name} make and remove its machines",
                 tags=self._tags,
                 iam=home,
                 parent=self,
                 depends_on=self._after,
             )
-            for logical_name, (where, allowed) in wanted.items()
+            for logical_name, (where, allowed) in rights.items()
         ]
 
 

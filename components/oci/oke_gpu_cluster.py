@@ -195,9 +195,9 @@ class OkeGpuCluster(PackagedComponent[Read]):
         image = typed("systemImageId", inputs["systemImageId"], located(ImageId, region))
         examples = {key: known(inputs[key], example) for key, example in _EXAMPLES.items() if key in inputs}
         images = {"system": {"id": known(image, "ocid1.image.oc1..example")}}
-        held = settings(OkeClusterSettings, {**inputs, **examples, "nodeImages": images}, cls._paths)
+        values = settings(OkeClusterSettings, {**inputs, **examples, "nodeImages": images}, cls._paths)
         return Read(
-            held,
+            values,
             typed("compartmentId", compartment, CompartmentId),
             image,
             None if tenancy is None else typed("tenancyId", tenancy, TenancyId),
@@ -274,9 +274,9 @@ class OkeGpuCluster(PackagedComponent[Read]):
 
     def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
         """OCIDs of the VCN, the node subnet and the endpoint subnet."""
-        given, settings = args.network, args.settings
-        if given:
-            return given["vcnId"], given["nodeSubnetId"], given["endpointSubnetId"]
+        existing, settings = args.network, args.settings
+        if existing:
+            return existing["vcnId"], existing["nodeSubnetId"], existing["endpointSubnetId"]
         network = OkeNetwork(
             f"{name}-network",
             OkeNetworkArgs(args.compartment_id, settings.network.new_cidr, settings.endpoint.private, self._tags),
@@ -318,13 +318,13 @@ class OkeGpuCluster(PackagedComponent[Read]):
 
     def _kubeconfig(self, settings: OkeCluster) -> pulumi.Output[str]:
         """Read from OKE, because only OKE knows the cluster's CA. Unknown until the cluster exists."""
-        found = oci.containerengine.get_cluster_kube_config_output(
+        file = oci.containerengine.get_cluster_kube_config_output(
             cluster_id=self.cluster_id,
             endpoint="PRIVATE_ENDPOINT" if settings.endpoint.private else "PUBLIC_ENDPOINT",
             token_version="2.0.0",  # noqa: S106 - a format, not a token
             opts=pulumi.InvokeOutputOptions(parent=self),
         )
-        content: pulumi.Output[str] = found.content
+        content: pulumi.Output[str] = file.content
         return content
 
     def _system_pool(self, name: str, args: Read) -> oci.containerengine.NodePool:

@@ -34,9 +34,9 @@ class OkeRunnerImage(Component[OkeRunnerImageArgs]):
         registry = args.registry
         group = self._readers(name, args)
         # The request waits for the group, so a plan of a new registry makes no request.
-        asked = pulumi.InvokeOutputOptions(parent=self, depends_on=[group])
-        found = oci.objectstorage.get_namespace_output(compartment_id=args.tenancy, opts=asked).namespace
-        self.namespace = found.apply(lambda namespace: same_tenancy(name, registry.namespace, namespace))
+        request = pulumi.InvokeOutputOptions(parent=self, depends_on=[group])
+        actual = oci.objectstorage.get_namespace_output(compartment_id=args.tenancy, opts=request).namespace
+        self.namespace = actual.apply(lambda namespace: same_tenancy(name, registry.namespace, namespace))
         for repository in (RUNNER_GPU_REPOSITORY, *registry.repositories):
             oci.artifacts.ContainerRepository(
                 f"{name}-{repository}",
@@ -96,14 +96,14 @@ class OkeRunnerImage(Component[OkeRunnerImageArgs]):
         return group
 
 
-def same_tenancy(name: str, wanted: str, found: str | None) -> str | None:
+def same_tenancy(name: str, namespace: str, actual: str | None) -> str | None:
     """Refuse credentials of another tenancy: images have the namespace in their address. A simulated cloud names none."""
-    if found and found != wanted:
+    if actual and actual != namespace:
         raise ValueError(
-            f"{name}: registry.namespace is {wanted}, and the credentials belong to the tenancy of {found}; use the first's "
+            f"{name}: registry.namespace is {namespace}, and the credentials belong to the tenancy of {actual}; use the first's "
             "credentials, or correct the setting"
         )
-    return found
+    return actual
 
 
 def pull_right(group: str, compartment: str, prefix: str) -> str:

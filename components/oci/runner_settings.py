@@ -22,20 +22,20 @@ def machine_set(inputs: dict[str, Any]) -> MachineSet:
     """The settings of a set from its inputs. Raises InputPropertyError for the first broken rule."""
     kind = inputs["kind"]
     checked("kind", kind, _OF_KIND.__contains__, f"must be {' or '.join(_OF_KIND)}; write one of them")
-    for other, keys in _OF_KIND.items():
+    for only, keys in _OF_KIND.items():
         for key in keys:
-            require(other == kind or key not in inputs, key, f"only a set of kind {other} has this argument; remove it")
-    found: MachineSet
+            require(only == kind or key not in inputs, key, f"only a set of kind {only} has this argument; remove it")
+    runners: MachineSet
     if kind == "vm":
-        found = settings(StandingSet, inputs, PATHS)
+        runners = settings(StandingSet, inputs, PATHS)
     else:
         require("maxRunners" in inputs, "maxRunners", "required argument is missing; add it")
-        found = settings(PerJobSet, inputs, PATHS | SPAN)
+        runners = settings(PerJobSet, inputs, PATHS | SPAN)
     for key in _OF_OWN_LAUNCHER:
-        require(not found.booted_here or key in inputs, key, "this project's launcher needs it; add it")
-    pushes = found.metrics_url is not None
-    require(found.booted_here or not pushes, "metricsUrl", "CNCF's launcher cannot pass it to its machines; remove it")
+        require(not runners.booted_here or key in inputs, key, "this project's launcher needs it; add it")
+    pushes = runners.metrics_url is not None
+    require(runners.booted_here or not pushes, "metricsUrl", "CNCF's launcher cannot pass it to its machines; remove it")
     require(
         pushes == ("metricsSecurityGroupId" in inputs), "metricsSecurityGroupId", "it goes with metricsUrl; give both or neither"
     )
-    return found
+    return runners

@@ -161,7 +161,7 @@ def everything_but(*left_out: str) -> list[str]:
     """The IPv4 addresses outside some networks, as few blocks as there can be. A group holds 120 rules."""
     blocks = [ipaddress.IPv4Network(INTERNET)]
     for network in map(ipaddress.IPv4Network, left_out):
-        blocks = [rest for block in blocks for rest in _without(block, network)]
+        blocks = [part for block in blocks for part in _without(block, network)]
     return [str(block) for block in sorted(ipaddress.collapse_addresses(blocks))]
 
 

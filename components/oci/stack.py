@@ -104,7 +104,7 @@ def _autoscale(here: InCluster, ids: Mapping[str, pulumi.Output[str]]) -> None:
     OkeAutoscaler(f"{here.name}-autoscaler", OkeAutoscalerArgs(here, ids), opts=here.opts)
     if here.settings.pool_orders:
         # Git cannot have the ids of pools that do not exist yet.
-        text = pulumi.Output.all(**ids).apply(lambda known: oke_priorities(here.settings, known))
+        text = pulumi.Output.all(**ids).apply(lambda ocids: oke_priorities(here.settings, ocids))
         PriorityExpander(
             f"{here.name}-expander",
             PriorityExpanderArgs(text, here.cluster.ready, grant=True),
@@ -143,12 +143,15 @@ def _machine_set(
     arc: Arc,
 ) -> OciGpuRunner:
     """The runner set `set_name`, whose runners are machines."""
-    made = arc.installed(machine_set(settings, here.physical_name, here.context, set_name, runner, arc.github))
+    machines = arc.installed(machine_set(settings, here.physical_name, here.context, set_name, runner, arc.github))
     after, pushes = [*arc.after, *cluster.before_machines], None
     if metrics is not None and set_name in metrics.set_group_ids:
-        made, pushes = made.model_copy(update={"metrics_url": metrics.gateway.url(set_name)}), metrics.set_group_ids[set_name]
+        machines, pushes = (
+            machines.model_copy(update={"metrics_url": metrics.gateway.url(set_name)}),
+            metrics.set_group_ids[set_name],
+        )
         after += metrics.rules
-    args = Read(made, *arc.app, cluster.cluster_id, cluster.node_subnet_id, cluster.machine_security_group_id or "", pushes)
+    args = Read(machines, *arc.app, cluster.cluster_id, cluster.node_subnet_id, cluster.machine_security_group_id or "", pushes)
     opts = pulumi.ResourceOptions.merge(
         from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider]), pulumi.ResourceOptions(depends_on=after)
     )
