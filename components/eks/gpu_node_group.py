@@ -9,9 +9,8 @@ from pydantic import Field
 
 from components.arguments import checked, settings, typed, wrong
 from components.component import PackagedComponent
-from components.eks.launch import launch_template
+from components.eks.launch import NodeOptions, launch_template, placement_group
 from components.eks.managed_nodes import CUSTOM, ManagedNodes, managed_nodes
-from components.eks.node_options import NodeOptions, placement_group
 from components.kubernetes.args import SharingArgs
 from fleet.facts.bill import written
 from fleet.facts.hardware import CAPACITY_BLOCK

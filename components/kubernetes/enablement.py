@@ -8,7 +8,7 @@ import pulumi
 
 from components.component import PackagedComponent
 from components.kubernetes.deliver import Delivery, delivery
-from components.kubernetes.namespace import namespace
+from components.kubernetes.namespaces import namespace
 from components.kubernetes.plugin_configs import config_map
 from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
 

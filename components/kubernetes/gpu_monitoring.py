@@ -10,7 +10,7 @@ import pulumi
 from components.component import Component
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Deliver, Delivery, by_helm
-from components.kubernetes.namespace import namespace
+from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
 from fleet.render.manifest import Manifest
 from fleet.render.monitoring.monitors import API

@@ -1,4 +1,4 @@
-"""Team namespaces and their isolation, each declared once: a team's caches, jobs, queues and workloads share them."""
+"""Namespaces: a chart's own, and those of teams with their isolation, which caches, jobs, queues and workloads share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.component import Component
+from fleet.charts.chart import Chart
+from fleet.facts.scheduling import POD_SECURITY_LABEL
 from fleet.render.team_namespace import Home
+
+
+def namespace(
+    logical_name: str, chart: Chart, *, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]
+) -> kubernetes.core.v1.Namespace:
+    """A chart's own namespace. The API server enforces a Pod Security Standard for its pods."""
+    return kubernetes.core.v1.Namespace(
+        logical_name,
+        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=chart.namespace, labels={POD_SECURITY_LABEL: chart.pod_security}),
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=list(depends_on), delete_before_replace=True),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,36 @@ from functools import partial
 from typing import Any
 
 import pulumi
+import pulumi_kubernetes as kubernetes
 
 from components.arguments import settings, wrong
 from components.kubernetes.deliver import delivery
-from components.kubernetes.github_secret import by_program
-from components.kubernetes.scale_set import Companions, ScaleSetArgs, objects
+from components.kubernetes.scale_set import Companions, MakeSecret, ScaleSetArgs, objects
+from fleet.charts.arc import APP_SECRET
 from fleet.charts.chart import Chart
 from fleet.charts.runner_sets import SetSettings
 from fleet.render.isolation import network_policy
 from fleet.settings.github import GitHubApp
+
+
+def by_program(app: GitHubApp, private_key: pulumi.Input[str], secret_name: str = APP_SECRET) -> MakeSecret:
+    """The program writes the Secret. `private_key` is the App's key, a secret."""
+
+    def make(name: str, namespace: pulumi.Input[str], parent: pulumi.Resource) -> Sequence[pulumi.Resource]:
+        secret = kubernetes.core.v1.Secret(
+            f"{name}-github-app",
+            metadata=kubernetes.meta.v1.ObjectMetaArgs(name=secret_name, namespace=namespace),
+            string_data={
+                "github_app_id": app.app_id,
+                "github_app_installation_id": app.installation_id,
+                "github_app_private_key": private_key,
+            },
+            opts=pulumi.ResourceOptions(parent=parent, delete_before_replace=True),
+        )
+        return [secret]
+
+    return make
+
 
 App = tuple[GitHubApp | None, pulumi.Output[str] | None]
 """A GitHub App and its private key, a secret; or neither."""

@@ -11,8 +11,7 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
-from components.oci.policy import policy
-from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, autoscaler_rights
+from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, autoscaler_rights, policy
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER as SERVICE_ACCOUNT
 from fleet.charts.cluster_autoscaler import BEST_WASTE, BY_PRIORITY

@@ -13,8 +13,7 @@ from components.component import Component
 from components.kubernetes.model_cache import Backing
 from components.oci.in_cluster import InCluster
 from components.oci.oke_gpu_cluster import OkeGpuCluster
-from components.oci.policy import policy
-from components.oci.rights import file_system_network_rights, file_system_rights
+from components.oci.rights import file_system_network_rights, file_system_rights, policy
 from components.oci.security import GROUP, TCP, security_group
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.settings.egress import INTERNET

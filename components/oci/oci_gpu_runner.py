@@ -16,8 +16,7 @@ from components.kubernetes.args import GitOpsArgs
 from components.kubernetes.scale_set import ScaleSet
 from components.kubernetes.set_settings import parts, read_app
 from components.oci.launchers import keep_launchers, launcher_objects
-from components.oci.policy import policy
-from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
+from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights, policy
 from components.oci.runner_settings import PATHS, SPAN, machine_set
 from components.oci.standing_machines import StandingMachines, standing_machines
 from fleet.charts.chart import Chart

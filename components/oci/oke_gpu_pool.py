@@ -11,8 +11,7 @@ import pulumi
 from components.component import Component
 from components.oci.in_cluster import InCluster
 from components.oci.managed_nodes import NodePlace, OkeNodes, managed_nodes
-from components.oci.policy import policy
-from components.oci.rights import reservation_rights
+from components.oci.rights import policy, reservation_rights
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
 from fleet.providers.oke.node_config import kubelet_flags

@@ -10,7 +10,7 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
-from components.oci.policy import policy
+from components.oci.rights import policy
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.providers.oke.ocir import OcirRegistry
 

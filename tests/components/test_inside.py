@@ -12,9 +12,9 @@ from pydantic import TypeAdapter
 
 from components.kubernetes.arc import Arc
 from components.kubernetes.deliver import by_helm
-from components.kubernetes.github_secret import by_program
 from components.kubernetes.inside import Inside, MachineSet, install
 from components.kubernetes.scale_set import ScaleSet, ScaleSetArgs
+from components.kubernetes.set_settings import by_program
 from fleet.charts.arc import CONTROLLER
 from fleet.loading.config import load
 from fleet.providers.installed import plain_charts
