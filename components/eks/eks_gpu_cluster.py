@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 import pulumi_aws as aws
@@ -150,6 +150,14 @@ def _of_zone(zone: str, subnets: Mapping[str, str]) -> str:
     return subnets.get(zone, "")
 
 
+_NAMES = {
+    "network.cidr": "vpcCidr",
+    "network.natGateways": "natGateways",
+    "network.vpcId": "vpcId",
+    "network.privateSubnets": "privateSubnetIds",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """`settings` have example ids where ids are outputs. `vpc_id` and `private_subnets` (by zone) are the real ones.
@@ -168,12 +176,7 @@ class EksGpuCluster(PackagedComponent[Read]):
     The control plane is an `eks.Cluster`. Everything that policies check is a separate resource.
     """
 
-    _paths: ClassVar = {
-        "network.cidr": "vpcCidr",
-        "network.natGateways": "natGateways",
-        "network.vpcId": "vpcId",
-        "network.privateSubnets": "privateSubnetIds",
-    }
+    _paths = _NAMES
 
     cluster_name: pulumi.Output[str]
     """The name in AWS. It is known in preview and depends on the control plane."""

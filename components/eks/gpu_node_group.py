@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import pulumi
 from pydantic import Field
@@ -210,6 +210,7 @@ class NodeGroupSettings(EksPool):
 
 _JOINING = ("clusterEndpoint", "clusterCertificateAuthority", "serviceCidr")
 """What the user data of an image of your own must have besides the cluster's name. EKS adds it for its own image alone."""
+_NAMES = {"capacity": "capacityType", "nodes.min": "minNodes", "nodes.max": "maxNodes", "zones": "subnetIds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +237,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
     removes its group; where the sizes of the other groups change, they are updated in place.
     """
 
-    _paths: ClassVar = {"capacity": "capacityType", "nodes.min": "minNodes", "nodes.max": "maxNodes", "zones": "subnetIds"}
+    _paths = _NAMES
 
     node_group_names: pulumi.Output[dict[str, str]]
     """Names of the node groups by zone."""

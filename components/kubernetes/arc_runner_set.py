@@ -1,7 +1,7 @@
 """One runner scale set whose runners are pods. Workflows use it with `runs-on`."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
@@ -103,6 +103,9 @@ class ArcRunnerSetArgs(TypedDict):
     """Declare an ArgoCD Application instead of a Helm release."""
 
 
+_NAMES = {"group": "runnerGroup", "scale.min": "minRunners", "scale.max": "maxRunners"}
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """What a set is made of, and its App with the private key."""
@@ -115,7 +118,7 @@ class Read:
 class ArcRunnerSet(PackagedComponent[Read]):
     """A scale set of ephemeral, unprivileged runners in its own namespace, with the GitHub App's Secret."""
 
-    _paths: ClassVar = {"group": "runnerGroup", "scale.min": "minRunners", "scale.max": "maxRunners"}
+    _paths = _NAMES
 
     runs_on: pulumi.Output[list[str]]
     """Labels that select the set in `runs-on`, its name first."""

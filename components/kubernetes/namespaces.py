@@ -9,6 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.component import Component
+from components.kubernetes.custom import custom
 from fleet.charts.chart import Chart
 from fleet.facts.scheduling import POD_SECURITY_LABEL
 from fleet.render.team_namespace import Home
@@ -60,17 +61,14 @@ class Namespaces(Component[NamespacesArgs]):
             metadata=home.namespace["metadata"],
             opts=self._below(*ready, delete_before_replace=True),
         )
-        opts = self._below(delete_before_replace=True)
-        within = {"namespace": space.metadata.name}
         walls: list[pulumi.Resource] = [
-            kubernetes.networking.v1.NetworkPolicy(
-                f"{name}-network", metadata=home.wall["metadata"] | within, spec=home.wall["spec"], opts=opts
+            custom(
+                f"{name}-{role}",
+                {**manifest, "metadata": manifest["metadata"] | {"namespace": space.metadata.name}},
+                parent=self,
+                depends_on=(),
             )
+            for role, manifest in {"network": home.wall, "limits": home.limits}.items()
+            if manifest is not None
         ]
-        if home.limits is not None:
-            walls.append(
-                kubernetes.core.v1.LimitRange(
-                    f"{name}-limits", metadata=home.limits["metadata"] | within, spec=home.limits["spec"], opts=opts
-                )
-            )
         self._spaces[namespace], self._walls[namespace] = space, walls

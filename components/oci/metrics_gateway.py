@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
 from components.component import Component
+from components.kubernetes.custom import custom
 from components.oci.in_cluster import InCluster
 from components.oci.security import GROUP, TCP, ports, security_group
 from fleet.providers.oke.push import Gateway
+from fleet.render.manifest import Manifest
 from fleet.render.monitoring.gateway import GatewayObjects, gateway_annotations, gateway_objects
 
 _KUBE_PROXY = 10256
@@ -78,26 +79,17 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
     ) -> None:
         """The Kubernetes objects. The Service comes last: OKE makes the load balancer for it, and the program waits for that."""
 
-        def below(*needed: pulumi.Resource) -> pulumi.ResourceOptions:
-            return self._below(*self._args.here.cluster.ready, *needed, delete_before_replace=True)
+        ready = self._args.here.cluster.ready
 
-        space = kubernetes.core.v1.Namespace(f"{self._name}-namespace", metadata=made.namespace["metadata"], opts=below())
-        config = kubernetes.core.v1.ConfigMap(
-            f"{self._name}-config", metadata=made.config["metadata"], data=made.config["data"], opts=below(space)
-        )
-        wall = kubernetes.networking.v1.NetworkPolicy(
-            f"{self._name}-network", metadata=made.network["metadata"], spec=made.network["spec"], opts=below(space)
-        )
-        agents = kubernetes.apps.v1.Deployment(
-            f"{self._name}-agents", metadata=made.agents["metadata"], spec=made.agents["spec"], opts=below(space, config, wall)
-        )
+        def declare(role: str, manifest: Manifest, *needed: pulumi.Resource) -> pulumi.Resource:
+            return custom(f"{self._name}-{role}", manifest, parent=self, depends_on=[*ready, *needed])
+
+        space = declare("namespace", made.namespace)
+        config, wall = declare("config", made.config, space), declare("network", made.network, space)
+        agents = declare("agents", made.agents, space, config, wall)
         late = pulumi.Output.all(subnet_id, group_id).apply(lambda ids: gateway_annotations(self._args.gateway, *ids))
-        kubernetes.core.v1.Service(
-            f"{self._name}-service",
-            metadata=made.service["metadata"] | {"annotations": late},
-            spec=made.service["spec"],
-            opts=below(space, agents, *rules),
-        )
+        service = {**made.service, "metadata": made.service["metadata"] | {"annotations": late}}
+        declare("service", service, space, agents, *rules)
 
     def _open(
         self, role: str, source: pulumi.Input[str], target: pulumi.Input[str], first: int, last: int, why: str

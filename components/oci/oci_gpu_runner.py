@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import pulumi
 import pulumi_oci as oci
@@ -191,7 +191,7 @@ class OciGpuRunner(PackagedComponent[Read]):
     create the launcher's API key and its rights.
     """
 
-    _paths: ClassVar = PATHS | SPAN
+    _paths = PATHS | SPAN
 
     runs_on: pulumi.Output[list[str]]
     """Labels that select the set in `runs-on`, its name first."""

@@ -4,7 +4,7 @@ import ipaddress
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 import pulumi_oci as oci
@@ -138,6 +138,16 @@ _EXAMPLES = {
 """What a settings model checks in place of OCIDs that are not known yet."""
 
 
+_NAMES = {
+    "compartment": "compartmentId",
+    "tenancy": "tenancyId",
+    "network.cidr": "vcnCidr",
+    "network.vcn": "vcnId",
+    "network.endpointSubnet": "endpointSubnetId",
+    "network.nodeSubnet": "nodeSubnetId",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """`settings` have example OCIDs where OCIDs are outputs. The other fields are the real ones.
@@ -160,14 +170,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
     The cluster is an enhanced one, which add-ons and workload identity require. Pods have addresses of the VCN.
     """
 
-    _paths: ClassVar = {
-        "compartment": "compartmentId",
-        "tenancy": "tenancyId",
-        "network.cidr": "vcnCidr",
-        "network.vcn": "vcnId",
-        "network.endpointSubnet": "endpointSubnetId",
-        "network.nodeSubnet": "nodeSubnetId",
-    }
+    _paths = _NAMES
 
     cluster_id: pulumi.Output[str]
     """OCID of the cluster. It is known once the control plane exists."""
