@@ -142,11 +142,12 @@ def test_each_setting_of_a_runner_class_reaches_the_chart_through_the_component(
 def test_the_state_shows_each_setting_of_a_runner_class(key):
     settings = pod_set(runner_class(**{key: RUNNER[key]}))
     inputs = named(alone(ArcRunnerSet, Read(settings, None, None)), "one", "gpu-ci:index:ArcRunnerSet").inputs
-    expected: dict[str, Any] = {"group": {"runnerGroup": "other"}, "scale": {"minRunners": 1, "maxRunners": 5}}.get(
-        key, {key: RUNNER[key]}
-    )
-    if key == "cpu":
-        expected = {"cpu": {"request": "2", "limit": "3"}}
+    other_names: dict[str, dict[str, Any]] = {
+        "group": {"runnerGroup": "other"},
+        "scale": {"minRunners": 1, "maxRunners": 5},
+        "cpu": {"cpu": {"request": "2", "limit": "3"}},
+    }
+    expected = other_names.get(key, {key: RUNNER[key]})
     assert {name: inputs[name] for name in expected} == expected
 
 
