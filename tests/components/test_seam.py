@@ -189,7 +189,7 @@ class _Graceful(PodRunner, _GracefulPod):
 
 
 class _GracefulSet(PodSet, _GracefulPod):
-    """Only what a chart does with the setting: what whoever adds it writes."""
+    """Only what a chart does with the setting: the line that the person who adds it writes."""
 
     @property
     def chart(self) -> Chart:
