@@ -11,6 +11,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 import pulumi
@@ -30,7 +31,7 @@ def inputs_of(component: type[pulumi.ComponentResource], args: Mapping[str, Any]
     Whole floats become integers where the TypedDict says `int` or `Any`, because providers get every number as a float. Raises
     InputPropertyError for an unknown or missing argument, and for an output where a plain value is necessary.
     """
-    return _mapping("", args, inspect.get_annotations(component.__init__)["args"])
+    return _mapping("", args, _arguments(component))
 
 
 def settings(
@@ -41,16 +42,16 @@ def settings(
     `names` are the names of inputs by their path in the model (`scale.max`), where they differ. `at` is the path of the inputs.
     The model's own rules apply. Raises InputPropertyError for the first broken one.
     """
-    held: dict[str, Any] = {key: inputs[key] for key in _keys(model) if key in inputs and key not in names.values()}
+    values: dict[str, Any] = {key: inputs[key] for key in _keys(model) if key in inputs and key not in names.values()}
     for path, name in names.items():
         if name in inputs:
             *above, last = path.split(".")
-            holder = held
+            holder = values
             for key in above:
                 holder = holder.setdefault(key, {})
             holder[last] = inputs[name]
     try:
-        return read(model, "", held)
+        return read(model, "", values)
     except FleetError as error:
         first = error.problems[0]
         steps = (first.path[0].removeprefix(":"), *first.path[1:])
@@ -58,19 +59,38 @@ def settings(
         raise wrong(_below(at, names.get(path, path)), first.message, first.value) from None
 
 
-def plain(model: BaseModel, *without: str) -> Any:
-    """The settings of a model as arguments, with quantities as in a stack file. Keys of `without` are left out."""
-    return model.model_dump(exclude_unset=True, exclude_none=True, exclude=set(without))
+def as_inputs(component: type[pulumi.ComponentResource], args: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """The inputs by which a program would pass `args`, for the state. It has no effect on what the component declares.
+
+    `args` is a settings model, or a dataclass with one in `settings` and the values that may be outputs. `names` are those
+    of `settings`. What is empty is left out, and what is false by default.
+    """
+    values = {to_camel(part.name): getattr(args, part.name) for part in fields(args)} if is_dataclass(args) else {}
+    model = values.pop("settings", args)
+    values = _flat(model, names) | {
+        key: _flat(value, {}) if isinstance(value, BaseModel) else value for key, value in values.items()
+    }
+    on = {field.alias for field in type(model).model_fields.values() if field.default is True}
+    keys = map(to_camel, _arguments(component).__annotations__)
+    return {key: value for key in keys if (value := values.get(key)) or (value is False and key in on)}
 
 
-def same(model: BaseModel, args: Any) -> Any:
-    """The settings of a model that a TypedDict of arguments has by the same name, as arguments."""
-    return model.model_dump(exclude_unset=True, exclude_none=True, include=set(args.__annotations__))
+def _flat(model: BaseModel, names: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of a model as a stack file has them; those at a path of `names` by their name as an input."""
+    values = model.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+    for path, name in names.items():
+        *above, last = path.split(".")
+        holder: Any = values
+        for key in above:
+            holder = holder.get(key, {})
+        if last in holder:
+            values[name] = holder.pop(last)
+    return values
 
 
-def given(**args: Any) -> Any:
-    """The arguments that are not empty. For the others the component has a default."""
-    return {key: value for key, value in args.items() if value}
+def _arguments(component: type[pulumi.ComponentResource]) -> Any:
+    """The TypedDict of a component's arguments."""
+    return inspect.get_annotations(component.__init__)["args"]
 
 
 def checked(path: str, value: pulumi.Input[str], check: Callable[[str], object], fix: str) -> pulumi.Input[str]:
@@ -111,7 +131,7 @@ def known(value: Any, instead: str) -> Any:
     `instead` ends in digits. The outputs of a mapping get different ones, because a model may refuse two equal values.
     """
     if isinstance(value, Mapping):
-        return {key: known(held, f"{instead[:-2]}{number:02d}") for number, (key, held) in enumerate(value.items())}
+        return {key: known(entry, f"{instead[:-2]}{number:02d}") for number, (key, entry) in enumerate(value.items())}
     return instead if isinstance(value, pulumi.Output) else value
 
 
@@ -141,10 +161,10 @@ def _mapping(path: str, value: Any, kind: Any) -> dict[str, Any]:
     for key in value:
         if key not in hints:
             raise wrong(_below(path, key), f"unknown argument; known are {', '.join(hints)}")
-    given = {key: held for key, held in value.items() if held is not None}
-    for key in sorted(kind.__required_keys__ - given.keys()):
+    passed = {key: entry for key, entry in value.items() if entry is not None}
+    for key in sorted(kind.__required_keys__ - passed.keys()):
         raise wrong(_below(path, to_camel(key)), "required argument is missing; add it")
-    return {to_camel(key): _value(_below(path, to_camel(key)), held, hints[key]) for key, held in given.items()}
+    return {to_camel(key): _value(_below(path, to_camel(key)), entry, hints[key]) for key, entry in passed.items()}
 
 
 def _value(path: str, value: Any, hint: Any) -> Any:
@@ -160,9 +180,9 @@ def _value(path: str, value: Any, hint: Any) -> Any:
             return _mapping(path, value, option)
         if origin is list and isinstance(value, Sequence) and not isinstance(value, str):
             (item,) = typing.get_args(option)
-            return [_value(f"{path}[{index}]", each, item) for index, each in enumerate(value)]
+            return [_value(f"{path}[{index}]", entry, item) for index, entry in enumerate(value)]
         if origin is dict and isinstance(value, Mapping):
-            return {key: _value(f"{path}.{key}", each, typing.get_args(option)[1]) for key, each in value.items()}
+            return {key: _value(f"{path}.{key}", entry, typing.get_args(option)[1]) for key, entry in value.items()}
         if option in (int, Any):
             value = _whole(value)
     if Any not in options and not any(inspect.isclass(option) and isinstance(value, option) for option in options):
@@ -175,8 +195,8 @@ def _whole(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):
-        return [_whole(each) for each in value]
-    return {key: _whole(each) for key, each in value.items()} if isinstance(value, Mapping) else value
+        return [_whole(entry) for entry in value]
+    return {key: _whole(entry) for key, entry in value.items()} if isinstance(value, Mapping) else value
 
 
 def _options(hint: Any) -> list[Any]:
@@ -185,15 +205,15 @@ def _options(hint: Any) -> list[Any]:
     if origin in (typing.NotRequired, typing.Required):
         return _options(typing.get_args(hint)[0])
     if origin in (typing.Union, types.UnionType):
-        return [option for each in typing.get_args(hint) if each not in _ABSENT for option in _options(each)]
+        return [option for kind in typing.get_args(hint) if kind not in _ABSENT for option in _options(kind)]
     return [hint]
 
 
 def _named(options: Sequence[Any]) -> str:
     names = {str: "a text", int: "a whole number", bool: "true or false", float: "a number"}
     origins = {list: "a list", dict: "a mapping"}
-    found = [names.get(each) or origins.get(typing.get_origin(each) or each, "") for each in options]
-    return " or ".join(dict.fromkeys(filter(None, found))) or "another type"
+    words = [names.get(kind) or origins.get(typing.get_origin(kind) or kind, "") for kind in options]
+    return " or ".join(dict.fromkeys(filter(None, words))) or "another type"
 
 
 def _below(path: str, key: str) -> str:

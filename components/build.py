@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
 from typing import Any, Protocol
 
 import pulumi
@@ -24,27 +24,14 @@ class Builder(Protocol):
     def __call__(self, name: str, settings: Any, fleet: Fleet, context: Context, private_key: pulumi.Output[str], /) -> Built: ...
 
 
-# A stack imports only the SDKs of its own providers: each costs seconds and memory.
-def _eks() -> Builder:
-    from components.eks.stack import build  # noqa: PLC0415
-
-    return build
+_BUILDERS = {"eks": "components.eks.stack", "oke": "components.oci.stack", "kubernetes": "components.kubernetes.stack"}
+"""Modules by provider, for clusters that `pulumi up` deploys. `components.git` declares the others."""
 
 
-def _oke() -> Builder:
-    from components.oci.stack import build  # noqa: PLC0415
-
-    return build
-
-
-def _kubernetes() -> Builder:
-    from components.kubernetes.stack import build  # noqa: PLC0415
-
-    return build
-
-
-_BUILDERS: dict[str, Callable[[], Builder]] = {"eks": _eks, "oke": _oke, "kubernetes": _kubernetes}
-"""By provider, for clusters that `pulumi up` deploys. `components.git` declares the others."""
+def _builder(provider: str) -> Builder:
+    """A stack imports only the SDKs of its own providers: each costs seconds and memory."""
+    builder: Builder = importlib.import_module(_BUILDERS[provider]).build
+    return builder
 
 
 def require_deployable(fleet: Fleet, stack: str) -> None:
@@ -88,7 +75,7 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     context = Context(project, stack, dict(fleet.tags))
     outputs: StackOutputs = {"clusters": {}, "kubeconfigs": {}}
     for name, cluster in fleet.clusters_by_name():
-        built = _BUILDERS[cluster.provider]()(name, cluster, fleet, context, private_key)
+        built = _builder(cluster.provider)(name, cluster, fleet, context, private_key)
         outputs["clusters"][name] = built.outputs
         if built.kubeconfig is not None:
             outputs["kubeconfigs"][name] = pulumi.Output.secret(built.kubeconfig)

@@ -2,11 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import pulumi
 
-from components.arguments import inputs_of
+from components.arguments import as_inputs, inputs_of
 
 Args = TypeVar("Args")
 
@@ -30,6 +30,15 @@ class Component(pulumi.ComponentResource, ABC, Generic[Args]):
         """What the component's caller wants to exist before its children: the SDK does not pass `depends_on` on to children."""
         return list(cast("list[pulumi.Resource]", self._opts._depends_on_list()))
 
+    @property
+    def _child(self) -> pulumi.ResourceOptions:
+        """Options of a child that waits for nothing."""
+        return pulumi.ResourceOptions(parent=self)
+
+    def _below(self, *needed: pulumi.Resource, **options: Any) -> pulumi.ResourceOptions:
+        """Options of a child that is created after `needed`, with other options."""
+        return pulumi.ResourceOptions(parent=self, depends_on=[*needed], **options)
+
     @abstractmethod
     def declare(self, name: str, args: Args) -> dict[str, Any] | None:
         """Declare the children, each with `parent=self` and a logical name that starts with `name`. Returns the outputs."""
@@ -40,13 +49,23 @@ class PackagedComponent(Component[Args]):
 
     A subclass has its own `__init__(self, name, args, opts=None)`, whose `args` are a TypedDict of plain arguments and inputs
     (`components.arguments`). `read` converts them to what `declare` needs. It raises InputPropertyError before anything is
-    registered.
+    registered. A program in this repository calls `typed` instead, and no mapping is between its settings and the component.
     The children depend on what the component's own option `depends_on` names.
     """
+
+    _paths: ClassVar[Mapping[str, str]] = {}
+    """Names of arguments by their path in the settings model, where they differ."""
 
     def __init__(self, name: str, args: Mapping[str, Any], opts: pulumi.ResourceOptions | None = None) -> None:
         inputs = inputs_of(type(self), args)
         self._register(name, self.read(inputs), inputs, opts)
+
+    @classmethod
+    def typed(cls, name: str, args: Args, opts: pulumi.ResourceOptions | None = None) -> Self:
+        """The component from settings that are checked already, as `read` returns them. The state shows them as arguments."""
+        component = cls.__new__(cls)
+        component._register(name, args, as_inputs(cls, args, cls._paths), opts)
+        return component
 
     @classmethod
     @abstractmethod

@@ -28,5 +28,5 @@ def _value(config: pulumi.Config, key: str) -> object:
 def _keys() -> list[str]:
     """The `gpu-ci` keys in the stack's config."""
     prefix = f"{NAMESPACE}:"
-    held = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
-    return [key.removeprefix(prefix) for key in held if key.startswith(prefix)]
+    values = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
+    return [key.removeprefix(prefix) for key in values if key.startswith(prefix)]

@@ -36,12 +36,12 @@ def packaged() -> list[type[PackagedComponent[Any]]]:
     """Every component of the package, by name."""
     for module in pkgutil.walk_packages(components.__path__, f"{components.__name__}."):
         importlib.import_module(module.name)
-    found = [kind for each in PackagedComponent.__subclasses__() for kind in _concrete(each)]
-    return sorted(found, key=lambda kind: kind.__name__)
+    kinds = [kind for base in PackagedComponent.__subclasses__() for kind in _concrete(base)]
+    return sorted(kinds, key=lambda kind: kind.__name__)
 
 
 def _concrete(base: type[PackagedComponent[Any]]) -> list[type[PackagedComponent[Any]]]:
-    below = [found for each in base.__subclasses__() for found in _concrete(each)]
+    below = [part for kind in base.__subclasses__() for part in _concrete(kind)]
     return below if inspect.isabstract(base) else [base, *below]
 
 
@@ -89,23 +89,25 @@ class PackageProvider(ComponentProvider):
         if isinstance(value, Unknown):  # the SDK makes an output of other unknowns
             return pulumi.Output.from_input(value)
         if isinstance(value, list) and kind.items:
-            return [self._value(each, kind.items) for each in value]
+            return [self._value(entry, kind.items) for entry in value]
         if isinstance(value, Mapping) and kind.additional_properties:
-            return {key: self._value(each, kind.additional_properties) for key, each in value.items()}
-        if isinstance(value, Mapping) and kind.ref and (known := self.get_type_definition(kind)):
-            return self._renamed(value, known.properties, known.properties_mapping)
+            return {key: self._value(entry, kind.additional_properties) for key, entry in value.items()}
+        if isinstance(value, Mapping) and kind.ref and (definition := self.get_type_definition(kind)):
+            return self._renamed(value, definition.properties, definition.properties_mapping)
         return value
 
 
 def _published(value: Any) -> Any:
     """The schema as programs see it."""
     if isinstance(value, list):
-        return [_published(each) for each in value]
+        return [_published(entry) for entry in value]
     if not isinstance(value, Mapping):
         return value
-    found = {key.removesuffix("Args") if key.startswith(f"{NAME}:") else key: _published(each) for key, each in value.items()}
-    if isinstance(text := found.get("description"), str):
-        found["description"] = inspect.cleandoc(text)
-    if isinstance(reference := found.get("$ref"), str):
-        found["$ref"] = reference.removesuffix("Args")
-    return found
+    published = {
+        key.removesuffix("Args") if key.startswith(f"{NAME}:") else key: _published(entry) for key, entry in value.items()
+    }
+    if isinstance(text := published.get("description"), str):
+        published["description"] = inspect.cleandoc(text)
+    if isinstance(reference := published.get("$ref"), str):
+        published["$ref"] = reference.removesuffix("Args")
+    return published

@@ -19,8 +19,8 @@ _NAMES = {"string": "text", "integer": "whole number", "number": "number", "bool
 
 def schema() -> dict[str, Any]:
     """The package's schema, as the SDK infers it from the components."""
-    found: dict[str, Any] = json.loads(PackageProvider().schema or "{}")
-    return found
+    content: dict[str, Any] = json.loads(PackageProvider().schema or "{}")
+    return content
 
 
 def schema_text(schema: Mapping[str, Any]) -> str:
@@ -31,48 +31,48 @@ def schema_text(schema: Mapping[str, Any]) -> str:
 def page(text: str, schema: Mapping[str, Any]) -> str:
     """The page docs/components.md with a current reference."""
     reference = "\n".join(_lines(schema))
-    return _BLOCK.sub(lambda found: f"{found[1]}{reference}\n{found[2]}", text)
+    return _BLOCK.sub(lambda block: f"{block[1]}{reference}\n{block[2]}", text)
 
 
 def _lines(schema: Mapping[str, Any]) -> Iterator[str]:
-    for token, found in sorted(schema["resources"].items()):
-        yield from ("", f"### {token.rpartition(':')[2]}", "", *found["description"].splitlines(), "")
-        yield from _table("argument", found["inputProperties"], found["requiredInputs"])
-        yield from ("", *_table("output", found["properties"]))
+    for token, entry in sorted(schema["resources"].items()):
+        yield from ("", f"### {token.rpartition(':')[2]}", "", *entry["description"].splitlines(), "")
+        yield from _table("argument", entry["inputProperties"], entry["requiredInputs"])
+        yield from ("", *_table("output", entry["properties"]))
     yield from ("", "### Types", "", "Mappings that arguments contain.")
-    for token, found in sorted(schema["types"].items()):
-        yield from ("", f"#### {token.rpartition(':')[2]}", "", *found["description"].splitlines(), "")
-        yield from _table("key", found["properties"], found.get("required", ()))
+    for token, entry in sorted(schema["types"].items()):
+        yield from ("", f"#### {token.rpartition(':')[2]}", "", *entry["description"].splitlines(), "")
+        yield from _table("key", entry["properties"], entry.get("required", ()))
     yield ""
 
 
 def _table(head: str, properties: Mapping[str, Any], required: Any = None) -> Iterator[str]:
-    given = required is not None
-    yield f"| {head} | type |{' value |' if given else ''} description |"
-    yield f"|---|---|{'---|' if given else ''}---|"
+    of_arguments = required is not None
+    yield f"| {head} | type |{' value |' if of_arguments else ''} description |"
+    yield f"|---|---|{'---|' if of_arguments else ''}---|"
     # Required ones first.
     for name in sorted(properties, key=lambda name: (name not in (required or ()), name)):
-        held = properties[name]
+        entry = properties[name]
         words = ["required"] if name in (required or ()) else []
-        value = f" {', '.join([*words, _value(held)])} |" if given else ""
-        yield f"| `{name}` | {_type(held)} |{value} {' '.join(held['description'].split()).replace('|', chr(92) + '|')} |"
+        value = f" {', '.join([*words, _value(entry)])} |" if of_arguments else ""
+        yield f"| `{name}` | {_type(entry)} |{value} {' '.join(entry['description'].split()).replace('|', chr(92) + '|')} |"
 
 
-def _value(held: Mapping[str, Any]) -> str:
-    if not held.get("plain"):
+def _value(entry: Mapping[str, Any]) -> str:
+    if not entry.get("plain"):
         return "output allowed"
-    inside = held.get("items") or held.get("additionalProperties") or held
+    inside = entry.get("items") or entry.get("additionalProperties") or entry
     return "plain" if inside.get("plain") else "plain, outputs allowed inside"
 
 
-def _type(held: Mapping[str, Any]) -> str:
-    if reference := _TYPE.fullmatch(held.get("$ref", "")):
+def _type(entry: Mapping[str, Any]) -> str:
+    if reference := _TYPE.fullmatch(entry.get("$ref", "")):
         return f"[{reference[1]}](#{reference[1].lower()})"
-    if "items" in held:
-        return f"list of {_type(held['items'])}"
-    if "additionalProperties" in held:
-        return f"mapping of {_type(held['additionalProperties'])}"
-    return _NAMES[held["type"]] if "type" in held else "any value"
+    if "items" in entry:
+        return f"list of {_type(entry['items'])}"
+    if "additionalProperties" in entry:
+        return f"mapping of {_type(entry['additionalProperties'])}"
+    return _NAMES[entry["type"]] if "type" in entry else "any value"
 
 
 if __name__ == "__main__":

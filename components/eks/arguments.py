@@ -4,60 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from components.arguments import given, same
 from components.context import Context
-from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
+from components.eks.eks_gpu_cluster import EksClusterSettings, EksGpuCluster
+from components.eks.eks_gpu_cluster import Read as Cluster
 from components.eks.existing_eks_cluster import ExistingEksCluster
-from components.eks.gpu_node_group import GpuNodeGroupArgs
+from components.eks.gpu_node_group import NodeGroupSettings
+from components.eks.gpu_node_group import Read as NodeGroup
 from fleet.providers.eks.cluster import EksCluster, EksPools
+from fleet.providers.eks.nodes import EksPool
+from fleet.settings.health import Health
 
 
-def eks_gpu_cluster_args(
-    name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int] | None = None
-) -> EksGpuClusterArgs:
+def eks_gpu_cluster_args(name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int] | None = None) -> Cluster:
     """The arguments for the cluster `name` of a stack. `quotas` are vCPUs by quota code."""
-    network = settings.network
-    args: EksGpuClusterArgs = same(settings, EksGpuClusterArgs) | given(
+    network, by_git = settings.network, {"install_autoscaler": False} if settings.by_git else {}
+    of_cluster = EksClusterSettings.model_construct(
+        **settings.set_fields(EksCluster) | by_git,
         cluster_name=context.cluster_name(name),
-        vpc_cidr=network.cidr,
-        nat_gateways=network.nat_gateways,
-        vpc_id=network.vpc_id,
-        private_subnet_ids=network.private_subnets,
+        autoscale_by_priority=bool(settings.pool_orders),
         quotas=dict(quotas or {}),
         tags=context.owner_tags,
         stack_tag=context.stack,
     )
-    if settings.by_git:
-        args["install_autoscaler"] = False
-    if settings.pool_orders:
-        args["autoscale_by_priority"] = True
-    return args
+    return Cluster(of_cluster, network.vpc_id, {**network.private_subnets})
 
 
 def gpu_node_group_args(
     name: str, pool_name: str, settings: EksPools, context: Context, cluster: EksGpuCluster | ExistingEksCluster
-) -> GpuNodeGroupArgs:
+) -> NodeGroup:
     """The arguments for a pool of the cluster `name` of a stack."""
-    pool, health = settings.pools[pool_name], settings.health
-    args: GpuNodeGroupArgs = same(pool, GpuNodeGroupArgs) | given(
-        cluster_name=cluster.cluster_name,
+    pool, health, image = settings.pools[pool_name], settings.health or Health(), settings.image_id(pool_name)
+    of_pool = NodeGroupSettings.model_construct(
+        **pool.set_fields(EksPool) | health.set_fields(NodeGroupSettings),
         kubernetes_version=settings.kubernetes_version,
-        node_role_arn=cluster.node_role_arn,
-        subnet_ids={zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},
-        min_nodes=pool.nodes.min,
-        max_nodes=pool.nodes.max,
-        capacity_type=pool.capacity,
-        # A mapping keeps the keys of nodeadm.
-        node_config=pool.node_config.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
-        if pool.node_config
-        else None,
-        security_group_id=cluster.security_group_id if pool.efa_interfaces else None,
-        **({"ami_id": image, **cluster.joining} if (image := settings.image_id(pool_name)) else {}),
-        **(same(health, GpuNodeGroupArgs) if health is not None else {}),
         cluster_label=name,
         pool_name=pool_name,
         flavor=settings.flavor_of(pool_name) or None,
+        image_id=image,
         stack_tag=context.stack,
         tags=context.owner_tags,
     )
-    return args
+    return NodeGroup(
+        of_pool,
+        cluster.cluster_name,
+        cluster.node_role_arn,
+        {zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},
+        cluster.security_group_id if pool.efa_interfaces else None,
+        **(cluster.joining if image else {}),
+    )

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
-from components.kubernetes.deliver import Deliver, Delivery
-from fleet.charts.chart import KUBE_SYSTEM
-from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
-from fleet.facts.scheduling import DISCOVERY_TAG, SYSTEM_SELECTOR, owner_tag
-
-POD_IDENTITY_TRUST = json.dumps(
-    {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Effect": "Allow",
-                "Principal": {"Service": "pods.eks.amazonaws.com"},
-                "Action": ["sts:AssumeRole", "sts:TagSession"],
-            }
-        ],
-    }
-)
+from components.eks.iam import POD_IDENTITY_TRUST, identity
+from components.kubernetes.deliver import Delivery, by_helm
+from fleet.charts.chart import KUBE_SYSTEM, Chart
+from fleet.charts.cluster_autoscaler import AUTOSCALER
+from fleet.facts.scheduling import DISCOVERY_TAG, owner_tag
 
 
 def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
@@ -73,18 +61,13 @@ def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
 class EksAutoscalerArgs:
     """`physical_name` is the cluster's name as text; `cluster_name` the same with its dependency on the control plane.
 
-    `deliver` installs the chart. It is None if ArgoCD installs it. `node_selector` is that of its pod. `by_priority`: whether it
-    prefers node groups by its ConfigMap.
+    `chart` is the autoscaler's. It is None if ArgoCD installs it.
     """
 
     physical_name: str
     cluster_name: pulumi.Input[str]
-    region: str
-    kubernetes_version: str
+    chart: Chart | None
     ready: Sequence[pulumi.Resource]
-    deliver: Deliver | None
-    node_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
-    by_priority: bool = False
 
 
 class EksAutoscaler(Component[EksAutoscalerArgs]):
@@ -94,24 +77,13 @@ class EksAutoscaler(Component[EksAutoscalerArgs]):
     """ARN of the autoscaler's IAM role."""
 
     def declare(self, name: str, args: EksAutoscalerArgs) -> dict[str, Any]:
-        child = pulumi.ResourceOptions(parent=self)
-        role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
+        role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=self._child)
         rights = aws.iam.RolePolicy(
-            f"{name}-rights", role=role.id, policy=json.dumps(autoscaler_rights(args.physical_name)), opts=child
+            f"{name}-rights", role=role.id, policy=json.dumps(autoscaler_rights(args.physical_name)), opts=self._child
         )
-        association = aws.eks.PodIdentityAssociation(
-            f"{name}-identity",
-            cluster_name=args.cluster_name,
-            namespace=KUBE_SYSTEM,
-            service_account=AUTOSCALER,
-            role_arn=role.arn,
-            opts=child,
-        )
-        if args.deliver is not None:
-            chart = cluster_autoscaler(
-                args.physical_name, args.region, args.kubernetes_version, args.node_selector, by_priority=args.by_priority
-            )
+        association = identity(name, args.cluster_name, KUBE_SYSTEM, AUTOSCALER, role, parent=self)
+        if args.chart is not None:
             # A pod gets its credentials when it starts, so the association must exist before.
-            args.deliver(Delivery(f"{name}-chart", chart, self, [rights, association, *args.ready]))
+            by_helm(Delivery(f"{name}-chart", args.chart, self, [rights, association, *args.ready]))
         self.role_arn = role.arn
         return {"roleArn": self.role_arn}

@@ -34,8 +34,8 @@ class BuildCache(Component[BuildCacheArgs]):
     def declare(self, name: str, args: BuildCacheArgs) -> None:
         trusted: list[pulumi.Resource] = []
         if args.settings.oidc_provider == "create":
-            url, child = f"https://{ISSUER}", pulumi.ResourceOptions(parent=self)
-            trusted.append(aws.iam.OpenIdConnectProvider(f"{name}-github", url=url, client_id_lists=[AUDIENCE], opts=child))
+            url = f"https://{ISSUER}"
+            trusted.append(aws.iam.OpenIdConnectProvider(f"{name}-github", url=url, client_id_lists=[AUDIENCE], opts=self._child))
         for bucket, cache in args.settings.buckets.items():
             for right in RIGHTS:
                 self._role(bucket, cache, right, trusted)
@@ -48,39 +48,39 @@ class BuildCache(Component[BuildCacheArgs]):
             # Workflow files and the bucket's policy name the role.
             name=f"{bucket}-{right}",
             assume_role_policy=json.dumps(trust(account, cache, right)),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=trusted, delete_before_replace=True),
+            opts=self._below(*trusted, delete_before_replace=True),
         )
         rights = json.dumps(permissions(bucket, right))
-        aws.iam.RolePolicy(name, role=role.id, policy=rights, opts=pulumi.ResourceOptions(parent=self))
+        aws.iam.RolePolicy(name, role=role.id, policy=rights, opts=self._child)
 
     def _bucket(self, bucket: str, cache: Settings) -> None:
-        name, child = f"{self._name}.{bucket}", pulumi.ResourceOptions(parent=self)
+        name = f"{self._name}.{bucket}"
         # A cache can be built again, so its objects do not keep the bucket from being deleted.
-        made = aws.s3.Bucket(name, bucket=bucket, force_destroy=True, opts=child)
+        storage = aws.s3.Bucket(name, bucket=bucket, force_destroy=True, opts=self._child)
         blocked = aws.s3.BucketPublicAccessBlock(
             f"{name}-block",
-            bucket=made.id,
+            bucket=storage.id,
             block_public_acls=True,
             block_public_policy=True,
             ignore_public_acls=True,
             restrict_public_buckets=True,
-            opts=child,
+            opts=self._child,
         )
         aws.s3.BucketServerSideEncryptionConfiguration(
             f"{name}-encryption",
-            bucket=made.id,
+            bucket=storage.id,
             rules=[{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}],
-            opts=child,
+            opts=self._child,
         )
         expiry: Mapping[str, Any] = {"id": "expire", "status": "Enabled", "filter": {"prefix": ""}}
         unfinished = {"days_after_initiation": 1}
         aws.s3.BucketLifecycleConfiguration(
             f"{name}-expiry",
-            bucket=made.id,
+            bucket=storage.id,
             rules=[{**expiry, "expiration": {"days": cache.days}, "abort_incomplete_multipart_upload": unfinished}],
-            opts=child,
+            opts=self._child,
         )
         document = partial(bucket_policy, self._args.settings.account, bucket)
         policy = pulumi.Output.from_input(self._args.vpc_id).apply(lambda vpc: json.dumps(document(vpc)))
-        opts = pulumi.ResourceOptions(parent=self, depends_on=[blocked])
-        aws.s3.BucketPolicy(f"{name}-policy", bucket=made.id, policy=policy, opts=opts)
+        opts = self._below(blocked)
+        aws.s3.BucketPolicy(f"{name}-policy", bucket=storage.id, policy=policy, opts=opts)

@@ -9,7 +9,8 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
-from components.eks.pod_identity import pod_identity
+from components.eks.iam import pod_identity
+from components.eks.in_cluster import InCluster
 from components.kubernetes.model_cache import Backing
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.facts import versions
@@ -38,18 +39,14 @@ DRIVERS: Mapping[str, Driver] = {
 
 @dataclass(frozen=True, slots=True)
 class EksCachesArgs:
-    """`subnets` are those of nodes by zone; `security_group_id` is of the nodes.
+    """`settings` are those of the new cluster `here`.
 
-    The drivers put `volume_tags` on volumes. They are parameters of storage classes, so a change replaces the class. `ready` must
-    exist before a driver: system nodes and name resolution.
+    The drivers put its fixed tags on volumes. They are parameters of storage classes, so a change replaces the class.
+    `ready` must exist before a driver: system nodes and name resolution.
     """
 
+    here: InCluster
     settings: EksCluster
-    cluster_name: pulumi.Input[str]
-    vpc_id: pulumi.Input[str]
-    subnets: Mapping[str, pulumi.Input[str]]
-    security_group_id: pulumi.Input[str]
-    volume_tags: Mapping[str, str]
     ready: Sequence[pulumi.Resource]
 
 
@@ -68,7 +65,7 @@ class EksCaches(Component[EksCachesArgs]):
         doors = self._doors() if EFS_DRIVER in drivers else None
         self.backings = {}
         for cache_name, cache in args.settings.caches.items():
-            volumes, driver = cache.volumes(args.volume_tags), drivers[cache.driver]
+            volumes, driver = cache.volumes(args.here.disk_tags), drivers[cache.driver]
             if cache.driver == EFS_DRIVER and doors is not None:
                 files, targets = self._files(cache_name, cache, doors)
                 self.backings[cache_name] = Backing(volumes, {"fileSystemId": files.id}, [driver, *targets])
@@ -77,7 +74,7 @@ class EksCaches(Component[EksCachesArgs]):
 
     def _driver(self, addon: str) -> aws.eks.Addon:
         """The add-on. Its controller has its own role instead of the nodes' rights."""
-        driver, cluster_name = DRIVERS[addon], self._args.cluster_name
+        driver, cluster_name = DRIVERS[addon], self._args.here.cluster.cluster_name
         name = f"{self._name}-{driver.short}"
         identity = pod_identity(name, cluster_name, KUBE_SYSTEM, driver.service_account, driver.policy, parent=self)
         return aws.eks.Addon(
@@ -87,24 +84,26 @@ class EksCaches(Component[EksCachesArgs]):
             addon_version=versions.KUBERNETES[self._args.settings.kubernetes_version].drivers[addon],
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="PRESERVE",
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[*identity, *self._args.ready]),
+            opts=self._below(*identity, *self._args.ready),
         )
 
     def _doors(self) -> aws.vpc.SecurityGroupIngressRule:
         """The security group of all mount targets. Only nodes reach them; the function returns its one rule."""
-        child = pulumi.ResourceOptions(parent=self)
         group = aws.ec2.SecurityGroup(
-            f"{self._name}-nfs", vpc_id=self._args.vpc_id, description="File systems of the cluster's caches", opts=child
+            f"{self._name}-nfs",
+            vpc_id=self._args.here.cluster.vpc_id,
+            description="File systems of the cluster's caches",
+            opts=self._child,
         )
         return aws.vpc.SecurityGroupIngressRule(
             f"{self._name}-nfs-from-nodes",
             security_group_id=group.id,
-            referenced_security_group_id=self._args.security_group_id,
+            referenced_security_group_id=self._args.here.cluster.security_group_id,
             ip_protocol="tcp",
             from_port=_NFS,
             to_port=_NFS,
             description="NFS from nodes",
-            opts=child,
+            opts=self._child,
         )
 
     def _files(
@@ -124,7 +123,7 @@ class EksCaches(Component[EksCachesArgs]):
                 aws.efs.FileSystemLifecyclePolicyArgs(transition_to_primary_storage_class="AFTER_1_ACCESS"),
             ],
             tags={"Name": name},
-            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, retain_on_delete=cache.retain),
+            opts=self._below(protect=settings.protect, retain_on_delete=cache.retain),
         )
         targets = [
             aws.efs.MountTarget(
@@ -132,8 +131,8 @@ class EksCaches(Component[EksCachesArgs]):
                 file_system_id=files.id,
                 subnet_id=subnet,
                 security_groups=[doors.security_group_id],
-                opts=pulumi.ResourceOptions(parent=self, depends_on=[doors]),
+                opts=self._below(doors),
             )
-            for zone, subnet in self._args.subnets.items()
+            for zone, subnet in self._args.here.cluster.subnets.items()
         ]
         return files, targets

@@ -10,7 +10,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
-from components.eks.pod_identity import pod_identity
+from components.eks.iam import pod_identity
 from fleet.charts.cloudwatch import AGENT, CLOUDWATCH, NAMESPACE, cloudwatch_values
 from fleet.facts import versions
 from fleet.providers.eks.cluster import EksCluster
@@ -41,5 +41,5 @@ class CloudWatch(Component[CloudWatchArgs]):
             resolve_conflicts_on_create="OVERWRITE",
             # Another value could start a second exporter on each GPU node.
             resolve_conflicts_on_update="OVERWRITE",
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[*identity, *args.ready]),
+            opts=self._below(*identity, *args.ready),
         )

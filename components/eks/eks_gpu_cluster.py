@@ -17,14 +17,15 @@ from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
+from components.eks.iam import attached, trust
 from components.eks.joining import joining
 from components.eks.launch import launch_template
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
-from components.kubernetes.deliver import by_helm
 from components.kubernetes.provider import kubernetes_provider
 from fleet.facts import versions
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
+from fleet.providers.eks.charts import autoscaler
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
 from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
 from fleet.settings.model import TagKey, TagValue
@@ -46,12 +47,6 @@ _ADDON_VALUES: dict[str, dict[str, Any]] = {
 _CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 """Source: EKS API, ClusterName."""
 _RENAME = "not a name of an EKS cluster; write 1 to 100 letters, digits, '-' and '_', a letter or digit first"
-_NODE_TRUST = json.dumps(
-    {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
-    }
-)
 
 
 class NodeCountArgs(TypedDict):
@@ -137,7 +132,7 @@ class EksGpuClusterArgs(TypedDict):
     """Whether Pulumi and EKS refuse to delete the control plane. Default: false."""
 
 
-class _Settings(EksCluster):
+class EksClusterSettings(EksCluster):
     """A cluster without pools and runner sets."""
 
     provider: Literal["eks"] = "eks"
@@ -150,6 +145,11 @@ class _Settings(EksCluster):
     stack_tag: TagValue | None = None
 
 
+def _of_zone(zone: str, subnets: Mapping[str, str]) -> str:
+    """The subnet of a zone; "" if there is none, which is not the id of a subnet."""
+    return subnets.get(zone, "")
+
+
 _NAMES = {
     "network.cidr": "vpcCidr",
     "network.natGateways": "natGateways",
@@ -158,28 +158,25 @@ _NAMES = {
 }
 
 
-def _of_zone(zone: str, subnets: Mapping[str, str]) -> str:
-    """The subnet of a zone; "" if there is none, which is not the id of a subnet."""
-    return subnets.get(zone, "")
-
-
 @dataclass(frozen=True, slots=True)
-class _Checked:
+class Read:
     """`settings` have example ids where ids are outputs. `vpc_id` and `private_subnets` (by zone) are the real ones.
 
     They are None and empty for a new VPC.
     """
 
-    settings: _Settings
+    settings: EksClusterSettings
     vpc_id: pulumi.Input[str] | None
     private_subnets: dict[str, pulumi.Input[str]]
 
 
-class EksGpuCluster(PackagedComponent[_Checked]):
+class EksGpuCluster(PackagedComponent[Read]):
     """An EKS cluster for GPU pools: VPC, control plane, add-ons, system pool and Cluster Autoscaler.
 
     The control plane is an `eks.Cluster`. Everything that policies check is a separate resource.
     """
+
+    _paths = _NAMES
 
     cluster_name: pulumi.Output[str]
     """The name in AWS. It is known in preview and depends on the control plane."""
@@ -199,22 +196,22 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         super().__init__(name, args, opts)
 
     @classmethod
-    def read(cls, inputs: Mapping[str, Any]) -> _Checked:
+    def read(cls, inputs: Mapping[str, Any]) -> Read:
         vpc_id, subnets = inputs.get("vpcId"), inputs.get("privateSubnetIds", {})
         if isinstance(subnets, pulumi.Output):
             zones = dict.fromkeys([*inputs["zones"], *inputs.get("controlPlaneZones", [])])
             subnets = {zone: subnets.apply(partial(_of_zone, zone)) for zone in zones}
         ids = {"vpcId": known(vpc_id, "vpc-00000000"), "privateSubnetIds": known(subnets, "subnet-00000000")}
-        held = settings(_Settings, {**inputs, **{key: value for key, value in ids.items() if value}}, _NAMES)
-        if held.cluster_name is not None:
-            checked("clusterName", held.cluster_name, _CLUSTER_NAME.fullmatch, _RENAME)
-        return _Checked(
-            held,
+        values = settings(EksClusterSettings, {**inputs, **{key: value for key, value in ids.items() if value}}, cls._paths)
+        if values.cluster_name is not None:
+            checked("clusterName", values.cluster_name, _CLUSTER_NAME.fullmatch, _RENAME)
+        return Read(
+            values,
             None if vpc_id is None else typed("vpcId", vpc_id, VpcId),
             {zone: typed(f"privateSubnetIds.{zone}", subnet, SubnetId) for zone, subnet in subnets.items()},
         )
 
-    def declare(self, name: str, args: _Checked) -> dict[str, Any]:
+    def declare(self, name: str, args: Read) -> dict[str, Any]:
         settings = args.settings
         self._cluster_name = settings.cluster_name or name
         self._stack, self._zones = settings.stack_tag or pulumi.get_stack(), settings.zones
@@ -247,18 +244,11 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         access = self._access(name, settings, control_plane)
         self.ready: tuple[pulumi.Resource, ...] = (system, *last, *access)
         """These must exist before a chart: system nodes and name resolution."""
+        chart = autoscaler(settings, self._cluster_name, by_priority=settings.autoscale_by_priority)
         self.autoscaler = EksAutoscaler(
             f"{name}-autoscaler",
-            EksAutoscalerArgs(
-                self._cluster_name,
-                self.cluster_name,
-                settings.region,
-                settings.kubernetes_version,
-                self.ready,
-                by_helm if settings.install_autoscaler else None,
-                by_priority=settings.autoscale_by_priority,
-            ),
-            opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
+            EksAutoscalerArgs(self._cluster_name, self.cluster_name, chart if settings.install_autoscaler else None, self.ready),
+            opts=self._below(providers=[self.kubernetes_provider]),
         )
         """The autoscaler's rights, and its chart if Helm installs it."""
         return {
@@ -275,7 +265,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
         return {zone: self._subnets[zone] for zone in self._zones}
 
-    def _network(self, name: str, args: _Checked) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
+    def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
         """The VPC and its private subnets by zone, with those of the control plane."""
         settings = args.settings
         if args.vpc_id is not None:
@@ -283,11 +273,11 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         network = EksNetwork(
             f"{name}-network",
             EksNetworkArgs(settings.region, settings.network_zones, settings.network),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
+            opts=self._below(*self._after),
         )
         return network.vpc_id, network.private_subnets
 
-    def _logs(self, name: str, settings: _Settings) -> list[pulumi.Resource]:
+    def _logs(self, name: str, settings: EksClusterSettings) -> list[pulumi.Resource]:
         """The log group of the control plane, which must exist before it: EKS would create one that never expires.
 
         It is deleted after the control plane. A log group that stays would stop the next cluster of that name.
@@ -300,12 +290,12 @@ class EksGpuCluster(PackagedComponent[_Checked]):
                 name=control_plane_logs(self._cluster_name),
                 retention_in_days=settings.log_retention_days,
                 tags={**settings.tags, STACK_TAG: self._stack},
-                opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=self._after),
+                opts=self._below(*self._after, protect=settings.protect),
             )
         ]
 
     def _control_plane(
-        self, name: str, settings: _Settings, vpc_id: pulumi.Input[str], logs: list[pulumi.Resource]
+        self, name: str, settings: EksClusterSettings, vpc_id: pulumi.Input[str], logs: list[pulumi.Resource]
     ) -> eks.Cluster:
         policy = settings.upgrade_policy
         return eks.Cluster(
@@ -331,7 +321,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
             # Unlike Pulumi's own protection, this also blocks a deletion in the console.
             deletion_protection=settings.protect or None,
             tags={**settings.tags, STACK_TAG: self._stack},
-            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=[*self._after, *logs]),
+            opts=self._below(*self._after, *logs, protect=settings.protect),
         )
 
     def _access(self, name: str, settings: EksCluster, control_plane: eks.Cluster) -> list[pulumi.Resource]:
@@ -345,7 +335,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
                 from_port=443,
                 to_port=443,
                 description="Kubernetes API from where the program runs",
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=self._child,
             )
             for source in settings.private_sources
         ]
@@ -359,7 +349,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
                 f"{name}-{kind}-{who}",
                 cluster_name=self.cluster_name,
                 principal_arn=principal,
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=self._child,
             )
             aws.eks.AccessPolicyAssociation(
                 f"{name}-{kind}-{who}",
@@ -367,23 +357,14 @@ class EksGpuCluster(PackagedComponent[_Checked]):
                 principal_arn=entry.principal_arn,
                 policy_arn=f"arn:aws:eks::aws:cluster-access-policy/{_ACCESS_POLICIES[kind]}",
                 access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=self._child,
             )
 
     def _node_role(self, name: str) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
-        child = pulumi.ResourceOptions(parent=self)
-        role = aws.iam.Role(
-            f"{name}-node-role",
-            assume_role_policy=_NODE_TRUST,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
-        )
-        rights: list[pulumi.Resource] = [
-            aws.iam.RolePolicyAttachment(
-                f"{name}-node-{policy}", role=role.name, policy_arn=f"arn:aws:iam::aws:policy/{policy}", opts=child
-            )
-            for policy in _NODE_POLICIES
-        ]
-        return role, rights
+        """The role of every node, and its rights."""
+        trusted, opts = trust("ec2.amazonaws.com"), self._below(*self._after)
+        role = aws.iam.Role(f"{name}-node-role", assume_role_policy=trusted, opts=opts)
+        return role, attached(f"{name}-node", role, _NODE_POLICIES, parent=self)
 
     def _addon(self, name: str, addon: str, settings: EksCluster, after: list[pulumi.Resource]) -> aws.eks.Addon:
         values = _ADDON_VALUES.get(addon)
@@ -395,10 +376,10 @@ class EksGpuCluster(PackagedComponent[_Checked]):
             configuration_values=json.dumps(values) if values else None,
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="PRESERVE",
-            opts=pulumi.ResourceOptions(parent=self, depends_on=after),
+            opts=self._below(*after),
         )
 
-    def _system_pool(self, name: str, settings: _Settings) -> aws.eks.NodeGroup:
+    def _system_pool(self, name: str, settings: EksClusterSettings) -> aws.eks.NodeGroup:
         """One node group over the control plane's zones, so that no change of `zones` replaces it.
 
         Unlike a GPU pool it is not split: system pods restart elsewhere when AZRebalance ends a node, and AZRebalance keeps the

@@ -14,9 +14,9 @@ from components.component import Component
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
 from components.eks.joining import joining
-from components.kubernetes.deliver import by_helm
 from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
 from components.kubernetes.provider import kubernetes_provider
+from fleet.providers.eks.charts import autoscaler
 from fleet.providers.eks.existing import ExistingEksCluster as Settings
 from fleet.settings.existing import AUTOSCALER_CHART
 
@@ -51,44 +51,34 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
 
     def declare(self, name: str, args: ExistingEksClusterArgs) -> dict[str, Any]:
         settings, existing = args.settings, args.settings.existing
-        ExistingCluster(
-            f"{name}-existing", ExistingClusterArgs(existing.name, settings.provider), opts=pulumi.ResourceOptions(parent=self)
-        )
+        ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.name, settings.provider), opts=self._child)
         if settings.budget is not None:
             budget(name, settings.budget, args.stack, parent=self)
         quotas(name, args.quotas, parent=self)
         self.cluster_name, self.node_role_arn, self.subnets = existing.name, existing.node_role_arn, {**existing.subnets}
-        cluster = aws.eks.Cluster.get(f"{name}-control-plane", existing.name, opts=pulumi.ResourceOptions(parent=self))
+        cluster = aws.eks.Cluster.get(f"{name}-control-plane", existing.name, opts=self._child)
         self.vpc_id, self.security_group_id = _in_vpc(cluster, "vpc_id"), _in_vpc(cluster, "cluster_security_group_id")
         self.joining = joining(pulumi.Output.from_input(cluster))
         """What nodes with an image of your own need to join, by argument of GpuNodeGroup."""
         self.kubeconfig = pulumi.Output.all(cluster.endpoint, cluster.certificate_authority).apply(
-            lambda found: kubeconfig(existing.name, settings.region, *found)
+            lambda access: kubeconfig(existing.name, settings.region, *access)
         )
         self.kubernetes_provider = kubernetes_provider(name, existing.name, kubeconfig=self.kubeconfig, parent=self)
         self.autoscaler: EksAutoscaler | None = None
         """The autoscaler; None if the cluster has one."""
         if AUTOSCALER_CHART not in existing.installed:
+            chart = autoscaler(settings, existing.name, by_priority=bool(settings.pool_orders))
             self.autoscaler = EksAutoscaler(
                 f"{name}-autoscaler",
-                EksAutoscalerArgs(
-                    existing.name,
-                    existing.name,
-                    settings.region,
-                    settings.kubernetes_version,
-                    self.ready,
-                    by_helm,
-                    settings.system_selector,
-                    by_priority=bool(settings.pool_orders),
-                ),
-                opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
+                EksAutoscalerArgs(existing.name, existing.name, chart, self.ready),
+                opts=self._below(providers=[self.kubernetes_provider]),
             )
         return {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
 
 
 def _in_vpc(cluster: aws.eks.Cluster, key: str) -> pulumi.Output[str]:
     """A value of the cluster's network. A simulated cloud may report none. Then it is empty."""
-    value: pulumi.Output[str] = cluster.vpc_config.apply(lambda found: getattr(found, key, None) or "")
+    value: pulumi.Output[str] = cluster.vpc_config.apply(lambda network: getattr(network, key, None) or "")
     return value
 
 

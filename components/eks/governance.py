@@ -50,9 +50,9 @@ def quotas(name: str, vcpus: Mapping[str, int], *, parent: pulumi.Resource) -> l
             f"{name}-quota-{code}",
             service_code="ec2",
             quota_code=code,
-            value=float(wanted),
+            value=float(count),
             # Every update would file a request: AWS refuses a smaller number, and a denied request would be repeated.
             opts=pulumi.ResourceOptions(parent=parent, ignore_changes=["value"]),
         )
-        for code, wanted in vcpus.items()
+        for code, count in vcpus.items()
     ]

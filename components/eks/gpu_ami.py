@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +10,8 @@ import pulumi_aws as aws
 from pulumi_aws import imagebuilder as builder
 
 from components.component import Component
+from components.eks.iam import attached, trust
+from components.eks.in_cluster import InCluster
 from fleet.providers.eks.ami import GpuAmi as Settings
 from fleet.render.ami.recipe import recipe
 
@@ -27,17 +27,20 @@ _DEPRECATE_DAYS = 90
 
 @dataclass(frozen=True, slots=True)
 class GpuAmiArgs:
-    """`physical_name` is the recipe's name in AWS, by which the lifecycle policy finds all its images. `subnet_id` is private.
-    `tags` are those of the machines and images, which the provider's default tags do not reach.
-    """
+    """The entry `ami` of the settings of the cluster `here`. Its machines are in a private subnet."""
 
-    settings: Settings
-    kubernetes_version: str
-    physical_name: str
-    region: str
-    vpc_id: pulumi.Input[str]
-    subnet_id: pulumi.Input[str]
-    tags: Mapping[str, str]
+    here: InCluster
+    ami: str
+
+    @property
+    def settings(self) -> Settings:
+        """The entry."""
+        return self.here.settings.amis[self.ami]
+
+    @property
+    def physical_name(self) -> str:
+        """The recipe's name in AWS, by which the lifecycle policy finds all its images."""
+        return f"{self.here.physical_name}-{self.ami}"
 
 
 class GpuAmi(Component[GpuAmiArgs]):
@@ -49,7 +52,7 @@ class GpuAmi(Component[GpuAmiArgs]):
     """ARN of the build machine's role, if it pulls an image from ECR; else empty."""
 
     def declare(self, name: str, args: GpuAmiArgs) -> dict[str, Any]:
-        settings, child = args.settings, pulumi.ResourceOptions(parent=self)
+        settings = args.settings
         pipeline = builder.ImagePipeline(
             f"{name}-pipeline",
             image_recipe_arn=self._recipe(name, args).arn,
@@ -64,71 +67,71 @@ class GpuAmi(Component[GpuAmiArgs]):
             )
             if settings.schedule
             else None,
-            opts=child,
+            opts=self._child,
         )
         self._retirement(name, args)
         if settings.built is not None:
             ((key, value),) = IN_USE.items()
-            aws.ec2.Tag(f"{name}-in-use", resource_id=settings.built.id, key=key, value=value, opts=child)
+            aws.ec2.Tag(f"{name}-in-use", resource_id=settings.built.id, key=key, value=value, opts=self._child)
         self.pipeline_arn = pipeline.arn
         return {"pipelineArn": self.pipeline_arn}
 
     def _recipe(self, name: str, args: GpuAmiArgs) -> builder.ImageRecipe:
-        wanted = recipe(args.physical_name, args.settings, args.kubernetes_version)
-        child = pulumi.ResourceOptions(parent=self)
-        component = builder.Component(f"{name}-component", platform="Linux", version="1.0.0", data=wanted.document, opts=child)
+        contents = recipe(args.physical_name, args.settings, args.here.settings.kubernetes_version)
+        component = builder.Component(
+            f"{name}-component", platform="Linux", version="1.0.0", data=contents.document, opts=self._child
+        )
         disk = builder.ImageRecipeBlockDeviceMappingEbsArgs(
-            volume_size=wanted.disk, volume_type="gp3", encrypted="true", delete_on_termination="true"
+            volume_size=contents.disk, volume_type="gp3", encrypted="true", delete_on_termination="true"
         )
         return builder.ImageRecipe(
             f"{name}-recipe",
             name=args.physical_name,
-            version=wanted.version,
-            parent_image=wanted.parent_image,
+            version=contents.version,
+            parent_image=contents.parent_image,
             components=[builder.ImageRecipeComponentArgs(component_arn=component.arn)],
             block_device_mappings=[builder.ImageRecipeBlockDeviceMappingArgs(device_name="/dev/xvda", ebs=disk)],
-            opts=child,
+            opts=self._child,
         )
 
     def _machine(self, name: str, args: GpuAmiArgs) -> builder.InfrastructureConfiguration:
         """The machine that builds and the one that tests: no way in, IMDSv2, and deleted also after a failure."""
-        child = pulumi.ResourceOptions(parent=self)
         from_ecr = any(".dkr.ecr." in image for image in args.settings.pre_pull)
         role, _ = self._role(f"{name}-build", "ec2.amazonaws.com", (*_BUILD_POLICIES, *((_PULL_POLICY,) if from_ecr else ())))
         self.reader_arns = [role.arn] if from_ecr else []
-        profile = aws.iam.InstanceProfile(f"{name}-profile", role=role.name, opts=child)
+        profile = aws.iam.InstanceProfile(f"{name}-profile", role=role.name, opts=self._child)
         group = aws.ec2.SecurityGroup(
             f"{name}-group",
-            vpc_id=args.vpc_id,
+            vpc_id=args.here.cluster.vpc_id,
             description="Machines that build a node image: https out, nothing in",
             egress=[aws.ec2.SecurityGroupEgressArgs(protocol="tcp", from_port=443, to_port=443, cidr_blocks=["0.0.0.0/0"])],
-            opts=child,
+            opts=self._child,
         )
         return builder.InfrastructureConfiguration(
             f"{name}-machine",
             instance_profile_name=profile.name,
             instance_types=[args.settings.build_type],
-            subnet_id=args.subnet_id,
+            subnet_id=next(iter(args.here.cluster.subnets.values())),
             security_group_ids=[group.id],
             instance_metadata_options=builder.InfrastructureConfigurationInstanceMetadataOptionsArgs(
                 http_tokens="required", http_put_response_hop_limit=1
             ),
             terminate_instance_on_failure=True,
-            resource_tags=dict(args.tags),
-            opts=child,
+            resource_tags=args.here.context.tags,
+            opts=self._child,
         )
 
     def _distribution(self, name: str, args: GpuAmiArgs) -> builder.DistributionConfiguration:
         image = builder.DistributionConfigurationDistributionAmiDistributionConfigurationArgs(
-            name=f"{args.physical_name}-{{{{ imagebuilder:buildDate }}}}", ami_tags=dict(args.tags)
+            name=f"{args.physical_name}-{{{{ imagebuilder:buildDate }}}}", ami_tags=args.here.context.tags
         )
         return builder.DistributionConfiguration(
             f"{name}-distribution",
             distributions=[
                 builder.DistributionConfigurationDistributionArgs(region=region, ami_distribution_configuration=image)
-                for region in (args.region, *args.settings.regions)
+                for region in (args.here.settings.region, *args.settings.regions)
             ],
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self._child,
         )
 
     def _retirement(self, name: str, args: GpuAmiArgs) -> None:
@@ -138,9 +141,9 @@ class GpuAmi(Component[GpuAmiArgs]):
         )
 
         def rule(action: str, *, snapshots: bool, **when: Any) -> builder.LifecyclePolicyPolicyDetailArgs:
-            what = builder.LifecyclePolicyPolicyDetailActionIncludeResourcesArgs(amis=True, snapshots=snapshots)
+            resources = builder.LifecyclePolicyPolicyDetailActionIncludeResourcesArgs(amis=True, snapshots=snapshots)
             return builder.LifecyclePolicyPolicyDetailArgs(
-                action=builder.LifecyclePolicyPolicyDetailActionArgs(type=action, include_resources=what),
+                action=builder.LifecyclePolicyPolicyDetailActionArgs(type=action, include_resources=resources),
                 filter=builder.LifecyclePolicyPolicyDetailFilterArgs(**when),
                 exclusion_rules=keep,
             )
@@ -156,19 +159,9 @@ class GpuAmi(Component[GpuAmiArgs]):
                 rule("DEPRECATE", snapshots=False, type="AGE", value=_DEPRECATE_DAYS, unit="DAYS"),
                 rule("DELETE", snapshots=True, type="COUNT", value=args.settings.keep),
             ],
-            opts=pulumi.ResourceOptions(parent=self, depends_on=rights),
+            opts=self._below(*rights),
         )
 
     def _role(self, name: str, service: str, policies: tuple[str, ...]) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
-        child = pulumi.ResourceOptions(parent=self)
-        trust = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
-        role = aws.iam.Role(
-            f"{name}-role", assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": [trust]}), opts=child
-        )
-        rights: list[pulumi.Resource] = [
-            aws.iam.RolePolicyAttachment(
-                f"{name}-{policy.rpartition('/')[2]}", role=role.name, policy_arn=f"arn:aws:iam::aws:policy/{policy}", opts=child
-            )
-            for policy in policies
-        ]
-        return role, rights
+        role = aws.iam.Role(f"{name}-role", assume_role_policy=trust(service), opts=self._child)
+        return role, attached(name, role, policies, parent=self)

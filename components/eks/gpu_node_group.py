@@ -9,9 +9,8 @@ from pydantic import Field
 
 from components.arguments import checked, settings, typed, wrong
 from components.component import PackagedComponent
-from components.eks.launch import launch_template
+from components.eks.launch import NodeOptions, launch_template, placement_group
 from components.eks.managed_nodes import CUSTOM, ManagedNodes, managed_nodes
-from components.eks.node_options import NodeOptions, placement_group
 from components.kubernetes.args import SharingArgs
 from fleet.facts.bill import written
 from fleet.facts.hardware import CAPACITY_BLOCK
@@ -196,7 +195,7 @@ class GpuNodeGroupArgs(TypedDict):
     """Tags of the owner for new instances. A change replaces no node. Default: none."""
 
 
-class _Settings(EksPool):
+class NodeGroupSettings(EksPool):
     kubernetes_version: EksVersion
     cluster_label: LabelValue
     pool_name: LabelValue
@@ -218,15 +217,17 @@ _NAMES = {"capacity": "capacityType", "nodes.min": "minNodes", "nodes.max": "max
 class Read:
     """The settings of a pool, and the values that may be outputs.
 
-    `subnet_ids` are by zone. `joining` has the values of `_JOINING`; it is empty for AWS' image.
+    `subnet_ids` are by zone. Those of `_JOINING` are None for AWS' image.
     """
 
-    settings: _Settings
+    settings: NodeGroupSettings
     cluster_name: pulumi.Input[str]
     node_role_arn: pulumi.Input[str]
     subnet_ids: Mapping[str, pulumi.Input[str]]
-    security_group_id: pulumi.Input[str] | None
-    joining: Sequence[pulumi.Input[str]]
+    security_group_id: pulumi.Input[str] | None = None
+    cluster_endpoint: pulumi.Input[str] | None = None
+    cluster_certificate_authority: pulumi.Input[str] | None = None
+    service_cidr: pulumi.Input[str] | None = None
 
 
 class GpuNodeGroup(PackagedComponent[Read]):
@@ -235,6 +236,8 @@ class GpuNodeGroup(PackagedComponent[Read]):
     All groups share the template, the labels and the taint, so a pod sees one pool. A zone that is added or removed adds or
     removes its group; where the sizes of the other groups change, they are updated in place.
     """
+
+    _paths = _NAMES
 
     node_group_names: pulumi.Output[dict[str, str]]
     """Names of the node groups by zone."""
@@ -255,16 +258,16 @@ class GpuNodeGroup(PackagedComponent[Read]):
         plain["subnetIds"] = [] if "reservation" in inputs else list(subnets)
         if isinstance(cluster_name, str):
             plain.setdefault("clusterLabel", cluster_name)
-        found = settings(_Settings, plain, _NAMES)
-        zones = [found.reservation.zone] if found.reservation is not None else list(subnets)
+        pool = settings(NodeGroupSettings, plain, cls._paths)
+        zones = [pool.reservation.zone] if pool.reservation is not None else list(subnets)
         if missing := [zone for zone in zones if zone not in subnets]:
             raise wrong("subnetIds", f"the reservation is in {missing[0]}; add the subnet of that zone")
-        if found.efa_interfaces and group is None:
+        if pool.efa_interfaces and group is None:
             raise wrong("securityGroupId", "EFA interfaces need the security group of the cluster; add it")
         joins = [key for key in _JOINING if key in inputs]
-        if found.image_id is None and joins:
+        if pool.image_id is None and joins:
             raise wrong(joins[0], "AWS' image gets it from EKS; remove it, or add amiId")
-        if found.image_id is not None and len(joins) < len(_JOINING):
+        if pool.image_id is not None and len(joins) < len(_JOINING):
             absent = next(key for key in _JOINING if key not in inputs)
             raise wrong(absent, "nodes with an AMI of your own need it to join the cluster, because EKS adds nothing; add it")
         arn = inputs["nodeRoleArn"]
@@ -272,8 +275,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
             typed("nodeRoleArn", arn, Principal)
         else:
             arn = checked("nodeRoleArn", arn, _is_arn, "not an ARN; pass the arn of the role, not its name or id")
-        joining = [inputs[key] for key in joins]
-        return Read(found, cluster_name, arn, {zone: subnets[zone] for zone in zones}, group, joining)
+        return Read(pool, cluster_name, arn, {zone: subnets[zone] for zone in zones}, group, *(inputs[key] for key in joins))
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         pool, reservation = args.settings, args.settings.reservation
@@ -317,7 +319,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
         zones = zone_groups(tuple(args.subnet_ids), pool.nodes)
         shares = pool.warm.shares(zones) if pool.warm is not None else {}
         actions = zone_actions(pool.schedules, tuple(args.subnet_ids), pool.nodes) if pool.schedules is not None else {}
-        self._names: dict[str, pulumi.Output[str]] = {
+        self._groups: dict[str, pulumi.Output[str]] = {
             zone: managed_nodes(
                 f"{name}-{zone}",
                 shared,
@@ -329,14 +331,14 @@ class GpuNodeGroup(PackagedComponent[Read]):
             ).node_group_name
             for zone, nodes in zones.items()
         }
-        self.node_group_names = pulumi.Output.all(**self._names)
+        self.node_group_names = pulumi.Output.all(**self._groups)
         self.node_labels = pulumi.Output.from_input(labels)
         return {"nodeGroupNames": self.node_group_names, "nodeLabels": self.node_labels}
 
     @property
     def names(self) -> dict[str, pulumi.Output[str]]:
         """Names of the node groups by zone. Unlike the output, each is known by itself."""
-        return dict(self._names)
+        return dict(self._groups)
 
 
 def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -> str | pulumi.Output[str] | None:
@@ -344,12 +346,14 @@ def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -
     if args.settings.image_id is None:
         return user_data(config) if config else None
 
-    def joined(found: Sequence[str | None]) -> str:
+    def joined(values: Sequence[str | None]) -> str:
         # A simulated cloud may return None.
-        name, endpoint, authority, cidr = (value or "" for value in found)
+        name, endpoint, authority, cidr = (value or "" for value in values)
         return user_data(config, Joining(name, endpoint, authority, cidr, labels, taints))
 
-    later: pulumi.Output[str] = pulumi.Output.all(args.cluster_name, *args.joining).apply(joined)
+    later: pulumi.Output[str] = pulumi.Output.all(
+        args.cluster_name, args.cluster_endpoint, args.cluster_certificate_authority, args.service_cidr
+    ).apply(joined)
     return later
 
 

@@ -11,9 +11,9 @@ import pulumi_aws as aws
 def joining(cluster: pulumi.Output[aws.eks.Cluster]) -> dict[str, pulumi.Output[str]]:
     """Address, certificate authority and range of services of a control plane, by argument of GpuNodeGroup."""
     return {
-        "cluster_endpoint": cluster.apply(lambda found: _part(found, "endpoint")),
-        "cluster_certificate_authority": cluster.apply(lambda found: _part(found, "certificate_authority", "data")),
-        "service_cidr": cluster.apply(lambda found: _part(found, "kubernetes_network_config", "service_ipv4_cidr")),
+        "cluster_endpoint": cluster.apply(lambda plane: _part(plane, "endpoint")),
+        "cluster_certificate_authority": cluster.apply(lambda plane: _part(plane, "certificate_authority", "data")),
+        "service_cidr": cluster.apply(lambda plane: _part(plane, "kubernetes_network_config", "service_ipv4_cidr")),
     }
 
 
@@ -22,4 +22,4 @@ def _part(cluster: aws.eks.Cluster | None, key: str, inner: str = "") -> Any:
     value: Any = getattr(cluster, key, None)
     if value is None or not inner:
         return value or ""
-    return value.apply(lambda held: getattr(held, inner, None) or "")
+    return value.apply(lambda part: getattr(part, inner, None) or "")

@@ -139,11 +139,11 @@ def _repair(args: ManagedNodes, nodes: Scale) -> aws.eks.NodeGroupNodeRepairConf
         node_repair_config_overrides=[
             aws.eks.NodeGroupNodeRepairConfigNodeRepairConfigOverrideArgs(
                 node_monitoring_condition=GPU_CONDITION,
-                node_unhealthy_reason=each.reason,
+                node_unhealthy_reason=row.reason,
                 min_repair_wait_time_mins=args.repair_wait // 60,
-                repair_action=each.ours,
+                repair_action=row.ours,
             )
-            for each in REASONS
+            for row in REASONS
         ],
     )
 
@@ -158,6 +158,6 @@ def _warm_pool(warm: WarmPool, share: Scale) -> aws.eks.NodeGroupWarmPoolConfigA
     )
 
 
-def _scaling_group(found: Sequence[aws.eks.outputs.NodeGroupResource] | None) -> str | None:
+def _scaling_group(resources: Sequence[aws.eks.outputs.NodeGroupResource] | None) -> str | None:
     """Name of the one Auto Scaling group that EKS makes; None where a simulated cloud reports none, which AWS would refuse."""
-    return found[0].autoscaling_groups[0].name if found else None
+    return resources[0].autoscaling_groups[0].name if resources else None

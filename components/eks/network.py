@@ -36,16 +36,15 @@ class EksNetwork(Component[EksNetworkArgs]):
     """Subnet ids by zone. Each depends on its route to the internet."""
 
     def declare(self, name: str, args: EksNetworkArgs) -> dict[str, Any]:
-        child = pulumi.ResourceOptions(parent=self)
         vpc = aws.ec2.Vpc(
             f"{name}-vpc",
             cidr_block=args.network.new_cidr,
             enable_dns_hostnames=True,
             enable_dns_support=True,
             tags={"Name": name},
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
+            opts=self._below(*self._after),
         )
-        gateway = aws.ec2.InternetGateway(f"{name}-internet", vpc_id=vpc.id, tags={"Name": name}, opts=child)
+        gateway = aws.ec2.InternetGateway(f"{name}-internet", vpc_id=vpc.id, tags={"Name": name}, opts=self._child)
         public_routes = self._routes("public", vpc, gateway_id=gateway.id)
         cidrs = {zone: _cidrs(args.network.new_cidr, zone) for zone in args.zones}
         public = {zone: self._subnet("public", vpc, zone, cidrs[zone][0]) for zone in args.zones}
@@ -69,7 +68,7 @@ class EksNetwork(Component[EksNetworkArgs]):
             vpc_endpoint_type="Gateway",
             route_table_ids=tables,
             tags={"Name": f"{name}-s3"},
-            opts=child,
+            opts=self._child,
         )
         self.vpc_id = vpc.id
         return {"vpcId": self.vpc_id, "privateSubnets": self.private_subnets}
@@ -83,7 +82,7 @@ class EksNetwork(Component[EksNetworkArgs]):
             cidr_block=cidr,
             map_public_ip_on_launch=False,
             tags={"Name": name},
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self._child,
         )
 
     def _routes(self, role: str, vpc: aws.ec2.Vpc, **target: pulumi.Input[str]) -> aws.ec2.RouteTable:
@@ -93,18 +92,18 @@ class EksNetwork(Component[EksNetworkArgs]):
             vpc_id=vpc.id,
             routes=[aws.ec2.RouteTableRouteArgs(cidr_block="0.0.0.0/0", **target)],
             tags={"Name": f"{self._name}-{role}"},
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self._child,
         )
 
     def _association(self, role: str, subnet: aws.ec2.Subnet, table: aws.ec2.RouteTable) -> aws.ec2.RouteTableAssociation:
-        opts = pulumi.ResourceOptions(parent=self)
+        opts = self._child
         return aws.ec2.RouteTableAssociation(f"{self._name}-{role}", subnet_id=subnet.id, route_table_id=table.id, opts=opts)
 
     def _nat(self, zone: str, subnet: aws.ec2.Subnet, after: list[pulumi.Resource]) -> aws.ec2.NatGateway:
         """A NAT gateway, deleted before its own routes, so that runner sets can still sign off at GitHub on destroy."""
         name = f"{self._name}-nat-{zone}"
-        address = aws.ec2.Eip(name, domain="vpc", tags={"Name": name}, opts=pulumi.ResourceOptions(parent=self))
-        opts = pulumi.ResourceOptions(parent=self, depends_on=after)
+        address = aws.ec2.Eip(name, domain="vpc", tags={"Name": name}, opts=self._child)
+        opts = self._below(*after)
         return aws.ec2.NatGateway(name, subnet_id=subnet.id, allocation_id=address.id, tags={"Name": name}, opts=opts)
 
 

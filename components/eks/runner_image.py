@@ -11,6 +11,8 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
+from components.eks.iam import document, trust
+from components.eks.in_cluster import InCluster
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.providers.eks.ecr import KEPT_IMAGES, UPSTREAMS, EcrRegistry
 
@@ -27,20 +29,12 @@ _LEFT_OVERS = {
 
 @dataclass(frozen=True, slots=True)
 class RunnerImageArgs:
-    """`node_role_arn` and `node_role_name` are the role of every node. `tags` are those of the repositories that ECR creates.
+    """`node_role_name` is the role of every node. `readers` are the ARNs of other roles that pull."""
 
-    `readers` are the ARNs of other roles that pull.
-
-    `protect`: whether Pulumi refuses to delete the key, without which no image can be read.
-    """
-
+    here: InCluster
     registry: EcrRegistry
-    region: str
-    node_role_arn: pulumi.Input[str]
     node_role_name: pulumi.Input[str]
-    tags: Mapping[str, str]
     readers: Sequence[pulumi.Input[str]] = ()
-    protect: bool = False
 
 
 class RunnerImage(Component[RunnerImageArgs]):
@@ -56,9 +50,9 @@ class RunnerImage(Component[RunnerImageArgs]):
             description=f"Images of {name}",
             enable_key_rotation=True,
             deletion_window_in_days=30,
-            opts=pulumi.ResourceOptions(parent=self, protect=args.protect),
+            opts=self._below(protect=args.here.settings.protect),
         )
-        readers = [args.node_role_arn, *args.readers, *([registry.push_role] if registry.push_role else [])]
+        readers = [args.here.cluster.node_role_arn, *args.readers, *([registry.push_role] if registry.push_role else [])]
         self._readers = pulumi.Output.all(*readers).apply(pull_policy)
         image = RUNNER_GPU_REPOSITORY
         runner = self._repository(f"{name}-{image}", f"{registry.prefix}/{image}", runner_lifecycle())
@@ -70,7 +64,6 @@ class RunnerImage(Component[RunnerImageArgs]):
         return {"repositoryUrl": self.repository_url}
 
     def _repository(self, logical_name: str, name: str, expiry: str) -> aws.ecr.Repository:
-        child = pulumi.ResourceOptions(parent=self)
         repository = aws.ecr.Repository(
             logical_name,
             name=name,
@@ -79,10 +72,10 @@ class RunnerImage(Component[RunnerImageArgs]):
             encryption_configurations=[
                 aws.ecr.RepositoryEncryptionConfigurationArgs(encryption_type="KMS", kms_key=self._key.arn)
             ],
-            opts=child,
+            opts=self._child,
         )
-        aws.ecr.LifecyclePolicy(f"{logical_name}-lifecycle", repository=repository.name, policy=expiry, opts=child)
-        aws.ecr.RepositoryPolicy(f"{logical_name}-readers", repository=repository.name, policy=self._readers, opts=child)
+        aws.ecr.LifecyclePolicy(f"{logical_name}-lifecycle", repository=repository.name, policy=expiry, opts=self._child)
+        aws.ecr.RepositoryPolicy(f"{logical_name}-readers", repository=repository.name, policy=self._readers, opts=self._child)
         return repository
 
     def _caches(self, name: str, args: RunnerImageArgs) -> None:
@@ -90,19 +83,22 @@ class RunnerImage(Component[RunnerImageArgs]):
 
         Their tags stay mutable, because ECR moves a tag that moves upstream.
         """
-        child, registry = pulumi.ResourceOptions(parent=self), args.registry
+        registry = args.registry
         # With its own key or tags ECR creates repositories by a role (ECR API, CreateRepositoryCreationTemplate).
-        role = aws.iam.Role(f"{name}-creates", assume_role_policy=_ECR_TRUST, opts=child)
-        below = f"arn:aws:ecr:{args.region}:{registry.account}:repository/{registry.prefix}"
+        role = aws.iam.Role(f"{name}-creates", assume_role_policy=trust("ecr.amazonaws.com"), opts=self._child)
+        below = f"arn:aws:ecr:{args.here.settings.region}:{registry.account}:repository/{registry.prefix}"
         resources = [f"{below}/{host}/*" for host in registry.pull_through]
         rights = aws.iam.RolePolicy(
-            f"{name}-creates", role=role.id, policy=creation_rights(resources, args.region, registry.account), opts=child
+            f"{name}-creates",
+            role=role.id,
+            policy=creation_rights(resources, args.here.settings.region, registry.account),
+            opts=self._child,
         )
         aws.iam.RolePolicy(
             f"{name}-caches",
             role=args.node_role_name,
             policy=allow(CACHE_ACTIONS, resources),
-            opts=child,
+            opts=self._child,
         )
         for host, upstream in registry.pull_through.items():
             prefix = f"{registry.prefix}/{host}"
@@ -118,8 +114,8 @@ class RunnerImage(Component[RunnerImageArgs]):
                 ],
                 lifecycle_policy=cache_lifecycle(),
                 repository_policy=self._readers,
-                resource_tags=dict(args.tags),
-                opts=pulumi.ResourceOptions(parent=self, depends_on=[rights]),
+                resource_tags=args.here.disk_tags,
+                opts=self._below(rights),
             )
             # A repository that exists before its template would never get its settings.
             aws.ecr.PullThroughCacheRule(
@@ -127,13 +123,13 @@ class RunnerImage(Component[RunnerImageArgs]):
                 ecr_repository_prefix=prefix,
                 upstream_registry_url=UPSTREAMS[host],
                 credential_arn=upstream.secret,
-                opts=pulumi.ResourceOptions(parent=self, depends_on=[template]),
+                opts=self._below(template),
             )
 
 
 def allow(actions: Sequence[str], resources: Sequence[str]) -> str:
     """A policy document that allows actions on resources."""
-    return _document({"Effect": "Allow", "Action": list(actions), "Resource": list(resources)})
+    return document({"Effect": "Allow", "Action": list(actions), "Resource": list(resources)})
 
 
 def creation_rights(repositories: Sequence[str], region: str, account: str) -> str:
@@ -141,7 +137,7 @@ def creation_rights(repositories: Sequence[str], region: str, account: str) -> s
 
     The keys are those of the account that ECR itself uses: with the ARN of the key a preview could not show the policy.
     """
-    return _document(
+    return document(
         {
             "Effect": "Allow",
             "Action": ["ecr:CreateRepository", "ecr:PutLifecyclePolicy", "ecr:SetRepositoryPolicy", "ecr:TagResource"],
@@ -161,7 +157,7 @@ def pull_policy(readers: Sequence[str]) -> str:
 
     AWS's own services, such as image scanning, do not read as the account, so they stay allowed.
     """
-    return _document(
+    return document(
         {
             "Effect": "Deny",
             "Principal": "*",
@@ -196,10 +192,3 @@ def lifecycle(*rules: Mapping[str, Any]) -> str:
 def _newest(patterns: list[str], count: int) -> dict[str, Any]:
     selection = {"tagStatus": "tagged", "tagPatternList": patterns, "countType": "imageCountMoreThan", "countNumber": count}
     return {"description": f"newest of {patterns[0]}", "selection": selection, "action": {"type": "expire"}}
-
-
-def _document(*statements: Mapping[str, Any]) -> str:
-    return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
-
-
-_ECR_TRUST = _document({"Effect": "Allow", "Principal": {"Service": "ecr.amazonaws.com"}, "Action": "sts:AssumeRole"})

@@ -1,20 +1,17 @@
 """One runner scale set whose runners are pods. Workflows use it with `runs-on`."""
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, NotRequired, Self, TypedDict
+from dataclasses import dataclass
+from typing import Any, NotRequired, TypedDict
 
 import pulumi
-from pydantic import Field, model_validator
 
 from components.arguments import settings
 from components.component import PackagedComponent
 from components.kubernetes.args import GitOpsArgs, SpanArgs, TolerationArgs
 from components.kubernetes.scale_set import scale_set
-from components.kubernetes.set_settings import App, SetSettings, parts, read_app
-from fleet.charts.arc import runner_set
-from fleet.facts.scheduling import GPU_RESOURCE, GPU_TOLERATION, Toleration
-from fleet.settings.model import Cidr, LabelKey, LabelValue, matching, problem
-from fleet.settings.runner import RunnerPod
+from components.kubernetes.set_settings import parts, read_app
+from fleet.charts.runner_sets import PodSet
+from fleet.settings.github import GitHubApp
 
 
 class GitHubAppArgs(TypedDict):
@@ -106,44 +103,22 @@ class ArcRunnerSetArgs(TypedDict):
     """Declare an ArgoCD Application instead of a Helm release."""
 
 
-_AMOUNT = r"[0-9]+(\.[0-9]+)?"
-_Price = Annotated[
-    str, matching("usd_per_hour", "not a price; write 0.376, or a range such as 0.188-0.376", rf"{_AMOUNT}(-{_AMOUNT})?")
-]
-
-
-class _Settings(RunnerPod, SetSettings):
-    gpu_resource: Annotated[str, Field(min_length=1)] = GPU_RESOURCE
-    mounts_shm: bool = True
-    node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    node_selectors: tuple[Annotated[dict[LabelKey, LabelValue], Field(min_length=1)], ...] = ()
-    tolerations: tuple[Toleration, ...] = (GPU_TOLERATION,)
-    runtime_class: str = ""
-    usd_per_hour: _Price | None = None
-    per_node: Annotated[int, Field(ge=1)] = 1
-    open_networks: tuple[Cidr, ...] = ()
-    declare_min_runners: bool = True
-
-    @model_validator(mode="after")
-    def _one_choice_of_nodes(self) -> Self:
-        if self.node_selector and self.node_selectors:
-            raise problem("two_selectors", "is instead of nodeSelector; remove one of the two", at=("nodeSelectors",))
-        return self
+_NAMES = {"group": "runnerGroup", "scale.min": "minRunners", "scale.max": "maxRunners"}
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The settings of a set, and its App with the private key."""
+    """What a set is made of, and its App with the private key."""
 
-    settings: _Settings
-    app: App | None
-
-
-_NAMES = {"group": "runnerGroup", "scale.min": "minRunners", "scale.max": "maxRunners"}
+    settings: PodSet
+    github_app: GitHubApp | None
+    github_private_key: pulumi.Output[str] | None
 
 
 class ArcRunnerSet(PackagedComponent[Read]):
     """A scale set of ephemeral, unprivileged runners in its own namespace, with the GitHub App's Secret."""
+
+    _paths = _NAMES
 
     runs_on: pulumi.Output[list[str]]
     """Labels that select the set in `runs-on`, its name first."""
@@ -155,25 +130,11 @@ class ArcRunnerSet(PackagedComponent[Read]):
 
     @classmethod
     def read(cls, inputs: dict[str, Any]) -> Read:
-        return Read(settings(_Settings, inputs, _NAMES), read_app(inputs))
+        return Read(settings(PodSet, inputs, cls._paths), *read_app(inputs))
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
-        found = args.settings
-        chart = runner_set(
-            found.runner_scale_set_name,
-            found,
-            found.github_url,
-            found.group or "default",
-            found.tolerations,
-            found.runtime_class,
-            found.gpu_resource,
-            mounts_shm=found.mounts_shm,
-            selectors=found.node_selectors or [found.node_selector],
-            place=replace(found.place, declares_minimum=found.declare_min_runners),
-            usd_per_hour=found.usd_per_hour or "",
-            per_node=found.per_node,
-        )
-        made = parts(name, found, args.app, chart, self._after, opened=found.open_networks)
-        self.runs_on = scale_set(name, made, parent=self)
+        pods, app = args.settings, (args.github_app, args.github_private_key)
+        chart = pods.chart
+        self.runs_on = scale_set(name, parts(name, pods, app, chart, self._after, opened=pods.open_networks), parent=self)
         self.namespace_name = pulumi.Output.from_input(chart.namespace)
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}

@@ -38,11 +38,11 @@ Deliver = Callable[[Delivery], pulumi.Resource]
 """Declares a chart as a resource, which is ready when the release is."""
 
 
-def by_helm(what: Delivery) -> pulumi.Resource:
+def by_helm(item: Delivery) -> pulumi.Resource:
     """The chart as a Helm release with an explicit name and version."""
-    chart, oci = what.chart, what.chart.repository.startswith("oci://")
+    chart, oci = item.chart, item.chart.repository.startswith("oci://")
     release: pulumi.Resource = kubernetes.helm.v3.Release(
-        what.logical_name,
+        item.logical_name,
         name=chart.name,
         namespace=chart.namespace,
         chart=f"{chart.repository}/{chart.chart}" if oci else chart.chart,
@@ -53,11 +53,11 @@ def by_helm(what: Delivery) -> pulumi.Resource:
         atomic=True,
         cleanup_on_fail=True,
         skip_await=False,
-        disable_openapi_validation=None if what.validate else True,
+        disable_openapi_validation=None if item.validate else True,
         opts=pulumi.ResourceOptions(
-            parent=what.parent,
-            depends_on=list(what.depends_on),
-            replace_on_changes=list(what.replace_on),
+            parent=item.parent,
+            depends_on=list(item.depends_on),
+            replace_on_changes=list(item.replace_on),
             delete_before_replace=True,
         ),
     )
@@ -74,5 +74,5 @@ def by_git(git: GitOps) -> Deliver:
     return partial(_application, git)
 
 
-def _application(git: GitOps, what: Delivery) -> pulumi.Resource:
-    return custom(what.logical_name, application(what.chart, git), parent=what.parent, depends_on=what.depends_on)
+def _application(git: GitOps, item: Delivery) -> pulumi.Resource:
+    return custom(item.logical_name, application(item.chart, git), parent=item.parent, depends_on=item.depends_on)

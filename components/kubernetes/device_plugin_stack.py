@@ -6,16 +6,10 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.arguments import settings
-from components.component import PackagedComponent
 from components.kubernetes.args import GitOpsArgs, GpuAccessArgs, TolerationArgs
-from components.kubernetes.deliver import Delivery, delivery
-from components.kubernetes.namespace import namespace
-from components.kubernetes.plugin_configs import Access, config_map
-from fleet.charts.device_plugin import device_plugin
-from fleet.charts.plugin_configs import plugin_configs
-from fleet.facts.scheduling import GPU_TOLERATION, RUNTIME_CLASS, Toleration
-from fleet.settings.gitops import GitOps
-from fleet.settings.model import Model, RuntimeHandler
+from components.kubernetes.enablement import Enablement
+from fleet.charts.enablement import DevicePlugin
+from fleet.facts.scheduling import RUNTIME_CLASS
 
 
 class DevicePluginStackArgs(TypedDict, total=False):
@@ -32,14 +26,7 @@ class DevicePluginStackArgs(TypedDict, total=False):
     """Declare an ArgoCD Application instead of a Helm release."""
 
 
-class _Settings(Model):
-    tolerations: tuple[Toleration, ...] = (GPU_TOLERATION,)
-    access: tuple[Access, ...] = ()
-    runtime_handler: RuntimeHandler | None = None
-    gitops: GitOps | None = None
-
-
-class DevicePluginStack(PackagedComponent[_Settings]):
+class DevicePluginStack(Enablement[DevicePlugin]):
     """The DaemonSet that advertises `nvidia.com/gpu`, in its own namespace."""
 
     namespace_name: pulumi.Output[str]
@@ -51,22 +38,16 @@ class DevicePluginStack(PackagedComponent[_Settings]):
         super().__init__(name, args, opts)
 
     @classmethod
-    def read(cls, inputs: dict[str, Any]) -> _Settings:
-        return settings(_Settings, inputs)
+    def read(cls, inputs: dict[str, Any]) -> DevicePlugin:
+        return settings(DevicePlugin, inputs)
 
-    def declare(self, name: str, args: _Settings) -> dict[str, Any]:
-        configs = plugin_configs(args.access, by_operator=False)
-        chart = device_plugin(args.tolerations, configs)
-        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=self._after)
-        files = config_map(f"{name}-configs", configs, home, parent=self)
-        delivery(args.gitops)(Delivery(f"{name}-chart", chart, self, [home, *files, *self._after]))
+    def declare(self, name: str, args: DevicePlugin) -> dict[str, Any]:
+        outputs = super().declare(name, args)
         if args.runtime_handler:
             kubernetes.node.v1.RuntimeClass(
                 f"{name}-runtime-class",
                 metadata=kubernetes.meta.v1.ObjectMetaArgs(name=RUNTIME_CLASS),
                 handler=args.runtime_handler,
-                opts=pulumi.ResourceOptions(parent=self, depends_on=self._after, delete_before_replace=True),
+                opts=self._below(*self._after, delete_before_replace=True),
             )
-        self.namespace_name = home.metadata.name
-        self.config_names = pulumi.Output.from_input(configs.labels if configs else [])
-        return {"namespaceName": self.namespace_name, "configNames": self.config_names}
+        return outputs

@@ -1,70 +1,32 @@
-"""From a cluster's settings to the arguments of the component that makes its GPUs schedulable."""
+"""The component of a chart that makes GPUs schedulable: its namespace, the device plugin's configs, and the chart."""
 
 from __future__ import annotations
 
-from components.arguments import given, plain
-from components.kubernetes.args import GitOpsArgs, GpuAccessArgs, TolerationArgs
-from components.kubernetes.device_plugin_stack import DevicePluginStackArgs
-from components.kubernetes.gpu_operator import GpuOperatorArgs
-from fleet.facts.scheduling import Toleration
-from fleet.providers.installed import engine_of, image_of, mig_naming, operator_of, tolerations_of
-from fleet.settings.cluster import Cluster
-from fleet.settings.gitops import GitOps
-from fleet.settings.sharing import config_name
+from typing import Any, TypeVar
+
+import pulumi
+
+from components.component import PackagedComponent
+from components.kubernetes.deliver import Delivery, delivery
+from components.kubernetes.namespaces import namespace
+from components.kubernetes.plugin_configs import config_map
+from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
+
+Settings = TypeVar("Settings", DevicePlugin, GpuOperatorSettings)
 
 
-def gitops_args(git: GitOps | None) -> GitOpsArgs | None:
-    """The repository of ArgoCD's Applications, without the settings of secrets."""
-    args: GitOpsArgs | None = plain(git, "secrets") if git is not None else None
-    return args
+class Enablement(PackagedComponent[Settings]):
+    """A chart that makes GPUs schedulable, in its own namespace."""
 
+    VALIDATE = True
+    """Whether Helm checks the chart's manifests against the kinds that the cluster has now."""
 
-def device_plugin_args(cluster: Cluster, git: GitOps | None) -> DevicePluginStackArgs:
-    """The arguments for all pools of a cluster."""
-    image = image_of(cluster)
-    args: DevicePluginStackArgs = given(
-        tolerations=_tolerations(cluster),
-        access=_access(cluster),
-        runtime_handler=image.handler if image is not None else "",
-        gitops=gitops_args(git),
-    )
-    return args
-
-
-def gpu_operator_args(cluster: Cluster, git: GitOps | None) -> GpuOperatorArgs:
-    """The arguments for all pools of a cluster. With the operator all pools have equivalent images and one setting of CDI."""
-    image, pools = image_of(cluster), cluster.pools.values()
-    if image is None:
-        raise ValueError("an operator needs a pool")
-    args: GpuOperatorArgs = given(
-        install_driver=not image.driver,
-        install_toolkit=not image.toolkit,
-        driver_root=image.driver_root,
-        cdi=any(pool.cdi for pool in pools),
-        mig_strategy=mig_naming(cluster),
-        tolerations=_tolerations(cluster),
-        access=_access(cluster),
-        controller_node_selector=dict(cluster.system_selector),
-        gitops=gitops_args(git),
-        counters=cluster.monitoring is not None,
-        dcgm_engine=engine_of(cluster),
-        **plain(operator_of(cluster)),
-    )
-    # False is not the default here.
-    return args | {"device_plugin": not image.advertises}
-
-
-def _tolerations(cluster: Cluster) -> list[TolerationArgs]:
-    return [tolerance(each) for each in tolerations_of(cluster)]
-
-
-def tolerance(toleration: Toleration) -> TolerationArgs:
-    """A toleration as argument."""
-    args: TolerationArgs = given(**toleration.manifest())
-    return args
-
-
-def _access(cluster: Cluster) -> list[GpuAccessArgs]:
-    """One entry for each config that the pools' nodes name."""
-    kinds = {name: pool for pool in cluster.pools.values() if (name := config_name(pool))}
-    return [given(cdi=pool.cdi, sharing=plain(pool.sharing) if pool.sharing is not None else None) for pool in kinds.values()]
+    def declare(self, name: str, args: Settings) -> dict[str, Any]:
+        chart, configs = args.chart, args.configs
+        self.home = namespace(f"{name}-namespace", chart, parent=self, depends_on=self._after)
+        files: list[pulumi.Resource] = config_map(f"{name}-configs", configs, self.home, parent=self)
+        needed = [self.home, *files, *self._after]
+        delivery(args.gitops)(Delivery(f"{name}-chart", chart, self, needed, validate=self.VALIDATE))
+        self.namespace_name: pulumi.Output[str] = self.home.metadata.name
+        self.config_names: pulumi.Output[list[str]] = pulumi.Output.from_input(configs.labels if configs else [])
+        return {"namespaceName": self.namespace_name, "configNames": self.config_names}

@@ -51,8 +51,8 @@ class GitTree(Component[GitTreeArgs]):
             custom(f"{name}-applicationset", applicationset(args.git), parent=self, depends_on=())
         for set_name, runner in inside.settings.runners.items() if args.deployable else ():
             namespace = runner_namespace(set_name)
-            for each in github_app(namespace, github, args.git, inside.settings.secrets_by):
-                custom(f"{name}.{namespace}.github-app", each, parent=self, depends_on=())
+            for manifest in github_app(namespace, github, args.git, inside.settings.secrets_by):
+                custom(f"{name}.{namespace}.github-app", manifest, parent=self, depends_on=())
             if isinstance(runner, PodRunner):
                 self._deliver(
                     name, inside, pod_set(inside.settings, set_name, runner, github, waiting_per_node(inside.settings, runner))

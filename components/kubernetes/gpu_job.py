@@ -39,7 +39,7 @@ class GpuJob(Component[GpuJobArgs]):
             # The name is free at once, and the pods end in the background.
             DELETION_PROPAGATION: "background",
         }
-        made = kubernetes.batch.v1.Job(
+        job = kubernetes.batch.v1.Job(
             f"{name}-job",
             metadata=metadata | {"annotations": metadata.get("annotations", {}) | waits},
             spec=args.manifest["spec"],
@@ -52,5 +52,5 @@ class GpuJob(Component[GpuJobArgs]):
                 ignore_changes=["spec.suspend"],
             ),
         )
-        self.job_name = made.metadata.apply(lambda found: found.name)
+        self.job_name = job.metadata.apply(lambda metadata: metadata.name)
         return {"jobName": self.job_name}

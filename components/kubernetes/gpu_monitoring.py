@@ -10,7 +10,7 @@ import pulumi
 from components.component import Component
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Deliver, Delivery, by_helm
-from components.kubernetes.namespace import namespace
+from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
 from fleet.render.manifest import Manifest
 from fleet.render.monitoring.monitors import API
@@ -42,18 +42,19 @@ class GpuMonitoring(Component[GpuMonitoringArgs]):
     def declare(self, name: str, args: GpuMonitoringArgs) -> None:
         # Parameters of a storage class never change. Existing volumes stay as they are.
         classes = [
-            custom(f"{name}-class", each, parent=self, depends_on=args.ready, replace_on=["parameters"]) for each in args.storage
+            custom(f"{name}-class", manifest, parent=self, depends_on=args.ready, replace_on=["parameters"])
+            for manifest in args.storage
         ]
         spaces, releases = dict(args.spaces), list[pulumi.Resource]()
         for chart in args.charts:
             home = spaces[chart.namespace] = namespace(
                 f"{name}-{chart.name}-namespace", chart, parent=self, depends_on=args.ready
             )
-            made = args.deliver(Delivery(f"{name}-{chart.name}-chart", chart, self, [home, *classes, *args.ready]))
-            releases.append(made)
-        for each in args.objects:
-            where = spaces.get(each["metadata"]["namespace"])
+            release = args.deliver(Delivery(f"{name}-{chart.name}-chart", chart, self, [home, *classes, *args.ready]))
+            releases.append(release)
+        for manifest in args.objects:
+            where = spaces.get(manifest["metadata"]["namespace"])
             # The kinds of Prometheus's operator come with its release. Other kinds need only their namespace.
-            kinds = releases if each["apiVersion"] == API else []
+            kinds = releases if manifest["apiVersion"] == API else []
             needed = [*kinds, *args.ready, *([where] if where is not None else [])]
-            custom(f"{name}.{each['metadata']['name']}", each, parent=self, depends_on=needed)
+            custom(f"{name}.{manifest['metadata']['name']}", manifest, parent=self, depends_on=needed)

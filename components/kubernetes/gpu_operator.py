@@ -1,23 +1,13 @@
 """NVIDIA's GPU operator: device plugin, feature discovery, DCGM exporter, and driver and toolkit if the node image has none."""
 
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 import pulumi
-from pydantic import Field
 
 from components.arguments import settings
-from components.component import PackagedComponent
 from components.kubernetes.args import GitOpsArgs, GpuAccessArgs, TolerationArgs
-from components.kubernetes.deliver import Delivery, delivery
-from components.kubernetes.namespace import namespace
-from components.kubernetes.plugin_configs import Access, config_map
-from fleet.charts.gpu_operator import gpu_operator
-from fleet.charts.plugin_configs import plugin_configs
-from fleet.facts.node_image import NodeImage
-from fleet.facts.scheduling import GPU_TOLERATION, Toleration
-from fleet.settings.gitops import GitOps
-from fleet.settings.model import LabelKey, LabelValue
-from fleet.settings.operator import OperatorSettings
+from components.kubernetes.enablement import Enablement
+from fleet.charts.enablement import GpuOperatorSettings
 
 
 class DriverArgs(TypedDict, total=False):
@@ -84,26 +74,14 @@ class GpuOperatorArgs(TypedDict, total=False):
     """Declare an ArgoCD Application instead of a Helm release."""
 
 
-class _Settings(OperatorSettings):
-    install_driver: bool = False
-    install_toolkit: bool = False
-    device_plugin: bool = True
-    driver_root: str = ""
-    counters: bool = False
-    dcgm_engine: str = ""
-    cdi: bool = False
-    mig_strategy: Literal["none", "single", "mixed"] = "none"
-    tolerations: tuple[Toleration, ...] = (GPU_TOLERATION,)
-    access: tuple[Access, ...] = ()
-    controller_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    gitops: GitOps | None = None
-
-
-class GpuOperator(PackagedComponent[_Settings]):
+class GpuOperator(Enablement[GpuOperatorSettings]):
     """The operator in its own namespace. Create the secrets that its arguments name (pull, license) in that namespace.
 
     It creates the RuntimeClass `nvidia`, so none is declared here.
     """
+
+    # An upgrade may use fields that only the chart's own pre-upgrade hook adds to the cluster's CRDs.
+    VALIDATE = False
 
     namespace_name: pulumi.Output[str]
     """The namespace of operator and operands."""
@@ -114,29 +92,5 @@ class GpuOperator(PackagedComponent[_Settings]):
         super().__init__(name, args, opts)
 
     @classmethod
-    def read(cls, inputs: dict[str, Any]) -> _Settings:
-        return settings(_Settings, inputs)
-
-    def declare(self, name: str, args: _Settings) -> dict[str, Any]:
-        configs = plugin_configs(args.access, by_operator=True)
-        image = NodeImage(
-            "", not args.install_driver, not args.install_toolkit, not args.device_plugin, (), driver_root=args.driver_root
-        )
-        chart = gpu_operator(
-            image,
-            args,
-            cdi=args.cdi,
-            tolerations=args.tolerations,
-            mig=args.mig_strategy,
-            configs=configs,
-            selector=args.controller_node_selector,
-            counters=args.counters,
-            engine=args.dcgm_engine,
-        )
-        home = self.home = namespace(f"{name}-namespace", chart, parent=self, depends_on=self._after)
-        files = config_map(f"{name}-configs", configs, home, parent=self)
-        # An upgrade may use fields that only the chart's own pre-upgrade hook adds to the cluster's CRDs.
-        delivery(args.gitops)(Delivery(f"{name}-chart", chart, self, [home, *files, *self._after], validate=False))
-        self.namespace_name = home.metadata.name
-        self.config_names = pulumi.Output.from_input(configs.labels if configs else [])
-        return {"namespaceName": self.namespace_name, "configNames": self.config_names}
+    def read(cls, inputs: dict[str, Any]) -> GpuOperatorSettings:
+        return settings(GpuOperatorSettings, inputs)

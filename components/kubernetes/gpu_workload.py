@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from components.component import Component
+from components.kubernetes.custom import custom
 from fleet.facts.scheduling import SKIP_AWAIT
 
-_KINDS: Mapping[str, tuple[Callable[..., pulumi.Resource], str]] = {
-    "Deployment": (kubernetes.apps.v1.Deployment, "deployment"),
-    "Job": (kubernetes.batch.v1.Job, "job"),
-    "NetworkPolicy": (kubernetes.networking.v1.NetworkPolicy, "network"),
-    "PersistentVolumeClaim": (kubernetes.core.v1.PersistentVolumeClaim, "volume"),
-    "Service": (kubernetes.core.v1.Service, "service"),
+_ROLES = {
+    "Deployment": "deployment",
+    "Job": "job",
+    "NetworkPolicy": "network",
+    "PersistentVolumeClaim": "volume",
+    "Service": "service",
 }
-"""The kinds of a workload's objects, with the role of each in logical names. A workload has one object of a kind.
-
-Each object is its own resource, so that policies see it.
-"""
+"""The role in logical names by kind. A workload has one object of a kind. Each is its own resource, so that policies see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +42,8 @@ class GpuWorkload(Component[GpuWorkloadArgs]):
     """
 
     def declare(self, name: str, args: GpuWorkloadArgs) -> None:
-        made: list[pulumi.Resource] = []
+        objects: list[pulumi.Resource] = []
         for manifest in args.manifests:
-            metadata = manifest["metadata"]
-            make, role = _KINDS[manifest["kind"]]
-            made.append(
-                make(
-                    f"{name}-{role}",
-                    metadata=metadata | {"annotations": metadata.get("annotations", {}) | {SKIP_AWAIT: "true"}},
-                    spec=manifest["spec"],
-                    opts=pulumi.ResourceOptions(parent=self, depends_on=[*args.ready, *made], delete_before_replace=True),
-                )
-            )
+            metadata, role = manifest["metadata"], _ROLES[manifest["kind"]]
+            waits = {"metadata": metadata | {"annotations": metadata.get("annotations", {}) | {SKIP_AWAIT: "true"}}}
+            objects.append(custom(f"{name}-{role}", {**manifest, **waits}, parent=self, depends_on=[*args.ready, *objects]))

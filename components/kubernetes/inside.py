@@ -4,37 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 import pulumi
 
-from components.kubernetes.arc import Arc, runner_set_args
-from components.kubernetes.arc_controller import ArcController, ArcControllerArgs
-from components.kubernetes.arc_runner_set import ArcRunnerSet
-from components.kubernetes.argo_cd import ArgoCd, ArgoCdArgs
+from components.kubernetes.arc import Arc
+from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
 from components.kubernetes.deliver import Deliver, delivery
 from components.kubernetes.device_plugin_stack import DevicePluginStack
-from components.kubernetes.enablement import device_plugin_args, gpu_operator_args
 from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
 from components.kubernetes.gpu_monitoring import GpuMonitoring, GpuMonitoringArgs
 from components.kubernetes.gpu_operator import GpuOperator
-from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
 from components.kubernetes.gpu_workload import GpuWorkload, GpuWorkloadArgs
-from components.kubernetes.local_queues import LocalQueues, LocalQueuesArgs
 from components.kubernetes.model_cache import Backing, ModelCache, ModelCacheArgs
 from components.kubernetes.namespaces import Namespaces, NamespacesArgs
-from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
+from components.kubernetes.plain_chart import ArcController, ArcControllerArgs, ArgoCd, ArgoCdArgs, PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.priority_expander import PriorityExpander, PriorityExpanderArgs
-from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
+from components.kubernetes.queues import (
+    GpuQueue,
+    GpuQueueArgs,
+    LocalQueues,
+    LocalQueuesArgs,
+    QueueController,
+    QueueControllerArgs,
+)
 from components.kubernetes.sweeps import Sweeps, SweepsArgs
 from components.outputs import RunnerSetOutputs
 from fleet.charts.arc import NAMESPACE as ARC_NAMESPACE
-from fleet.charts.arc import installs_controller
+from fleet.charts.argo_cd import argo_cd
+from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
 from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
 from fleet.jobs.stack import place_stack_job
+from fleet.prove.waiting import waiting_per_node
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import kueue_chart, monitoring_charts, plain_charts
+from fleet.providers.installed import controller_chart, enablement_of, kueue_chart, monitoring_charts, plain_charts, pod_set_of
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.registry import PROVIDERS
 from fleet.render.manifest import Manifest
@@ -46,7 +50,6 @@ from fleet.render.team_namespace import homes
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
-from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.gitops import ByProgram, GitOps
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
 from fleet.settings.runner import PodRunner
@@ -62,8 +65,8 @@ class RunnerSet(Protocol):
     """Labels that select the set in `runs-on`, its name first."""
 
 
-MachineSet = Callable[[str, MachineRunner, str, Arc], RunnerSet]
-"""(set name, runner class, runner group, settings that all sets of the cluster share) → the set, a component."""
+MachineSet = Callable[[str, MachineRunner, Arc], RunnerSet]
+"""(set name, runner class, settings that all sets of the cluster share) → the set, a component."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ def install(
         declare_sweeps(inside, sets, arc)
     else:
         sets = _bootstrap(inside, fleet, inside.settings.gitops, private_key, machine_set)
-    return {name: {"namespace": each.namespace_name, "labels": each.runs_on} for name, each in sets.items()}
+    return {name: {"namespace": runner_set.namespace_name, "labels": runner_set.runs_on} for name, runner_set in sets.items()}
 
 
 def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None) -> Arc:
@@ -124,12 +127,8 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
     if text := PROVIDERS[inside.settings.provider].priorities(inside.name, inside.settings):
         expander = PriorityExpanderArgs(text, inside.ready)
         PriorityExpander(f"{inside.name}-expander", expander, opts=inside.opts)
-    selector, installs = inside.settings.system_selector, installs_controller(inside.settings)
-    controller = ArcController(
-        f"{inside.name}-arc",
-        ArcControllerArgs(inside.ready, inside.deliver, selector, installs, inside.settings.monitoring is not None),
-        opts=inside.opts,
-    )
+    of_arc = ArcControllerArgs(controller_chart(inside.settings), inside.ready, inside.deliver)
+    controller = ArcController(f"{inside.name}-arc", of_arc, opts=inside.opts)
     classes = _teams(inside, fleet, controller.priority)
     operator = {OPERATOR_NAMESPACE: enabled.home} if isinstance(enabled, GpuOperator) else {}
     _monitor(inside, fleet, operator | ({ARC_NAMESPACE: controller.home} if controller.home is not None else {}))
@@ -153,10 +152,10 @@ def _bootstrap(
     that moved here with its first cache would be deleted with everything in it. ArgoCD is declared last, so it and its objects
     are deleted first: a runner set cannot be deleted without its Secret.
     """
-    made: list[pulumi.Resource] = [*inside.cloud]
+    declared: list[pulumi.Resource] = [*inside.cloud]
     if inside.settings.team_namespaces:
         spaces = _namespaces(inside, inside.ready)
-        made += [spaces, *_caches(inside, spaces).values()]
+        declared += [spaces, *_caches(inside, spaces).values()]
     arc = Arc(
         fleet.github,
         private_key if isinstance(inside.settings.secrets_by, ByProgram) else None,
@@ -165,8 +164,8 @@ def _bootstrap(
         installs=False,
     )
     sets = runner_sets(inside, fleet, arc, machine_set)
-    made += [each for each in sets.values() if isinstance(each, pulumi.Resource)]
-    ArgoCd(f"{inside.name}-argocd", ArgoCdArgs(git, inside.ready, made), opts=inside.opts)
+    declared += [runner_set for runner_set in sets.values() if isinstance(runner_set, pulumi.Resource)]
+    ArgoCd(f"{inside.name}-argocd", ArgoCdArgs(argo_cd(git.namespace), git, inside.ready, declared), opts=inside.opts)
     return sets
 
 
@@ -175,9 +174,11 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
     sets: dict[str, RunnerSet] = {}
     for name, runner in inside.settings.runners.items():
         if isinstance(runner, PodRunner):
-            sets[name] = _pod_set(inside, name, runner, arc)
+            pods = pod_set_of(inside.settings, name, runner, fleet.github, waiting_per_node(inside.settings, runner))
+            opts = _after(inside.opts, arc.after)
+            sets[name] = ArcRunnerSet.typed(f"{inside.name}-{name}", Read(arc.installed(pods), *arc.app), opts)
         elif isinstance(runner, MachineRunner) and machine_set is not None:
-            sets[name] = machine_set(name, runner, fleet.group_of(runner), arc)
+            sets[name] = machine_set(name, runner, arc)
         else:
             raise TypeError(
                 f"{inside.name}/{name}: nothing here builds runners of kind {runner.kind}; give install a machine_set"
@@ -190,13 +191,13 @@ def declare_sweeps(inside: Inside, sets: Mapping[str, RunnerSet], arc: Arc) -> N
 
     It also has rights in the namespace of the controller of `arc`.
     """
-    if wanted := sweeps(inside.settings):
+    if programs := sweeps(inside.settings):
         declared = sets.items() if inside.git is None else ()
         spaces: dict[str, pulumi.Resource] = {
-            runner_namespace(name): each for name, each in declared if isinstance(each, pulumi.Resource)
+            runner_namespace(name): runner_set for name, runner_set in declared if isinstance(runner_set, pulumi.Resource)
         }
         spaces |= {ARC_NAMESPACE: arc.home} if arc.home is not None and inside.git is None else {}
-        args = SweepsArgs(wanted, inside.settings.system_selector, inside.ready, spaces)
+        args = SweepsArgs(programs, inside.settings.system_selector, inside.ready, spaces)
         Sweeps(f"{inside.name}-sweeps", args, opts=inside.opts)
 
 
@@ -228,33 +229,23 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> tuple[pul
     if settings.priorities:
         args = PrioritiesArgs(settings.priorities, inside.ready)
         classes = Priorities(f"{inside.name}-priorities", args, opts=inside.opts).classes
-    objects, kueue = None, None
-    if settings.queues is not None:
-        objects = queue_objects(inside.name, settings, settings.queues)
-        chart = kueue_chart(settings, settings.queues)
-        of_queues = QueueControllerArgs(chart, objects, (*inside.ready, *classes), inside.deliver)
-        kueue = QueueController(f"{inside.name}-queues", of_queues, opts=inside.opts)
+    queues = _Queues.of(inside, classes)
     if not settings.team_namespaces:
         return classes
-    # Kueue's webhooks check new objects in the teams' namespaces.
-    ready = (*inside.ready, kueue.release) if kueue is not None else inside.ready
-    walls: dict[str, Sequence[pulumi.Resource]] = {}
+    walls: dict[str, Sequence[pulumi.Resource]] = dict.fromkeys(settings.team_namespaces, ())
     caches: dict[str, ModelCache] = {}
     if not inside.furnished:
-        spaces = _namespaces(inside, ready)
+        # Kueue's webhooks check new objects in the teams' namespaces.
+        spaces = _namespaces(inside, (*inside.ready, *([queues.kueue.release] if queues else [])))
         walls = {name: spaces.walled(name) for name in settings.team_namespaces}
         caches = _caches(inside, spaces)
-    stands = {name: (*walls.get(name, ()), *classes, priority) for name in settings.team_namespaces}
+    needed = {name: (*wall, *classes, priority) for name, wall in walls.items()}
     # In a queue's namespace no workload is a Job, so workloads need no queue.
-    _workloads(inside, caches, stands)
+    _workloads(inside, caches, needed)
     for pool, manifest in placeholders(settings).items():
-        held = GpuWorkloadArgs((manifest,), stands[PLACEHOLDER_NAMESPACE])
-        GpuWorkload(f"{inside.name}-{pool}-placeholders", held, opts=inside.opts)
-    if objects is not None and kueue is not None:
-        queues = _queues(inside, objects, kueue, walls)
-        # The whole of Kueue, because a Job also names one of its priorities.
-        stands = {name: (*held, kueue, *queues.of(name)) for name, held in stands.items()}
-    _jobs(inside, fleet, caches, stands)
+        args_of_pool = GpuWorkloadArgs((manifest,), needed[PLACEHOLDER_NAMESPACE])
+        GpuWorkload(f"{inside.name}-{pool}-placeholders", args_of_pool, opts=inside.opts)
+    _jobs(inside, fleet, caches, queues.needed_by_jobs(inside, walls, needed) if queues else needed)
     return classes
 
 
@@ -263,17 +254,38 @@ def _namespaces(inside: Inside, ready: Sequence[pulumi.Resource]) -> Namespaces:
     return Namespaces(f"{inside.name}-namespaces", NamespacesArgs(homes(inside.settings), ready), opts=inside.opts)
 
 
-def _queues(
-    inside: Inside, objects: QueueObjects, kueue: QueueController, walls: Mapping[str, Sequence[pulumi.Resource]]
-) -> LocalQueues:
-    """A queue for each team, and the LocalQueues of their namespaces. `walls` are each namespace with its isolation."""
-    manifests: dict[str, Sequence[Manifest]] = {}
-    ready: dict[str, Sequence[pulumi.Resource]] = {}
-    for team, queue in objects.teams.items():
-        made = GpuQueue(f"{inside.name}-queues.{team}", GpuQueueArgs(queue, kueue.flavors), opts=inside.opts)
-        manifests |= queue.local_queues
-        ready |= {namespace: (made.cluster_queue, *walls.get(namespace, ())) for namespace in queue.local_queues}
-    return LocalQueues(f"{inside.name}-queues", LocalQueuesArgs(manifests, ready), opts=inside.opts)
+@dataclass(frozen=True, slots=True)
+class _Queues:
+    """The queues' objects, and Kueue, which reads them."""
+
+    objects: QueueObjects
+    kueue: QueueController
+
+    @classmethod
+    def of(cls, inside: Inside, classes: Sequence[pulumi.Resource]) -> Self | None:
+        """Kueue, if the settings have queues. It comes after `classes`, the priority classes of pods."""
+        settings = inside.settings
+        if settings.queues is None:
+            return None
+        objects, chart = queue_objects(inside.name, settings, settings.queues), kueue_chart(settings, settings.queues)
+        args = QueueControllerArgs(chart, objects, (*inside.ready, *classes), inside.deliver)
+        return cls(objects, QueueController(f"{inside.name}-queues", args, opts=inside.opts))
+
+    def needed_by_jobs(
+        self, inside: Inside, walls: Mapping[str, Sequence[pulumi.Resource]], needed: Mapping[str, Sequence[pulumi.Resource]]
+    ) -> dict[str, Sequence[pulumi.Resource]]:
+        """What a Job of each namespace needs: all of `needed`, Kueue with its priorities, and the namespace's queues.
+
+        Declares a queue for each team, and the LocalQueues of their namespaces. `walls` are each namespace with its isolation.
+        """
+        manifests: dict[str, Sequence[Manifest]] = {}
+        ready: dict[str, Sequence[pulumi.Resource]] = {}
+        for team, queue in self.objects.teams.items():
+            of_team = GpuQueue(f"{inside.name}-queues.{team}", GpuQueueArgs(queue, self.kueue.flavors), opts=inside.opts)
+            manifests |= queue.local_queues
+            ready |= {namespace: (of_team.cluster_queue, *walls.get(namespace, ())) for namespace in queue.local_queues}
+        local = LocalQueues(f"{inside.name}-queues", LocalQueuesArgs(manifests, ready), opts=inside.opts)
+        return {name: (*before, self.kueue, *local.of(name)) for name, before in needed.items()}
 
 
 def _workloads(inside: Inside, caches: Mapping[str, ModelCache], ready: Mapping[str, Sequence[pulumi.Resource]]) -> None:
@@ -281,15 +293,15 @@ def _workloads(inside: Inside, caches: Mapping[str, ModelCache], ready: Mapping[
     classes = {class_name(name): cache.storage_class for name, cache in caches.items()}
     for name, workload in inside.settings.workloads.items():
         storage = classes.get(_storage_class(workload))
-        stands = (*ready[workload.namespace], *((storage,) if storage is not None else ()))
-        made = workload_objects(inside.settings, name)
-        GpuWorkload(f"{inside.name}-{name}", GpuWorkloadArgs(made, stands), opts=inside.opts)
+        before = (*ready[workload.namespace], *((storage,) if storage is not None else ()))
+        objects = workload_objects(inside.settings, name)
+        GpuWorkload(f"{inside.name}-{name}", GpuWorkloadArgs(objects, before), opts=inside.opts)
 
 
 def _storage_class(workload: Workload) -> str:
     """The storage class that a workload's volume names, or an empty text."""
-    asked = workload.storage_asked if isinstance(workload, PoolWorkload) else None
-    return (asked.storage_class or "") if asked is not None else ""
+    volume = workload.storage_asked if isinstance(workload, PoolWorkload) else None
+    return (volume.storage_class or "") if volume is not None else ""
 
 
 def _caches(inside: Inside, spaces: Namespaces) -> dict[str, ModelCache]:
@@ -315,8 +327,8 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
     """The jobs. Each depends on `ready` of its namespace and on the claims that it mounts."""
     for name, job in inside.settings.jobs.items():
         manifest = place_stack_job(fleet, inside.name, name).manifest()
-        held = (caches[claim].claims.get(job.namespace) for claim in job.claims if claim in caches)
-        claims = [claim for claim in held if claim is not None]
+        mounted = (caches[claim].claims.get(job.namespace) for claim in job.claims if claim in caches)
+        claims = [claim for claim in mounted if claim is not None]
         GpuJob(f"{inside.name}-{name}", GpuJobArgs(manifest, (*ready[job.namespace], *claims)), opts=inside.opts)
 
 
@@ -325,20 +337,13 @@ def _enable(inside: Inside) -> pulumi.Resource | None:
 
     If the provider's add-on makes GPUs schedulable, the cluster component enables the add-on.
     """
-    settings = inside.settings
-    if settings.found is not None and settings.enablement in settings.found.installed:
-        return None
     opts = _after(inside.opts, inside.ready)
-    if settings.enablement == DEVICE_PLUGIN:
-        return DevicePluginStack(f"{inside.name}-device-plugin", device_plugin_args(settings, inside.git), opts)
-    if settings.enablement == GPU_OPERATOR and settings.pools:
-        return GpuOperator(f"{inside.name}-gpu-operator", gpu_operator_args(settings, inside.git), opts)
+    match enablement_of(inside.settings):
+        case DevicePlugin() as plugin:
+            return DevicePluginStack.typed(f"{inside.name}-device-plugin", plugin, opts)
+        case GpuOperatorSettings() as operator:
+            return GpuOperator.typed(f"{inside.name}-gpu-operator", operator, opts)
     return None
-
-
-def _pod_set(inside: Inside, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSet:
-    args = runner_set_args(inside.settings, name, runner, arc)
-    return ArcRunnerSet(f"{inside.name}-{name}", args, _after(inside.opts, arc.after))
 
 
 def _after(opts: pulumi.ResourceOptions, resources: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:

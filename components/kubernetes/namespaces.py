@@ -1,4 +1,4 @@
-"""Team namespaces and their isolation, each declared once: a team's caches, jobs, queues and workloads share them."""
+"""Namespaces: a chart's own, and those of teams with their isolation, which caches, jobs, queues and workloads share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,21 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.component import Component
+from components.kubernetes.custom import custom
+from fleet.charts.chart import Chart
+from fleet.facts.scheduling import POD_SECURITY_LABEL
 from fleet.render.team_namespace import Home
+
+
+def namespace(
+    logical_name: str, chart: Chart, *, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]
+) -> kubernetes.core.v1.Namespace:
+    """A chart's own namespace. The API server enforces a Pod Security Standard for its pods."""
+    return kubernetes.core.v1.Namespace(
+        logical_name,
+        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=chart.namespace, labels={POD_SECURITY_LABEL: chart.pod_security}),
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=list(depends_on), delete_before_replace=True),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +59,16 @@ class Namespaces(Component[NamespacesArgs]):
         space = kubernetes.core.v1.Namespace(
             name,
             metadata=home.namespace["metadata"],
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(ready), delete_before_replace=True),
+            opts=self._below(*ready, delete_before_replace=True),
         )
-        opts = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
-        within = {"namespace": space.metadata.name}
         walls: list[pulumi.Resource] = [
-            kubernetes.networking.v1.NetworkPolicy(
-                f"{name}-network", metadata=home.wall["metadata"] | within, spec=home.wall["spec"], opts=opts
+            custom(
+                f"{name}-{role}",
+                {**manifest, "metadata": manifest["metadata"] | {"namespace": space.metadata.name}},
+                parent=self,
+                depends_on=(),
             )
+            for role, manifest in {"network": home.wall, "limits": home.limits}.items()
+            if manifest is not None
         ]
-        if home.limits is not None:
-            walls.append(
-                kubernetes.core.v1.LimitRange(
-                    f"{name}-limits", metadata=home.limits["metadata"] | within, spec=home.limits["spec"], opts=opts
-                )
-            )
         self._spaces[namespace], self._walls[namespace] = space, walls

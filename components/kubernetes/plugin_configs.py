@@ -1,4 +1,4 @@
-"""The device plugin's configs: their arguments, and the ConfigMap."""
+"""The ConfigMap of the device plugin's configs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,6 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from fleet.charts.plugin_configs import PluginConfigs
-from fleet.settings.model import Model
-from fleet.settings.sharing import AnySharing
-
-
-class Access(Model):
-    """How the containers of one kind of node get their GPUs, as an argument of a component."""
-
-    sharing: AnySharing | None = None
-    cdi: bool = False
 
 
 def config_map(

@@ -29,7 +29,7 @@ class PriorityExpander(Component[PriorityExpanderArgs]):
     """The ConfigMap. It is not a value of a chart, because it may have ids that only the cloud knows."""
 
     def declare(self, name: str, args: PriorityExpanderArgs) -> None:
-        opts = pulumi.ResourceOptions(parent=self, depends_on=list(args.ready), delete_before_replace=True)
+        opts = self._below(*args.ready, delete_before_replace=True)
         called = kubernetes.meta.v1.ObjectMetaArgs(name=PRIORITIES, namespace=KUBE_SYSTEM)
         kubernetes.core.v1.ConfigMap(f"{name}-priorities", metadata=called, data={PRIORITIES_KEY: args.text}, opts=opts)
         if not args.grant:

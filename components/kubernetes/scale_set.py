@@ -7,13 +7,37 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
+import pulumi_kubernetes as kubernetes
 
 from components.component import Component
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Deliver, Delivery
-from components.kubernetes.isolation import isolate
-from components.kubernetes.namespace import namespace
+from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
+from fleet.prove.namespace_limits import limit_range, resource_quota
+
+_NAME = "runners"
+"""The name of all three objects, because a namespace has one of each."""
+
+
+def isolate(
+    logical_name: str, chart: Chart, namespace: pulumi.Input[str], network_policy: Mapping[str, Any], *, parent: pulumi.Resource
+) -> list[pulumi.Resource]:
+    """A NetworkPolicy with the given spec, a ResourceQuota and a LimitRange for a set's pods, all created before its release.
+
+    The namespace itself enforces a Pod Security Standard. Its default ServiceAccount is unchanged: it has no rights and none of
+    the runner pods uses it.
+    """
+    metadata = kubernetes.meta.v1.ObjectMetaArgs(name=_NAME, namespace=namespace)
+    opts = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
+    return [
+        kubernetes.networking.v1.NetworkPolicy(
+            f"{logical_name}-network", metadata=metadata, spec=dict(network_policy), opts=opts
+        ),
+        kubernetes.core.v1.ResourceQuota(f"{logical_name}-quota", metadata=metadata, spec=resource_quota(chart), opts=opts),
+        kubernetes.core.v1.LimitRange(f"{logical_name}-limits", metadata=metadata, spec=limit_range(chart), opts=opts),
+    ]
+
 
 # ARC never sends changed labels to GitHub (actions-runner-controller#4424), and a set is registered at one URL.
 # A new controller deletes the sets of another minor version, during an upgrade that Helm then reports as deployed.
@@ -83,10 +107,10 @@ def objects(
     manifests: Sequence[Mapping[str, Any]], namespace: str, name: str, home: pulumi.Input[str], parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
     """Declare manifests below `parent`. Those in the set's namespace wait for it: `home` is its name with the dependency."""
-    found: list[pulumi.Resource] = []
-    for each in manifests:
-        metadata = dict(each["metadata"])
+    resources: list[pulumi.Resource] = []
+    for manifest in manifests:
+        metadata = dict(manifest["metadata"])
         if metadata.get("namespace") == namespace:
             metadata["namespace"] = home
-        found.append(custom(f"{name}-{metadata['name']}", {**each, "metadata": metadata}, parent=parent, depends_on=()))
-    return found
+        resources.append(custom(f"{name}-{metadata['name']}", {**manifest, "metadata": metadata}, parent=parent, depends_on=()))
+    return resources

@@ -1,84 +1,62 @@
-"""What runner sets of every kind find in their cluster: its settings, and the parts of the scale set that follow from them."""
+"""The parts of the scale set that follow from the settings of a runner set of any kind."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import pulumi
-from pydantic import Field
+import pulumi_kubernetes as kubernetes
 
 from components.arguments import settings, wrong
 from components.kubernetes.deliver import delivery
-from components.kubernetes.github_secret import by_program
-from components.kubernetes.scale_set import Companions, ScaleSetArgs, objects
-from fleet.charts.arc import APP_SECRET, CONTROLLER, NAMESPACE, Place
+from components.kubernetes.scale_set import Companions, MakeSecret, ScaleSetArgs, objects
+from fleet.charts.arc import APP_SECRET
 from fleet.charts.chart import Chart
+from fleet.charts.runner_sets import SetSettings
 from fleet.render.isolation import network_policy
-from fleet.settings.egress import CLOSED
-from fleet.settings.existing import ServiceAccount
-from fleet.settings.github import GitHubApp, ScopeUrl
-from fleet.settings.gitops import GitOps, ObjectName
-from fleet.settings.model import Cidr, DnsLabel, LabelKey, LabelValue, Model
-from fleet.settings.runner import SetName
+from fleet.settings.github import GitHubApp
 
 
-class SetSettings(Model):
-    """The arguments that runner sets of every kind have."""
+def by_program(app: GitHubApp, private_key: pulumi.Input[str], secret_name: str = APP_SECRET) -> MakeSecret:
+    """The program writes the Secret. `private_key` is the App's key, a secret."""
 
-    github_url: ScopeUrl
-    github_secret: ObjectName = APP_SECRET
-    runner_scale_set_name: SetName
-    listener_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    priority_class: str = ""
-    namespace: DnsLabel | None = None
-    create_namespace: bool = True
-    isolate: bool = True
-    closed_networks: tuple[Cidr, ...] = CLOSED
-    controller_namespace: DnsLabel = NAMESPACE
-    controller_service_account: ServiceAccount = CONTROLLER
-    manifests: tuple[dict[str, Any], ...] = ()
-    install_chart: bool = True
-    gitops: GitOps | None = None
-
-    @property
-    def place(self) -> Place:
-        """What the set's chart finds in the cluster."""
-        return Place(
-            namespace=self.namespace or "",
-            secret=self.github_secret,
-            listener_selector=self.listener_node_selector,
-            priority_class=self.priority_class,
-            controller_namespace=self.controller_namespace,
-            controller_account=self.controller_service_account,
+    def make(name: str, namespace: pulumi.Input[str], parent: pulumi.Resource) -> Sequence[pulumi.Resource]:
+        secret = kubernetes.core.v1.Secret(
+            f"{name}-github-app",
+            metadata=kubernetes.meta.v1.ObjectMetaArgs(name=secret_name, namespace=namespace),
+            string_data={
+                "github_app_id": app.app_id,
+                "github_app_installation_id": app.installation_id,
+                "github_app_private_key": private_key,
+            },
+            opts=pulumi.ResourceOptions(parent=parent, delete_before_replace=True),
         )
+        return [secret]
+
+    return make
 
 
-@dataclass(frozen=True, slots=True)
-class App:
-    """A GitHub App and its private key, a secret."""
-
-    settings: GitHubApp
-    private_key: pulumi.Output[str]
+App = tuple[GitHubApp | None, pulumi.Output[str] | None]
+"""A GitHub App and its private key, a secret; or neither."""
 
 
-def read_app(inputs: dict[str, Any]) -> App | None:
+def read_app(inputs: dict[str, Any]) -> App:
     """The App of the inputs, if they name one. Marks its private key as secret in the inputs. Raises InputPropertyError."""
     app, key = inputs.get("githubApp"), inputs.get("githubPrivateKey")
     if (app is None) != (key is None):
         raise wrong("githubPrivateKey", "githubApp and githubPrivateKey belong together; give both or neither")
     if app is None:
-        return None
+        return None, None
     secret = inputs["githubPrivateKey"] = pulumi.Output.secret(key)
-    return App(settings(GitHubApp, app, at="githubApp"), secret)
+    return settings(GitHubApp, app, at="githubApp"), secret
 
 
 def parts(
     name: str,
-    found: SetSettings,
-    app: App | None,
+    args: SetSettings,
+    app: App,
     chart: Chart,
     after: Sequence[pulumi.Resource],
     companions: Companions | None = None,
@@ -90,18 +68,18 @@ def parts(
 
     Its pods reach the networks `opened` inside closed ones, and the TCP ports `private_ports` of every network.
     """
-    made = partial(objects, found.manifests, chart.namespace, name)
+    manifests, (of_app, key) = partial(objects, args.manifests, chart.namespace, name), app
 
     def all_companions(home: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
-        return [*made(home, parent), *(companions(home, parent) if companions is not None else ())]
+        return [*manifests(home, parent), *(companions(home, parent) if companions is not None else ())]
 
     return ScaleSetArgs(
         chart,
         after,
-        secret=by_program(app.settings, app.private_key, found.github_secret) if app is not None else None,
-        deliver=delivery(found.gitops) if found.install_chart else None,
-        policy=network_policy(found.closed_networks, opened, private_ports) if found.isolate else None,
+        secret=by_program(of_app, key, args.github_secret) if of_app is not None and key is not None else None,
+        deliver=delivery(args.gitops) if args.install_chart else None,
+        policy=network_policy(args.closed_networks, opened, private_ports) if args.isolate else None,
         companions=all_companions,
-        owns_namespace=found.create_namespace,
-        by_waves=found.gitops is not None,
+        owns_namespace=args.create_namespace,
+        by_waves=args.gitops is not None,
     )

@@ -35,19 +35,19 @@ class Sweeps(Component[SweepsArgs]):
 
     def declare(self, name: str, args: SweepsArgs) -> None:
         space, wall = home()
-        made = self._object(name, space, args.ready)
-        walled = [made, self._object(name, wall, [made])]
+        namespace = self._object(name, space, args.ready)
+        walled = [namespace, self._object(name, wall, [namespace])]
         for sweep in args.sweeps:
-            found: dict[tuple[str, str], pulumi.Resource] = {}
-            for each in sweep_objects(sweep, args.selector):
-                kind, where = each["kind"], each["metadata"].get("namespace", "")
-                before = [found[needed, where] for needed in _AFTER.get(kind, ())]
+            declared: dict[tuple[str, str], pulumi.Resource] = {}
+            for manifest in sweep_objects(sweep, args.selector):
+                kind, where = manifest["kind"], manifest["metadata"].get("namespace", "")
+                before = [declared[needed, where] for needed in _AFTER.get(kind, ())]
                 if where not in ("", NAMESPACE):
                     # Only its own: with those of all sets a plan would take time by the square of their number.
                     before += [args.spaces[where]] if where in args.spaces else []
                 elif where:
-                    before += walled if kind == "Deployment" else [made]
-                found[kind, where] = self._object(name, each, [*args.ready, *before])
+                    before += walled if kind == "Deployment" else [namespace]
+                declared[kind, where] = self._object(name, manifest, [*args.ready, *before])
 
     def _object(self, name: str, manifest: Manifest, before: Sequence[pulumi.Resource]) -> pulumi.Resource:
         metadata = manifest["metadata"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,9 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.kubernetes.model_cache import Backing
-from components.oci.policy import policy
-from components.oci.rights import file_system_network_rights, file_system_rights
+from components.oci.in_cluster import InCluster
+from components.oci.oke_gpu_cluster import OkeGpuCluster
+from components.oci.rights import file_system_network_rights, file_system_rights, policy
 from components.oci.security import GROUP, TCP, security_group
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.settings.egress import INTERNET
@@ -23,19 +24,11 @@ _PORTMAPPER, _NFS, _NFS_TLS = 111, (2048, 2050), 2051
 
 @dataclass(frozen=True, slots=True)
 class OkeCachesArgs:
-    """`subnet_id` and `workers_id` are of the nodes; `iam` is the provider that writes policies.
+    """`settings` and `cluster` are those of the new cluster `here`."""
 
-    `ready` must exist before a volume is requested: system nodes.
-    """
-
+    here: InCluster
     settings: OkeCluster
-    cluster_id: pulumi.Input[str]
-    vcn_id: pulumi.Input[str]
-    subnet_id: pulumi.Input[str]
-    workers_id: pulumi.Input[str]
-    tags: dict[str, str]
-    iam: pulumi.ProviderResource
-    ready: Sequence[pulumi.Resource]
+    cluster: OkeGpuCluster
 
 
 class OkeCaches(Component[OkeCachesArgs]):
@@ -53,29 +46,29 @@ class OkeCaches(Component[OkeCachesArgs]):
         domain, source = settings.zones[0], settings.own_cidr or INTERNET
         self.backings = {
             cache_name: Backing(
-                cache.file_systems(args.tags, domain, settings.compartment, source), {"mountTargetOcid": target.id}, stands
+                cache.file_systems(args.here.tags, domain, settings.compartment, source), {"mountTargetOcid": target.id}, stands
             )
             if cache.shared and target is not None
-            else Backing(cache.block_volumes(args.tags, settings.attachment), ready=args.ready)
+            else Backing(cache.block_volumes(args.here.tags, settings.attachment), ready=args.cluster.ready)
             for cache_name, cache in settings.caches.items()
         }
 
     def _file_storage(self) -> tuple[oci.filestorage.MountTarget, tuple[pulumi.Resource, ...]]:
         """The mount target, and all that must exist before a job can mount a file system."""
         args, settings = self._args, self._args.settings
-        group = security_group(f"{self._name}-nfs", settings.compartment, args.vcn_id, args.tags, parent=self)
+        group = security_group(f"{self._name}-nfs", settings.compartment, args.cluster.vcn_id, args.here.tags, parent=self)
         target = oci.filestorage.MountTarget(
             f"{self._name}-files",
             availability_domain=settings.zones[0],
             compartment_id=settings.compartment,
-            subnet_id=args.subnet_id,
+            subnet_id=args.cluster.node_subnet_id,
             nsg_ids=[group.id],
             display_name=self._name,
-            freeform_tags=args.tags,
+            freeform_tags=args.here.tags,
             # With it go the exports, and with them every mount.
-            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect),
+            opts=self._below(protect=settings.protect),
         )
-        return target, (target, *self._rules(group), *self._policies(), *args.ready)
+        return target, (target, *self._rules(group), *self._policies(), *args.cluster.ready)
 
     def _rules(self, group: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
         """Ports of NFS, open to nodes only (docs.oracle.com, security rules for File Storage)."""
@@ -96,7 +89,7 @@ class OkeCaches(Component[OkeCachesArgs]):
         here, there = ("destination", "source") if direction == "INGRESS" else ("source", "destination")
         ends: dict[str, Any] = {
             f"{name}_options": {f"{here}_port_range": {"min": first, "max": last}},
-            there: self._args.workers_id,
+            there: self._args.cluster.node_security_group_id,
             f"{there}_type": GROUP,
         }
         return oci.core.NetworkSecurityGroupSecurityRule(
@@ -106,14 +99,14 @@ class OkeCaches(Component[OkeCachesArgs]):
             protocol=protocol,
             stateless=False,
             description="NFS of nodes",
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=self._child,
             **ends,
         )
 
     def _policies(self) -> list[pulumi.Resource]:
         """Rights of the cluster, whose control plane runs the driver."""
         settings = self._args.settings
-        network = settings.network.compartment or settings.compartment
+        network = self._args.here.network
         return [
             self._policy(f"{self._name}-rights", file_system_rights, settings.compartment),
             self._policy(f"{self._name}-network-rights", file_system_network_rights, network),
@@ -122,10 +115,10 @@ class OkeCaches(Component[OkeCachesArgs]):
     def _policy(self, name: str, rights: Callable[[str, str], str], compartment: str) -> oci.identity.Policy:
         return policy(
             name,
-            pulumi.Output.from_input(self._args.cluster_id).apply(lambda cluster: [rights(cluster, compartment)]),
+            pulumi.Output.from_input(self._args.cluster.cluster_id).apply(lambda cluster: [rights(cluster, compartment)]),
             compartment=compartment,
             description=f"The driver of {self._name} makes file systems for claims",
-            tags=self._args.tags,
-            iam=self._args.iam,
+            tags=self._args.here.tags,
+            iam=self._args.here.iam,
             parent=self,
         )

@@ -39,9 +39,7 @@ class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
 
     def declare(self, name: str, args: ExistingOkeClusterArgs) -> dict[str, Any]:
         settings, existing = args.settings, args.settings.existing
-        ExistingCluster(
-            f"{name}-existing", ExistingClusterArgs(existing.id, settings.provider), opts=pulumi.ResourceOptions(parent=self)
-        )
+        ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.id, settings.provider), opts=self._child)
         self.home_provider = self._home(name, settings)
         """The provider of the tenancy's home region; None if that is the cluster's region."""
         if settings.budget is not None and settings.tenancy is not None:
@@ -62,4 +60,4 @@ class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
         """OCI accepts policies only in the tenancy's home region. Budgets belong to the tenancy too."""
         if settings.home_region in (None, settings.region):
             return None
-        return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=pulumi.ResourceOptions(parent=self))
+        return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=self._child)

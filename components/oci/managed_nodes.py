@@ -66,9 +66,9 @@ class OkeNodes:
 
 def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.containerengine.NodePool:
     """The pool `<name>-nodes`. No SSH key is set, so a login is not possible."""
-    told = {} if args.storage is None else {STORAGE_TAG: f"{args.storage}Mi"}
-    told |= {} if args.most is None else {MOST_NODES_TAG: str(args.most)}
-    told |= {} if args.reserved is None else {RESERVED_NODES_TAG: str(args.reserved)}
+    for_policies = {} if args.storage is None else {STORAGE_TAG: f"{args.storage}Mi"}
+    for_policies |= {} if args.most is None else {MOST_NODES_TAG: str(args.most)}
+    for_policies |= {} if args.reserved is None else {RESERVED_NODES_TAG: str(args.reserved)}
     return oci.containerengine.NodePool(
         f"{name}-nodes",
         cluster_id=args.cluster_id,
@@ -102,7 +102,7 @@ def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.
             eviction_grace_duration="PT60M", is_force_delete_after_grace_duration=True
         ),
         node_pool_cycling_details=_cycling(args.surge),
-        freeform_tags=dict(args.tags) | told,
+        freeform_tags=dict(args.tags) | for_policies,
         opts=pulumi.ResourceOptions(
             parent=parent,
             depends_on=list(args.ready),

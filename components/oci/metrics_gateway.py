@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
 from components.component import Component
+from components.kubernetes.custom import custom
+from components.oci.in_cluster import InCluster
 from components.oci.security import GROUP, TCP, ports, security_group
 from fleet.providers.oke.push import Gateway
+from fleet.render.manifest import Manifest
 from fleet.render.monitoring.gateway import GatewayObjects, gateway_annotations, gateway_objects
 
 _KUBE_PROXY = 10256
@@ -21,15 +23,11 @@ _KUBE_PROXY = 10256
 
 @dataclass(frozen=True, slots=True)
 class MetricsGatewayArgs:
-    """`cluster` is the cluster's physical name. `workers_id` is the security group of its nodes. `ready` must exist before."""
+    """`gateway` has the addresses, `vcn_id` is the network of the new cluster `here`."""
 
+    here: InCluster
     gateway: Gateway
-    cluster: str
-    compartment: str
     vcn_id: pulumi.Input[str]
-    workers_id: pulumi.Input[str]
-    ready: Sequence[pulumi.Resource]
-    tags: dict[str, str]
 
 
 class MetricsGateway(Component[MetricsGatewayArgs]):
@@ -49,30 +47,31 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
     def declare(self, name: str, args: MetricsGatewayArgs) -> dict[str, Any]:
         subnet = oci.core.Subnet(
             f"{name}-subnet",
-            compartment_id=args.compartment,
+            compartment_id=args.here.settings.compartment,
             vcn_id=args.vcn_id,
             cidr_block=args.gateway.subnet,
             dns_label="metrics",
             prohibit_public_ip_on_vnic=True,
             display_name=f"{name}-subnet",
-            freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(args.ready)),
+            freeform_tags=args.here.tags,
+            opts=self._below(*args.here.cluster.ready),
         )
-        own = self._group("gateway")
-        numbers = args.gateway.ports
-        sets = {each: self._group(f"set.{each}") for each in numbers}
+        receiver = self._group("gateway")
+        numbers, workers = args.gateway.ports, args.here.cluster.node_security_group_id
+        sets = {set_name: self._group(f"set.{set_name}") for set_name in numbers}
         self.gateway = args.gateway
-        self.set_group_ids = {each: group.id for each, group in sets.items()}
+        self.set_group_ids = {set_name: group.id for set_name, group in sets.items()}
         self.rules = tuple(
             rule
-            for each, group in sets.items()
-            for rule in self._open(f"set.{each}", group.id, own.id, numbers[each], numbers[each], f"Metrics of {each}")
+            for set_name, port in numbers.items()
+            for rule in self._open(f"set.{set_name}", sets[set_name].id, receiver.id, port, port, f"Metrics of {set_name}")
         )
+        first, last = min(numbers.values()), max(numbers.values())
         nodes = [
-            *self._open("nodes", own.id, args.workers_id, min(numbers.values()), max(numbers.values()), "Metrics of machines"),
-            *self._open("health", own.id, args.workers_id, _KUBE_PROXY, _KUBE_PROXY, "Health of nodes"),
+            *self._open("nodes", receiver.id, workers, first, last, "Metrics of machines"),
+            *self._open("health", receiver.id, workers, _KUBE_PROXY, _KUBE_PROXY, "Health of nodes"),
         ]
-        self._objects(gateway_objects(args.gateway, args.cluster), [*self.rules, *nodes], subnet.id, own.id)
+        self._objects(gateway_objects(args.gateway, args.here.physical_name), [*self.rules, *nodes], subnet.id, receiver.id)
         return {"setGroupIds": self.set_group_ids}
 
     def _objects(
@@ -80,26 +79,17 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
     ) -> None:
         """The Kubernetes objects. The Service comes last: OKE makes the load balancer for it, and the program waits for that."""
 
-        def below(*needed: pulumi.Resource) -> pulumi.ResourceOptions:
-            return pulumi.ResourceOptions(parent=self, depends_on=[*self._args.ready, *needed], delete_before_replace=True)
+        ready = self._args.here.cluster.ready
 
-        space = kubernetes.core.v1.Namespace(f"{self._name}-namespace", metadata=made.namespace["metadata"], opts=below())
-        config = kubernetes.core.v1.ConfigMap(
-            f"{self._name}-config", metadata=made.config["metadata"], data=made.config["data"], opts=below(space)
-        )
-        wall = kubernetes.networking.v1.NetworkPolicy(
-            f"{self._name}-network", metadata=made.network["metadata"], spec=made.network["spec"], opts=below(space)
-        )
-        agents = kubernetes.apps.v1.Deployment(
-            f"{self._name}-agents", metadata=made.agents["metadata"], spec=made.agents["spec"], opts=below(space, config, wall)
-        )
+        def declare(role: str, manifest: Manifest, *needed: pulumi.Resource) -> pulumi.Resource:
+            return custom(f"{self._name}-{role}", manifest, parent=self, depends_on=[*ready, *needed])
+
+        space = declare("namespace", made.namespace)
+        config, wall = declare("config", made.config, space), declare("network", made.network, space)
+        agents = declare("agents", made.agents, space, config, wall)
         late = pulumi.Output.all(subnet_id, group_id).apply(lambda ids: gateway_annotations(self._args.gateway, *ids))
-        kubernetes.core.v1.Service(
-            f"{self._name}-service",
-            metadata=made.service["metadata"] | {"annotations": late},
-            spec=made.service["spec"],
-            opts=below(space, agents, *rules),
-        )
+        service = {**made.service, "metadata": made.service["metadata"] | {"annotations": late}}
+        declare("service", service, space, agents, *rules)
 
     def _open(
         self, role: str, source: pulumi.Input[str], target: pulumi.Input[str], first: int, last: int, why: str
@@ -117,7 +107,7 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
                 stateless=False,
                 tcp_options=ports(first, last),
                 description=why,
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=self._child,
                 **end,
             )
             for end in ends
@@ -125,4 +115,11 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
 
     def _group(self, role: str) -> oci.core.NetworkSecurityGroup:
         args = self._args
-        return security_group(f"{self._name}-{role}", args.compartment, args.vcn_id, args.tags, args.ready, parent=self)
+        return security_group(
+            f"{self._name}-{role}",
+            args.here.settings.compartment,
+            args.vcn_id,
+            args.here.tags,
+            args.here.cluster.ready,
+            parent=self,
+        )

@@ -37,97 +37,60 @@ class OkeNetwork(Component[OkeNetworkArgs]):
     """Regional; public only where the endpoint is."""
 
     def declare(self, name: str, args: OkeNetworkArgs) -> dict[str, Any]:
-        child = pulumi.ResourceOptions(parent=self)
         nodes, endpoint = subnet_cidrs(args.cidr)
         vcn = oci.core.Vcn(
             f"{name}-vcn",
-            compartment_id=args.compartment,
             cidr_blocks=[args.cidr],
-            display_name=f"{name}-vcn",
             # Nodes resolve each other by it; it need not differ from other VCNs'.
             dns_label="gpuci",
-            freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
+            **self._named("vcn"),
+            opts=self._below(*self._after),
         )
         # OCI's own default admits SSH from anywhere.
         closed = oci.core.DefaultSecurityList(
             f"{name}-closed",
-            compartment_id=args.compartment,
             manage_default_resource_id=vcn.default_security_list_id,
-            display_name=f"{name}-closed",
             ingress_security_rules=[],
             egress_security_rules=[],
-            freeform_tags=args.tags,
-            opts=child,
+            **self._named("closed"),
+            opts=self._child,
         )
         private = self._private_routes(vcn)
         public = None if args.private_endpoint else self._public_routes(vcn)
         self.vcn_id = vcn.id
         self.node_subnet_id = self._subnet("nodes", vcn, nodes, private, closed, private=True).id
-        self.endpoint_subnet_id = self._subnet(
-            "endpoint", vcn, endpoint, public or private, closed, private=args.private_endpoint
-        ).id
+        of_endpoint = self._subnet("endpoint", vcn, endpoint, public or private, closed, private=args.private_endpoint)
+        self.endpoint_subnet_id = of_endpoint.id
         return {"vcnId": self.vcn_id, "nodeSubnetId": self.node_subnet_id, "endpointSubnetId": self.endpoint_subnet_id}
+
+    def _named(self, role: str) -> dict[str, Any]:
+        """Compartment, displayed name and tags of every resource."""
+        tags, compartment = self._args.tags, self._args.compartment
+        return {"compartment_id": compartment, "display_name": f"{self._name}-{role}", "freeform_tags": tags}
 
     def _private_routes(self, vcn: oci.core.Vcn) -> oci.core.RouteTable:
         """To Oracle's services by the service gateway, which costs nothing; to the internet by NAT."""
-        child = pulumi.ResourceOptions(parent=self)
         services = oracle_services(parent=self, after=vcn)
-        nat = oci.core.NatGateway(
-            f"{self._name}-nat",
-            compartment_id=self._args.compartment,
-            vcn_id=vcn.id,
-            display_name=f"{self._name}-nat",
-            freeform_tags=self._args.tags,
-            opts=child,
-        )
+        nat = oci.core.NatGateway(f"{self._name}-nat", vcn_id=vcn.id, **self._named("nat"), opts=self._child)
         gateway = oci.core.ServiceGateway(
             f"{self._name}-services",
-            compartment_id=self._args.compartment,
             vcn_id=vcn.id,
             services=[oci.core.ServiceGatewayServiceArgs(service_id=services.id)],
-            display_name=f"{self._name}-services",
-            freeform_tags=self._args.tags,
-            opts=child,
+            **self._named("services"),
+            opts=self._child,
         )
-        return self._routes(
-            "private",
-            vcn,
-            oci.core.RouteTableRouteRuleArgs(destination="0.0.0.0/0", destination_type="CIDR_BLOCK", network_entity_id=nat.id),
-            oci.core.RouteTableRouteRuleArgs(
-                destination=services.cidr_block, destination_type="SERVICE_CIDR_BLOCK", network_entity_id=gateway.id
-            ),
-        )
+        to_services = _route(services.cidr_block, "SERVICE_CIDR_BLOCK", gateway.id)
+        return self._routes("private", vcn, _route("0.0.0.0/0", "CIDR_BLOCK", nat.id), to_services)
 
     def _public_routes(self, vcn: oci.core.Vcn) -> oci.core.RouteTable:
         """A route to the internet only, for the endpoint. The endpoint's group decides who can connect."""
-        gateway = oci.core.InternetGateway(
-            f"{self._name}-internet",
-            compartment_id=self._args.compartment,
-            vcn_id=vcn.id,
-            enabled=True,
-            display_name=f"{self._name}-internet",
-            freeform_tags=self._args.tags,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-        return self._routes(
-            "public",
-            vcn,
-            oci.core.RouteTableRouteRuleArgs(
-                destination="0.0.0.0/0", destination_type="CIDR_BLOCK", network_entity_id=gateway.id
-            ),
-        )
+        name, named = f"{self._name}-internet", self._named("internet")
+        gateway = oci.core.InternetGateway(name, vcn_id=vcn.id, enabled=True, **named, opts=self._child)
+        return self._routes("public", vcn, _route("0.0.0.0/0", "CIDR_BLOCK", gateway.id))
 
     def _routes(self, kind: str, vcn: oci.core.Vcn, *rules: oci.core.RouteTableRouteRuleArgs) -> oci.core.RouteTable:
-        return oci.core.RouteTable(
-            f"{self._name}-{kind}",
-            compartment_id=self._args.compartment,
-            vcn_id=vcn.id,
-            display_name=f"{self._name}-{kind}",
-            route_rules=list(rules),
-            freeform_tags=self._args.tags,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        name, named = f"{self._name}-{kind}", self._named(kind)
+        return oci.core.RouteTable(name, vcn_id=vcn.id, route_rules=list(rules), **named, opts=self._child)
 
     def _subnet(
         self,
@@ -142,17 +105,19 @@ class OkeNetwork(Component[OkeNetworkArgs]):
         """A regional subnet: it names no availability domain."""
         return oci.core.Subnet(
             f"{self._name}-{kind}",
-            compartment_id=self._args.compartment,
             vcn_id=vcn.id,
             cidr_block=cidr,
             dns_label=kind,
             prohibit_public_ip_on_vnic=private,
             route_table_id=routes.id,
-            display_name=f"{self._name}-{kind}",
-            freeform_tags=self._args.tags,
+            **self._named(kind),
             # Nothing starts in it while the default list still admits SSH.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[closed]),
+            opts=self._below(closed),
         )
+
+
+def _route(destination: pulumi.Input[str], kind: str, gateway: pulumi.Input[str]) -> oci.core.RouteTableRouteRuleArgs:
+    return oci.core.RouteTableRouteRuleArgs(destination=destination, destination_type=kind, network_entity_id=gateway)
 
 
 def subnet_cidrs(cidr: str) -> tuple[str, str]:

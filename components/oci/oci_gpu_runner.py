@@ -1,7 +1,7 @@
 """One runner scale set whose runners are OCI machines."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NotRequired, TypedDict
@@ -14,19 +14,20 @@ from components.component import PackagedComponent
 from components.kubernetes.arc_runner_set import GitHubAppArgs
 from components.kubernetes.args import GitOpsArgs
 from components.kubernetes.scale_set import ScaleSet
-from components.kubernetes.set_settings import App, parts, read_app
+from components.kubernetes.set_settings import parts, read_app
 from components.oci.launchers import keep_launchers, launcher_objects
-from components.oci.policy import policy
-from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
-from components.oci.runner_settings import MachineSet, StandingSet, machine_set
+from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights, policy
+from components.oci.runner_settings import PATHS, SPAN, machine_set
 from components.oci.standing_machines import StandingMachines, standing_machines
 from fleet.charts.chart import Chart
-from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
+from fleet.providers.oke.launcher_set import LAUNCHER
+from fleet.providers.oke.machine_set import MachineSet, StandingSet, machine_chart
 from fleet.providers.oke.ocid import ClusterId, SecurityGroupId, SubnetId, located
 from fleet.providers.tags import STACK_TAG
 from fleet.render.machine.cloudinit import encoded
 from fleet.render.machine.launch import Push, launcher_config
 from fleet.render.machine.launcher import METRICS_KEY, SET_TAG
+from fleet.settings.github import GitHubApp
 
 WORKLOAD_IDENTITY = 12250
 """TCP port beside the API server where OKE exchanges a pod's token for rights in OCI (oracle/oci-python-sdk@474b72dc
@@ -171,14 +172,15 @@ class OciGpuRunnerArgs(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """`ids` are the OCIDs of cluster, subnet and security groups by argument. `user_data` is base64. Both are empty for CNCF's
-    launcher.
-    """
+    """What a set is made of, its App with the private key, and OCIDs, which are empty for CNCF's launcher."""
 
     settings: MachineSet
-    app: App | None
-    ids: Mapping[str, pulumi.Input[str]]
-    user_data: str
+    github_app: GitHubApp | None
+    github_private_key: pulumi.Output[str] | None
+    cluster_id: pulumi.Input[str] = ""
+    subnet_id: pulumi.Input[str] = ""
+    security_group_id: pulumi.Input[str] = ""
+    metrics_security_group_id: pulumi.Input[str] | None = None
 
 
 class OciGpuRunner(PackagedComponent[Read]):
@@ -188,6 +190,8 @@ class OciGpuRunner(PackagedComponent[Read]):
     principal of its machine, and that one has no rights. With CNCF's launcher the component creates only the scale set: you
     create the launcher's API key and its rights.
     """
+
+    _paths = PATHS | SPAN
 
     runs_on: pulumi.Output[list[str]]
     """Labels that select the set in `runs-on`, its name first."""
@@ -201,56 +205,44 @@ class OciGpuRunner(PackagedComponent[Read]):
 
     @classmethod
     def read(cls, inputs: dict[str, Any]) -> Read:
-        found = machine_set(inputs)
+        runners = machine_set(inputs)
         app = read_app(inputs)
-        if not found.booted_here:
-            return Read(found, app, {}, "")
-        ids = {
-            "clusterId": typed("clusterId", inputs["clusterId"], located(ClusterId, found.region)),
-            "subnetId": typed("subnetId", inputs["subnetId"], located(SubnetId, found.region)),
-            "securityGroupId": typed("securityGroupId", inputs["securityGroupId"], located(SecurityGroupId, found.region)),
-        }
-        if _PUSH in inputs:
-            ids[_PUSH] = typed(_PUSH, inputs[_PUSH], located(SecurityGroupId, found.region))
-        return Read(found, app, ids, encoded(found, pushes=_PUSH in inputs))
+        kinds = {"clusterId": ClusterId, "subnetId": SubnetId, "securityGroupId": SecurityGroupId, _PUSH: SecurityGroupId}
+        if runners.booted_here:
+            encoded(runners, pushes=_PUSH in inputs)  # raises ValueError for user data that is too large
+        keys = [key for key in kinds if key in inputs] if runners.booted_here else []
+        return Read(runners, *app, *(typed(key, inputs[key], located(kinds[key], runners.region)) for key in keys))
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
-        found = args.settings
-        self._tags = {STACK_TAG: found.stack_tag or pulumi.get_stack()} | found.tags
-        chart = launcher_set(
-            found.runner_scale_set_name,
-            found,
-            found.github_url,
-            found.group or "default",
-            region=found.region,
-            compartment=found.compartment_id,
-            selector=found.launcher_node_selector,
-            place=found.place,
-        )
-        self.instance_pool_id = self._standing(name, found, args).id if isinstance(found, StandingSet) else None
+        settings = args.settings
+        self._tags = {STACK_TAG: settings.stack_tag or pulumi.get_stack()} | settings.tags
+        chart = machine_chart(settings)
+        self.instance_pool_id = self._standing(name, settings, args).id if isinstance(settings, StandingSet) else None
 
         def companions(namespace: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
             made: list[pulumi.Resource] = []
-            if found.booted_here:
+            if settings.booted_here:
                 made = launcher_objects(name, chart, self._config(args), self._rights(name, args, chart), namespace, parent)
             return [*made, keep_launchers(f"{name}-keep", namespace, parent)]
 
-        ports = (WORKLOAD_IDENTITY,) if found.booted_here else ()
-        made = parts(f"{name}-set", found, args.app, chart, self._after, companions, private_ports=ports)
-        runner_set = ScaleSet(f"{name}-set", made, opts=pulumi.ResourceOptions(parent=self))
+        ports, app = (WORKLOAD_IDENTITY,) if settings.booted_here else (), (args.github_app, args.github_private_key)
+        of_set = parts(f"{name}-set", settings, app, chart, self._after, companions, private_ports=ports)
+        runner_set = ScaleSet(f"{name}-set", of_set, opts=self._child)
         self.namespace_name, self.runs_on = runner_set.namespace_name, runner_set.runs_on
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name, "instancePoolId": self.instance_pool_id}
 
-    def _standing(self, name: str, found: StandingSet, args: Read) -> oci.core.InstancePool:
+    def _standing(self, name: str, settings: StandingSet, args: Read) -> oci.core.InstancePool:
+        pushes = args.metrics_security_group_id
+        user_data = encoded(settings, pushes=pushes is not None)
         return standing_machines(
             name,
             StandingMachines(
-                runner=found,
-                compartment=found.compartment_id,
-                subnet_id=args.ids["subnetId"],
-                group_ids=[args.ids[key] for key in ("securityGroupId", _PUSH) if key in args.ids],
-                metadata={"user_data": args.user_data} | ({METRICS_KEY: found.metrics_url} if found.metrics_url else {}),
-                tags=self._tags | {SET_TAG: found.machine_set_name},
+                runner=settings,
+                compartment=settings.compartment_id,
+                subnet_id=args.subnet_id,
+                group_ids=[args.security_group_id, *([pushes] if pushes is not None else [])],
+                metadata={"user_data": user_data} | ({METRICS_KEY: settings.metrics_url} if settings.metrics_url else {}),
+                tags=self._tags | {SET_TAG: settings.machine_set_name},
                 ready=self._after,
             ),
             parent=self,
@@ -258,58 +250,58 @@ class OciGpuRunner(PackagedComponent[Read]):
 
     def _config(self, args: Read) -> pulumi.Output[str]:
         """The launcher's config as JSON, once the ids in it are known."""
-        found = args.settings
+        settings = args.settings
         late = pulumi.Output.all(
-            subnet=args.ids["subnetId"],
-            group=args.ids["securityGroupId"],
+            subnet=args.subnet_id,
+            group=args.security_group_id,
             pool=self.instance_pool_id,
-            metrics=args.ids.get(_PUSH),
+            metrics=args.metrics_security_group_id,
         )
         return late.apply(
             lambda ids: json.dumps(
                 launcher_config(
-                    found.machine_set_name,
-                    found,
-                    compartment=found.compartment_id,
-                    region=found.region,
+                    settings.machine_set_name,
+                    settings,
+                    compartment=settings.compartment_id,
+                    region=settings.region,
                     subnet=ids["subnet"],
                     security_group=ids["group"],
                     pool=ids["pool"],
                     tags=self._tags,
-                    push=Push(found.metrics_url, ids["metrics"]) if found.metrics_url else None,
+                    push=Push(settings.metrics_url, ids["metrics"]) if settings.metrics_url else None,
                 ),
                 indent=2,
             )
         )
 
-    def _home(self, name: str, found: MachineSet) -> oci.Provider | None:
+    def _home(self, name: str, settings: MachineSet) -> oci.Provider | None:
         """The provider of the tenancy's home region, because OCI accepts policies only there. None if `region` is the home."""
-        if found.home_region in (None, found.region):
+        if settings.home_region in (None, settings.region):
             return None
-        return oci.Provider(f"{name}-oci-home", region=found.home_region, opts=pulumi.ResourceOptions(parent=self))
+        return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=self._child)
 
     def _rights(self, name: str, args: Read, chart: Chart) -> list[oci.identity.Policy]:
         """A policy in the compartment of the machines, and one in each other compartment of their network."""
-        found = args.settings
-        home = self._home(name, found)
-        cluster: pulumi.Output[str] = pulumi.Output.from_input(args.ids["clusterId"])
-        permissions = STANDING if isinstance(found, StandingSet) else PER_JOB
+        settings = args.settings
+        home = self._home(name, settings)
+        cluster: pulumi.Output[str] = pulumi.Output.from_input(args.cluster_id)
+        permissions = STANDING if isinstance(settings, StandingSet) else PER_JOB
         network = [allowed for allowed in permissions if allowed in NETWORK]
-        others = [where for where in dict.fromkeys(found.network_compartment_ids) if where != found.compartment_id]
-        wanted: dict[str, tuple[str, Sequence[str]]] = {f"{name}-rights": (found.compartment_id, permissions)}
-        wanted |= {f"{name}-network-rights-{index}": (where, network) for index, where in enumerate(others)}
+        elsewhere = [where for where in dict.fromkeys(settings.network_compartment_ids) if where != settings.compartment_id]
+        rights: dict[str, tuple[str, Sequence[str]]] = {f"{name}-rights": (settings.compartment_id, permissions)}
+        rights |= {f"{name}-network-rights-{index}": (where, network) for index, where in enumerate(elsewhere)}
         return [
             policy(
                 logical_name,
                 cluster.apply(partial(_statements, chart.namespace, allowed, where)),
                 compartment=where,
-                description=f"The launchers of runner set {found.machine_set_name} make and remove its machines",
+                description=f"The launchers of runner set {settings.machine_set_name} make and remove its machines",
                 tags=self._tags,
                 iam=home,
                 parent=self,
                 depends_on=self._after,
             )
-            for logical_name, (where, allowed) in wanted.items()
+            for logical_name, (where, allowed) in rights.items()
         ]
 
 

@@ -19,12 +19,13 @@ from components.oci.governance import Tenancy, budget, quota
 from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
-from components.oci.tags import FreeformTags
+from fleet.charts.enablement import Tolerations
 from fleet.facts.hardware import flexible
 from fleet.facts.offer import allocatable
-from fleet.facts.scheduling import Toleration, system_labels
+from fleet.facts.scheduling import system_labels
 from fleet.providers.oke.addons import PLUGIN_ADDON, AddonVersion
 from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.machine_set import FreeformTags
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.ocid import CompartmentId, ImageId, SubnetId, TenancyId, VcnId, located
 from fleet.providers.oke.runners import AnyRunner
@@ -107,7 +108,7 @@ class OkeGpuClusterArgs(TypedDict):
     """Whether Pulumi refuses to delete the control plane. Default: false."""
 
 
-class _Settings(OkeCluster):
+class OkeClusterSettings(OkeCluster):
     """A cluster without pools and runner sets."""
 
     provider: Literal["oke"] = "oke"
@@ -115,7 +116,7 @@ class _Settings(OkeCluster):
     cluster_name: Annotated[str, Field(min_length=1)] | None = None
     gpu_plugin: bool = True
     gpu_plugin_version: AddonVersion | None = None
-    gpu_plugin_tolerations: tuple[Toleration, ...] = ()
+    gpu_plugin_tolerations: Tolerations = ()
     machine_security_group: bool = False
     quotas: tuple[str, ...] = ()
     tags: FreeformTags = Field(default_factory=dict)
@@ -126,14 +127,6 @@ class _Settings(OkeCluster):
         return bool(self.quotas) or super().in_tenancy
 
 
-_NAMES = {
-    "compartment": "compartmentId",
-    "tenancy": "tenancyId",
-    "network.cidr": "vcnCidr",
-    "network.vcn": "vcnId",
-    "network.endpointSubnet": "endpointSubnetId",
-    "network.nodeSubnet": "nodeSubnetId",
-}
 _KINDS = {"vcnId": VcnId, "endpointSubnetId": SubnetId, "nodeSubnetId": SubnetId}
 _EXAMPLES = {
     "compartmentId": "ocid1.compartment.oc1..example",
@@ -145,27 +138,39 @@ _EXAMPLES = {
 """What a settings model checks in place of OCIDs that are not known yet."""
 
 
+_NAMES = {
+    "compartment": "compartmentId",
+    "tenancy": "tenancyId",
+    "network.cidr": "vcnCidr",
+    "network.vcn": "vcnId",
+    "network.endpointSubnet": "endpointSubnetId",
+    "network.nodeSubnet": "nodeSubnetId",
+}
+
+
 @dataclass(frozen=True, slots=True)
-class _Checked:
+class Read:
     """`settings` have example OCIDs where OCIDs are outputs. The other fields are the real ones.
 
-    `watched` is the compartment of the budget. `network` has `vcnId`, `endpointSubnetId` and `nodeSubnetId`; it is empty for a
+    `network` has `vcnId`, `endpointSubnetId` and `nodeSubnetId`; it is empty for a
     new VCN.
     """
 
-    settings: _Settings
-    compartment: pulumi.Input[str]
-    image: pulumi.Input[str]
-    tenancy: pulumi.Input[str] | None
-    watched: pulumi.Input[str]
+    settings: OkeClusterSettings
+    compartment_id: pulumi.Input[str]
+    system_image_id: pulumi.Input[str]
+    tenancy_id: pulumi.Input[str] | None
+    budget_compartment_id: pulumi.Input[str] | None
     network: Mapping[str, pulumi.Input[str]]
 
 
-class OkeGpuCluster(PackagedComponent[_Checked]):
+class OkeGpuCluster(PackagedComponent[Read]):
     """An OKE cluster for GPU pools: VCN, security groups, control plane, system pool and OKE's add-on for GPUs.
 
     The cluster is an enhanced one, which add-ons and workload identity require. Pods have addresses of the VCN.
     """
+
+    _paths = _NAMES
 
     cluster_id: pulumi.Output[str]
     """OCID of the cluster. It is known once the control plane exists."""
@@ -187,22 +192,23 @@ class OkeGpuCluster(PackagedComponent[_Checked]):
         super().__init__(name, args, opts)
 
     @classmethod
-    def read(cls, inputs: Mapping[str, Any]) -> _Checked:
+    def read(cls, inputs: Mapping[str, Any]) -> Read:
         region, compartment, tenancy = inputs["region"], inputs["compartmentId"], inputs.get("tenancyId")
+        watched = inputs.get("budgetCompartmentId")
         image = typed("systemImageId", inputs["systemImageId"], located(ImageId, region))
         examples = {key: known(inputs[key], example) for key, example in _EXAMPLES.items() if key in inputs}
         images = {"system": {"id": known(image, "ocid1.image.oc1..example")}}
-        held = settings(_Settings, {**inputs, **examples, "nodeImages": images}, _NAMES)
-        return _Checked(
-            held,
+        values = settings(OkeClusterSettings, {**inputs, **examples, "nodeImages": images}, cls._paths)
+        return Read(
+            values,
             typed("compartmentId", compartment, CompartmentId),
             image,
             None if tenancy is None else typed("tenancyId", tenancy, TenancyId),
-            typed("budgetCompartmentId", inputs.get("budgetCompartmentId", compartment), CompartmentId),
+            None if watched is None else typed("budgetCompartmentId", watched, CompartmentId),
             {key: typed(key, inputs[key], located(kind, region)) for key, kind in _KINDS.items() if key in inputs},
         )
 
-    def declare(self, name: str, args: _Checked) -> dict[str, Any]:
+    def declare(self, name: str, args: Read) -> dict[str, Any]:
         settings = args.settings
         self._cluster_name = settings.cluster_name or name
         self._tags = {STACK_TAG: settings.stack_tag or pulumi.get_stack()} | settings.tags
@@ -213,14 +219,14 @@ class OkeGpuCluster(PackagedComponent[_Checked]):
         security = OkeSecurity(
             f"{name}-security",
             OkeSecurityArgs(
-                compartment=args.compartment,
+                compartment=args.compartment_id,
                 vcn_id=vcn_id,
                 api_sources=api_sources(settings),
                 closed=settings.closed_networks,
                 machines=settings.machine_security_group,
                 tags=self._tags,
             ),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
+            opts=self._below(*self._after),
         )
         self.node_security_group_id, self.machine_security_group_id = security.workers_id, security.machines_id
         control_plane = self._control_plane(name, args, vcn_id, endpoint_subnet_id, security.api_id)
@@ -254,36 +260,37 @@ class OkeGpuCluster(PackagedComponent[_Checked]):
             return None
         # Older versions created it outside of the component.
         earlier = pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)
-        opts = pulumi.ResourceOptions(parent=self, aliases=[earlier])
+        opts = self._below(aliases=[earlier])
         return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=opts)
 
-    def _govern(self, name: str, args: _Checked) -> None:
+    def _govern(self, name: str, args: Read) -> None:
         """Budget and quotas, if the settings have them."""
         settings, called = args.settings, self._cluster_name
-        if args.tenancy is None:
+        if args.tenancy_id is None:
             return
-        tenancy = Tenancy(args.tenancy, self.home_provider)
+        tenancy = Tenancy(args.tenancy_id, self.home_provider)
         if settings.budget is not None:
-            budget(name, settings.budget, args.watched, tenancy, called=called, tags=self._tags, parent=self)
+            watched = args.compartment_id if args.budget_compartment_id is None else args.budget_compartment_id
+            budget(name, settings.budget, watched, tenancy, called=called, tags=self._tags, parent=self)
         if settings.quotas:
             quota(name, settings.quotas, tenancy, called=called, tags=self._tags, parent=self)
 
-    def _network(self, name: str, args: _Checked) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
+    def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
         """OCIDs of the VCN, the node subnet and the endpoint subnet."""
-        given, settings = args.network, args.settings
-        if given:
-            return given["vcnId"], given["nodeSubnetId"], given["endpointSubnetId"]
+        existing, settings = args.network, args.settings
+        if existing:
+            return existing["vcnId"], existing["nodeSubnetId"], existing["endpointSubnetId"]
         network = OkeNetwork(
             f"{name}-network",
-            OkeNetworkArgs(args.compartment, settings.network.new_cidr, settings.endpoint.private, self._tags),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
+            OkeNetworkArgs(args.compartment_id, settings.network.new_cidr, settings.endpoint.private, self._tags),
+            opts=self._below(*self._after),
         )
         return network.vcn_id, network.node_subnet_id, network.endpoint_subnet_id
 
     def _control_plane(
         self,
         name: str,
-        args: _Checked,
+        args: Read,
         vcn_id: pulumi.Input[str],
         subnet_id: pulumi.Input[str],
         group_id: pulumi.Input[str],
@@ -292,7 +299,7 @@ class OkeGpuCluster(PackagedComponent[_Checked]):
         return oci.containerengine.Cluster(
             f"{name}-control-plane",
             name=self._cluster_name,
-            compartment_id=args.compartment,
+            compartment_id=args.compartment_id,
             kubernetes_version=settings.kubernetes,
             type="ENHANCED_CLUSTER",
             vcn_id=vcn_id,
@@ -309,31 +316,31 @@ class OkeGpuCluster(PackagedComponent[_Checked]):
                 ),
             ),
             freeform_tags=self._tags,
-            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=self._after),
+            opts=self._below(*self._after, protect=settings.protect),
         )
 
     def _kubeconfig(self, settings: OkeCluster) -> pulumi.Output[str]:
         """Read from OKE, because only OKE knows the cluster's CA. Unknown until the cluster exists."""
-        found = oci.containerengine.get_cluster_kube_config_output(
+        file = oci.containerengine.get_cluster_kube_config_output(
             cluster_id=self.cluster_id,
             endpoint="PRIVATE_ENDPOINT" if settings.endpoint.private else "PUBLIC_ENDPOINT",
             token_version="2.0.0",  # noqa: S106 - a format, not a token
             opts=pulumi.InvokeOutputOptions(parent=self),
         )
-        content: pulumi.Output[str] = found.content
+        content: pulumi.Output[str] = file.content
         return content
 
-    def _system_pool(self, name: str, args: _Checked) -> oci.containerengine.NodePool:
+    def _system_pool(self, name: str, args: Read) -> oci.containerengine.NodePool:
         settings, pool = args.settings, args.settings.system
         return managed_nodes(
             f"{name}-system",
             OkeNodes(
                 cluster_id=self.cluster_id,
-                compartment=args.compartment,
+                compartment=args.compartment_id,
                 kubernetes_version=settings.kubernetes,
                 shape=FLEX_SHAPE,
                 flex=Flex(pool.ocpus, pool.memory // 1024),
-                image=args.image,
+                image=args.system_image_id,
                 disk=pool.disk,
                 subnet_id=self.node_subnet_id,
                 group_id=self.node_security_group_id,
@@ -348,7 +355,7 @@ class OkeGpuCluster(PackagedComponent[_Checked]):
             parent=self,
         )
 
-    def _gpu_plugin(self, name: str, settings: _Settings) -> None:
+    def _gpu_plugin(self, name: str, settings: OkeClusterSettings) -> None:
         """OKE's device plugin. If another one advertises the GPUs, a label of the pools keeps OKE's off their nodes."""
         tolerations = json.dumps([toleration.manifest() for toleration in settings.gpu_plugin_tolerations])
         configurations = [oci.containerengine.AddonConfigurationArgs(key="tolerations", value=tolerations)]
@@ -360,7 +367,7 @@ class OkeGpuCluster(PackagedComponent[_Checked]):
             configurations=configurations if settings.gpu_plugin_tolerations else None,
             override_existing=True,
             remove_addon_resources_on_delete=True,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(self.ready)),
+            opts=self._below(*self.ready),
         )
 
 

@@ -9,38 +9,22 @@ from typing import Any
 import pulumi
 
 from components.component import Component
+from components.oci.in_cluster import InCluster
 from components.oci.managed_nodes import NodePlace, OkeNodes, managed_nodes
-from components.oci.policy import policy
-from components.oci.rights import reservation_rights
+from components.oci.rights import policy, reservation_rights
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
 from fleet.providers.oke.node_config import kubelet_flags
 from fleet.providers.oke.nodes import OkePool
+from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 
 @dataclass(frozen=True, slots=True)
 class OkeGpuPoolArgs:
-    """`cluster_id` carries its dependency on the control plane; `ready` is what a node needs to join.
+    """The pool `pool_name` of the cluster `here`."""
 
-    `kubernetes_version` is in OKE's spelling, `image` an OCID; `zones` are its availability domains; `oke_plugin` says
-    whether OKE's own device plugin advertises the GPUs; `iam` is the provider that writes policies.
-    """
-
-    cluster: str
-    cluster_id: pulumi.Input[str]
-    compartment: str
-    kubernetes_version: str
+    here: InCluster
     pool_name: str
-    flavor: str
-    pool: OkePool
-    image: str
-    zones: Sequence[str]
-    subnet_id: pulumi.Input[str]
-    group_id: pulumi.Input[str]
-    oke_plugin: bool
-    tags: dict[str, str]
-    iam: pulumi.ProviderResource
-    ready: Sequence[pulumi.Resource]
 
 
 class OkeGpuPool(Component[OkeGpuPoolArgs]):
@@ -54,30 +38,30 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
     """OCID, by which the autoscaler knows the pool."""
 
     def declare(self, name: str, args: OkeGpuPoolArgs) -> dict[str, Any]:
-        pool = args.pool
+        here, settings, pool = args.here, args.here.settings, args.here.settings.pools[args.pool_name]
         (machine,) = pool.machines
-        labels = pool.node_labels(args.cluster, args.pool_name, OKE_PROFILE, args.flavor)
+        labels = pool.node_labels(here.name, args.pool_name, OKE_PROFILE, settings.flavor_of(args.pool_name))
         # Stated both ways: what OKE does without the label has changed over time.
-        labels[OKE_NO_PLUGIN_LABEL] = "false" if args.oke_plugin else "true"
+        labels[OKE_NO_PLUGIN_LABEL] = "false" if settings.enablement == GPU_PLUGIN_ADDON else "true"
         offer = allocatable(machine, pool.disk)
         nodes = managed_nodes(
             name,
             OkeNodes(
-                cluster_id=args.cluster_id,
-                compartment=args.compartment,
-                kubernetes_version=args.kubernetes_version,
+                cluster_id=here.cluster.cluster_id,
+                compartment=settings.compartment,
+                kubernetes_version=settings.kubernetes,
                 shape=machine.name,
                 bare_metal=machine.bare_metal,
-                image=args.image,
+                image=settings.node_images[pool.image].id,
                 disk=pool.disk,
-                subnet_id=args.subnet_id,
-                group_id=args.group_id,
-                places=_places(pool, args.zones),
+                subnet_id=here.cluster.node_subnet_id,
+                group_id=here.cluster.node_security_group_id,
+                places=_places(pool, pool.zones or settings.zones),
                 labels=labels,
                 max_pods=offer.pods,
                 size=pool.nodes.min,
-                tags=args.tags,
-                ready=[*args.ready, *self._rights(name, args)],
+                tags=here.tags,
+                ready=[*here.cluster.before_nodes, *self._rights(name, here, pool)],
                 preemptible=pool.capacity == "spot",
                 most=pool.nodes.max,
                 storage=offer.storage,
@@ -90,18 +74,18 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
         self.node_pool_id = nodes.id
         return {"nodePoolId": self.node_pool_id}
 
-    def _rights(self, name: str, args: OkeGpuPoolArgs) -> list[pulumi.Resource]:
+    def _rights(self, name: str, here: InCluster, pool: OkePool) -> list[pulumi.Resource]:
         """OKE's right to launch nodes in a capacity reservation."""
-        if args.pool.reservation is None:
+        if pool.reservation is None:
             return []
         return [
             policy(
                 f"{name}-rights",
-                list(reservation_rights(args.compartment)),
-                compartment=args.compartment,
+                list(reservation_rights(here.settings.compartment)),
+                compartment=here.settings.compartment,
                 description=f"OKE launches the nodes of {name} in a capacity reservation",
-                tags=args.tags,
-                iam=args.iam,
+                tags=here.tags,
+                iam=here.iam,
                 parent=self,
             )
         ]

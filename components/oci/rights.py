@@ -1,4 +1,4 @@
-"""Rights in OCI: policy statements for one service account of one cluster, and for OKE itself.
+"""Rights in OCI: policies, and their statements for one service account of one cluster and for OKE itself.
 
 Workload identity needs no dynamic group: a statement names the namespace, the service account and the cluster.
 """
@@ -7,6 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import pulumi
+import pulumi_oci as oci
+
+
+def policy(
+    name: str,
+    statements: pulumi.Input[Sequence[pulumi.Input[str]]],
+    *,
+    compartment: str,
+    description: str,
+    tags: dict[str, str],
+    iam: pulumi.ProviderResource | None,
+    parent: pulumi.Resource,
+    depends_on: Sequence[pulumi.Resource] = (),
+) -> oci.identity.Policy:
+    """Statements for one compartment.
+
+    `iam` is the provider of the tenancy's home region, because OCI accepts policies only there. None: the provider of `parent`.
+    """
+    return oci.identity.Policy(
+        name,
+        compartment_id=compartment,
+        description=description,
+        statements=statements,
+        freeform_tags=tags,
+        opts=pulumi.ResourceOptions(parent=parent, provider=iam, depends_on=list(depends_on)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +67,9 @@ AUTOSCALER = ("manage cluster-node-pools", "manage instance-family", *AUTOSCALER
 asks for its part there too (docs.oracle.com, using the cluster autoscaler)."""
 
 
-def autoscaler_rights(workload: Workload, wanted: Sequence[str], compartment: str) -> list[str]:
+def autoscaler_rights(workload: Workload, needs: Sequence[str], compartment: str) -> list[str]:
     """Statements for the autoscaler of node pools in one compartment."""
-    return [allow(workload, what, compartment) for what in wanted]
+    return [allow(workload, what, compartment) for what in needs]
 
 
 _CONSOLE = (

@@ -9,21 +9,19 @@ import pulumi
 import pulumi_oci as oci
 
 from components.component import Component
-from components.oci.policy import policy
+from components.oci.in_cluster import InCluster
+from components.oci.rights import policy
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.providers.oke.ocir import OcirRegistry
 
 
 @dataclass(frozen=True, slots=True)
 class OkeRunnerImageArgs:
-    """`physical_name` is the cluster's name in OCI. `iam` is the provider of the tenancy's home region."""
+    """The registry of the cluster `here`, in the tenancy of this OCID."""
 
+    here: InCluster
     registry: OcirRegistry
-    physical_name: str
     tenancy: str
-    compartment: str
-    tags: dict[str, str]
-    iam: pulumi.ProviderResource
 
 
 class OkeRunnerImage(Component[OkeRunnerImageArgs]):
@@ -36,78 +34,76 @@ class OkeRunnerImage(Component[OkeRunnerImageArgs]):
         registry = args.registry
         group = self._readers(name, args)
         # The request waits for the group, so a plan of a new registry makes no request.
-        asked = pulumi.InvokeOutputOptions(parent=self, depends_on=[group])
-        found = oci.objectstorage.get_namespace_output(compartment_id=args.tenancy, opts=asked).namespace
-        self.namespace = found.apply(lambda namespace: same_tenancy(name, registry.namespace, namespace))
+        request = pulumi.InvokeOutputOptions(parent=self, depends_on=[group])
+        actual = oci.objectstorage.get_namespace_output(compartment_id=args.tenancy, opts=request).namespace
+        self.namespace = actual.apply(lambda namespace: same_tenancy(name, registry.namespace, namespace))
         for repository in (RUNNER_GPU_REPOSITORY, *registry.repositories):
             oci.artifacts.ContainerRepository(
                 f"{name}-{repository}",
-                compartment_id=args.compartment,
+                compartment_id=args.here.settings.compartment,
                 display_name=f"{registry.prefix}/{repository}",
                 is_immutable=True,
                 is_public=False,
-                freeform_tags=args.tags,
-                opts=pulumi.ResourceOptions(parent=self),
+                freeform_tags=args.here.tags,
+                opts=self._child,
             )
         self._scan(name, args)
         return {"namespace": self.namespace}
 
     def _scan(self, name: str, args: OkeRunnerImageArgs) -> None:
+        named = {
+            "display_name": f"{args.here.physical_name}-images",
+            "freeform_tags": args.here.tags,
+            "compartment_id": args.here.settings.compartment,
+        }
         recipe = oci.vulnerabilityscanning.ContainerScanRecipe(
             f"{name}-scan",
-            compartment_id=args.compartment,
-            display_name=f"{args.physical_name}-images",
             scan_settings=oci.vulnerabilityscanning.ContainerScanRecipeScanSettingsArgs(scan_level="STANDARD"),
-            freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self),
+            **named,
+            opts=self._child,
+        )
+        images = oci.vulnerabilityscanning.ContainerScanTargetTargetRegistryArgs(
+            type="OCIR",
+            compartment_id=args.here.settings.compartment,
+            repositories=[f"{args.registry.prefix}/{RUNNER_GPU_REPOSITORY}"],
         )
         oci.vulnerabilityscanning.ContainerScanTarget(
-            f"{name}-scan",
-            compartment_id=args.compartment,
-            container_scan_recipe_id=recipe.id,
-            display_name=f"{args.physical_name}-images",
-            target_registry=oci.vulnerabilityscanning.ContainerScanTargetTargetRegistryArgs(
-                type="OCIR",
-                compartment_id=args.compartment,
-                repositories=[f"{args.registry.prefix}/{RUNNER_GPU_REPOSITORY}"],
-            ),
-            freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self),
+            f"{name}-scan", container_scan_recipe_id=recipe.id, target_registry=images, **named, opts=self._child
         )
 
     def _readers(self, name: str, args: OkeRunnerImageArgs) -> oci.identity.DynamicGroup:
         group = oci.identity.DynamicGroup(
             f"{name}-nodes",
             compartment_id=args.tenancy,
-            name=f"{args.physical_name}-nodes",
-            description=f"Machines of the compartment of {args.physical_name}",
-            matching_rule=f"ALL {{instance.compartment.id = '{args.compartment}'}}",
-            freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self, provider=args.iam),
+            name=f"{args.here.physical_name}-nodes",
+            description=f"Machines of the compartment of {args.here.physical_name}",
+            matching_rule=f"ALL {{instance.compartment.id = '{args.here.settings.compartment}'}}",
+            freeform_tags=args.here.tags,
+            opts=self._below(provider=args.here.iam),
         )
         policy(
             f"{name}-readers",
             [
-                group.name.apply(lambda called: pull_right(called, args.compartment, args.registry.prefix)),
-                *scan_rights(args.compartment),
+                group.name.apply(lambda called: pull_right(called, args.here.settings.compartment, args.registry.prefix)),
+                *scan_rights(args.here.settings.compartment),
             ],
-            compartment=args.compartment,
-            description=f"Nodes of {args.physical_name} pull images, and the scanner reads them",
-            tags=args.tags,
-            iam=args.iam,
+            compartment=args.here.settings.compartment,
+            description=f"Nodes of {args.here.physical_name} pull images, and the scanner reads them",
+            tags=args.here.tags,
+            iam=args.here.iam,
             parent=self,
         )
         return group
 
 
-def same_tenancy(name: str, wanted: str, found: str | None) -> str | None:
+def same_tenancy(name: str, namespace: str, actual: str | None) -> str | None:
     """Refuse credentials of another tenancy: images have the namespace in their address. A simulated cloud names none."""
-    if found and found != wanted:
+    if actual and actual != namespace:
         raise ValueError(
-            f"{name}: registry.namespace is {wanted}, and the credentials belong to the tenancy of {found}; use the first's "
+            f"{name}: registry.namespace is {namespace}, and the credentials belong to the tenancy of {actual}; use the first's "
             "credentials, or correct the setting"
         )
-    return found
+    return actual
 
 
 def pull_right(group: str, compartment: str, prefix: str) -> str:

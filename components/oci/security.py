@@ -85,30 +85,30 @@ class OkeSecurity(Component[OkeSecurityArgs]):
     def _api_rules(self, api: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
         services = oracle_services(parent=self, after=api)
         return [
-            self._in("api-from-workers", api, self.workers_id, GROUP, TCP, "Kubernetes API", port=_API),
-            self._in("api-from-workers-oke", api, self.workers_id, GROUP, TCP, "OKE's channel", port=_PROXYMUX),
-            self._in("api-from-workers-mtu", api, self.workers_id, GROUP, ICMP, "Path discovery"),
+            self._rule(_IN, "api-from-workers", api, self.workers_id, GROUP, TCP, "Kubernetes API", port=_API),
+            self._rule(_IN, "api-from-workers-oke", api, self.workers_id, GROUP, TCP, "OKE's channel", port=_PROXYMUX),
+            self._rule(_IN, "api-from-workers-mtu", api, self.workers_id, GROUP, ICMP, "Path discovery"),
             *(
-                self._in(f"api-from-{source}", api, source, CIDR, TCP, "Kubernetes API for those who deploy", port=_API)
+                self._rule(_IN, f"api-from-{source}", api, source, CIDR, TCP, "Kubernetes API for those who deploy", port=_API)
                 for source in self._args.api_sources
             ),
-            self._out("api-to-workers", api, self.workers_id, GROUP, ALL, "Kubelets and webhooks"),
-            self._out("api-to-services", api, services.cidr_block, SERVICE, TCP, "OKE"),
-            self._out("api-to-services-mtu", api, services.cidr_block, SERVICE, ICMP, "Path discovery"),
+            self._rule(_OUT, "api-to-workers", api, self.workers_id, GROUP, ALL, "Kubelets and webhooks"),
+            self._rule(_OUT, "api-to-services", api, services.cidr_block, SERVICE, TCP, "OKE"),
+            self._rule(_OUT, "api-to-services-mtu", api, services.cidr_block, SERVICE, ICMP, "Path discovery"),
         ]
 
     def _worker_rules(self, workers: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
         return [
-            self._in("workers-from-workers", workers, workers.id, GROUP, ALL, "Nodes and pods among themselves"),
-            self._in("workers-from-api", workers, self.api_id, GROUP, ALL, "Kubelets and webhooks"),
-            self._in("workers-mtu", workers, INTERNET, CIDR, ICMP, "Path discovery"),
-            self._out("workers-to-anywhere", workers, INTERNET, CIDR, ALL, "Images, GitHub and Oracle's services"),
+            self._rule(_IN, "workers-from-workers", workers, workers.id, GROUP, ALL, "Nodes and pods among themselves"),
+            self._rule(_IN, "workers-from-api", workers, self.api_id, GROUP, ALL, "Kubelets and webhooks"),
+            self._rule(_IN, "workers-mtu", workers, INTERNET, CIDR, ICMP, "Path discovery"),
+            self._rule(_OUT, "workers-to-anywhere", workers, INTERNET, CIDR, ALL, "Images, GitHub and Oracle's services"),
         ]
 
     def _machines(self) -> tuple[pulumi.Output[str], tuple[pulumi.Resource, ...]]:
         group = self._group("machines")
         rules = [
-            self._out(f"machines-to-{block}", group, block, CIDR, ALL, "Public addresses")
+            self._rule(_OUT, f"machines-to-{block}", group, block, CIDR, ALL, "Public addresses")
             for block in everything_but(*self._args.closed)
         ]
         return group.id, tuple(rules)
@@ -117,34 +117,20 @@ class OkeSecurity(Component[OkeSecurityArgs]):
         args = self._args
         return security_group(f"{self._name}-{role}", args.compartment, args.vcn_id, args.tags, self._after, parent=self)
 
-    def _in(
+    def _rule(
         self,
+        end: tuple[str, str],
         role: str,
         group: oci.core.NetworkSecurityGroup,
-        source: pulumi.Input[str],
-        source_type: str,
+        other: pulumi.Input[str],
+        other_type: str,
         protocol: str,
         why: str,
         *,
         port: int | None = None,
     ) -> oci.core.NetworkSecurityGroupSecurityRule:
-        allowed = ports(port, port) if port else None
-        return self._rule("INGRESS", role, group, protocol, why, source=source, source_type=source_type, tcp_options=allowed)
-
-    def _out(
-        self,
-        role: str,
-        group: oci.core.NetworkSecurityGroup,
-        destination: pulumi.Input[str],
-        destination_type: str,
-        protocol: str,
-        why: str,
-    ) -> oci.core.NetworkSecurityGroupSecurityRule:
-        return self._rule("EGRESS", role, group, protocol, why, destination=destination, destination_type=destination_type)
-
-    def _rule(
-        self, direction: str, role: str, group: oci.core.NetworkSecurityGroup, protocol: str, why: str, **other_end: Any
-    ) -> oci.core.NetworkSecurityGroupSecurityRule:
+        """A rule of a group: `end` says whether traffic comes from `other` or goes there."""
+        direction, key = end
         return oci.core.NetworkSecurityGroupSecurityRule(
             f"{self._name}-{role}",
             network_security_group_id=group.id,
@@ -152,12 +138,15 @@ class OkeSecurity(Component[OkeSecurityArgs]):
             protocol=protocol,
             stateless=False,
             icmp_options=_FRAGMENTATION_NEEDED if protocol == ICMP else None,
+            tcp_options=ports(port, port) if port else None,
             description=why,
-            opts=pulumi.ResourceOptions(parent=self),
-            **other_end,
+            opts=self._child,
+            **{key: other, f"{key}_type": other_type},
         )
 
 
+_IN, _OUT = ("INGRESS", "source"), ("EGRESS", "destination")
+"""The direction of a rule, and its argument for the other end."""
 _FRAGMENTATION_NEEDED = oci.core.NetworkSecurityGroupSecurityRuleIcmpOptionsArgs(type=3, code=4)
 
 
@@ -172,7 +161,7 @@ def everything_but(*left_out: str) -> list[str]:
     """The IPv4 addresses outside some networks, as few blocks as there can be. A group holds 120 rules."""
     blocks = [ipaddress.IPv4Network(INTERNET)]
     for network in map(ipaddress.IPv4Network, left_out):
-        blocks = [rest for block in blocks for rest in _without(block, network)]
+        blocks = [part for block in blocks for part in _without(block, network)]
     return [str(block) for block in sorted(ipaddress.collapse_addresses(blocks))]
 
 

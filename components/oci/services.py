@@ -24,11 +24,11 @@ def oracle_services(*, parent: pulumi.Resource, after: pulumi.Resource) -> Oracl
 
     The request waits for `after`, so a plan of a new network makes no request.
     """
-    found = oci.core.get_services_output(
+    request = oci.core.get_services_output(
         filters=[oci.core.GetServicesFilterArgs(name="name", values=["All .* Services In Oracle Services Network"], regex=True)],
         opts=pulumi.InvokeOutputOptions(parent=parent, depends_on=[after]),
     )
-    return OracleServices(found.services.apply(_id), found.services.apply(_cidr_block))
+    return OracleServices(request.services.apply(_id), request.services.apply(_cidr_block))
 
 
 def _id(listed: Listed) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 import pulumi
@@ -14,102 +15,38 @@ from components.kubernetes.inside import Inside, MachineSet, install
 from components.kubernetes.mirror import from_registry
 from components.kubernetes.model_cache import Backing
 from components.kubernetes.priority_expander import PriorityExpander, PriorityExpanderArgs
-from components.oci.arguments import oke_gpu_cluster_args
-from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
+from components.oci.arguments import machine_set, oke_gpu_cluster_args
+from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs
 from components.oci.caches import OkeCaches, OkeCachesArgs
 from components.oci.existing_oke_cluster import ExistingOkeCluster, ExistingOkeClusterArgs
+from components.oci.in_cluster import InCluster
 from components.oci.metrics_gateway import MetricsGateway, MetricsGatewayArgs
-from components.oci.oci_gpu_runner import OciGpuRunner
+from components.oci.oci_gpu_runner import OciGpuRunner, Read
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
-from components.oci.runner_arguments import oci_gpu_runner_args
 from components.oci.runner_image import OkeRunnerImage, OkeRunnerImageArgs
 from components.outputs import Built, OkeOutputs
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke import existing as settings_of_existing
-from fleet.providers.oke.addons import AUTOSCALER_ADDON
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.fallback import oke_priorities
 from fleet.providers.oke.push import gateway
 from fleet.providers.oke.quotas import oke_quotas
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.tags import fixed_tags
-from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 
 def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
-    cloud = oci.Provider(f"{name}-oci", region=settings.region)
-    outside = pulumi.ResourceOptions(providers=[cloud])
-    quotas = oke_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else ()
-    called = context.cluster_name(name)
-    cluster: OkeGpuCluster | ExistingOkeCluster
-    if isinstance(settings, OkeCluster):
-        network = settings.network.compartment
-        cluster = OkeGpuCluster(name, oke_gpu_cluster_args(name, settings, context, quotas), opts=outside)
-    elif isinstance(settings, settings_of_existing.ExistingOkeCluster):
-        network = settings.existing.network_compartment
-        cluster = ExistingOkeCluster(name, ExistingOkeClusterArgs(settings, called, context.tags), opts=outside)
-    else:
-        raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
-    iam = cluster.home_provider or cloud
+    here = _cluster(name, settings, fleet, context)
+    cluster = here.cluster
     pools = {
-        pool_name: OkeGpuPool(
-            f"{name}-{pool_name}",
-            OkeGpuPoolArgs(
-                cluster=name,
-                cluster_id=cluster.cluster_id,
-                compartment=settings.compartment,
-                kubernetes_version=settings.kubernetes,
-                pool_name=pool_name,
-                flavor=settings.flavor_of(pool_name),
-                pool=pool,
-                image=settings.node_images[pool.image].id,
-                zones=pool.zones or settings.zones,
-                subnet_id=cluster.node_subnet_id,
-                group_id=cluster.node_security_group_id,
-                oke_plugin=settings.enablement == GPU_PLUGIN_ADDON,
-                tags=context.tags,
-                iam=iam,
-                ready=cluster.before_nodes,
-            ),
-            opts=outside,
-        )
-        for pool_name, pool in settings.pools.items()
+        pool_name: OkeGpuPool(f"{name}-{pool_name}", OkeGpuPoolArgs(here, pool_name), opts=here.opts)
+        for pool_name in settings.pools
     }
     if pools and AUTOSCALER not in settings.provided:
-        OkeAutoscaler(
-            f"{name}-autoscaler",
-            OkeAutoscalerArgs(
-                cluster_id=cluster.cluster_id,
-                compartment=settings.compartment,
-                network=network or settings.compartment,
-                pools=[ScaledPool(pools[pool_name].node_pool_id, pool.nodes) for pool_name, pool in settings.pools.items()],
-                idle_delay=settings.idle_delay,
-                version=settings.addon_versions.get(AUTOSCALER_ADDON),
-                tags=context.tags,
-                iam=iam,
-                ready=cluster.ready,
-                node_selector=settings.system_selector,
-                by_priority=bool(settings.pool_orders),
-            ),
-            opts=outside,
-        )
-        if settings.pool_orders:
-            # Git cannot have the ids of pools that do not exist yet.
-            ids = {pool_name: pool.node_pool_id for pool_name, pool in pools.items()}
-            text = pulumi.Output.all(**ids).apply(lambda known: oke_priorities(settings, known))
-            PriorityExpander(
-                f"{name}-expander",
-                PriorityExpanderArgs(text, cluster.ready, grant=True),
-                opts=pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
-            )
-
-    backings: Mapping[str, Backing] = {}
-    images: tuple[pulumi.Resource, ...] = ()
-    machine_set: MachineSet | None = None
-    kubeconfig: pulumi.Output[str] | None = None
+        _autoscale(here, {pool_name: pool.node_pool_id for pool_name, pool in pools.items()})
     outputs: OkeOutputs = {
         "provider": "oke",
         "clusterId": cluster.cluster_id,
@@ -118,81 +55,104 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         "nodePoolIds": {pool_name: [pool.node_pool_id] for pool_name, pool in pools.items()},
         "runnerSets": {},
     }
+    new = _New()
     if isinstance(settings, OkeCluster) and isinstance(cluster, OkeGpuCluster):
-        machine_set = partial(
-            _machine_set, name, settings, context, cluster, cloud, _gateway(name, settings, context, cluster, cloud)
-        )
-        kubeconfig, outputs["clusterName"], outputs["vcnId"] = cluster.kubeconfig, called, cluster.vcn_id
-        if settings.registry is not None and settings.tenancy is not None:
-            held = OkeRunnerImageArgs(settings.registry, called, settings.tenancy, settings.compartment, context.tags, iam)
-            images = (OkeRunnerImage(f"{name}-registry", held, opts=outside),)
-        if settings.caches:
-            args = OkeCachesArgs(
-                settings=settings,
-                cluster_id=cluster.cluster_id,
-                vcn_id=cluster.vcn_id,
-                subnet_id=cluster.node_subnet_id,
-                workers_id=cluster.node_security_group_id,
-                tags=context.tags,
-                iam=iam,
-                ready=cluster.ready,
-            )
-            backings = OkeCaches(f"{name}-caches", args, opts=outside).backings
+        new = _of_new_cluster(here, settings, cluster)
+        outputs["clusterName"], outputs["vcnId"] = here.physical_name, cluster.vcn_id
     inside = Inside(
         name,
         settings,
-        (*cluster.ready, *images),
+        (*cluster.ready, *new.images),
         from_registry(settings.mirror, [cluster.kubernetes_provider]),
-        backings,
-        physical_name=called,
+        new.backings,
+        physical_name=here.physical_name,
         disk_tags=fixed_tags(context.stack, name),
     )
-    outputs["runnerSets"] = install(inside, fleet, private_key, machine_set)
-    return Built(outputs, kubeconfig)
+    outputs["runnerSets"] = install(inside, fleet, private_key, new.machine_set)
+    return Built(outputs, new.kubeconfig)
 
 
-def _gateway(
-    name: str, settings: OkeCluster, context: Context, cluster: OkeGpuCluster, cloud: oci.Provider
-) -> MetricsGateway | None:
+@dataclass(frozen=True, slots=True)
+class _New:
+    """What only a new cluster has: storage of caches, a registry, sets of machines, and a kubeconfig."""
+
+    backings: Mapping[str, Backing] = field(default_factory=dict)
+    images: tuple[pulumi.Resource, ...] = ()
+    machine_set: MachineSet | None = None
+    kubeconfig: pulumi.Output[str] | None = None
+
+
+def _cluster(name: str, settings: OkePools, fleet: Fleet, context: Context) -> InCluster:
+    """The cluster, new or existing. Raises TypeError for settings that nothing here builds."""
+    cloud = oci.Provider(f"{name}-oci", region=settings.region)
+    opts = pulumi.ResourceOptions(providers=[cloud])
+    quotas = oke_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else ()
+    cluster: OkeGpuCluster | ExistingOkeCluster
+    if isinstance(settings, OkeCluster):
+        network = settings.network.compartment
+        cluster = OkeGpuCluster.typed(name, oke_gpu_cluster_args(name, settings, context, quotas), opts)
+    elif isinstance(settings, settings_of_existing.ExistingOkeCluster):
+        network = settings.existing.network_compartment
+        cluster = ExistingOkeCluster(name, ExistingOkeClusterArgs(settings, context.cluster_name(name), context.tags), opts=opts)
+    else:
+        raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
+    return InCluster(name, settings, context, cluster, network or settings.compartment, cloud)
+
+
+def _autoscale(here: InCluster, ids: Mapping[str, pulumi.Output[str]]) -> None:
+    """The autoscaler of the pools, and the order in which it prefers them. `ids` are OCIDs by pool."""
+    OkeAutoscaler(f"{here.name}-autoscaler", OkeAutoscalerArgs(here, ids), opts=here.opts)
+    if here.settings.pool_orders:
+        # Git cannot have the ids of pools that do not exist yet.
+        text = pulumi.Output.all(**ids).apply(lambda ocids: oke_priorities(here.settings, ocids))
+        PriorityExpander(
+            f"{here.name}-expander",
+            PriorityExpanderArgs(text, here.cluster.ready, grant=True),
+            opts=pulumi.ResourceOptions(providers=[here.cluster.kubernetes_provider]),
+        )
+
+
+def _of_new_cluster(here: InCluster, settings: OkeCluster, cluster: OkeGpuCluster) -> _New:
+    images: tuple[pulumi.Resource, ...] = ()
+    backings: Mapping[str, Backing] = {}
+    gateway = _gateway(here, settings, cluster)
+    if settings.registry is not None and settings.tenancy is not None:
+        args = OkeRunnerImageArgs(here, settings.registry, settings.tenancy)
+        images = (OkeRunnerImage(f"{here.name}-registry", args, opts=here.opts),)
+    if settings.caches:
+        backings = OkeCaches(f"{here.name}-caches", OkeCachesArgs(here, settings, cluster), opts=here.opts).backings
+    return _New(backings, images, partial(_machine_set, here, settings, cluster, gateway), cluster.kubeconfig)
+
+
+def _gateway(here: InCluster, settings: OkeCluster, cluster: OkeGpuCluster) -> MetricsGateway | None:
     """The gateway to which machines push metrics; None if none of them can."""
-    found = gateway(settings)
-    if found is None:
+    receiver = gateway(settings)
+    if receiver is None:
         return None
-    args = MetricsGatewayArgs(
-        gateway=found,
-        cluster=context.cluster_name(name),
-        compartment=settings.compartment,
-        vcn_id=cluster.vcn_id,
-        workers_id=cluster.node_security_group_id,
-        ready=cluster.ready,
-        tags=context.tags,
-    )
-    opts = from_registry(settings.mirror, [cloud, cluster.kubernetes_provider])
-    return MetricsGateway(f"{name}-metrics-gateway", args, opts=opts)
+    opts = from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider])
+    return MetricsGateway(f"{here.name}-metrics-gateway", MetricsGatewayArgs(here, receiver, cluster.vcn_id), opts=opts)
 
 
 def _machine_set(
-    name: str,
+    here: InCluster,
     settings: OkeCluster,
-    context: Context,
     cluster: OkeGpuCluster,
-    cloud: oci.Provider,
     metrics: MetricsGateway | None,
     set_name: str,
     runner: MachineRunner,
-    group: str,
     arc: Arc,
 ) -> OciGpuRunner:
     """The runner set `set_name`, whose runners are machines."""
-    args = oci_gpu_runner_args(settings, context.cluster_name(name), context, set_name, runner, group, arc)
-    args |= {"cluster_id": cluster.cluster_id, "subnet_id": cluster.node_subnet_id}
-    if cluster.machine_security_group_id is not None:
-        args["security_group_id"] = cluster.machine_security_group_id
-    after = [*arc.after, *cluster.before_machines]
+    machines = arc.installed(machine_set(settings, here.physical_name, here.context, set_name, runner, arc.github))
+    after, pushes = [*arc.after, *cluster.before_machines], None
     if metrics is not None and set_name in metrics.set_group_ids:
-        args |= {"metrics_url": metrics.gateway.url(set_name), "metrics_security_group_id": metrics.set_group_ids[set_name]}
+        machines, pushes = (
+            machines.model_copy(update={"metrics_url": metrics.gateway.url(set_name)}),
+            metrics.set_group_ids[set_name],
+        )
         after += metrics.rules
+    args = Read(machines, *arc.app, cluster.cluster_id, cluster.node_subnet_id, cluster.machine_security_group_id or "", pushes)
     opts = pulumi.ResourceOptions.merge(
-        from_registry(settings.mirror, [cloud, cluster.kubernetes_provider]), pulumi.ResourceOptions(depends_on=after)
+        from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider]), pulumi.ResourceOptions(depends_on=after)
     )
-    return OciGpuRunner(f"{name}-{set_name}", args, opts)
+    return OciGpuRunner.typed(f"{here.name}-{set_name}", args, opts)

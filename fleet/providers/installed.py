@@ -6,19 +6,19 @@ Launcher capacity and placement count the pods of these charts, GitOps writes th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from fleet.charts import PLAIN
-from fleet.charts.arc import arc_controller, installs_controller, place_in, runner_set
+from fleet.charts.arc import arc_controller, installs_controller
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart, Pod
 from fleet.charts.cloudwatch import CLOUDWATCH_PODS
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER, ENGINE_PORT, dcgm_exporter
-from fleet.charts.device_plugin import device_plugin
-from fleet.charts.gpu_operator import gpu_operator
+from fleet.charts.enablement import Access, DevicePlugin, GpuOperatorSettings
 from fleet.charts.kube_prometheus import kube_prometheus
 from fleet.charts.kube_state_metrics import node_labels
 from fleet.charts.kueue import kueue
-from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
+from fleet.charts.runner_sets import PodSet, of_cluster
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
 from fleet.facts.scheduling import RUNTIME_CLASS, STARTUP_GATE, Toleration
@@ -30,8 +30,8 @@ from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.github import GitHub
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.queues import Queues
-from fleet.settings.runner import PodRunner
-from fleet.settings.sharing import Mig
+from fleet.settings.runner import PodRunner, RunnerPod
+from fleet.settings.sharing import Mig, config_name
 
 
 def installed(cluster: Cluster, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
@@ -46,13 +46,13 @@ def installed(cluster: Cluster, physical_name: str, github: GitHub) -> tuple[Cha
 
 def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
     """Prometheus, if the program installs it, and the DCGM exporter, unless the cluster or the GPU operator has one."""
-    wanted = cluster.monitoring
-    if wanted is None:
+    monitoring = cluster.monitoring
+    if monitoring is None:
         return
-    if wanted.installs:
-        called = physical_name if cluster.found is None else cluster.found.identity
+    if monitoring.installs:
+        name = physical_name if cluster.found is None else cluster.found.identity
         labels, receives = node_labels(cluster), gateway(cluster) is not None
-        yield kube_prometheus(wanted, called, cluster.makes_class, labels, cluster.system_selector, receives=receives)
+        yield kube_prometheus(monitoring, name, cluster.makes_class, labels, cluster.system_selector, receives=receives)
     image = image_of(cluster)
     if image is not None and cluster.enablement != GPU_OPERATOR and DCGM_EXPORTER not in cluster.provided:
         yield dcgm_exporter(
@@ -88,8 +88,8 @@ def engine_of(cluster: Cluster) -> str:
 
 def shared_charts(cluster: Cluster) -> Iterator[Chart]:
     """The charts that clusters of every provider can have, except runner sets."""
-    if installs_controller(cluster):
-        yield arc_controller(cluster.system_selector, metrics=cluster.monitoring is not None)
+    if (controller := controller_chart(cluster)) is not None:
+        yield controller
     if (chart := enablement_chart(cluster)) is not None:
         yield chart
     if cluster.queues is not None:
@@ -99,31 +99,50 @@ def shared_charts(cluster: Cluster) -> Iterator[Chart]:
     yield from plain_charts(cluster)
 
 
+def controller_chart(cluster: Cluster) -> Chart | None:
+    """The controller of runner sets; None if an existing cluster has it or needs none."""
+    if not installs_controller(cluster):
+        return None
+    return arc_controller(cluster.system_selector, metrics=cluster.monitoring is not None)
+
+
 def enablement_chart(cluster: Cluster) -> Chart | None:
     """The chart that makes GPUs schedulable; None if something else makes them so, and for an operator without pools."""
-    chart = _enablement_chart(cluster)
-    return None if chart is None or chart.name in cluster.provided else chart
+    settings = enablement_of(cluster)
+    return settings.chart if settings is not None else None
 
 
-def _enablement_chart(cluster: Cluster) -> Chart | None:
-    tolerations, configs = tolerations_of(cluster), configs_of(cluster)
+def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None:
+    """What the chart that makes GPUs schedulable is made of, for all pools of a cluster. None as `enablement_chart` says."""
+    if cluster.found is not None and cluster.enablement in cluster.found.installed:
+        return None
+    tolerations, image, pools = tolerations_of(cluster), image_of(cluster), cluster.pools.values()
+    git = cluster.gitops.model_copy(update={"secrets": None}) if cluster.gitops is not None else None
+    kinds = {name: pool for pool in pools if (name := config_name(pool))}
+    access = tuple(
+        Access.model_construct(**{key: value for key, value in pool.set_fields(Access).items() if value})
+        for pool in kinds.values()
+    )
     if cluster.enablement == DEVICE_PLUGIN:
-        return device_plugin(tolerations, configs)
-    image = image_of(cluster)
+        handler = image.handler if image is not None else None
+        return DevicePlugin.model_construct(tolerations=tolerations, access=access, runtime_handler=handler, gitops=git)
     if cluster.enablement != GPU_OPERATOR or image is None:
         return None
-    pools = cluster.pools.values()
-    return gpu_operator(
-        image,
-        operator_of(cluster),
-        # With the operator all pools have the same values.
-        cdi=any(pool.cdi for pool in pools),
-        mig=mig_naming(cluster),
+    return GpuOperatorSettings.model_construct(
+        **operator_of(cluster).set_fields(OperatorSettings),
         tolerations=tolerations,
-        configs=configs,
-        selector=cluster.system_selector,
+        access=access,
+        gitops=git,
+        # With the operator all pools have equivalent images and one setting of CDI.
+        install_driver=not image.driver,
+        install_toolkit=not image.toolkit,
+        device_plugin=not image.advertises,
+        driver_root=image.driver_root,
+        cdi=any(pool.cdi for pool in pools),
+        mig_strategy=mig_naming(cluster),
+        controller_node_selector=dict(cluster.system_selector),
         counters=cluster.monitoring is not None,
-        engine=engine_of(cluster),
+        dcgm_engine=engine_of(cluster),
     )
 
 
@@ -136,14 +155,9 @@ def tolerations_of(cluster: Cluster) -> tuple[Toleration, ...]:
     return tuple(dict.fromkeys((*profile.tolerations, *of_pools, *gate)))
 
 
-def mig_naming(cluster: Cluster) -> str:
+def mig_naming(cluster: Cluster) -> Literal["none", "single", "mixed"]:
     """How the cluster names MIG slices, for the operator: none, single or mixed. All pools with MIG name them in the same way."""
     return next((pool.sharing.naming for pool in cluster.pools.values() if isinstance(pool.sharing, Mig)), "none")
-
-
-def configs_of(cluster: Cluster) -> PluginConfigs | None:
-    """The device plugin's configs, if any pool needs one."""
-    return plugin_configs(cluster.pools.values(), by_operator=cluster.enablement == GPU_OPERATOR)
 
 
 def image_of(cluster: Cluster) -> NodeImage | None:
@@ -168,20 +182,25 @@ def plain_charts(cluster: Cluster) -> Iterator[Chart]:
 
 def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, per_node: int = 1) -> Chart:
     """The scale set of a runner class whose runners are pods of pools. A node holds `per_node` that wait."""
+    return pod_set_of(cluster, name, runner, github, per_node).chart
+
+
+def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, per_node: int = 1) -> PodSet:
+    """What that chart is made of."""
     target = pool_target(cluster, *runner.ordered)
-    return runner_set(
-        name,
-        cluster.with_image(runner),
-        github.url,
-        runner.group or github.group,
-        tolerations=target.tolerations,
-        runtime_class=target.runtime_class,
-        resource=target.resource,
+    several = len(target.selectors) > 1
+    return PodSet.model_construct(
+        **cluster.with_image(runner).set_fields(RunnerPod) | of_cluster(cluster, name, runner, github),
+        gpu_resource=target.resource,
         mounts_shm=target.mounts_shm,
-        selectors=target.selectors,
-        place=place_in(cluster, runner),
+        node_selector={} if several else target.selector,
+        node_selectors=tuple(target.selectors) if several else (),
+        tolerations=tuple(target.tolerations),
+        runtime_class=target.runtime_class,
         usd_per_hour=runner_price(cluster, runner),
         per_node=per_node,
+        open_networks=tuple(cluster.private_egress),
+        declare_min_runners=runner.schedules is None,
     )
 
 
@@ -193,7 +212,9 @@ def runner_price(cluster: Cluster, runner: PodRunner) -> str:
 def runner_prices(cluster: Cluster, runner: PodRunner) -> Iterator[Money]:
     """USD per hour of a runner's part of a node, by the units that it requests: for each type of each of its pools."""
     for pool in (cluster.pools[name] for name in runner.ordered):
-        yield from (pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for each in pool.machines)
+        yield from (
+            pool.price(machine.name, cluster.region).times(runner.gpus / pool.units(machine)) for machine in pool.machines
+        )
 
 
 def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:

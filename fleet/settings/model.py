@@ -45,6 +45,10 @@ class Model(BaseModel):
         str_strip_whitespace=False,
     )
 
+    def set_fields(self, kind: type[BaseModel]) -> dict[str, Any]:
+        """The fields of `kind`, a base of this model, that are set. They make another model that extends `kind`."""
+        return {name: getattr(self, name) for name in kind.model_fields if name in self.model_fields_set}
+
 
 def without(*keys: str) -> Callable[[dict[str, Any]], None]:
     """A value for `json_schema_extra`: the schema of the model lacks these keys of its base, because rules refuse them."""

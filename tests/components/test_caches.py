@@ -11,7 +11,7 @@ import pulumi
 import pytest
 
 from components.build import build
-from components.eks.autoscaler import POD_IDENTITY_TRUST
+from components.eks.iam import POD_IDENTITY_TRUST
 from components.oci.rights import file_system_network_rights, file_system_rights
 from fleet.facts.scheduling import REGION
 from fleet.facts.versions import KUBERNETES

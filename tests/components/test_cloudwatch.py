@@ -8,7 +8,7 @@ import pulumi
 import pytest
 
 from components.build import build
-from components.eks.autoscaler import POD_IDENTITY_TRUST
+from components.eks.iam import POD_IDENTITY_TRUST
 from fleet.charts.cloudwatch import CLOUDWATCH, cloudwatch_values
 from fleet.facts.scheduling import SYSTEM_SELECTOR
 from fleet.facts.versions import KUBERNETES

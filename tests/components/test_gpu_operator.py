@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from components.kubernetes.enablement import tolerance
 from components.kubernetes.gpu_operator import GpuOperator, GpuOperatorArgs
 from fleet.charts.gpu_operator import gpu_operator
 from fleet.charts.plugin_configs import plugin_configs
@@ -29,13 +30,14 @@ CHART = gpu_operator(UBUNTU, OperatorSettings(), cdi=True, tolerations=OKE_PROFI
 def _program() -> None:
     provider = kubernetes.Provider("cluster", kubeconfig="{}")
     ready = kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))
+    tolerations: Any = [toleration.manifest() for toleration in OKE_PROFILE.tolerations]
     args: GpuOperatorArgs = {
         "install_driver": not UBUNTU.driver,
         "install_toolkit": not UBUNTU.toolkit,
         "device_plugin": not UBUNTU.advertises,
         "cdi": True,
         "mig_strategy": "single",
-        "tolerations": [tolerance(each) for each in OKE_PROFILE.tolerations],
+        "tolerations": tolerations,
         "access": [{"sharing": {"strategy": "time-slicing", "replicas": 4}}],
         "controller_node_selector": dict(SYSTEM_SELECTOR),
     }

@@ -12,9 +12,14 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
-from components.kubernetes.local_queues import LocalQueues, LocalQueuesArgs
-from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
+from components.kubernetes.queues import (
+    GpuQueue,
+    GpuQueueArgs,
+    LocalQueues,
+    LocalQueuesArgs,
+    QueueController,
+    QueueControllerArgs,
+)
 from fleet.charts.kueue import KUEUE as RELEASE_NAME
 from fleet.charts.kueue import kueue as kueue_chart
 from fleet.facts.scheduling import JOB_PRIORITIES, RUNNER_PRIORITY

@@ -12,9 +12,9 @@ from pydantic import TypeAdapter
 
 from components.kubernetes.arc import Arc
 from components.kubernetes.deliver import by_helm
-from components.kubernetes.github_secret import by_program
 from components.kubernetes.inside import Inside, MachineSet, install
 from components.kubernetes.scale_set import ScaleSet, ScaleSetArgs
+from components.kubernetes.set_settings import by_program
 from fleet.charts.arc import CONTROLLER
 from fleet.loading.config import load
 from fleet.providers.installed import plain_charts
@@ -50,8 +50,9 @@ def build(machine_set: MachineSet | None = None, operator: OperatorSettings | No
     return build_alone(program)
 
 
-def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> ScaleSet:
+def machine_set(name: str, runner: MachineRunner, arc: Arc) -> ScaleSet:
     """A set of machines with a ConfigMap, as a cloud's component makes one."""
+    group = runner.group or arc.github.group
     chart = launcher_set(name, runner, arc.github.url, group, region="us-sanjose-1", compartment="ocid1.compartment.oc1..example")
 
     def companions(namespace: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:

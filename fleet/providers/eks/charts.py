@@ -12,9 +12,12 @@ def eks_charts(settings: EksPools, physical_name: str, github: GitHub) -> tuple[
     """Cluster Autoscaler, which finds its node groups by the cluster's physical name; none if the cluster has it already."""
     if AUTOSCALER in settings.provided:
         return ()
-    called = physical_name if settings.found is None else settings.found.identity
-    ordered = bool(settings.pool_orders)
-    chart = cluster_autoscaler(
-        called, settings.region, settings.kubernetes_version, settings.system_selector, by_priority=ordered
+    return (autoscaler(settings, physical_name, by_priority=bool(settings.pool_orders)),)
+
+
+def autoscaler(settings: EksPools, physical_name: str, *, by_priority: bool) -> Chart:
+    """The chart of Cluster Autoscaler. `by_priority`: whether it prefers node groups by its ConfigMap."""
+    name = physical_name if settings.found is None else settings.found.identity
+    return cluster_autoscaler(
+        name, settings.region, settings.kubernetes_version, settings.system_selector, by_priority=by_priority
     )
-    return (chart,)

@@ -1,0 +1,40 @@
+"""What components of one EKS cluster share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.context import Context
+from components.eks.eks_gpu_cluster import EksGpuCluster
+from components.eks.existing_eks_cluster import ExistingEksCluster
+from fleet.providers.eks.cluster import EksPools
+from fleet.providers.tags import fixed_tags
+
+
+@dataclass(frozen=True, slots=True)
+class InCluster:
+    """A cluster of a stack: its name, settings and component, and the AWS providers of what belongs to it."""
+
+    name: str
+    settings: EksPools
+    context: Context
+    cluster: EksGpuCluster | ExistingEksCluster
+    providers: Sequence[pulumi.ProviderResource]
+
+    @property
+    def opts(self) -> pulumi.ResourceOptions:
+        """Options of a component in AWS."""
+        return pulumi.ResourceOptions(providers=[*self.providers])
+
+    @property
+    def disk_tags(self) -> dict[str, str]:
+        """Tags that never change."""
+        return fixed_tags(self.context.stack, self.name)
+
+    @property
+    def physical_name(self) -> str:
+        """The cluster's name in AWS."""
+        return self.context.cluster_name(self.name)

@@ -1,0 +1,113 @@
+"""What the chart of a runner set is made of. The chart, and the component that installs it, read these settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from fleet.charts.arc import APP_SECRET, CONTROLLER, NAMESPACE, Place, place_in, runner_set
+from fleet.charts.chart import Chart
+from fleet.charts.enablement import Tolerations
+from fleet.facts.scheduling import GPU_RESOURCE, GPU_TOLERATION
+from fleet.settings.cluster import Cluster
+from fleet.settings.egress import CLOSED
+from fleet.settings.existing import ServiceAccount
+from fleet.settings.github import GitHub, ScopeUrl
+from fleet.settings.gitops import GitOps, ObjectName
+from fleet.settings.model import Cidr, DnsLabel, LabelKey, LabelValue, Model, matching, problem
+from fleet.settings.runner import Runner, RunnerPod, SetName
+
+
+class SetSettings(Model):
+    """What runner sets of every kind find in their cluster, and how they are installed."""
+
+    github_url: ScopeUrl
+    github_secret: ObjectName = APP_SECRET
+    runner_scale_set_name: SetName
+    listener_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    priority_class: str = ""
+    namespace: DnsLabel | None = None
+    create_namespace: bool = True
+    isolate: bool = True
+    closed_networks: tuple[Cidr, ...] = CLOSED
+    controller_namespace: DnsLabel = NAMESPACE
+    controller_service_account: ServiceAccount = CONTROLLER
+    manifests: tuple[dict[str, Any], ...] = ()
+    install_chart: bool = True
+    gitops: GitOps | None = None
+
+    @property
+    def place(self) -> Place:
+        """What the set's chart finds in the cluster."""
+        return Place(
+            namespace=self.namespace or "",
+            secret=self.github_secret,
+            listener_selector=self.listener_node_selector,
+            priority_class=self.priority_class,
+            controller_namespace=self.controller_namespace,
+            controller_account=self.controller_service_account,
+        )
+
+
+def of_cluster(cluster: Cluster, name: str, runner: Runner, github: GitHub) -> dict[str, Any]:
+    """The fields that a set of every kind has from its cluster."""
+    place = place_in(cluster, runner)
+    of_set: dict[str, Any] = {
+        "github_url": github.url,
+        "group": runner.group or github.group,
+        "runner_scale_set_name": name,
+        "listener_node_selector": dict(place.listener_selector),
+        "priority_class": place.priority_class,
+        "closed_networks": cluster.closed_networks,
+    }
+    if (place.controller_namespace, place.controller_account) != (NAMESPACE, CONTROLLER):
+        of_set |= {"controller_namespace": place.controller_namespace, "controller_service_account": place.controller_account}
+    return of_set
+
+
+_AMOUNT = r"[0-9]+(\.[0-9]+)?"
+_Price = Annotated[
+    str, matching("usd_per_hour", "not a price; write 0.376, or a range such as 0.188-0.376", rf"{_AMOUNT}(-{_AMOUNT})?")
+]
+
+
+class PodSet(RunnerPod, SetSettings):
+    """A set whose runners are pods."""
+
+    gpu_resource: Annotated[str, Field(min_length=1)] = GPU_RESOURCE
+    mounts_shm: bool = True
+    node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    node_selectors: tuple[Annotated[dict[LabelKey, LabelValue], Field(min_length=1)], ...] = ()
+    tolerations: Tolerations = (GPU_TOLERATION,)
+    runtime_class: str = ""
+    usd_per_hour: _Price | None = None
+    per_node: Annotated[int, Field(ge=1)] = 1
+    open_networks: tuple[Cidr, ...] = ()
+    declare_min_runners: bool = True
+
+    @model_validator(mode="after")
+    def _one_choice_of_nodes(self) -> Self:
+        """Refuse both ways to name nodes at once."""
+        if self.node_selector and self.node_selectors:
+            raise problem("two_selectors", "is instead of nodeSelector; remove one of the two", at=("nodeSelectors",))
+        return self
+
+    @property
+    def chart(self) -> Chart:
+        """The chart."""
+        return runner_set(
+            self.runner_scale_set_name,
+            self,
+            self.github_url,
+            self.group or "default",
+            self.tolerations,
+            self.runtime_class,
+            self.gpu_resource,
+            mounts_shm=self.mounts_shm,
+            selectors=self.node_selectors or [self.node_selector],
+            place=replace(self.place, declares_minimum=self.declare_min_runners),
+            usd_per_hour=self.usd_per_hour or "",
+            per_node=self.per_node,
+        )
