@@ -54,22 +54,22 @@ def plan(
             if as_json and as_markdown:
                 raise InputError("--json, --markdown: choose one output format; remove one of them")
             day = day_of(as_of)
-            found = make_plan(stack, ROOT, file, progress, day)
+            proved = make_plan(stack, ROOT, file, progress, day)
             before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
             if before is not None and base is not None:
-                found = touched(found, before.plan, base)
+                proved = touched(proved, before.plan, base)
             if agreeing:
                 progress("looking for policy values that admit the plan")
-            agreed = agree(found, ROOT) if agreeing else None
+            agreed = agree(proved, ROOT) if agreeing else None
         if as_json:
-            sys.stdout.write(to_json(found, before, agreed) + "\n")
+            sys.stdout.write(to_json(proved, before, agreed) + "\n")
         elif as_markdown:
-            sys.stdout.write(markdown(found, before, strict, agreed))
+            sys.stdout.write(markdown(proved, before, strict, agreed))
         else:
-            report(found, console(), strict, verbose, before)
+            report(proved, console(), strict, verbose, before)
             if agreed is not None:
                 # Without a console, because no line of a diff may be wrapped.
                 sys.stdout.write(mask("".join(f"{line}\n" for line in lines(agreed)) + agreed.diff))
         if with_annotations:
-            print_annotations(annotate(found, ROOT, before, strict))
-        raise typer.Exit(0 if found.passes(strict) else 1)
+            print_annotations(annotate(proved, ROOT, before, strict))
+        raise typer.Exit(0 if proved.passes(strict) else 1)

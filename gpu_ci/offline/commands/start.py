@@ -38,35 +38,36 @@ def start(
     Exit status: 0 success, 1 a runner class has no settings that are shown to start within the time, 2 the input is wrong.
     """
     with exit_status(as_json=as_json):
-        found = tuple(starts(fleet_of(load(stack, ROOT, stack_file=file)), day_of(as_of)))
+        classes = tuple(starts(fleet_of(load(stack, ROOT, stack_file=file)), day_of(as_of)))
         if as_json:
             sys.stdout.write(
-                document({"stack": stack, "within": within, "classes": [_json(each, within) for each in found]}) + "\n"
+                document({"stack": stack, "within": within, "classes": [_json(runners, within) for runners in classes]}) + "\n"
             )
         else:
-            _report(found, within, console())
-        raise typer.Exit(0 if within is None or all(each.best(within) for each in found) else 1)
+            _report(classes, within, console())
+        raise typer.Exit(0 if within is None or all(runners.best(within) for runners in classes) else 1)
 
 
-def _report(found: tuple[Starts, ...], within: int | None, out: Console) -> None:
-    for each in found:
-        head = f"{each.cluster}/{each.runner_set}, {each.where}, {each.idle} USD an hour idle: the first job finds {each.finds}"
+def _report(classes: tuple[Starts, ...], within: int | None, out: Console) -> None:
+    for runners in classes:
+        name = f"{runners.cluster}/{runners.runner_set}, {runners.where}"
+        head = f"{name}, {runners.idle} USD an hour idle: the first job finds {runners.finds}"
         show_line(out, head, "bold")
         show_table(
             out,
-            ("=phase", f"cold, finds {each.cold.finds}", f"warm, finds {each.warm.finds}"),
-            [(cold.name, str(cold), str(warm)) for cold, warm in zip(each.cold.phases, each.warm.phases, strict=True)],
-            total=("all", str(each.cold), str(each.warm)),
+            ("=phase", f"cold, finds {runners.cold.finds}", f"warm, finds {runners.warm.finds}"),
+            [(cold.name, str(cold), str(warm)) for cold, warm in zip(runners.cold.phases, runners.warm.phases, strict=True)],
+            total=("all", str(runners.cold), str(runners.warm)),
         )
         if within is not None:
-            _ways(each, within, out)
+            _ways(runners, within, out)
         out.print()
     show_line(out, _ABOUT)
-    for line in dict.fromkeys(_sources(found)):
+    for line in dict.fromkeys(_sources(classes)):
         show_line(out, line, "dim", indent="  ")
 
 
-def _ways(found: Starts, within: int, out: Console) -> None:
+def _ways(runners: Starts, within: int, out: Console) -> None:
     show_table(
         out,
         ("settings", ">USD/h more", "starts in", f"within {within} s"),
@@ -77,10 +78,10 @@ def _ways(found: Starts, within: int, out: Console) -> None:
                 str(way.start),
                 way.misses(within) or f"yes{way.start.condition}",
             )
-            for way in found.ways
+            for way in runners.ways
         ],
     )
-    best, unshown = found.best(within), found.unshown(within)
+    best, unshown = runners.best(within), runners.unshown(within)
     if best is not None:
         show_line(out, f"cheapest within {within} s: {_settings(best)}: {best.more} USD an hour more", "bold green")
     else:
@@ -93,27 +94,32 @@ def _settings(way: Way, joint: str = " and ") -> str:
 
 
 def _value(value: Any) -> str:
-    return f"{{{', '.join(f'{key}: {held}' for key, held in value.items())}}}" if isinstance(value, dict) else str(value)
+    return f"{{{', '.join(f'{key}: {entry}' for key, entry in value.items())}}}" if isinstance(value, dict) else str(value)
 
 
-def _sources(found: tuple[Starts, ...]) -> Iterator[str]:
+def _sources(classes: tuple[Starts, ...]) -> Iterator[str]:
     """A line for each phase that takes time in one of the starts, in the order of the phases."""
-    shown = [each for one in found for start in (one.cold, one.warm, *(way.start for way in one.ways)) for each in start.phases]
+    phases = [
+        phase
+        for runners in classes
+        for start in (runners.cold, runners.warm, *(way.start for way in runners.ways))
+        for phase in start.phases
+    ]
     for name in PHASES:
-        yield from (_source(each) for each in shown if each.name == name and each.high != 0)
+        yield from (_source(phase) for phase in phases if phase.name == name and phase.high != 0)
 
 
-def _source(found: Phase) -> str:
-    sources = f" [{', '.join(found.sources)}]" if found.sources else ""
-    return f"{found.name}, {found}: {found.note}{sources}"
+def _source(phase: Phase) -> str:
+    sources = f" [{', '.join(phase.sources)}]" if phase.sources else ""
+    return f"{phase.name}, {phase}: {phase.note}{sources}"
 
 
-def _json(found: Starts, within: int | None) -> dict[str, Any]:
-    ways = [_way(way) | ({"misses": way.misses(within)} if within is not None else {}) for way in found.ways]
-    best = found.best(within) if within is not None else None
-    idle = fields_of(found.idle, "usd", "at_most", "unknown")
-    starts = {"idleUsdPerHour": idle, "cold": _start(found.cold), "warm": _start(found.warm), "ways": ways}
-    return fields_of(found, "cluster", "runner_set", "where", "finds") | starts | {"best": _way(best) if best else None}
+def _json(runners: Starts, within: int | None) -> dict[str, Any]:
+    ways = [_way(way) | ({"misses": way.misses(within)} if within is not None else {}) for way in runners.ways]
+    best = runners.best(within) if within is not None else None
+    idle = fields_of(runners.idle, "usd", "at_most", "unknown")
+    starts = {"idleUsdPerHour": idle, "cold": _start(runners.cold), "warm": _start(runners.warm), "ways": ways}
+    return fields_of(runners, "cluster", "runner_set", "where", "finds") | starts | {"best": _way(best) if best else None}
 
 
 def _way(way: Way) -> dict[str, Any]:
@@ -122,5 +128,5 @@ def _way(way: Way) -> dict[str, Any]:
 
 
 def _start(start: Start) -> dict[str, Any]:
-    phases = [fields_of(each, "name", "low", "high", "note", "sources") for each in start.phases]
+    phases = [fields_of(phase, "name", "low", "high", "note", "sources") for phase in start.phases]
     return fields_of(start, "finds", "low", "high", "gaps") | {"phases": phases}
