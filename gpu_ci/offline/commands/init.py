@@ -11,7 +11,7 @@ import typer
 from rich.prompt import Prompt
 
 from fleet.facts.errors import InputError
-from fleet.loading.home import ROOT
+from fleet.loading.home import INSTALLED, ROOT
 from fleet.settings.budget import MONTH
 from fleet.settings.machines import OwnMachine
 from gpu_ci.app import WRITE, Gpu, app, console, exit_status
@@ -196,7 +196,6 @@ def _report(new: New) -> None:
         out.print(f"  {jobs} in {', '.join(names)}")
     month = "" if idle.unknown else f" ({idle.usd * MONTH:.0f} a month)"
     out.print(f"  price: {idle} USD an hour without jobs{month}, {worst} at worst")
-    out.print(
-        f"Next: make plan STACK={stack} shows everything. `grep -n -A1 REPLACE Pulumi.{stack}.yaml` lists what only you know."
-    )
+    plan = f"gpu-ci plan {stack}" if INSTALLED else f"make plan STACK={stack}"
+    out.print(f"Next: {plan} shows everything. `grep -n -A1 REPLACE Pulumi.{stack}.yaml` lists what only you know.")
     out.print("From there to the first job: docs/getting-started.md")
