@@ -95,7 +95,7 @@ policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR
 image: .venv/run ## Build the runner image by podman, docker or buildah: CUDA=12.1 UBUNTU=22.04 FLAVOUR=base|runtime|devel
 	@$(BIN)/gpu-ci image build --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
 
-image-test: .venv/run ## Test a built runner image in a container: CUDA= UBUNTU= FLAVOUR= [ARGS=--gpu]
+image-test: .venv/run ## Test a built runner image in a container: CUDA= UBUNTU= FLAVOUR= [ARGS=--on-gpu]
 	@$(BIN)/gpu-ci image test --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
 
 image-push: .venv/run ## Print the push of a runner image for the regions of a stack, or run it: STACK=staging [FILE=path] [ARGS=--run]

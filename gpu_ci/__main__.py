@@ -6,11 +6,12 @@ import importlib
 import sys
 from pathlib import Path
 
-# Our folders stand beside this one in a clone. A wheel has them in one folder below it, so that nothing called `fleet`
+# In a clone our folders are beside this one. A wheel has them in one folder below it, so that nothing called `fleet`
 # lands in somebody's environment.
 _HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(next(folder for folder in (_HERE / "_tree", _HERE.parent) if folder.is_dir())))
 _MODULES = {
+    "--version": "gpu_ci.app",
     "accept": "gpu_ci.acceptance.cli",
     "image": "gpu_ci.image",
     "smoke": "gpu_ci.submit.cli",

@@ -21,6 +21,6 @@ def program_of(root: Path) -> Path:
 
 
 def project_file(root: Path) -> Path:
-    """`Pulumi.yaml` of the project in `root`. A wheel brings one for a folder that has only stack files."""
+    """`Pulumi.yaml` of the project in `root`. A wheel includes one for a folder that has only stack files."""
     own = root / "Pulumi.yaml"
     return TREE / own.name if INSTALLED and not own.exists() else own

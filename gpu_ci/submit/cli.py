@@ -101,10 +101,10 @@ def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
         if is_dataclass(parameter.annotation) and isinstance(parameter.annotation, type)
     }
 
-    def run_command(**given: Any) -> None:
+    def run_command(**values: Any) -> None:
         for key, options in groups.items():
-            given[key] = parameters[key].annotation(**{option: given.pop(option) for option in options})
-        raise typer.Exit(_status(lambda: function(**given)))
+            values[key] = parameters[key].annotation(**{option: values.pop(option) for option in options})
+        raise typer.Exit(_status(lambda: function(**values)))
 
     options = [option for key, parameter in parameters.items() for option in groups.get(key, {key: parameter}).values()]
     run_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -190,9 +190,9 @@ def explain_command(
         raise InputError("--cluster, --file: name a part of a stack; also pass --stack")
     fleet = None if stack is None else read_fleet(stack, file)
     live = connection.open()
-    found = explain_live(name, live, fleet, cluster)
-    sys.stdout.writelines(f"{mask(line)}\n" for line in found.lines)
-    return [Result(name, live.namespace, Outcome.LATE, "it waits")] if found.waits else []
+    answer = explain_live(name, live, fleet, cluster)
+    sys.stdout.writelines(f"{mask(line)}\n" for line in answer.lines)
+    return [Result(name, live.namespace, Outcome.LATE, "it waits")] if answer.waits else []
 
 
 @program.command("smoke", rich_help_panel=RUN)
@@ -220,24 +220,26 @@ def smoke_command(
             raise InputError("--repository: there is no runner set to run a job on; leave the option out")
         if context is None:
             return _on_github(jobs, repository, start)
-    found = smoke.chosen(fleet, cluster, pool or ())
+    chosen = smoke.chosen(fleet, cluster, pool or ())
     if context is None:
-        sys.stderr.writelines(f"{line}\n" for one in found for line in one.refused)
+        sys.stderr.writelines(f"{line}\n" for tests in chosen for line in tests.refused)
         sys.stderr.write(
             "the tests are only printed; with --context (make smoke CONTEXT=…) they run on the live cluster of that name\n"
         )
         sys.stderr.writelines(f"{line}\n" for line in github.commands(jobs))
-        sys.stdout.write("---\n".join(one.manifests() for one in found))
+        sys.stdout.write("---\n".join(tests.manifests() for tests in chosen))
         return ()
     if not context:
         # The client would use the current context.
         raise InputError("--context: is empty; name the cluster's context")
-    if len(found) > 1:
-        raise InputError(f"--context: selects one cluster; also pass --cluster, one of: {listed(one.cluster for one in found)}")
+    if len(chosen) > 1:
+        raise InputError(
+            f"--context: selects one cluster; also pass --cluster, one of: {listed(tests.cluster for tests in chosen)}"
+        )
     live, options = api.connect(kubeconfig, context, SMOKE_NAMESPACE), replace(smoke.OPTIONS, start_within=start)
     # Only the report goes to stdout.
-    rows = smoke.run_smoke(found[0].tests, live, Output(logs=sys.stderr), options)
-    smoke.report(found[0].cluster, rows, Console(file=sys.stdout))
+    rows = smoke.run_smoke(chosen[0].tests, live, Output(logs=sys.stderr), options)
+    smoke.report(chosen[0].cluster, rows, Console(file=sys.stdout))
     results = [row.result for row in rows if row.result is not None]
     return results if repository is None else [*results, *_on_github(jobs, repository, start)]
 
@@ -260,7 +262,7 @@ def _propagation(foreground: bool) -> Propagation:
 
 
 def _seconds(option: str, words: str) -> float:
-    found = _DURATION.fullmatch(words)
-    if found is None:
+    duration = _DURATION.fullmatch(words)
+    if duration is None:
         raise InputError(f"{option}: must be a whole number of seconds, or with a unit, s, m or h; got {words!r}; write 10m")
-    return float(int(found[1]) * _SECONDS[found[2]])
+    return float(int(duration[1]) * _SECONDS[duration[2]])

@@ -24,6 +24,7 @@ from gpu_ci.acceptance.leftovers import Left
 from gpu_ci.acceptance.runner import NOT_RUN, OK, Run, Script
 from gpu_ci.acceptance.shell import GRACE, Shell, Step, StepError
 from gpu_ci.acceptance.steps import Steps
+from gpu_ci.app import app
 from tests.acceptance.fakes import Fake
 from tests.builders import ROOT
 from tests.doctor.fleets import edited
@@ -327,7 +328,7 @@ def test_wrong_input_has_one_line_and_status_2_and_starts_nothing(
 
 
 def invoke(*words: str) -> Any:
-    return CliRunner().invoke(command.app, ["accept", *words])
+    return CliRunner().invoke(app, ["accept", *words])
 
 
 @pytest.mark.parametrize(("failing", "status"), [("", 0), ("up --stack", 1)])

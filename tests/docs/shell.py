@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.docs.markdown import ROOT
 
-REAL = ("awk", "base64", "bash", "cat", "env", "grep", "head", "make", "mkdir", "mktemp", "rm", "sh", "touch")
+REAL = ("awk", "base64", "bash", "cat", "cut", "env", "grep", "head", "make", "mkdir", "mktemp", "rm", "sh", "sort", "touch")
 """Programs that blocks really run."""
 _STUB = """\
 #!/bin/bash

@@ -32,9 +32,9 @@ def arc_upgrade(
     """
     with exit_status():
         old, new = (_version(option, value) for option, value in (("--from", before), ("--to", after)))
-        found = upgrade(fleet_of(load(stack, ROOT, stack_file=file)), stack, old, new)
+        commands = upgrade(fleet_of(load(stack, ROOT, stack_file=file)), stack, old, new)
         none = f"# ARC {old} -> {new}: the minor is the same, or the stack has no runner set. `pulumi up` alone is enough."
-        sys.stdout.write("".join(f"{line}\n" for line in found or (none,)))
+        sys.stdout.write("".join(f"{line}\n" for line in commands or (none,)))
 
 
 def _version(option: str, value: str | None) -> str:

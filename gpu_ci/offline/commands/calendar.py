@@ -44,8 +44,8 @@ def calendar(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf
         read = sorted({source.rpartition(", ")[2] for line in plan.bill for source in line.sources})
         if read:
             show_line(out, f"Prices were read from {read[0]} to {read[-1]}. No end of a price is published.", "dim")
-        if rest := [end.use.life.what for end in plan.ends if end.last is None]:
-            show_line(out, f"No end published: {', '.join(rest)}.", "dim")
+        if endless := [end.use.life.what for end in plan.ends if end.last is None]:
+            show_line(out, f"No end published: {', '.join(endless)}.", "dim")
 
 
 def _row(end: End, last: date, day: date) -> tuple[str, ...]:

@@ -42,8 +42,8 @@ def charts(
 def _of(stack: str, file: Path | None) -> list[str]:
     """The charts of a stack, each once."""
     fleet = fleet_of(load(stack, ROOT, stack_file=file))
-    found = {chart.chart for name, cluster in fleet.clusters.items() for chart in installed(cluster, name, fleet.github)}
-    return sorted(found)
+    names = {chart.chart for name, cluster in fleet.clusters.items() for chart in installed(cluster, name, fleet.github)}
+    return sorted(names)
 
 
 def _compare(helm: str, name: str, keep: Path | None) -> bool:

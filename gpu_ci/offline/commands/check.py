@@ -37,11 +37,11 @@ def check(
     with exit_status(annotate_error, as_json):
         require_sdk("check")
         with Progress() as progress:
-            found = make_check(folder, stack, ROOT, progress, day_of(as_of))
+            judged = make_check(folder, stack, ROOT, progress, day_of(as_of))
         if as_json:
-            sys.stdout.write(to_json(found, strict) + "\n")
+            sys.stdout.write(to_json(judged, strict) + "\n")
         else:
-            report(found, console(), strict, verbose)
+            report(judged, console(), strict, verbose)
         if with_annotations:
-            print_annotations(annotated(found, strict))
-        raise typer.Exit(0 if found.passes(strict) else 1)
+            print_annotations(annotated(judged, strict))
+        raise typer.Exit(0 if judged.passes(strict) else 1)

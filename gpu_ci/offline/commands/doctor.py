@@ -45,14 +45,14 @@ def doctor(
     """
     with exit_status(as_json=as_json):
         config = load(stack, ROOT, stack_file=file)
-        found = []
-        for each in _findings(config, fleet_of(config), address, key_file):
-            found.append(each)
+        findings = []
+        for finding in _findings(config, fleet_of(config), address, key_file):
+            findings.append(finding)
             if not as_json:
-                _print(each)
-        counts = Counter(each.state for each in found)
+                _print(finding)
+        counts = Counter(finding.state for finding in findings)
         if as_json:
-            lines = [fields_of(each, "state", "area", "said", "fix") for each in found]
+            lines = [fields_of(finding, "state", "area", "said", "fix") for finding in findings]
             sys.stdout.write(document({"stack": stack, "ok": not counts[WRONG], "findings": lines}) + "\n")
         else:
             totals = ", ".join(f"{counts[state]} {state}" for state in (OK, WRONG, SKIPPED))
@@ -64,7 +64,7 @@ def doctor(
 
 def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: Path | None) -> Iterator[Finding]:
     key, no_key = _key(config, fleet, key_file)
-    yield from tools.findings({each.provider for each in fleet.clusters.values()}, Project.read(project_file(ROOT)).needed)
+    yield from tools.findings({cluster.provider for cluster in fleet.clusters.values()}, Project.read(project_file(ROOT)).needed)
     yield from settings.findings(config, fleet)
     yield from _policies(config.stack)
     if fleet.deployable:
@@ -103,10 +103,10 @@ def _policies(stack: str) -> Iterator[Finding]:
         yield ok("policies", f"policies/config/{stack}.json is current")
 
 
-def _print(found: Finding) -> None:
+def _print(finding: Finding) -> None:
     """One line, and one for the fix, neither folded nor cut: people copy the command."""
     out = console()
-    head = Text(f"{found.state:<8}{found.area:<10}", style=_STYLES[found.state])
-    out.print(head, Text(found.said), sep="", soft_wrap=True)
-    if found.fix:
-        out.print(Text(f"{'':<18}fix: {found.fix}"), soft_wrap=True)
+    head = Text(f"{finding.state:<8}{finding.area:<10}", style=_STYLES[finding.state])
+    out.print(head, Text(finding.said), sep="", soft_wrap=True)
+    if finding.fix:
+        out.print(Text(f"{'':<18}fix: {finding.fix}"), soft_wrap=True)

@@ -34,30 +34,34 @@ def explain_pods(
     """
     with exit_status(as_json=as_json):
         fleet = fleet_of(load(stack, ROOT, stack_file=file))
-        found = [explain(fleet, pod, cluster) for pod in _pods(stack, manifest)]
+        explanations = [explain(fleet, pod, cluster) for pod in _pods(stack, manifest)]
         if as_json:
-            sys.stdout.write(document({"stack": stack, "pods": list(map(_json, found))}) + "\n")
+            sys.stdout.write(document({"stack": stack, "pods": list(map(_json, explanations))}) + "\n")
         else:
-            sys.stdout.write(mask("\n".join(_paragraph(each) for each in found)))
-        raise typer.Exit(0 if all(each.runs for each in found) else 1)
+            sys.stdout.write(mask("\n".join(_paragraph(explanation) for explanation in explanations)))
+        raise typer.Exit(0 if all(explanation.runs for explanation in explanations) else 1)
 
 
-def _json(found: Explanation) -> dict[str, Any]:
+def _json(explanation: Explanation) -> dict[str, Any]:
     pools = [
         {"pool": answer.nodes.name, "runs": not answer.reasons}
         | {"reasons": [{"reason": reason.text, "fix": reason.fix} for reason in answer.reasons]}
-        for answer in found.answers
+        for answer in explanation.answers
     ]
-    return {"pod": found.pod.label, "runs": found.runs, "pools": pools, "unknown": found.unknown}
+    return {"pod": explanation.pod.label, "runs": explanation.runs, "pools": pools, "unknown": explanation.unknown}
 
 
-def _paragraph(found: Explanation) -> str:
-    return "".join(f"{line}\n" for line in found.lines())
+def _paragraph(explanation: Explanation) -> str:
+    return "".join(f"{line}\n" for line in explanation.lines())
 
 
 def _pods(stack: str, target: str) -> Iterator[Pod]:
     """The pods of every object below a path. Raises InputError if none of them has a pod."""
-    found = [pod for each in read_tree(stack, target).manifests if (pod := pod_of(each.place, each.resource.inputs)) is not None]
-    if not found:
+    pods = [
+        pod
+        for manifest in read_tree(stack, target).manifests
+        if (pod := pod_of(manifest.place, manifest.resource.inputs)) is not None
+    ]
+    if not pods:
         raise InputError(f"POD.yaml: {target} has no object with a pod; name a Pod, a Job or another object that creates pods")
-    yield from found
+    yield from pods

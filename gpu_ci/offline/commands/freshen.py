@@ -69,7 +69,7 @@ def freshen(
         fleets = {name: fleet_of(load(name, ROOT)) for name in names}
         tables = Tables(DATA)
         web = Web(os.environ.get("GH_TOKEN") or "")
-        asked = list(_ask(Asking(web, tables, day, _scope(fleets), _regions(fleets)), tuple(only or ())))
+        answers = list(_ask(Asking(web, tables, day, _scope(fleets), _regions(fleets)), tuple(only or ())))
         newer = bool(tables.changed)
         writes = newer and not check
         before = {name: plan_of(name, ROOT, day) for name in names if writes}
@@ -77,9 +77,9 @@ def freshen(
             tables.write()
         effects = {name: list(effect(plan, plan_of(name, ROOT, day))) for name, plan in before.items()}
         if as_json:
-            sys.stdout.write(_json(day.isoformat(), asked, writes, effects) + "\n")
+            sys.stdout.write(_json(day.isoformat(), answers, writes, effects) + "\n")
         else:
-            sys.stdout.writelines(f"{mask(line)}\n" for line in _lines(asked, check, effects))
+            sys.stdout.writelines(f"{mask(line)}\n" for line in _lines(answers, check, effects))
         raise typer.Exit(1 if check and newer else 0)
 
 
@@ -118,23 +118,23 @@ def _asked(ask: Asking, name: str, task: Callable[[Asking], Iterator[Edit]]) -> 
     return Asked(name, edits, tuple(ask.notes))
 
 
-def _lines(asked: list[Asked], check: bool, effects: dict[str, list[str]]) -> Iterator[str]:
-    for one in asked:
-        for edit in one.edits:
+def _lines(answers: list[Asked], check: bool, effects: dict[str, list[str]]) -> Iterator[str]:
+    for answer in answers:
+        for edit in answer.edits:
             values = ", ".join(f"{key} {text}" for key, text in edit.fields.items() if key not in _QUIET)
             yield f"newer   {edit.name}: {values or edit.fields['source']}"
-        yield from (f"left    {note}" for note in one.notes)
-    yield from (f"skipped {one.source}: {one.reason}" for one in asked if one.reason)
-    reached = sum(not one.reason for one in asked)
-    rows = len({(edit.file, edit.row) for one in asked for edit in one.edits})
-    done = "would change" if check else "changed"
-    yield f"{reached} of {len(asked)} sources asked; {rows} {'row' if rows == 1 else 'rows'} {done}"
-    for stack, found in effects.items():
-        yield from ("", f"stack {stack}", *(f"  {line}" for line in found))
+        yield from (f"left    {note}" for note in answer.notes)
+    yield from (f"skipped {answer.source}: {answer.reason}" for answer in answers if answer.reason)
+    reached = sum(not answer.reason for answer in answers)
+    rows = len({(edit.file, edit.row) for answer in answers for edit in answer.edits})
+    change = "would change" if check else "changed"
+    yield f"{reached} of {len(answers)} sources asked; {rows} {'row' if rows == 1 else 'rows'} {change}"
+    for stack, effect_lines in effects.items():
+        yield from ("", f"stack {stack}", *(f"  {line}" for line in effect_lines))
 
 
-def _json(day: str, asked: list[Asked], written: bool, effects: dict[str, list[str]]) -> str:
-    newer = [{"row": edit.name, "fields": dict(edit.fields)} for one in asked for edit in one.edits]
-    sources = [{"source": one.source, "asked": not one.reason, "reason": one.reason} for one in asked]
-    notes = [note for one in asked for note in one.notes]
+def _json(day: str, answers: list[Asked], written: bool, effects: dict[str, list[str]]) -> str:
+    newer = [{"row": edit.name, "fields": dict(edit.fields)} for answer in answers for edit in answer.edits]
+    sources = [{"source": answer.source, "asked": not answer.reason, "reason": answer.reason} for answer in answers]
+    notes = [note for answer in answers for note in answer.notes]
     return document({"asOf": day, "written": written, "newer": newer, "left": notes, "sources": sources, "stacks": effects})

@@ -11,7 +11,7 @@ import typer
 from rich.prompt import Prompt
 
 from fleet.facts.errors import InputError
-from fleet.loading.home import ROOT
+from fleet.loading.home import INSTALLED, ROOT
 from fleet.settings.budget import MONTH
 from fleet.settings.machines import OwnMachine
 from gpu_ci.app import WRITE, Gpu, app, console, exit_status
@@ -101,14 +101,14 @@ class _Questions:
         """The value that `reader` reads from the text. On a terminal it asks again until the text is valid. Raises InputError."""
         if (flag := self.given.get(name)) is not None:
             return reader(flag)
-        shown = f" ({', '.join(choices)})" if choices else ""
+        listed = f" ({', '.join(choices)})" if choices else ""
         proposed: dict[str, Any] = {"default": default} if choices else {}
         if not _terminal():
-            self.missing.append(f"--{name}{shown}")
+            self.missing.append(f"--{name}{listed}")
             return reader(default)
         while True:
             try:
-                return reader(Prompt.ask(f"{question}{shown}", console=console(), **proposed))
+                return reader(Prompt.ask(f"{question}{listed}", console=console(), **proposed))
             except EOFError:
                 raise InputError(f"--{name}: the input ended without an answer; give this option") from None
             except InputError as error:
@@ -187,16 +187,15 @@ def _report(new: New) -> None:
     """What was written, where the jobs run and what that costs, and what to do next."""
     stack, (idle, worst), out = new.answers.stack, new.plan.cost, console()
     pools: dict[str, list[str]] = {}
-    for found in new.plan.placements:
-        count = found.runner.span.max
-        jobs = f"{found.runner_set}: {count} {'job' if count == 1 else 'jobs'} at the same time"
-        pools.setdefault(jobs, []).append(found.host.name)
+    for placement in new.plan.placements:
+        count = placement.runner.span.max
+        jobs = f"{placement.runner_set}: {count} {'job' if count == 1 else 'jobs'} at the same time"
+        pools.setdefault(jobs, []).append(placement.host.name)
     out.print(f"Wrote {', '.join(new.files)}.")
     for jobs, names in pools.items():
         out.print(f"  {jobs} in {', '.join(names)}")
     month = "" if idle.unknown else f" ({idle.usd * MONTH:.0f} a month)"
     out.print(f"  price: {idle} USD an hour without jobs{month}, {worst} at worst")
-    out.print(
-        f"Next: make plan STACK={stack} shows everything. `grep -n -A1 REPLACE Pulumi.{stack}.yaml` lists what only you know."
-    )
+    plan = f"gpu-ci plan {stack}" if INSTALLED else f"make plan STACK={stack}"
+    out.print(f"Next: {plan} shows everything. `grep -n -A1 REPLACE Pulumi.{stack}.yaml` lists what only you know.")
     out.print("From there to the first job: docs/getting-started.md")

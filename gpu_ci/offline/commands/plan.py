@@ -49,16 +49,16 @@ def plan(
             if as_json and as_markdown:
                 raise InputError("--json, --markdown: choose one output format; remove one of them")
             day = day_of(as_of)
-            found = make_plan(stack, ROOT, file, progress, day)
+            proved = make_plan(stack, ROOT, file, progress, day)
             before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
             if before is not None and base is not None:
-                found = touched(found, before.plan, base)
+                proved = touched(proved, before.plan, base)
         if as_json:
-            sys.stdout.write(to_json(found, before) + "\n")
+            sys.stdout.write(to_json(proved, before) + "\n")
         elif as_markdown:
-            sys.stdout.write(markdown(found, before, strict))
+            sys.stdout.write(markdown(proved, before, strict))
         else:
-            report(found, console(), strict, verbose, before)
+            report(proved, console(), strict, verbose, before)
         if with_annotations:
-            print_annotations(annotate(found, ROOT, before, strict))
-        raise typer.Exit(0 if found.passes(strict) else 1)
+            print_annotations(annotate(proved, ROOT, before, strict))
+        raise typer.Exit(0 if proved.passes(strict) else 1)

@@ -34,8 +34,8 @@ def probe(
             TypeAdapter(DnsLabel).validate_python(name)
         except ValidationError as error:
             raise InputError(f"--name: {error.errors()[0]['msg']}; got {quoted(name)}") from None
-        found = machine({place: _text(place) for place in outputs or (_STDIN,)}, gpu or "", disk)
-        sys.stdout.write(f"machines:\n  {name}: {in_braces(found)}\n")
+        block = machine({place: _text(place) for place in outputs or (_STDIN,)}, gpu or "", disk)
+        sys.stdout.write(f"machines:\n  {name}: {in_braces(block)}\n")
 
 
 def _text(place: str) -> str:

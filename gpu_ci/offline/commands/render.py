@@ -33,12 +33,12 @@ def render(
     with exit_status():
         require_sdk("render")
         with Progress() as progress:
-            found = make_plan(stack, ROOT, file, progress, day_of(as_of))
-        if not found.passes(strict):
-            report(found, MaskingConsole(stderr=True), strict)
+            proved = make_plan(stack, ROOT, file, progress, day_of(as_of))
+        if not proved.passes(strict):
+            report(proved, MaskingConsole(stderr=True), strict)
             raise typer.Exit(1)
-        astray = differences(found, out) if check_only else ()
-        files = () if check_only else write_files(found, out)
+        astray = differences(proved, out) if check_only else ()
+        files = () if check_only else write_files(proved, out)
     if astray:
         sys.stderr.writelines(f"{line}\n" for line in astray)
         sys.stderr.write(f"error: {len(astray)} files differ from the settings; render again, and commit the changes\n")

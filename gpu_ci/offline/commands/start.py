@@ -36,16 +36,16 @@ def start(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf = 
 
 
 def _report(classes: tuple[Starts, ...], out: Console) -> None:
-    for found in classes:
+    for runners in classes:
         head = (
-            f"{found.cluster}/{found.runner_set}, {found.where}, {found.idle} USD an hour idle: the first job finds {found.finds}"
+            f"{runners.cluster}/{runners.runner_set}, {runners.where}, {runners.idle} USD an hour idle: the first job finds {runners.finds}"
         )
         show_line(out, head, "bold")
         show_table(
             out,
-            ("=phase", f"cold, finds {found.cold.finds}", f"warm, finds {found.warm.finds}"),
-            [(cold.name, str(cold), str(warm)) for cold, warm in zip(found.cold.phases, found.warm.phases, strict=True)],
-            total=("all", str(found.cold), str(found.warm)),
+            ("=phase", f"cold, finds {runners.cold.finds}", f"warm, finds {runners.warm.finds}"),
+            [(cold.name, str(cold), str(warm)) for cold, warm in zip(runners.cold.phases, runners.warm.phases, strict=True)],
+            total=("all", str(runners.cold), str(runners.warm)),
         )
         out.print()
     show_line(out, _ABOUT)
@@ -55,20 +55,20 @@ def _report(classes: tuple[Starts, ...], out: Console) -> None:
 
 def _sources(classes: tuple[Starts, ...]) -> Iterator[str]:
     """A line for each phase that takes time in one of the starts, in the order of the phases."""
-    phases = [phase for found in classes for start in (found.cold, found.warm) for phase in start.phases]
+    phases = [phase for runners in classes for start in (runners.cold, runners.warm) for phase in start.phases]
     for name in PHASES:
         yield from (_source(phase) for phase in phases if phase.name == name and phase.high != 0)
 
 
-def _source(found: Phase) -> str:
-    sources = f" [{', '.join(found.sources)}]" if found.sources else ""
-    return f"{found.name}, {found}: {found.note}{sources}"
+def _source(phase: Phase) -> str:
+    sources = f" [{', '.join(phase.sources)}]" if phase.sources else ""
+    return f"{phase.name}, {phase}: {phase.note}{sources}"
 
 
-def _json(found: Starts) -> dict[str, Any]:
-    idle = fields_of(found.idle, "usd", "at_most", "unknown")
-    starts = {"idleUsdPerHour": idle, "cold": _start(found.cold), "warm": _start(found.warm)}
-    return fields_of(found, "cluster", "runner_set", "where", "finds") | starts
+def _json(runners: Starts) -> dict[str, Any]:
+    idle = fields_of(runners.idle, "usd", "at_most", "unknown")
+    starts = {"idleUsdPerHour": idle, "cold": _start(runners.cold), "warm": _start(runners.warm)}
+    return fields_of(runners, "cluster", "runner_set", "where", "finds") | starts
 
 
 def _start(start: Start) -> dict[str, Any]:
