@@ -69,7 +69,7 @@ def _validate_stack(rule: StackRule, as_of: date) -> Any:
 
 
 def _record(seen: sdk.PolicyResource, rule: StackRule) -> Resource:
-    """A resource of a stack. One that the rule does not read has no properties: it only stands in the dependencies of others."""
+    """A resource of a stack. One that the rule does not read has no properties: only the dependencies of others name it."""
     if seen.resource_type in rule.reads:
         return Resource(*_fields(seen))
     return Resource(seen.resource_type, {}, seen.urn, seen.name)

@@ -21,13 +21,14 @@ import grpc
 from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
 
-from policies.rules import AnyRule, Rule, StackRule
+from policies.rules import AnyRule, Rule, StackRule, record
 from policies.rules.read import UndeterminableError
-from policies.rules.record import SECRET, SIGNATURE, UNKNOWN, Options, Provider, Resource, Unknown, UnknownError, plain, wired
+from policies.rules.record import SECRET, SIGNATURE, Options, Provider, Resource, Unknown, UnknownError, plain, wired
 from policies.rules.rule import Args, Outcome
 from tests.day import AS_OF
 
 POLICIES = Path(__file__).resolve().parents[2] / "policies"
+UNKNOWN = record.UNKNOWN
 NAME = "fixture"
 REMOVE = object()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pulumi
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
-from pulumi_policy import Severity
 
 from components.build import build
 from components.context import Context
@@ -22,7 +21,7 @@ from gpu_ci.offline.record import Recording, joined
 from policies.rules import cost
 from policies.rules.groups import MACHINES
 from policies.rules.read import Later
-from policies.rules.rule import STACK_KINDS, Section, Stack, StackRule
+from policies.rules.rule import STACK_KINDS, Section, Severity, Stack, StackRule
 from tests import strategies, waiting
 from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, place, pool, runner, vm, vm_per_job
 from tests.components.recorded import STACKS, build_alone, stack_config, whole

@@ -184,7 +184,7 @@ def test_what_decides_must_be_known() -> None:
     assert judge_alone(RULE, EKS, one, unknown=("capacityType",)) == said(unknown="capacityType")
     assert judge_alone(RULE, EKS, SPOT, unknown=("capacityType",)) == CLEAN
     assert judge_alone(RULE, EKS, SPOT, unknown=("instanceTypes", 1)) == said(unknown="instanceTypes[1]")
-    assert judge_alone(RULE, OKE, V100, unknown=(*PLACES, 0)) == said(unknown=".".join((*PLACES, "0")))
+    assert judge_alone(RULE, OKE, V100, unknown=(*PLACES, 0)) == said(unknown=f"{'.'.join(PLACES)}[0]")
 
 
 SUITE = Suite(

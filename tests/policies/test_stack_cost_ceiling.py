@@ -359,8 +359,8 @@ def test_runners_that_wait_keep_nodes_of_their_pool_and_share_them() -> None:
     ("pool", "unknown"),
     [
         (but(T4, "labels", "gpu-ci/pool", UNKNOWN), "labels.gpu-ci/pool"),
-        (but(V100, "initialNodeLabels", 0, UNKNOWN), "initialNodeLabels.0"),
-        (but(V100, "initialNodeLabels", 0, "value", UNKNOWN), "initialNodeLabels.0.value"),
+        (but(V100, "initialNodeLabels", 0, UNKNOWN), "initialNodeLabels[0]"),
+        (but(V100, "initialNodeLabels", 0, "value", UNKNOWN), "initialNodeLabels[0].value"),
     ],
 )
 def test_runners_that_wait_may_wait_in_a_pool_whose_name_is_unknown(pool: Member, unknown: str) -> None:
