@@ -82,7 +82,7 @@ def hides(output: str, secret: str) -> bool:
 
 def run(*arguments: str) -> tuple[int, str]:
     done = CliRunner().invoke(cli.app, list(arguments))
-    return done.exit_code, done.output
+    return int(done.exit_code), str(done.output)
 
 
 def changed(old: str, new: str) -> str:

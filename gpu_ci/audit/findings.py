@@ -31,9 +31,10 @@ class Finding:
 
 def findings(sets: Iterable[RunnerSet], controllers: Iterable[Controller], jobs: Iterable[Job], day: date) -> list[Finding]:
     """Everything that is wrong or cannot be decided, as of a day, in the order of the files."""
-    sets, controllers = list(sets), list(controllers)
+    sets = list(sets)
+    parts: list[RunnerSet | Controller] = [*sets, *controllers]
     lines = [line for runner_set in sets for line in _runner_age(runner_set, day)]
-    lines += [line for part in (*sets, *controllers) for line in _arc_age(part, day)]
+    lines += [line for part in parts for line in _arc_age(part, day)]
     lines += [line for job in jobs for line in _placement(job, sets)]
     return list(dict.fromkeys(lines))
 
@@ -73,7 +74,7 @@ def _placement(job: Job, sets: list[RunnerSet]) -> Iterator[Finding]:
         message = f"job {job.name}: only GitHub can evaluate {job.unresolved}; name a set"
         yield Finding(job.place, "undeterminable", "runs-on", message)
         return
-    if not job.group and len(job.labels) == 1 and _OF_GITHUB.fullmatch(*job.labels):
+    if not job.group and len(job.labels) == 1 and _OF_GITHUB.fullmatch(next(iter(job.labels))):
         return
     serving = [runner_set for runner_set in sets if runner_set.serves(job.labels, job.group)]
     asked = " and ".join([*sorted(job.labels), *([f"group {job.group}"] if job.group else [])])

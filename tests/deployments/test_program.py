@@ -11,7 +11,8 @@ import pytest
 
 from fleet.loading.deployments import NAMESPACE
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.wire import SIGNATURE, UNKNOWN, raw
+from gpu_ci.offline.wire import UNKNOWN, raw
+from policies.rules.record import SIGNATURE
 from tests.builders import ROOT
 from tests.deployments.builders import ROLE, SECRET, as_config, declared, deployment, inputs, settings
 

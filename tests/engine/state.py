@@ -54,8 +54,8 @@ def _opened(value: Any) -> Any:
         return [_opened(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if value.get(wire.SIGNATURE) == wire.SECRET:
-        return {wire.SIGNATURE: wire.SECRET, "value": _opened(json.loads(value["plaintext"]))}
+    if value.get(record.SIGNATURE) == record.SECRET:
+        return {record.SIGNATURE: record.SECRET, "value": _opened(json.loads(value["plaintext"]))}
     return {key: _opened(item) for key, item in value.items()}
 
 

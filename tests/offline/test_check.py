@@ -23,8 +23,8 @@ from gpu_ci.offline.manifests.check import Check, make_check
 from gpu_ci.offline.manifests.tree import read_tree
 from gpu_ci.offline.plan import make_plan
 from gpu_ci.offline.render import render
-from gpu_ci.offline.wire import SIGNATURE
 from policies.rules import RULES, StackRule
+from policies.rules.record import SIGNATURE
 from tests.offline.test_gitops import of
 
 UNKNOWN = rpc.UNKNOWN

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import typer
-from gpu_ci.offline.cli import app
 from typer.testing import CliRunner
 
 from fleet.prove import same_sets
+from gpu_ci.cli import app
 from gpu_ci.offline.progress import Progress
 from gpu_ci.offline.record import record
 from tests.builders import ROOT

@@ -20,7 +20,8 @@ STATES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.glob("*/*
 def resources(state: str) -> list[dict[str, Any]]:
     content = json.loads(gzip.decompress((FOLDER / state).read_bytes()))
     assert content["version"] in (3, 4)
-    return content["deployment"]["resources"]
+    found: list[dict[str, Any]] = content["deployment"]["resources"]
+    return found
 
 
 def test_the_version_of_the_project_has_a_state_of_each_stack_of_a_cloud():
