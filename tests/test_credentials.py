@@ -20,7 +20,8 @@ from fleet.facts.errors import FleetError, InputError
 from fleet.jobs import JobError, gpu_job
 from fleet.loading.stackfile import load
 from fleet.prove.placement import PlacementError
-from gpu_ci.offline import cli, data
+from gpu_ci import cli
+from gpu_ci.offline import data
 from gpu_ci.offline.judge import configure
 from gpu_ci.offline.markdown import wrong_input
 from gpu_ci.offline.policyfile import policy_settings
@@ -28,8 +29,9 @@ from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.manifest import read_job
 from gpu_ci.submit.stack import read_fleet
 from policies.rules import RULES
+from tests.builders import ROOT
 
-STAGING = (cli.ROOT / "Pulumi.staging.yaml").read_text()
+STAGING = (ROOT / "Pulumi.staging.yaml").read_text()
 # Made of parts, so that no scanner of secrets takes them for real ones.
 HEX = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
 WORD = "Q7wE9rT2yU4iO6pA8sD1fG3hJ5kL7zX9cV2bN4mK"
@@ -202,8 +204,8 @@ def test_nothing_of_our_own_stacks_is_taken_for_a_credential(monkeypatch: pytest
         assert masked(plan) == plan, stack
     for path in (
         *cli.ROOT.glob("Pulumi*.yaml"),
-        *(cli.ROOT / "examples").glob("*.yaml"),
-        *(cli.ROOT / "homelab").rglob("*.yaml"),
+        *(ROOT / "examples").glob("*.yaml"),
+        *(ROOT / "homelab").rglob("*.yaml"),
     ):
         assert mask(path.read_text()) == path.read_text(), path
 

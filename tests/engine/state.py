@@ -10,6 +10,7 @@ from google.protobuf import struct_pb2
 
 from gpu_ci.offline import wire
 from gpu_ci.offline.record import STACK_TYPE, Recording, Resource
+from policies.rules.record import SECRET, SIGNATURE
 
 Side = Literal["inputs", "outputs"]
 """What a policy is shown of a deployed resource: by itself its inputs, as part of the stack its outputs."""
@@ -54,8 +55,8 @@ def _opened(value: Any) -> Any:
         return [_opened(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if value.get(record.SIGNATURE) == record.SECRET:
-        return {record.SIGNATURE: record.SECRET, "value": _opened(json.loads(value["plaintext"]))}
+    if value.get(SIGNATURE) == SECRET:
+        return {SIGNATURE: SECRET, "value": _opened(json.loads(value["plaintext"]))}
     return {key: _opened(item) for key, item in value.items()}
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from google.protobuf import struct_pb2
 
 from gpu_ci.offline.record import STACK_TYPE, Recording, Resource
-from policies.rules import RULES, AnyRule, Rule, record
+from policies.rules import RULES, AnyRule, Rule
+from policies.rules.record import SIGNATURE
 from tests.policies.cases import Case, StackCase
 from tests.policies.suite import few, suite_of
 
@@ -70,7 +71,7 @@ def _first_of_each_kind(cases: Iterable[Case]) -> Iterator[Case]:
 
 def _has_secret(case: Case) -> bool:
     """A state file would hold it encrypted."""
-    return record.SIGNATURE in json.dumps(case.props)
+    return SIGNATURE in json.dumps(case.props)
 
 
 def recording(rules: Iterable[AnyRule]) -> Recording:

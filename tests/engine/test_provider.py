@@ -22,7 +22,7 @@ from pulumi.runtime.proto import (
 from fleet.loading import stackfile
 from gpu_ci.offline import wire
 from gpu_ci.offline.record import record
-from policies.rules import record
+from policies.rules.record import SECRET, SIGNATURE
 from tests.engine.cli import ROOT
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
 from tests.engine.eks_cluster import CONTROL_PLANE, ROLE
@@ -42,7 +42,7 @@ def struct(**values):
 
 
 def secret(value):
-    return {record.SIGNATURE: record.SECRET, "value": value}
+    return {SIGNATURE: SECRET, "value": value}
 
 
 def urn(kind, name="it"):

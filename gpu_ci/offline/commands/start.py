@@ -37,7 +37,8 @@ def start(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf = 
 
 def _report(classes: tuple[Starts, ...], out: Console) -> None:
     for runners in classes:
-        head = f"{runners.cluster}/{runners.runner_set}, {runners.where}, {runners.idle} USD an hour idle: the first job finds {runners.finds}"
+        where = f"{runners.cluster}/{runners.runner_set}, {runners.where}"
+        head = f"{where}, {runners.idle} USD an hour idle: the first job finds {runners.finds}"
         show_line(out, head, "bold")
         show_table(
             out,
