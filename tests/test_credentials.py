@@ -187,7 +187,7 @@ def test_a_plan_that_succeeds_shows_no_credential(tmp_path: Path, form: list[str
     path.write_text(
         stack.replace("  gpu-ci:tags:\n", "  gpu-ci:tags:\n" + "".join(f"    {k}: {quoted(v)}\n" for k, v in tags.items()))
     )
-    status, output = run("plan", "staging", "--file", str(path), "--base", str(cli.ROOT), *form)
+    status, output = run("plan", "staging", "--file", str(path), "--base", str(ROOT), *form)
     assert status in (0, 1), output
     assert "***" in output
     # A table folds what it shows: without the frame and its spaces every piece is whole again.
@@ -203,7 +203,7 @@ def test_nothing_of_our_own_stacks_is_taken_for_a_credential(monkeypatch: pytest
         plan = json.loads(output[output.index("{") :])
         assert masked(plan) == plan, stack
     for path in (
-        *cli.ROOT.glob("Pulumi*.yaml"),
+        *ROOT.glob("Pulumi*.yaml"),
         *(ROOT / "examples").glob("*.yaml"),
         *(ROOT / "homelab").rglob("*.yaml"),
     ):
@@ -278,7 +278,7 @@ def test_no_error_of_a_policy_config_shows_a_credential(tmp_path: Path, text: st
     assert sum(map(bool, raised)) >= 9
     for each in raised:
         assert hides(each, secret), each
-        assert hides(wrong_input("dev", InputError(each), cli.ROOT), secret)
+        assert hides(wrong_input("dev", InputError(each), ROOT), secret)
 
 
 # -- Pulumi.yaml, submit, jobs, the program ----------------------------------------------------------------------------
