@@ -47,7 +47,6 @@ def some(usual: int, many: int) -> settings:
     """So many examples: `usual` in each run, `many` in a search. Shrinking one takes long and says little: a graft is small."""
     return settings(
         max_examples=many if SEARCHES else usual,
-        deadline=None,
         phases=(Phase.explicit, Phase.reuse, Phase.generate, *([Phase.shrink] if SEARCHES else [])),
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
     )

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.facts.bill import Window, read, written
@@ -19,9 +19,7 @@ from tests.day import AS_OF
 from tests.waiting import Cluster, fleets
 
 many = settings(
-    deadline=None,
     max_examples=25 if settings.default is not None and settings.default.derandomize else 500,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 

@@ -100,7 +100,7 @@ _RUNNERS = st.builds(
     scratch=st.integers(1, 300).map("{}Gi".format),
 )
 _DISKS = st.integers(30, 2000).map(lambda gibibytes: gibibytes * 1024)
-many = settings(deadline=None, max_examples=150, database=None)
+many = settings(max_examples=150, database=None)
 
 
 def _holds(asked: PodRunner, count: int, machine: hardware.Machine, disk: int) -> bool:

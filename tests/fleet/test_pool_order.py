@@ -55,7 +55,7 @@ def fleets(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return draw(st.sampled_from(["a", "a-b", "b"])), cluster(zones=list(ZONES), pools=held, runners=sets)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(fleets(), st.data())
 def test_the_autoscaler_takes_the_first_pool_with_capacity(found: tuple[str, dict[str, Any]], data: st.DataObject) -> None:
     name, held = found

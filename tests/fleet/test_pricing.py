@@ -38,7 +38,7 @@ from tests.strategies import configs
 OREGON = "us-west-2"
 P4D = 21.957642
 """p4d.24xlarge in us-east-1."""
-some = settings(deadline=None, max_examples=60, database=None)
+some = settings(max_examples=60, database=None)
 
 
 def _listed(name: str, region: str = OREGON, capacity: str = hardware.ON_DEMAND) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from typing import Any
 
 import pytest
@@ -126,7 +125,7 @@ def crowded(draw: st.DrawFn) -> dict[str, Any]:
     return cluster(pools={name: pool(nodes={"max": most}) for name, most in nodes.items()}, runners=sets)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(crowded())
 def test_a_set_has_room_if_every_place_of_the_others_leaves_it(held: dict[str, Any]) -> None:
     one = pod_sets(load(config(clusters={"usw2": held})))["usw2/set-0"]
@@ -142,16 +141,14 @@ def test_a_set_has_room_if_every_place_of_the_others_leaves_it(held: dict[str, A
 
 
 def test_a_class_may_have_many_pools() -> None:
-    """24 pools have 16 million selections; the proof tries none of them."""
+    """24 pools have 16 million selections, far more than the time of a test allows; the proof tries none of them."""
     pools = {f"p{number}": pool(nodes={"max": 2}) for number in range(24)}
     sets = {
         "west": runner(pools=[*pools], labels=["any"], scale={"max": 47}),
         "other": runner(pools=[*pools][:2], scale={"max": 2}),
     }
     one = pod_sets(load(config(clusters={"usw2": cluster(pools=pools, runners=sets)})))["usw2/west"]
-    start = time.process_time()
     assert shortfall(one) == (47, 46)
-    assert time.process_time() - start < 5
 
 
 # -- labels: GitHub offers a job to every set that has all labels of its runs-on ----------------------------------------

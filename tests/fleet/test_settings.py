@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -20,9 +20,7 @@ from fleet.settings.model import Cpu, Duration, Memory, cpu_text, go_duration, m
 from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, staging, vm, vm_per_job
 from tests.strategies import FULL, configs, parent_of, slips
 
-few = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], database=None
-)
+few = settings(max_examples=25, database=None)
 
 
 @few

@@ -309,7 +309,7 @@ def test_of_several_pools_it_is_in_one_of_which_its_team_has_enough() -> None:
 # -- whatever the settings ---------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.fixed_dictionaries(
         {},

@@ -770,7 +770,7 @@ OBJECTS = st.fixed_dictionaries(
     },
     optional={"metadata": BODIES, "spec": BODIES},
 )
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 
 
 @FEW

@@ -41,7 +41,7 @@ def nested(inner):
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.recursive(WORDS, nested, max_leaves=3), VALUES)
 def test_it_finds_fault_with_the_values_that_the_reference_finds_fault_with(schema, value):
     valid = jsonschema.Draft202012Validator(schema).is_valid(value)

@@ -326,7 +326,6 @@ def test_the_same_settings_give_the_same_bytes_in_another_process():
         capture_output=True,
         text=True,
         check=True,
-        timeout=100,
     )
     assert json.loads(done.stdout) == digests(), "here the order of sets is another"
 

@@ -104,7 +104,7 @@ TREES = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tree=TREES, indent=st.sampled_from([None, 2]), ascii_only=st.booleans())
 def test_whatever_json_writes_is_read_back(tmp_path_factory, tree, indent, ascii_only):
     root = tmp_path_factory.mktemp("root")

@@ -231,7 +231,7 @@ def test_each_gpu_of_the_table_is_read_as_itself(gpu: hardware.Gpu) -> None:
         )
     )
 )
-@settings(max_examples=50, database=None, deadline=None)
+@settings(max_examples=50, database=None)
 def test_any_text_is_a_machine_or_one_error(words: list[str]) -> None:
     with suppress(InputError):
         assert of(" ".join(words))["cpus"] == 16

@@ -442,7 +442,7 @@ YAML_TREES = st.dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(tree=YAML_TREES)
 def test_what_is_written_as_json_is_read_back_for_json_is_yaml(tmp_path_factory, tree):
     folder = tmp_path_factory.mktemp("stack")

@@ -180,7 +180,6 @@ def test_of_two_clusters_each_has_the_price_of_its_own_region() -> None:
 
 
 few = settings(
-    deadline=None,
     # Building a fleet takes half a second, so a failing one is shown as it was found.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pulumi_policy import proxy
 from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY
@@ -251,7 +251,7 @@ KNOWN_JUNK = st.recursive(SCALARS, nested, max_leaves=6)
 
 
 def times(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    return settings(max_examples=examples)
 
 
 @times(60)

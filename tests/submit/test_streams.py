@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from datetime import UTC, datetime
 from functools import partial
 
@@ -11,6 +10,7 @@ import pytest
 
 from gpu_ci.submit import Outcome, run
 from gpu_ci.submit.objects import condition
+from gpu_ci.submit.reader import Backoff
 from tests.submit.conftest import OPTIONS, TIMING
 from tests.submit.life import complete, ready, show, until, work
 from tests.submit.objects import container, ended, job, running, terminated, true, unscheduled
@@ -114,7 +114,21 @@ def test_a_server_that_restarts_is_waited_for(server, cluster, told, meanwhile):
     assert len([line for line in told.lines if "trying again" in line]) == 1, "not once for each try"
 
 
-def test_tries_are_spaced_ever_wider_up_to_a_bound(server, cluster, told, meanwhile):
+@pytest.fixture
+def pauses(monkeypatch):
+    """The pauses of each reader, in order."""
+    wait = Backoff.wait
+    by_reader: dict[int, list[float]] = {}
+
+    def noted(self, error=None):
+        by_reader.setdefault(id(self), []).append(self.pause(error))
+        wait(self, error)
+
+    monkeypatch.setattr(Backoff, "wait", noted)
+    return by_reader
+
+
+def test_tries_are_spaced_ever_wider_up_to_a_bound(server, cluster, told, meanwhile, pauses):
     def life():
         ready(server)
         server.reply("watch", "jobs", Reply(503, status(503, "ServiceUnavailable", "down")), times=999)
@@ -125,19 +139,19 @@ def test_tries_are_spaced_ever_wider_up_to_a_bound(server, cluster, told, meanwh
     result = run(job(), cluster, dataclasses.replace(OPTIONS, timing=timing), told)
     assert (result.outcome, result.status) == (Outcome.LOST, 3)
     assert result.reason.endswith("503 ServiceUnavailable: down; the Job may continue")
-    tries = len(server.asked("watch", "jobs"))
-    # 20 + 40 + 80 ms, then 100 ms each: nine in 0.6 s, and some more until the patience is checked.
-    assert 4 <= tries <= 14
+    refused = max(pauses.values(), key=len)
+    assert refused == [0.02, 0.04, 0.08, *[0.1] * len(refused)][: len(refused)]
+    assert len(server.asked("watch", "jobs")) <= len(refused) + 2, "each try but the first follows a pause"
 
 
-def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_loop(server, cluster, told, meanwhile):
+def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_loop(server, cluster, told, meanwhile, pauses):
     server.end_watches = True
 
     def life():
         made = ready(server)
-        threading.Event().wait(0.2)
+        server.wait("watch", "jobs", 5)
         asked = len(server.asked("watch", "jobs"))
-        assert asked < 20, "spaced, though every answer is a good one"
+        assert asked <= max(map(len, pauses.values())) + 1, "each watch but the first follows a pause"
         server.write("train-a", "hello", end=True)
         show(server, made, "train-a", ended(0))
         complete(server)

@@ -91,7 +91,7 @@ def test_after_a_fault_it_has_what_the_server_has_also_what_was_deleted_meanwhil
     assert len([each for each in server.requests if "watch" not in each]) == lists, "it reads all again only after an error"
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.sampled_from(["ADDED", "MODIFIED", "DELETED", "", "gone", "error", "cut"]), st.sampled_from("abcde")))
 )

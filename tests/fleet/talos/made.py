@@ -21,7 +21,7 @@ NAME = "home"
 MINORS = tuple(versions.TALOS)
 GPU_PATCH = "patches/pools/gpu.yaml"
 # Shrinking what fails takes longer than a test may.
-some = settings(deadline=None, max_examples=40, database=None, phases=[Phase.explicit, Phase.generate])
+some = settings(max_examples=40, database=None, phases=[Phase.explicit, Phase.generate])
 
 
 def cluster(**changes: Any) -> TalosCluster:

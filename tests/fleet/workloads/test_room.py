@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -132,7 +132,7 @@ def test_a_coral_is_placed_by_nobody():
     room.require(fleet(cluster(), one=workload("coral")))
 
 
-@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@hypothesis_settings(max_examples=40)
 @given(
     held=pools(["us-west-2a"], st.just(False)),
     kind=st.sampled_from(OF_POOLS),
