@@ -13,8 +13,9 @@ from components.build import build
 from components.config import read_fleet
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
-from gpu_ci.offline.record import Recording, Resource, made_id, record
+from gpu_ci.offline.record import Recording, Resource, made_id
 from gpu_ci.offline.wire import Secret
+from tests import plans
 from tests.components.oke import ANSWERS
 from tests.components.recorded import ROOT, SECRET, STACKS, before, cluster_id, of_type, recordings, runner_sets, stack_config
 from tests.day import AS_OF
@@ -129,7 +130,7 @@ def test_the_private_key_reaches_runner_sets_and_their_secrets_only_and_is_marke
     with_key = stackfile.StackConfig(
         config.project, config.stack, config.path, values, frozenset({SECRET}), {**config.objects, SECRET: KEY}
     )
-    recording = record(ROOT / "__main__.py", with_key)
+    recording = plans.program(with_key)
     holders = {resource.type for resource in recording.resources if KEY in str(resource.wire)}
     assert holders == {"kubernetes:core/v1:Secret", "gpu-ci:index:ArcRunnerSet"}
     for resource in of_type(recording, "gpu-ci:index:ArcRunnerSet"):

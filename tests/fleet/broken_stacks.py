@@ -27,7 +27,7 @@ def bases() -> tuple[str, ...]:
 
 @cache
 def texts() -> dict[str, str]:
-    """The text of each file by name, bases included. Raises ValueError if a case does not fit its base, or a name occurs twice."""
+    """The text of each file by name. Raises ValueError if a case does not fit its base, or a name occurs twice."""
     whole = {name: (FOLDER / f"{name}.yaml").read_text(encoding="utf-8") for name in bases()}
     for base in bases():
         path = FOLDER / f"{base}.diff"

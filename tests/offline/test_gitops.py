@@ -31,7 +31,8 @@ from fleet.render.gitops.waves import WAVE, WAVE_OF_SECRETS
 from fleet.settings.cluster import physical_name
 from gpu_ci.offline.cli import ROOT, app
 from gpu_ci.offline.gitops import git_files
-from gpu_ci.offline.plan import Plan, declared
+from gpu_ci.offline.plan import Plan
+from tests import plans
 from tests.builders import reference
 from tests.day import AS_OF
 
@@ -58,7 +59,7 @@ def changed(config: StackConfig, **clusters: Mapping[str, Any]) -> StackConfig:
 def files(config: StackConfig) -> dict[str, str]:
     """What Git has of a stack, by path."""
     fleet = fleet_of(config)
-    _, git = declared(ROOT, config, fleet)
+    _, git = plans.declared(ROOT, config, fleet)
     found = list(git_files(Plan(config, fleet, (), (), (), None, (), (), "", AS_OF, git=git)))
     assert len(dict(found)) == len(found), "a file each"
     return dict(sorted(found))
