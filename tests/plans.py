@@ -1,7 +1,7 @@
 """Plans of the same settings share one recording: the recording is most of a plan's time.
 
-A recording depends on nothing but the settings, the sources and the SDKs, as tests/offline/test_record.py holds. A process keeps the
-recordings that it used last, and a folder has all of them for the other processes and the next run. `make clean` removes it.
+A recording depends on nothing but the settings, the sources and the SDKs, as tests/offline/test_record.py holds. A process keeps
+the recordings that it used last, and a folder has all of them for other processes and the next run. `make clean` removes it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _kept: dict[str, tuple[Declared, list[Remediation]]] = {}
 
 
 def declared(root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True) -> Declared:
-    """What `offline.plan.declared` gives, from memory or the folder where a plan of the same settings and remedies asked before."""
+    """What `offline.plan.declared` gives, from memory or the folder if a plan of the same settings and remedies asked before."""
     if root != ROOT or not isinstance(remedy, Remedies | None):
         return alone(root, config, fleet, remedy, preview=preview)
     remedies = remedy or Remedies([])
@@ -89,9 +89,8 @@ def shared(name: str, make: Callable[[], Kept], folder: Path = FOLDER) -> Kept:
 @cache
 def sources() -> str:
     """A name for the sources, Python and the SDKs, which changes with each of them."""
-    found = hashlib.sha256(
-        repr((sys.version, [metadata.version(f"pulumi{name}") for name in ("", "-aws", "-kubernetes")])).encode()
-    )
+    sdks = [metadata.version(name) for name in ("pulumi", "pulumi-aws", "pulumi-kubernetes", "pulumi-oci", "protobuf")]
+    found = hashlib.sha256(repr((sys.version, sdks)).encode())
     for path in sorted(_source_files()):
         found.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode())
         found.update(path.read_bytes())
