@@ -17,7 +17,18 @@ from gpu_ci.offline.record import Recording, Resource, made_id
 from gpu_ci.offline.wire import Secret
 from tests import plans
 from tests.components.oke import ANSWERS
-from tests.components.recorded import ROOT, SECRET, STACKS, before, cluster_id, of_type, recorded, recordings, runner_sets, stack_config
+from tests.components.recorded import (
+    ROOT,
+    SECRET,
+    STACKS,
+    before,
+    cluster_id,
+    of_type,
+    recorded,
+    recordings,
+    runner_sets,
+    stack_config,
+)
 from tests.day import AS_OF
 
 EKS_POOL, OKE_POOL = "aws:eks/nodeGroup:NodeGroup", "oci:ContainerEngine/nodePool:NodePool"

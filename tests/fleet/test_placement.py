@@ -38,6 +38,7 @@ from tests.builders import (
     vm_per_job,
 )
 from tests.builders import place as place_of
+from tests.examples import examples
 from tests.fleet import catalogue
 from tests.fleet.values import asks
 
@@ -99,7 +100,7 @@ _RUNNERS = st.builds(
     scratch=st.integers(1, 300).map("{}Gi".format),
 )
 _DISKS = st.integers(30, 2000).map(lambda gibibytes: gibibytes * 1024)
-many = settings(max_examples=150, database=None)
+many = settings(max_examples=examples(150), database=None)
 
 
 def _holds(asked: PodRunner, count: int, machine: hardware.Machine, disk: int) -> bool:

@@ -33,12 +33,13 @@ from tests.builders import (
 )
 from tests.builders import place as place_of
 from tests.day import AS_OF
+from tests.examples import examples
 from tests.strategies import configs
 
 OREGON = "us-west-2"
 P4D = 21.957642
 """p4d.24xlarge in us-east-1."""
-some = settings(max_examples=60, database=None)
+some = settings(max_examples=examples(60), database=None)
 
 
 def _listed(name: str, region: str = OREGON, capacity: str = hardware.ON_DEMAND) -> float:
@@ -201,7 +202,7 @@ def test_a_total_is_the_sum_of_its_lines(lines: list[Line]) -> None:
 # -- bills -------------------------------------------------------------------------------------------------------------
 
 
-@settings(some, max_examples=20)
+@settings(some, max_examples=examples(20))
 @given(configs())
 def test_the_bill_of_any_fleet_has_a_line_for_each_thing_and_adds_up(document: dict[str, object]) -> None:
     fleet = load(document)

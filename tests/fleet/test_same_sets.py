@@ -17,6 +17,7 @@ from fleet.prove.same_sets import classes, pod_sets, shortfall
 from fleet.providers.fleet import Fleet
 from fleet.settings.runner import GENERIC_LABELS
 from tests.builders import cluster, config, existing_context, pool, read_stack, runner
+from tests.examples import examples
 from tests.fleet.conformance import STACKS
 
 EAST: dict[str, Any] = {"region": "us-east-1", "zones": ["us-east-1a", "us-east-1b"]}
@@ -125,7 +126,7 @@ def crowded(draw: st.DrawFn) -> dict[str, Any]:
     return cluster(pools={name: pool(nodes={"max": most}) for name, most in nodes.items()}, runners=sets)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(crowded())
 def test_a_set_has_room_if_every_place_of_the_others_leaves_it(held: dict[str, Any]) -> None:
     one = pod_sets(load(config(clusters={"usw2": held})))["usw2/set-0"]

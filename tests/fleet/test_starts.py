@@ -16,6 +16,7 @@ from fleet.prove.bill import bill
 from fleet.prove.start import NEW, PLACEHOLDER, READY, STOPPED, WAITING, Start, Starts, Way, starts
 from fleet.providers.registry import PROVIDERS
 from tests.builders import NODE_CONFIG, cluster, config, oke_cluster, pool, read_stack, runner, talos_cluster, vm, vm_per_job
+from tests.examples import examples
 from tests.fleet.conformance import STACKS
 from tests.strategies import configs
 
@@ -199,7 +200,7 @@ def test_what_is_there_already_costs_nothing_more() -> None:
     assert (best.settings, best.more) == ({}, Money())
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(configs())
 def test_every_valid_fleet_has_starts(document: dict[str, Any]) -> None:
     fleet = load(document)

@@ -20,6 +20,7 @@ from pulumi_policy.proxy import UNKNOWN_ARRAY_VALUE, UNKNOWN_BOOLEAN_VALUE, UNKN
 from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import HELM, RELEASE
 from tests.day import AS_OF
+from tests.examples import examples
 from tests.policies import fixtures
 from tests.policies.cases import Case, Member, StackCase
 from tests.policies.harness import (
@@ -250,8 +251,8 @@ KNOWN_JUNK = st.recursive(SCALARS, nested, max_leaves=6)
 """A config has no unknown and no secret values."""
 
 
-def times(examples: int) -> settings:
-    return settings(max_examples=examples)
+def times(enough: int) -> settings:
+    return settings(max_examples=examples(enough))
 
 
 @times(60)

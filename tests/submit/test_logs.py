@@ -17,6 +17,7 @@ from gpu_ci.submit.errors import ApiError, UnreachableError
 from gpu_ci.submit.logs import ContainerState, LogEvent, LogReader, LogSource, Shown, timestamped
 from gpu_ci.submit.options import Timing
 from gpu_ci.submit.reader import Backoff
+from tests.examples import examples
 from tests.submit.server import stamp
 
 AT_ONCE = Timing(first_pause=0, longest_pause=0)
@@ -123,7 +124,7 @@ openings = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(logs(), st.lists(openings, max_size=6))
 def test_every_line_once_and_in_order_wherever_streams_break(runs, plan):
     told, _ = read(runs, plan)

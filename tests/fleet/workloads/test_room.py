@@ -21,6 +21,7 @@ from fleet.providers.fleet import Fleet
 from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
 from tests.day import AS_OF
+from tests.examples import examples
 from tests.fleet.workloads.world import CLUSTERS, OF_POOLS, SLICED, with_workloads, workload
 from tests.strategies import pools
 
@@ -132,7 +133,7 @@ def test_a_coral_is_placed_by_nobody():
     room.require(fleet(cluster(), one=workload("coral")))
 
 
-@hypothesis_settings(max_examples=40)
+@hypothesis_settings(max_examples=examples(40))
 @given(
     held=pools(["us-west-2a"], st.just(False)),
     kind=st.sampled_from(OF_POOLS),
