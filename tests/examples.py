@@ -8,5 +8,5 @@ SEARCHES = settings.get_current_profile_name() == "search"
 
 
 def examples(enough: int) -> int:
-    """A quarter of what is enough to trust a property, and at least 20 (or all of fewer); in a search four times as many."""
+    """A quarter of the examples that are enough to trust a property, at least 20 or all; in a search four times as many."""
     return 4 * enough if SEARCHES else min(enough, max(20, enough // 4))

@@ -71,7 +71,7 @@ def name_of(config: StackConfig, *settings: object) -> str:
 
 
 def shared(name: str, make: Callable[[], Kept], folder: Path = FOLDER) -> Kept:
-    """What `make` gives, or what a process with the same sources wrote under this name. Nobody may change it."""
+    """What `make` gives, or what a process with the same sources wrote under this name. It must not be changed."""
     path = folder / sources() / name
     if path.exists():
         return cast("Kept", pickle.loads(path.read_bytes()))  # noqa: S301 - written below

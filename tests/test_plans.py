@@ -47,7 +47,7 @@ def test_other_settings_and_other_sources_have_their_own(tmp_path: Path, monkeyp
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
         names.add(plans.sources.__wrapped__())
-    assert len(names) == 4, "a page is no source"
+    assert len(names) == 4, "a page is not a source"
 
 
 def test_what_is_not_written_whole_is_never_read(tmp_path: Path) -> None:

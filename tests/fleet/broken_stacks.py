@@ -3,7 +3,7 @@
 `python -m tests.fleet.broken_stacks NAME` prints one as a whole.
 
 A case begins with `== name`. Its lines that begin with `-` go, those with `+` come, and those with a space stay and say where.
-`@@` stands between two places of a file. What goes and stays in a place occurs once in the base, so a case needs no line numbers.
+`@@` separates two places of a file. What goes and stays in a place occurs once in the base, so a case needs no line numbers.
 """
 
 from __future__ import annotations

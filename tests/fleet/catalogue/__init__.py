@@ -1,7 +1,7 @@
 """A catalogue of a few machines, prices and pods, which stays as it is whatever clouds sell and charts request.
 
 Tests of numbers use it: a new row of the project's own tables moves none of them. Those tables have one test for each shipped
-stack (tests/fleet/test_shipped_stacks.py). The names are real, so that the settings accept them; nobody renews the numbers.
+stack (tests/fleet/test_shipped_stacks.py). The names are real, so that the settings accept them; the numbers are never renewed.
 """
 
 from __future__ import annotations

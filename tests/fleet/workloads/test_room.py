@@ -50,6 +50,7 @@ def test_every_pool_of_the_examples_holds_every_workload(held, kind):
     assert refused(CLUSTERS[held], kind=kind) == ""
 
 
+@pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize(
     ("held", "changes", "reason"),
     [
