@@ -80,7 +80,7 @@ def shared(name: str, make: Callable[[], Kept], folder: Path = FOLDER) -> Kept:
     # Another process may write the same file at the same time: each replaces it as a whole.
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         pickler = pickle.Pickler(file, pickle.HIGHEST_PROTOCOL)
-        pickler.dispatch_table = copyreg.dispatch_table | _REDUCED
+        pickler.dispatch_table = {**copyreg.dispatch_table, **_REDUCED}
         pickler.dump(made)
     Path(file.name).replace(path)
     return made
@@ -132,7 +132,7 @@ def _fields(resource: Resource) -> dict[str, Any]:
     return {name: getattr(resource, name) for name in Resource.__dataclass_fields__}
 
 
-_REDUCED: dict[type, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] = {
+_REDUCED: dict[type, Callable[[Any], Any]] = {
     MappingProxyType: lambda proxy: (_frozen, (dict(proxy),)),
     wire.Unknown: lambda _: (_unknown, ()),
     Resource: lambda resource: (_resource, (_fields(resource),)),

@@ -8,6 +8,7 @@ import pytest
 
 from fleet.loading.config import fleet_of
 from gpu_ci.offline import wire
+from gpu_ci.offline.record import Recording
 from tests import plans
 from tests.builders import ROOT
 from tests.components.recorded import stack_config
@@ -18,7 +19,7 @@ def test_a_recording_that_is_read_is_the_one_that_was_written(tmp_path: Path) ->
     made, _ = plans.alone(ROOT, config, fleet_of(config))
     assert made is not None
     assert plans.shared("staging", lambda: made, tmp_path) is made
-    found = plans.shared("staging", pytest.fail, tmp_path)
+    found: Recording = plans.shared("staging", pytest.fail, tmp_path)
     assert [plans._fields(each) | {"provider_resource": None} for each in found.resources] == [
         plans._fields(each) | {"provider_resource": None} for each in made.resources
     ]
