@@ -42,7 +42,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-header --universal --generate-hashes 
 CODE = $(shell git ls-files '*.py' | cut -d/ -f1 | sort -u)
 
 .DEFAULT_GOAL := help
-TARGETS := help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-pages test-alerts search lint lint-images size site format bench lock clean
+TARGETS := help init plan render doctor check smoke acceptance docs pictures policy-pack image image-test image-push test test-code test-pages test-alerts search lint lint-images size site format bench lock clean
 .PHONY: $(TARGETS)
 
 # Without this, `make plan prod` would plan the default stack, and fail only then.
@@ -101,27 +101,32 @@ image-test: .venv/run ## Test a built runner image in a container: CUDA= UBUNTU=
 image-push: .venv/run ## Print the push of a runner image for the regions of a stack, or run it: STACK=staging [FILE=path] [ARGS=--run]
 	@$(BIN)/gpu-ci image push $${FILE:+--file "$$FILE"} --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS) -- "$$STACK"
 
-# A process for each core, and bytecode for all of them: each would compile the whole project.
-test: .venv/dev lint ## Run lint and every test that needs no cloud, but those of pages: [ARGS="-n 0": in one process]
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal --ignore=tests/docs $(ARGS)
+# Lint beside the tests: the longest part of lint has one process.
+test: .venv/dev ## Run lint and every test of the code, which needs no cloud: [ARGS="-n 0": in one process]
+	@$(MAKE) --no-print-directory -j2 lint test-code
 
-test-pages: .venv/dev ## Run the tests of the pages: their commands, tables, links and pictures
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal tests/docs $(ARGS)
+# A process for each core, and bytecode for all of them: each would compile the whole project.
+PAGES = tests/docs $(filter-out tests/docs/%,$(wildcard tests/*/test_page.py tests/*/test_*_page.py tests/*/*/test_page.py))
+test-code: .venv/dev ## Run the tests of the code without lint: [ARGS="-n 0": in one process]
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal $(addprefix --ignore=,$(PAGES)) $(ARGS)
+
+test-pages: .venv/dev ## Run the tests of README and docs, and check the links of the site: [ARGS="-n 0": in one process]
+	$(BIN)/python .ci/pages.py
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal $(PAGES) $(ARGS)
 
 test-alerts: .venv/dev ## Run the rules' promtool cases, and change every rule: a case must fail
 	@$(BIN)/python -m tests.monitoring
 
 search: .venv/dev ## Run the property tests with examples that no run had before
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal -m hypothesis --hypothesis-profile=search $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal -m hypothesis --hypothesis-profile=search --timeout=0 $(ARGS)
 
-lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, links of the pages, workflows, images
+lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, workflows, images
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict -c .ci/yamllint.yaml *.yaml package/*.yaml policies deployments bootstrap examples .github
 	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs $(CODE)
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
-	$(BIN)/python .ci/pages.py
 	$(BIN)/python .ci/size.py
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
 

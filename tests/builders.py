@@ -248,7 +248,12 @@ def runner_of(gpus: int = 1, cpu: object = 4, memory: str = "16Gi", **changes: A
 
 def read_stack(path: Path) -> dict[str, Any]:
     """The config of a stack file under our namespace, read as YAML 1.2, by key without namespace and without secrets."""
-    held: dict[str, Any] = json.loads(_config_of(path.read_text(encoding="utf-8")))
+    return stack_in(path.read_text(encoding="utf-8"))
+
+
+def stack_in(text: str) -> dict[str, Any]:
+    """What `read_stack` gives, from the text of a stack file."""
+    held: dict[str, Any] = json.loads(_config_of(text))
     ours = {key.partition(":")[2]: value for key, value in held.items() if key.startswith(f"{settings.NAMESPACE}:")}
     return {key: value for key, value in ours.items() if key not in settings.SECRETS}
 

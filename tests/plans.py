@@ -1,47 +1,139 @@
-"""Plans of the same settings share one recording in a test process: the recording is most of a plan's time.
+"""Plans of the same settings share one recording: the recording is most of a plan's time.
 
-A recording depends on nothing but the settings, as tests/offline/test_record.py holds.
+A recording depends on nothing but the settings, the sources and the SDKs, as tests/offline/test_record.py holds. A process keeps
+the recordings that it used last, and a folder has all of them for other processes and the next run. `make clean` removes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import copyreg
+import hashlib
+import pickle
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
 
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
-from gpu_ci.offline import plan
-from gpu_ci.offline.record import Recording, Remedy
+from gpu_ci.offline import plan, wire
+from gpu_ci.offline.record import Recording, Remedy, Resource, record
 from gpu_ci.offline.remedies import Remediation, Remedies
 from tests.builders import ROOT
 
+Kept = TypeVar("Kept")
 Declared = tuple[Recording | None, Recording | None]
 alone = plan.declared
 """For a test that must record for itself."""
+FOLDER = ROOT / ".pytest_cache" / "recordings"
+SOURCES = ("fleet", "gpu_ci", "components", "policies", "__main__.py", "Pulumi.yaml", "requirements.txt")
+"""What a recording depends on beside the settings."""
 _LIMIT = 24
 """Recordings that a process keeps: some MiB each."""
-_kept: dict[Hashable, tuple[Declared, list[Remediation]]] = {}
+_kept: dict[str, tuple[Declared, list[Remediation]]] = {}
 
 
 def declared(root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True) -> Declared:
-    """What `offline.plan.declared` gives, from memory where a plan of the same settings and remedies asked before."""
+    """What `offline.plan.declared` gives, from memory or the folder if a plan of the same settings and remedies asked before."""
     if root != ROOT or not isinstance(remedy, Remedies | None):
         return alone(root, config, fleet, remedy, preview=preview)
     remedies = remedy or Remedies([])
     changing = [(token, each.policy.id, repr(each.config)) for token, by in remedies._by_type.items() for each in by]
-    key = (config.project, config.stack, repr(sorted(config.values.items())), config.secret_keys, repr(changing), preview)
+    key = name_of(config, repr(changing), preview)
     if key in _kept:
-        found, done = _kept.pop(key)
+        recordings, done = _kept.pop(key)
         remedies.done.extend(done)
     else:
-        found = alone(root, config, fleet, remedies, preview=preview)
-    _kept[key] = found, list(remedies.done)
+        before = len(remedies.done)
+        recordings, done = shared(key, lambda: (alone(root, config, fleet, remedies, preview=preview), remedies.done[before:]))
+        remedies.done[before:] = done
+    _kept[key] = recordings, done
     if len(_kept) > _LIMIT:
         # The one whose last use is the longest ago.
         _kept.pop(next(iter(_kept)))
-    return found
+    return recordings
+
+
+def program(config: StackConfig) -> Recording:
+    """What `pulumi up` registers with a config, from memory or the folder, whether its settings are a fleet or not."""
+    return shared(name_of(config), lambda: record(ROOT / "__main__.py", config))
+
+
+def name_of(config: StackConfig, *settings: object) -> str:
+    """A name for what depends on a stack's config and on other settings, each equal exactly if its `repr` is."""
+    parts = (config.project, config.stack, sorted(config.values.items()), sorted(config.secret_keys))
+    return hashlib.sha256(repr((*parts, *settings)).encode()).hexdigest()
+
+
+def shared(name: str, make: Callable[[], Kept], folder: Path = FOLDER) -> Kept:
+    """What `make` gives, or what a process with the same sources wrote under this name. It must not be changed."""
+    path = folder / sources() / name
+    if path.exists():
+        return cast("Kept", pickle.loads(path.read_bytes()))  # noqa: S301 - written below
+    made = make()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Another process may write the same file at the same time: each replaces it as a whole.
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        pickler = pickle.Pickler(file, pickle.HIGHEST_PROTOCOL)
+        pickler.dispatch_table = {**copyreg.dispatch_table, **_REDUCED}
+        pickler.dump(made)
+    Path(file.name).replace(path)
+    return made
+
+
+@cache
+def sources() -> str:
+    """A name for the sources, Python and the SDKs, which changes with each of them."""
+    sdks = [metadata.version(name) for name in ("pulumi", "pulumi-aws", "pulumi-kubernetes", "pulumi-oci", "protobuf")]
+    found = hashlib.sha256(repr((sys.version, sdks)).encode())
+    for path in sorted(_source_files()):
+        found.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def _source_files() -> Iterator[Path]:
+    for name in SOURCES:
+        path = ROOT / name
+        files = path.rglob("*") if path.is_dir() else [path]
+        yield from (file for file in files if file.is_file() and file.suffix != ".pyc")
 
 
 def share() -> None:
-    """Let every plan of this process use it."""
+    """Let every plan of this process use it, and forget the recordings of other sources."""
     plan.declared = declared
+    for folder in FOLDER.glob("*"):
+        if folder.name != sources():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+# -- how a recording is written ----------------------------------------------------------------------------------------
+
+
+def _frozen(items: dict[Any, Any]) -> Mapping[Any, Any]:
+    return MappingProxyType(items)
+
+
+def _unknown() -> wire.Unknown:
+    return wire.UNKNOWN
+
+
+def _resource(fields: dict[str, Any]) -> Resource:
+    return Resource(**fields)
+
+
+def _fields(resource: Resource) -> dict[str, Any]:
+    """The fields without what is computed from them."""
+    return {name: getattr(resource, name) for name in Resource.__dataclass_fields__}
+
+
+_REDUCED: dict[type, Callable[[Any], Any]] = {
+    MappingProxyType: lambda proxy: (_frozen, (dict(proxy),)),
+    wire.Unknown: lambda _: (_unknown, ()),
+    Resource: lambda resource: (_resource, (_fields(resource),)),
+}

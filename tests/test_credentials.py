@@ -69,8 +69,6 @@ CREDENTIALS: dict[str, tuple[str, str]] = {
     "token in a query": (f"https://example.com/x?access_token={WORD}&y=1", WORD),
     "pre-authenticated request": (f"https://objectstorage.us-sanjose-1.oraclecloud.com/p/{WORD}/n/a/b/c/o/d", WORD),
 }
-by_credential = pytest.mark.parametrize(("text", "secret"), CREDENTIALS.values(), ids=CREDENTIALS)
-
 OBJECT = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
 BROKEN = {"containers": [{"name": "web", "image": "registry.k8s.io/pause"}], "hostNetwork": True}
 
@@ -136,19 +134,20 @@ STACKS: dict[str, Callable[[str], str]] = {
 }
 
 
-@by_credential
 @pytest.mark.parametrize("place", STACKS.values(), ids=STACKS)
 def test_no_form_of_an_error_shows_a_credential_of_a_stack_file(
-    tmp_path: Path, place: Callable[[str], str], text: str, secret: str
+    tmp_path: Path, place: Callable[[str], str], subtests: pytest.Subtests
 ) -> None:
-    path = tmp_path / "Pulumi.staging.yaml"
-    path.write_text(place(text))
-    status, output = run("plan", "staging", "--file", str(path), "--markdown", "--annotations")
-    assert status == 2, output
-    assert "error: " in output
-    assert "::error " in output
-    assert "the input is wrong" in output
-    assert hides(output, secret), output
+    for name, (text, secret) in CREDENTIALS.items():
+        with subtests.test(name):
+            path = tmp_path / "Pulumi.staging.yaml"
+            path.write_text(place(text))
+            status, output = run("plan", "staging", "--file", str(path), "--markdown", "--annotations")
+            assert status == 2, output
+            assert "error: " in output
+            assert "::error " in output
+            assert "the input is wrong" in output
+            assert hides(output, secret), output
 
 
 @pytest.mark.parametrize("place", STACKS.values(), ids=STACKS)
@@ -240,16 +239,19 @@ MANIFESTS: dict[str, Callable[[str], str]] = {
 }
 
 
-@by_credential
 @pytest.mark.parametrize("place", MANIFESTS.values(), ids=MANIFESTS)
-def test_a_check_shows_no_credential_of_a_manifest(tmp_path: Path, place: Callable[[str], str], text: str, secret: str) -> None:
-    (tmp_path / "a.yaml").write_text(place(text))
-    forms = ([], ["--json"]) if text.startswith("ghp_") else ([],)
-    for form in forms:
-        status, output = run("check", str(tmp_path), "--annotations", *form)
-        assert status in (0, 1, 2), output
-        assert hides(output, secret), output
-        assert hides("".join(output.split()), secret), output
+def test_a_check_shows_no_credential_of_a_manifest(
+    tmp_path: Path, place: Callable[[str], str], subtests: pytest.Subtests
+) -> None:
+    for name, (text, secret) in CREDENTIALS.items():
+        with subtests.test(name):
+            (tmp_path / "a.yaml").write_text(place(text))
+            forms = ([], ["--json"]) if text.startswith("ghp_") else ([],)
+            for form in forms:
+                status, output = run("check", str(tmp_path), "--annotations", *form)
+                assert status in (0, 1, 2), output
+                assert hides(output, secret), output
+                assert hides("".join(output.split()), secret), output
 
 
 # -- policy config -----------------------------------------------------------------------------------------------------
@@ -267,75 +269,80 @@ def _configs(text: str) -> Iterator[dict[str, object]]:
     yield {rule: {"exceptions": [{"urn": text, "reason": "r", "expires": text}]}}
 
 
-@by_credential
-def test_no_error_of_a_policy_config_shows_a_credential(tmp_path: Path, text: str, secret: str) -> None:
-    raised = [error_of(partial(configure, RULES, config, date(2026, 11, 22))) for config in _configs(text)]
-    folder = tmp_path / "policies" / "config"
-    folder.mkdir(parents=True)
-    for held in (f'{{"a": {quoted(text)} {quoted(text)}}}', f"{{{quoted(text)}: 1, {quoted(text)}: 2}}"):
-        (folder / "dev.json").write_text(held)
-        raised.append(error_of(lambda: policy_settings("dev", tmp_path)))
-    assert sum(map(bool, raised)) >= 9
-    for each in raised:
-        assert hides(each, secret), each
-        assert hides(wrong_input("dev", InputError(each), ROOT), secret)
+def test_no_error_of_a_policy_config_shows_a_credential(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for name, (text, secret) in CREDENTIALS.items():
+        with subtests.test(name):
+            raised = [error_of(partial(configure, RULES, config, date(2026, 11, 22))) for config in _configs(text)]
+            folder = tmp_path / "policies" / "config"
+            folder.mkdir(parents=True, exist_ok=True)
+            for held in (f'{{"a": {quoted(text)} {quoted(text)}}}', f"{{{quoted(text)}: 1, {quoted(text)}: 2}}"):
+                (folder / "dev.json").write_text(held)
+                raised.append(error_of(lambda: policy_settings("dev", tmp_path)))
+            assert sum(map(bool, raised)) >= 9
+            for each in raised:
+                assert hides(each, secret), each
+                assert hides(wrong_input("dev", InputError(each), ROOT), secret)
 
 
 # -- Pulumi.yaml, submit, jobs, the program ----------------------------------------------------------------------------
 
 
-@by_credential
-def test_no_error_of_the_project_file_shows_a_credential(tmp_path: Path, text: str, secret: str) -> None:
-    (tmp_path / "Pulumi.dev.yaml").write_text("config: {}\n")
-    for held in (
-        f"name: [{quoted(text)}]",
-        f"name: a\nconfig: [{quoted(text)}]",
-        f"name: a\nconfig: {{b: {{{quoted(text)}: 1}}}}",
-        f"name: a\nconfig: {{b: {{type: {quoted(text)}}}}}",
-        f"name: a\nconfig: {{b: {{type: integer, default: {quoted(text)}}}}}",
-    ):
-        (tmp_path / "Pulumi.yaml").write_text(held)
-        with pytest.raises(InputError) as error:
-            load("dev", tmp_path)
-        assert hides(str(error.value), secret), error.value
+def test_no_error_of_the_project_file_shows_a_credential(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for name, (text, secret) in CREDENTIALS.items():
+        with subtests.test(name):
+            (tmp_path / "Pulumi.dev.yaml").write_text("config: {}\n")
+            for held in (
+                f"name: [{quoted(text)}]",
+                f"name: a\nconfig: [{quoted(text)}]",
+                f"name: a\nconfig: {{b: {{{quoted(text)}: 1}}}}",
+                f"name: a\nconfig: {{b: {{type: {quoted(text)}}}}}",
+                f"name: a\nconfig: {{b: {{type: integer, default: {quoted(text)}}}}}",
+            ):
+                (tmp_path / "Pulumi.yaml").write_text(held)
+                with pytest.raises(InputError) as error:
+                    load("dev", tmp_path)
+                assert hides(str(error.value), secret), error.value
 
 
-@by_credential
-def test_submit_shows_no_credential(tmp_path: Path, text: str, secret: str) -> None:
-    path = tmp_path / "Pulumi.a.yaml"
-    said = []
-    for place in STACKS.values():
-        path.write_text(place(text))
-        said.append(error_of(lambda: read_fleet("a", path)))
-    assert sum(map(bool, said)) > len(STACKS) / 2
-    assert [each for each in said if not hides(each, secret)] == []
-    path.write_text(f"apiVersion: {quoted(text)}\nkind: {quoted(text)}\n")
-    with pytest.raises(SubmitError) as wrong:
-        read_job(path)
-    assert hides(str(wrong.value), secret), wrong.value
+def test_submit_shows_no_credential(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for name, (text, secret) in CREDENTIALS.items():
+        with subtests.test(name):
+            path = tmp_path / "Pulumi.a.yaml"
+            said = []
+            for place in STACKS.values():
+                path.write_text(place(text))
+                said.append(error_of(partial(read_fleet, "a", path)))
+            assert sum(map(bool, said)) > len(STACKS) / 2
+            assert [each for each in said if not hides(each, secret)] == []
+            path.write_text(f"apiVersion: {quoted(text)}\nkind: {quoted(text)}\n")
+            with pytest.raises(SubmitError) as wrong:
+                read_job(path)
+            assert hides(str(wrong.value), secret), wrong.value
 
 
-@by_credential
-def test_no_error_of_a_job_shows_a_credential(text: str, secret: str) -> None:
-    arguments: tuple[dict[str, Any], ...] = (
-        {"memory": text},
-        {"queue": text},
-        {"gpu_type": text},
-        {"env": {text: "a"}, "memory": "1Gi"},
-        {text: 1},
-    )
-    said = [error_of(partial(gpu_job, "a", "b:1", **given)) for given in arguments]
-    assert sum(map(bool, said)) >= 4
-    assert [each for each in said if not hides(each, secret)] == []
+def test_no_error_of_a_job_shows_a_credential(subtests: pytest.Subtests) -> None:
+    for name, (text, secret) in CREDENTIALS.items():
+        with subtests.test(name):
+            arguments: tuple[dict[str, Any], ...] = (
+                {"memory": text},
+                {"queue": text},
+                {"gpu_type": text},
+                {"env": {text: "a"}, "memory": "1Gi"},
+                {text: 1},
+            )
+            said = [error_of(partial(gpu_job, "a", "b:1", **given)) for given in arguments]
+            assert sum(map(bool, said)) >= 4
+            assert [each for each in said if not hides(each, secret)] == []
 
 
-@by_credential
-def test_the_program_shows_no_credential(text: str, secret: str) -> None:
-    assert hides(str(PlacementError(f"{text}.runners.a: no node holds it")), secret)
-    pulumi.runtime.set_all_config({"gpu-ci:github": text, "gpu-ci:clusters": "{}"})
-    with pytest.raises(FleetError) as error:
-        read_program_fleet(pulumi.Config("gpu-ci"))
-    assert hides(str(error.value), secret), error.value
+def test_the_program_shows_no_credential(subtests: pytest.Subtests) -> None:
+    for name, (text, secret) in CREDENTIALS.items():
+        with subtests.test(name):
+            assert hides(str(PlacementError(f"{text}.runners.a: no node holds it")), secret)
+            pulumi.runtime.set_all_config({"gpu-ci:github": text, "gpu-ci:clusters": "{}"})
+            with pytest.raises(FleetError) as error:
+                read_program_fleet(pulumi.Config("gpu-ci"))
+            assert hides(str(error.value), secret), error.value
 
 
 # -- the mask itself ---------------------------------------------------------------------------------------------------
@@ -347,12 +354,13 @@ MORE = {
 }
 
 
-@pytest.mark.parametrize(("text", "secret"), (CREDENTIALS | MORE).values(), ids=CREDENTIALS | MORE)
-def test_a_text_is_masked_wherever_the_credential_begins(text: str, secret: str) -> None:
-    for shown in (text, f"got {text}; correct it", f'["{text}"]', repr(f"a\n{text}\nb"), json.dumps({"a": f"b\n{text}"})):
-        assert hides(mask(shown), secret), mask(shown)
-    assert mask(mask(text)) == mask(text)
-    assert hides(json.dumps(masked({text: [text, 1, None, {"a": (text,)}]})), secret)
+def test_a_text_is_masked_wherever_the_credential_begins(subtests: pytest.Subtests) -> None:
+    for name, (text, secret) in (CREDENTIALS | MORE).items():
+        with subtests.test(name):
+            for shown in (text, f"got {text}; correct it", f'["{text}"]', repr(f"a\n{text}\nb"), json.dumps({"a": f"b\n{text}"})):
+                assert hides(mask(shown), secret), mask(shown)
+            assert mask(mask(text)) == mask(text)
+            assert hides(json.dumps(masked({text: [text, 1, None, {"a": (text,)}]})), secret)
 
 
 @pytest.mark.parametrize(

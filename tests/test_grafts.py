@@ -26,6 +26,7 @@ from fleet.providers.talos.cluster import TalosCluster
 from fleet.render.talos.files import talos_files
 from tests.builders import read_stack
 from tests.day import AS_OF
+from tests.examples import SEARCHES
 from tests.fleet.conformance import STACKS, contract, faults
 from tests.policies.test_cost import assert_the_same, built
 from tests.strategies import FULL, Path
@@ -40,14 +41,12 @@ for _name, _document in SOURCES.items():
         BY_PROVIDER.setdefault(_settings["provider"], []).append((_name, _cluster))
 NAMED = {"pools", "runners", "jobs", "workloads", "caches", "amis", "teams", "flavors", "hosts", "windows"}
 """Keys whose own keys are names that the stack file chooses."""
-SEARCHES = settings.get_current_profile_name() == "search"
 
 
 def some(usual: int, many: int) -> settings:
     """So many examples: `usual` in each run, `many` in a search. Shrinking one takes long and says little: a graft is small."""
     return settings(
         max_examples=many if SEARCHES else usual,
-        deadline=None,
         phases=(Phase.explicit, Phase.reuse, Phase.generate, *([Phase.shrink] if SEARCHES else [])),
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
     )

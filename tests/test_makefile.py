@@ -155,7 +155,8 @@ def test_a_stack_that_is_given_as_a_target_starts_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "target", ["plan", "render", "doctor", "check", "smoke", "acceptance", "image", "image-push", "test", "bench"]
+    "target",
+    ["plan", "render", "doctor", "check", "smoke", "acceptance", "image", "image-push", "test-code", "test-pages", "bench"],
 )
 def test_the_environment_sets_none_of_them(make, target):
     elsewhere = dict.fromkeys(OURS, "/elsewhere")

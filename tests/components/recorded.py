@@ -11,7 +11,6 @@ from typing import Any
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.plan import declared
 from gpu_ci.offline.record import Recording, Resource, joined, record
 from tests import plans
 
@@ -46,7 +45,7 @@ def recordings(stack: str) -> tuple[Recording | None, Recording | None]:
 
 def whole(config: StackConfig, *, preview: bool = True) -> Recording:
     """All that a stack declares: what `pulumi up` registers and what Git has."""
-    return joined(*declared(ROOT, config, fleet_of(config), preview=preview))
+    return joined(*plans.declared(ROOT, config, fleet_of(config), preview=preview))
 
 
 def of_type(recording: Recording, token: str) -> tuple[Resource, ...]:

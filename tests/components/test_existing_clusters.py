@@ -20,9 +20,10 @@ from gpu_ci.offline.judge import Verdict, configure, judge
 from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.record import Recording, Resource
 from policies.rules import RULES
-from tests.builders import ROOT, cluster, config, existing_context, existing_eks, pool, read_stack, runner
+from tests.builders import ROOT, cluster, config, existing_context, existing_eks, pool, runner
 from tests.components.recorded import RELEASE, SECRET, named, of_type, recorded, runner_sets, whole
 from tests.day import AS_OF
+from tests.fleet import broken_stacks
 
 EKS_POOL = "aws:eks/nodeGroup:NodeGroup"
 EXAMPLE = "existing-eks"
@@ -327,7 +328,7 @@ def test_the_autoscaler_of_oke_is_configured_for_the_new_pools_unless_the_cluste
     (addon,) = of_type(recorded("existing-oke"), "oci:ContainerEngine/addon:Addon")
     values = {each["key"]: each["value"] for each in addon.inputs["configurations"]}
     assert json.loads(values["nodeSelectors"]) == {"workload": "system"}
-    settings = read_stack(ROOT / "tests" / "fleet" / "broken" / "valid-existing-oke.yaml")["clusters"]["sjc"]
+    settings = broken_stacks.stack("valid-existing-oke")["clusters"]["sjc"]
     settings["existing"]["installed"] = ["cluster-autoscaler"]
     assert of_type(build(sjc=settings), "oci:ContainerEngine/addon:Addon") == ()
 

@@ -22,9 +22,9 @@ from fleet.providers.registry import PROVIDERS
 from fleet.render.gitops.waves import wave
 from fleet.settings.cluster import physical_name
 from gpu_ci.offline.gitops import waves_later
-from gpu_ci.offline.plan import declared
 from gpu_ci.offline.record import Recording, Resource, joined, record
 from gpu_ci.offline.wire import Secret, Unknown
+from tests import plans
 from tests.components.recorded import ROOT, STACKS, before, named, recorded, recordings, stack_config, whole
 from tests.components.recorded import SECRET as SECRET_KEY
 
@@ -65,7 +65,7 @@ def filled_by_git(stack: str) -> tuple[Recording | None, Recording | None]:
     if stack not in DEPLOYED:
         return recordings(stack)
     config = delivered(stack_config(stack), True)
-    return declared(ROOT, config, fleet_of(config))
+    return plans.declared(ROOT, config, fleet_of(config))
 
 
 def releases(recording: Recording) -> dict[tuple[str, str, str], dict[str, Any]]:
@@ -272,7 +272,7 @@ def test_a_stack_whose_keys_are_all_gits_asks_for_none():
     held["usw2"]["gitops"]["secrets"] = {"by": "external-secrets"}
     config = replace(config, objects={**config.objects, KEY: held}, values={**config.values, KEY: json.dumps(held)})
     assert SECRET_KEY not in config.values
-    program, git = declared(ROOT, config, fleet_of(config))
+    program, git = plans.declared(ROOT, config, fleet_of(config))
     assert program is not None
     assert git is not None
     assert not [resource for resource in program.resources if resource.type == SECRET]
@@ -280,7 +280,7 @@ def test_a_stack_whose_keys_are_all_gits_asks_for_none():
 
 def spaces(config: StackConfig, by_git: bool) -> set[str]:
     """URNs of the namespaces of teams and of runner sets that the program makes, or Git."""
-    recording = declared(ROOT, config, fleet_of(config))[by_git]
+    recording = plans.declared(ROOT, config, fleet_of(config))[by_git]
     found = [each.urn for each in recording.resources if each.type == NAMESPACE] if recording is not None else []
     return {urn for urn in found if ":Namespaces$" in urn or ":ArcRunnerSet$" in urn}
 
@@ -319,7 +319,7 @@ def test_git_has_no_minimum_of_a_scheduled_class_and_has_the_sweep_that_sets_it(
     window = {"days": ["mon"], "start": "09:00", "end": "18:00", "runners": 2}
     clusters["usw2"]["runners"]["gpu-t4"]["schedules"] = {"timeZone": "Europe/Berlin", "windows": {"work": window}}
     config = replace(config, objects={**config.objects, KEY: clusters}, values={**config.values, KEY: json.dumps(clusters)})
-    _, git = declared(ROOT, config, fleet_of(config))
+    _, git = plans.declared(ROOT, config, fleet_of(config))
     assert git is not None
     found = {name: held["values"] for (_, _, name), held in releases(git).items()}
     assert "minRunners" not in found["gpu-t4"]

@@ -25,10 +25,11 @@ from fleet.charts.kueue import kueue as kueue_chart
 from fleet.facts.scheduling import JOB_PRIORITIES, RUNNER_PRIORITY
 from fleet.loading.stackfile import StackConfig
 from fleet.render.queues import queue_objects
-from gpu_ci.offline.record import Recording, Resource, record
+from gpu_ci.offline.record import Recording, Resource
+from tests import plans
 from tests.builders import oke_pool
 from tests.components.oke import made, planned
-from tests.components.recorded import ROOT, before, build_alone, named, of_type, recorded, stack_config
+from tests.components.recorded import before, build_alone, named, of_type, recorded, stack_config
 from tests.fleet.kueue_rules import dangling, refused
 from tests.fleet.queue_configs import OKE_POOLS, PROD, of
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
@@ -54,7 +55,7 @@ POOLS = {"a10": oke_pool(), "v100": oke_pool(instanceTypes=["VM.GPU3.1"], capaci
 def queued(request: pytest.FixtureRequest) -> Recording:
     """A stack with queues: prod with two teams, the example with reserved capacity, an OKE cluster, previewed and updated."""
     if request.param == "prod":
-        return record(ROOT / "__main__.py", prod_with_queues())
+        return plans.program(prod_with_queues())
     if request.param == "reserved":
         return recorded("reserved")
     return (planned if request.param == "planned" else made)(pools=POOLS, queues=ML)

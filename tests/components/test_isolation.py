@@ -14,10 +14,11 @@ from fleet.facts.scheduling import RUNNER_PRIORITY
 from fleet.loading import stackfile
 from fleet.settings.egress import CLOSED
 from fleet.settings.namespaces import runner_namespace
-from gpu_ci.offline.record import Recording, Resource, record
+from gpu_ci.offline.record import Recording, Resource
+from tests import plans
 from tests.builders import oke_runner, vm, vm_per_job
 from tests.components.oke import RULE, made, planned
-from tests.components.recorded import ROOT, RunnerSet, before, cluster_id, named, of_type, runner_sets, stack_config
+from tests.components.recorded import RunnerSet, before, cluster_id, named, of_type, runner_sets, stack_config
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -210,7 +211,7 @@ def test_a_private_network_of_the_settings_reaches_the_policy_of_eks():
     changed = stackfile.StackConfig(
         config.project, config.stack, config.path, values, config.secret_keys, {**config.objects, "gpu-ci:clusters": clusters}
     )
-    spec = named(record(ROOT / "__main__.py", changed), "usw2-gpu-t4-network", NETWORK).inputs["spec"]
+    spec = named(plans.program(changed), "usw2-gpu-t4-network", NETWORK).inputs["spec"]
     assert reaches(spec, "192.168.7.9")
     assert not reaches(spec, "192.168.8.9")
     assert not reaches(spec, "203.0.113.9"), "the VPC's own range, though it is not a private one"

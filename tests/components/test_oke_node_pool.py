@@ -229,7 +229,6 @@ def boot(root: Path, stubs: Mapping[str, str], growfs: str | None = None, script
         env={"PATH": str(commands), "CALLS": str(calls)},
         capture_output=True,
         check=False,
-        timeout=60,
     )
     return Boot(done.returncode, calls.read_text().splitlines())
 

@@ -13,10 +13,22 @@ from components.build import build
 from components.config import read_fleet
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
-from gpu_ci.offline.record import Recording, Resource, made_id, record
+from gpu_ci.offline.record import Recording, Resource, made_id
 from gpu_ci.offline.wire import Secret
+from tests import plans
 from tests.components.oke import ANSWERS
-from tests.components.recorded import ROOT, SECRET, STACKS, before, cluster_id, of_type, recordings, runner_sets, stack_config
+from tests.components.recorded import (
+    ROOT,
+    SECRET,
+    STACKS,
+    before,
+    cluster_id,
+    of_type,
+    recorded,
+    recordings,
+    runner_sets,
+    stack_config,
+)
 from tests.day import AS_OF
 
 EKS_POOL, OKE_POOL = "aws:eks/nodeGroup:NodeGroup", "oci:ContainerEngine/nodePool:NodePool"
@@ -31,9 +43,15 @@ def components_above(recording: Recording, resource: Resource) -> Iterator[str]:
         yield resource.type
 
 
-def test_inventory_is_the_reviewed_one(recording, snapshot):
-    inventory = "\n".join(sorted(f"{resource.type} {resource.name}" for resource in recording.resources))
-    assert inventory == snapshot
+def test_inventory_is_the_reviewed_one(snapshot):
+    """One test for all stacks: what every cluster gets is reviewed once, in one file."""
+    different = {}
+    for stack in STACKS:
+        inventory = "\n".join(sorted(f"{resource.type} {resource.name}" for resource in recorded(stack).resources))
+        reviewed = snapshot(name=stack)
+        if inventory != reviewed:
+            different[stack] = reviewed.get_assert_diff()
+    assert not different
 
 
 def test_nothing_uses_a_default_provider(recording):
@@ -129,7 +147,7 @@ def test_the_private_key_reaches_runner_sets_and_their_secrets_only_and_is_marke
     with_key = stackfile.StackConfig(
         config.project, config.stack, config.path, values, frozenset({SECRET}), {**config.objects, SECRET: KEY}
     )
-    recording = record(ROOT / "__main__.py", with_key)
+    recording = plans.program(with_key)
     holders = {resource.type for resource in recording.resources if KEY in str(resource.wire)}
     assert holders == {"kubernetes:core/v1:Secret", "gpu-ci:index:ArcRunnerSet"}
     for resource in of_type(recording, "gpu-ci:index:ArcRunnerSet"):

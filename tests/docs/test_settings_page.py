@@ -21,9 +21,9 @@ from gpu_ci.offline.settings.examples import config_of, stack_files
 from gpu_ci.offline.settings.page import page
 from gpu_ci.offline.settings.schema import schema_text, stack_schema
 from gpu_ci.offline.settings.texts import Text, text_of
+from tests.fleet import broken_stacks
 
 ROOT = Path(__file__).resolve().parents[2]
-BROKEN = ROOT / "tests" / "fleet" / "broken"
 HEAD = "# yaml-language-server: $schema="
 
 
@@ -145,9 +145,9 @@ def guarded(document: Any) -> Any:
     return document
 
 
-def test_schema_and_models_agree_on_the_broken_files() -> None:
+def test_schema_and_models_agree_on_the_broken_files(tmp_path: Path) -> None:
     structural = 0
-    for path in sorted(BROKEN.glob("*.yaml")):
+    for path in broken_stacks.write(tmp_path):
         try:
             document: Any = guarded(read_yaml(path).value)
         except InputError:
@@ -162,8 +162,8 @@ def test_schema_and_models_agree_on_the_broken_files() -> None:
     assert structural > 100
 
 
-def test_the_schema_refuses_nothing_that_the_models_accept() -> None:
-    for path in sorted(BROKEN.glob("*.yaml")):
+def test_the_schema_refuses_nothing_that_the_models_accept(tmp_path: Path) -> None:
+    for path in broken_stacks.write(tmp_path):
         try:
             document: Any = guarded(read_yaml(path).value)
         except InputError:

@@ -96,7 +96,7 @@ def test_a_loop_that_cannot_reach_the_cluster_waits(tmp_path) -> None:
         (tmp_path / name).chmod(0o755)
     (loop,) = steps(upgrade(fleet("homelab"), "homelab", OLD, NEW))[1]
     path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    subprocess.run(["/bin/bash", "-ec", loop], env=path, check=True, timeout=20)
+    subprocess.run(["/bin/bash", "-ec", loop], env=path, check=True)
     assert answers.read_text() == "", "every answer was read: the loop went on after the failure"
 
 

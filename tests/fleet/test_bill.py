@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.facts.bill import Window, read, written
@@ -16,12 +16,11 @@ from fleet.loading.config import load
 from fleet.prove.bill import bill
 from tests.builders import cluster, config, pool, runner
 from tests.day import AS_OF
+from tests.examples import SEARCHES
 from tests.waiting import Cluster, fleets
 
 many = settings(
-    deadline=None,
-    max_examples=25 if settings.default is not None and settings.default.derandomize else 500,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    max_examples=500 if SEARCHES else 20,
 )
 
 
@@ -81,6 +80,7 @@ def test_a_larger_minimum_maximum_or_window_never_costs_less(document: dict[str,
     assert all(was <= now + 1e-9 for was, now in zip(before, after, strict=True)), (before, after)
 
 
+@pytest.mark.usefixtures("numbers")
 def test_the_bill_of_a_fleet_with_every_kind_of_waiting_capacity_is_the_arithmetic_of_its_prices() -> None:
     """Each number is an hour: price of g4dn.2xlarge 0.752, of g4dn.12xlarge 3.912, of a GiB of disk 0.08 / 730."""
     of_nodes, of_runners = (

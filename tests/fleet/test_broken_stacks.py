@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,16 +14,23 @@ from fleet.facts.errors import FleetError, InputError, Problem
 from fleet.loading import stackfile
 from fleet.loading.config import load
 from fleet.settings import suggest
-from tests.builders import ROOT, read_stack
+from tests.builders import ROOT
+from tests.fleet import broken_stacks
+from tests.fleet.broken_stacks import changed, stack, texts
 
-FOLDER = Path(__file__).parent / "broken"
 VALID = {
     "valid": {"gpu-t4": "pod"},
     "valid-existing-eks": {"gpu-t4": "pod"},
     "valid-existing-context": {"gpu-t4": "pod"},
     "valid-existing-oke": {"oci-a10": "pod"},
     "valid-oke": {"oci-a10": "pod", "standing": "vm", "per-job": "vm-per-job"},
+    "valid-oke-pods": {"oci-a10": "pod"},
+    "valid-oke-vm": {"oci-a10": "pod", "standing": "vm"},
+    "valid-oke-vm-per-job": {"oci-a10": "pod", "per-job": "vm-per-job"},
+    "valid-queues": {},
+    "valid-schedules": {"gpu-t4": "pod"},
     "valid-talos": {"gpu-3090": "pod"},
+    "valid-two-clusters": {"gpu-t4": "pod", "gpu-t4-east": "pod"},
 }
 """Files that the broken ones vary, with the kinds of their runner sets."""
 SOURCE = ROOT / "fleet"
@@ -3734,19 +3742,20 @@ TWICE = {
 }
 
 
+@cache
 def _problems(name: str) -> tuple[Problem, ...]:
     with pytest.raises(FleetError) as caught:
-        load(read_stack(FOLDER / f"{name}.yaml"))
+        load(stack(name))
     return caught.value.problems
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_file_is_told_by_path_rule_and_value(name: str) -> None:
-    where, message, value = BROKEN[name]
-    problems = _problems(name)
-    assert [(problem.where, problem.message, problem.value) for problem in problems] == [(where, message, value)]
-    line = f"{where}: {message} (got {value})" if value else f"{where}: {message}"
-    assert list(map(str, problems)) == [line], "the line holds all three"
+def test_a_broken_file_is_told_by_path_rule_and_value(subtests: pytest.Subtests) -> None:
+    for name, (where, message, value) in BROKEN.items():
+        with subtests.test(name):
+            problems = _problems(name)
+            assert [(problem.where, problem.message, problem.value) for problem in problems] == [(where, message, value)]
+            line = f"{where}: {message} (got {value})" if value else f"{where}: {message}"
+            assert list(map(str, problems)) == [line], "the line holds all three"
 
 
 @pytest.mark.parametrize("name", TWICE)
@@ -3757,7 +3766,7 @@ def test_a_slip_that_breaks_two_rules_is_told_in_two_lines(name: str) -> None:
 @pytest.mark.parametrize("key", ["t4", "gpu-t4"])
 def test_two_pools_or_two_sets_of_one_name_are_the_loaders_error(tmp_path: Path, key: str) -> None:
     """A parser that keeps the last of equal keys would drop a pool without a word."""
-    text = (FOLDER / "valid.yaml").read_text(encoding="utf-8")
+    text = texts()["valid"]
     first = text[: text.index(f"        {key}:")].count("\n") + 1
     path = tmp_path / "Pulumi.twice.yaml"
     path.write_text(re.sub(rf"^( +{key}:)", r"\1 {}\n\1", text, count=1, flags=re.MULTILINE), encoding="utf-8")
@@ -3767,18 +3776,37 @@ def test_two_pools_or_two_sets_of_one_name_are_the_loaders_error(tmp_path: Path,
 
 @pytest.mark.parametrize("name", VALID)
 def test_the_files_that_all_broken_ones_vary_are_valid(name: str) -> None:
-    fleet = load(read_stack(FOLDER / f"{name}.yaml"))
+    fleet = load(stack(name))
     assert {name: runner.kind for _, name, runner in fleet.runner_sets()} == VALID[name]
 
 
 def test_every_broken_file_is_in_the_tables() -> None:
-    files = {path.stem for path in FOLDER.glob("*.yaml")} - set(VALID)
-    assert files == {*BROKEN, *TWICE}
+    assert set(broken_stacks.bases()) == set(VALID)
+    assert texts().keys() - set(VALID) == {*BROKEN, *TWICE}
 
 
 def test_no_two_files_show_the_same() -> None:
-    texts = [path.read_text(encoding="utf-8") for path in FOLDER.glob("*.yaml")]
-    assert len(set(texts)) == len(texts), "two files show the same"
+    assert len(set(texts().values())) == len(texts()), "two files show the same"
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        (["+c: 3"], "occur 0 times"),
+        ([" c: 3", "+d: 4"], "occur 0 times"),
+        ([" a: 1", "-c: 3"], "occur 0 times"),
+        ([" x: 0", "+c: 3"], "occur 2 times"),
+        (["a: 1"], "begins with"),
+    ],
+)
+def test_a_difference_that_does_not_fit_its_base_once_is_an_error(place: list[str], told: str) -> None:
+    with pytest.raises(ValueError, match=f"new: .*{told}"):
+        changed("x: 0\na: 1\nx: 0\n", place, "new")
+
+
+def test_places_of_a_difference_are_changed_each() -> None:
+    base = "a: 1\nb: 2\nc: 3\n"
+    assert changed(base, ["-c: 3", "@@", " a: 1", "+d: 4"], "new") == "a: 1\nd: 4\nb: 2\n"
 
 
 # Every message ends in what to do; these are the words by which a reader finds it.
@@ -3788,9 +3816,8 @@ _MEND = re.compile(
 )
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_every_message_says_how_to_mend_it(name: str) -> None:
-    assert _MEND.search(BROKEN[name][1]), BROKEN[name][1]
+def test_every_message_says_how_to_mend_it() -> None:
+    assert [message for _, message, _ in BROKEN.values() if not _MEND.search(message)] == []
 
 
 # -- completeness ------------------------------------------------------------------------------------------------------

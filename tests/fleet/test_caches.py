@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -90,7 +90,6 @@ def test_tags_reach_a_volume_as_the_driver_reads_them() -> None:
     assert told == {"tagSpecification_1": "owner=a=b", "tagSpecification_2": "cost-center="}
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.from_regex(AWS_TAGS.key, fullmatch=True), st.text("ab=: ", max_size=8), max_size=6))
 def test_every_tag_that_reaches_a_volume_is_one_of_the_stack(tags: dict[str, str]) -> None:
     parameters = eks(storage="ebs").volumes(tags).parameters

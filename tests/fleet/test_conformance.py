@@ -42,8 +42,8 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload
-from gpu_ci.offline.plan import declared
 from gpu_ci.offline.record import Recording, Resource, joined
+from tests import plans
 from tests.builders import (
     ROOT,
     cluster,
@@ -452,7 +452,7 @@ def built(request: pytest.FixtureRequest) -> tuple[Fleet, Recording]:
     path = STACKS[request.param]
     stack = stackfile.with_placeholders(stackfile.load(request.param, ROOT, stack_file=path), [SECRET])
     fleet = load(read_stack(path))
-    return fleet, joined(*declared(ROOT, stack, fleet))
+    return fleet, joined(*plans.declared(ROOT, stack, fleet))
 
 
 def _named(recording: Recording, name: str) -> Resource:

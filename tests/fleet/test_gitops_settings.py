@@ -25,6 +25,7 @@ from fleet.settings.gitops import (
     Sops,
 )
 from tests.builders import SEALED, cluster, config, gitops, oke_cluster, talos_cluster
+from tests.examples import examples
 
 Make = Callable[..., dict[str, Any]]
 WAY: dict[str, dict[str, Any]] = {
@@ -152,7 +153,7 @@ def test_a_key_of_another_way_is_told_as_its(way: str, key: str, owner: str) -> 
 # -- what is a secret --------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60, database=None)
+@settings(max_examples=examples(60), database=None)
 @given(st.binary(min_size=512, max_size=512), st.binary(min_size=17, max_size=4000))
 def test_what_kubeseal_prints_of_any_key_is_taken(session_key: bytes, ciphertext: bytes) -> None:
     """Length and RSA block of the session key, then AES-GCM: the key and a tag of 16 bytes."""

@@ -23,6 +23,7 @@ from fleet.render.isolation import network_policy
 from fleet.settings.egress import CLOSED, INTERNET, closed_networks, may_open, within
 from fleet.settings.runner import PodRunner
 from tests.builders import ACCEPTED, cluster, config, oke_cluster, oke_runner, read_stack, runner_of, vm
+from tests.examples import examples
 from tests.fleet.conformance import STACKS, cluster_charts, sweep_pod
 from tests.fleet.values import mebibytes, millicores
 from tests.strategies import runners
@@ -128,7 +129,7 @@ def test_no_block_is_of_ipv6() -> None:
 _ADDRESSES = st.ip_addresses(v=4)
 
 
-@settings(deadline=None, max_examples=300, database=None)
+@settings(max_examples=examples(300), database=None)
 @given(_ADDRESSES, st.sampled_from([None, "10.0.0.0/16", "203.0.112.0/22"]))
 def test_an_address_is_reached_unless_it_lies_in_a_closed_network(address: ipaddress.IPv4Address, own: str | None) -> None:
     closed = [ipaddress.ip_network(cidr) for cidr in (*CLOSED, *([own] if own else []))]
@@ -305,7 +306,7 @@ def test_every_pod_of_a_set_is_admitted_as_it_is(chart: Chart) -> None:
         assert set(item["defaultRequest"]) <= set(named["requests"])
 
 
-@settings(deadline=None, max_examples=60, database=None)
+@settings(max_examples=examples(60), database=None)
 @given(runners("t4", []))
 def test_limits_and_quota_of_any_runner_class_admit_it_and_nothing_larger(held: dict[str, Any]) -> None:
     runner = TypeAdapter(PodRunner).validate_json(json.dumps(held))

@@ -129,6 +129,7 @@ def test_every_pool_of_a_class_is_placed_and_priced_in_order() -> None:
     ]
 
 
+@pytest.mark.usefixtures("numbers")
 def test_a_class_that_one_of_its_pools_cannot_hold_is_refused_by_the_pools_name() -> None:
     small = {"large": pool(), "small": pool(instanceTypes=["g4dn.xlarge"])}
     with pytest.raises(PlacementError) as caught:

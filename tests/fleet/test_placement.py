@@ -14,7 +14,6 @@ from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
 from fleet.facts.offer import allocatable, least
 from fleet.facts.pods import Requests
-from fleet.facts.versions import daemonsets
 from fleet.loading.config import load
 from fleet.prove.launchers import launcher_room
 from fleet.prove.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, require, smallest
@@ -24,28 +23,29 @@ from fleet.settings.model import cpu_text
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner
 from tests.builders import (
-    ROOT,
     THERE,
     cluster,
     config,
+    gitops,
     oke_cluster,
     oke_pool,
     oke_runner,
     pool,
     pool_of,
-    read_stack,
     runner,
     runner_of,
-    staging,
     vm,
     vm_per_job,
 )
 from tests.builders import place as place_of
+from tests.examples import examples
+from tests.fleet import catalogue
 from tests.fleet.values import asks
 
 DISK = 200 * 1024
-GPU_TYPES = [machine for machine in hardware.machines("aws") if machine.gpus]
-EKS: tuple[Requests, ...] = (*daemonsets("eks"), PLUGIN_POD)
+pytestmark = pytest.mark.usefixtures("catalogue")
+GPU_TYPES = [machine for machine in catalogue.machines("aws") if machine.gpus]
+EKS: tuple[Requests, ...] = (*catalogue.daemonsets("eks"), PLUGIN_POD)
 
 # What these request on a node, in millicores and MiB: CNI, kube-proxy, node monitoring, device plugin.
 DAEMON_CPU, DAEMON_MEMORY = 50 + 100 + 10 + 50, 30 + 100
@@ -100,7 +100,7 @@ _RUNNERS = st.builds(
     scratch=st.integers(1, 300).map("{}Gi".format),
 )
 _DISKS = st.integers(30, 2000).map(lambda gibibytes: gibibytes * 1024)
-many = settings(deadline=None, max_examples=150, database=None)
+many = settings(max_examples=examples(150), database=None)
 
 
 def _holds(asked: PodRunner, count: int, machine: hardware.Machine, disk: int) -> bool:
@@ -247,18 +247,6 @@ def test_a_memory_limit_beyond_the_machine_is_remarked() -> None:
     assert _placed(_size(4, "16Gi", limit="28Gi")).remarks == ()
 
 
-def test_staging_can_be_placed_whole() -> None:
-    placements = place(staging())
-    assert [(found.cluster, found.runner_set, found.host.name) for found in placements] == [
-        ("usw2", "gpu-t4", "t4-spot"),
-        ("usw2", "gpu-t4", "t4-ondemand"),
-        ("usw2", "gpu-t4-release", "t4-release"),
-    ]
-    assert [found.choice for found in placements] == [1, 2, 1]
-    assert [found.error for found in placements] == ["", "", ""]
-    require(placements)
-
-
 def test_placement_error_has_a_line_for_each_set_that_cannot_be_placed() -> None:
     sets = {"gpu-a": runner(gpus=2), "gpu-b": runner(), "gpu-c": runner(gpus=4)}
     placements = place(load(config(clusters={"usw2": cluster(runners=sets)})))
@@ -310,12 +298,6 @@ def test_a_pool_with_a_set_that_cannot_be_placed_is_left_to_that_error() -> None
     assert _lines({"gpu-a": runner(gpus=2, scale={"max": 50})}) == []
 
 
-def test_staging_waits_beyond_its_nodes_and_says_so() -> None:
-    assert list(overbooked(place(staging()))) == [
-        "usw2/t4-spot + t4-ondemand: 10 gpu-t4 runners, and the pools hold at most 7 at the same time: jobs beyond that wait"
-    ]
-
-
 def test_a_pool_of_one_type_is_a_pool_of_the_machine() -> None:
     held: Pool = pool_of(instanceTypes=["g5.12xlarge"])
     assert [machine.gpus for machine in held.machines] == [4]
@@ -325,8 +307,8 @@ def test_a_pool_of_one_type_is_a_pool_of_the_machine() -> None:
 
 # -- OKE nodes ---------------------------------------------------------------------------------------------------------
 
-OKE = daemonsets("oke")
-"""What OKE runs on every node by itself, in millicores, MiB and pods."""
+OKE = catalogue.daemonsets("oke")
+"""What the catalogue has on every node of OKE, in millicores, MiB and pods."""
 OKE_CPU, OKE_MEMORY, OKE_PODS = sum(row.cpu for row in OKE), sum(row.memory for row in OKE), len(OKE)
 
 
@@ -571,12 +553,9 @@ def test_kueue_takes_room_from_launchers() -> None:
 
 
 def test_argo_cd_takes_room_from_launchers() -> None:
-    (git,) = [found for found in place(load(read_stack(ROOT / "examples" / "Pulumi.gitops.yaml"))) if found.launchers is not None]
-    assert git.launchers == 49, "54 without ArgoCD's five pods, which request 500m and 1856Mi"
-
-
-def test_prod_can_be_placed_whole_and_its_launchers_fit() -> None:
-    placements = place(load(read_stack(ROOT / "Pulumi.prod.yaml")))
-    assert {found.runner.kind for found in placements} == {"pod", "vm-per-job"}
-    require(placements)
-    assert list(overbooked(placements)) == []
+    """Its five pods request 500m and 1856Mi, and memory runs out first: 14 launchers have 1792Mi."""
+    system = {"ocpus": 4, "memory": "8Gi", "nodes": 1}
+    without, held = (_room_of(system=system, **changes) for changes in ({}, {"delivery": "argocd", "gitops": gitops()}))
+    assert without is not None
+    assert held is not None
+    assert without - held == 14

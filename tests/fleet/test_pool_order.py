@@ -17,6 +17,7 @@ from fleet.providers.oke.fallback import oke_priorities
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.pool_order import ContradictionError, pool_ranks
 from tests.builders import cluster, config, existing_eks, oke_cluster, oke_pool, pool, runner
+from tests.examples import examples
 from tests.yaml12 import read
 
 ZONES = ("us-west-2a", "us-west-2b", "us-west-2c")
@@ -55,7 +56,7 @@ def fleets(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return draw(st.sampled_from(["a", "a-b", "b"])), cluster(zones=list(ZONES), pools=held, runners=sets)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(fleets(), st.data())
 def test_the_autoscaler_takes_the_first_pool_with_capacity(found: tuple[str, dict[str, Any]], data: st.DataObject) -> None:
     name, held = found

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.facts.offer import for_runners
@@ -32,12 +32,13 @@ from fleet.render.queues import QueueObjects, queue_objects
 from fleet.settings.cluster import Cluster
 from fleet.settings.queues import units
 from tests.builders import reference
+from tests.examples import examples
 from tests.fleet.kueue_admission import Job, Kueue
 from tests.fleet.kueue_rules import dangling, quantity, refused
 from tests.fleet.queue_configs import MOST, OKE_POOLS, POOLS, of, prod, queues
 from tests.fleet.values import mebibytes, millicores, toleration
 
-any_queues = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow], database=None)
+any_queues = settings(max_examples=examples(80), database=None)
 
 
 def one(*quotas: Mapping[str, Any], **changes: Any) -> dict[str, Any]:

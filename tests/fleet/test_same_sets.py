@@ -17,6 +17,7 @@ from fleet.prove.same_sets import classes, pod_sets, shortfalls
 from fleet.providers.fleet import Fleet
 from fleet.settings.runner import GENERIC_LABELS
 from tests.builders import cluster, config, existing_context, pool, read_stack, runner
+from tests.examples import examples
 from tests.fleet.conformance import STACKS
 from tests.workflows.ci_workloads import CiWorkload, proof
 
@@ -126,7 +127,7 @@ def crowded(draw: st.DrawFn) -> dict[str, Any]:
     return cluster(pools={name: pool(nodes={"max": most}) for name, most in nodes.items()}, runners=sets)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(crowded())
 def test_a_set_has_room_if_every_place_of_the_others_leaves_it(held: dict[str, Any]) -> None:
     one = pod_sets(load(config(clusters={"usw2": held})))["usw2/set-0"]
@@ -142,7 +143,7 @@ def test_a_set_has_room_if_every_place_of_the_others_leaves_it(held: dict[str, A
 
 
 def test_a_class_may_have_many_pools() -> None:
-    """24 pools have 16 million selections; the proof tries none of them."""
+    """24 pools have 16 million selections, far more than the time of a test allows; the proof tries none of them."""
     pools = {f"p{number}": pool(nodes={"max": 2}) for number in range(24)}
     sets = {
         "west": runner(pools=[*pools], labels=["any"], scale={"max": 47}),

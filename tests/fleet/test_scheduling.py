@@ -51,6 +51,7 @@ from fleet.providers.registry import PROVIDERS
 from fleet.providers.tags import AWS_TAGS, STACK_TAG
 from fleet.settings.pool import Pool
 from tests.builders import ROOT, pool_of, reference, staging
+from tests.examples import examples
 
 # -- tolerations -------------------------------------------------------------------------------------------------------
 
@@ -93,7 +94,7 @@ _TOLERATIONS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=200, database=None)
+@settings(max_examples=examples(200), database=None)
 @given(_TOLERATIONS, _TAINTS)
 def test_covers_agrees_with_the_four_conditions_of_the_reference(toleration: Toleration, taint: Taint) -> None:
     """kubernetes.io, "Taints and Tolerations": key and effect equal or left out, and Exists or an equal value."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -18,11 +18,10 @@ from fleet.providers.fleet import SECRETS, Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.model import Cpu, Duration, Memory, cpu_text, go_duration, memory_text
 from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, staging, vm, vm_per_job
+from tests.examples import examples
 from tests.strategies import FULL, configs, parent_of, slips
 
-few = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], database=None
-)
+few = settings(max_examples=examples(25), database=None)
 
 
 @few
@@ -58,7 +57,7 @@ def _models(value: object) -> Iterator[BaseModel]:
             yield from _models(inner)
 
 
-@settings(few, max_examples=300)
+@settings(few, max_examples=examples(300))
 @given(slips())
 @example(config(clusters={"[key]": {}}))
 @example(config(clusters={"usw2": cluster(provider=None)}))

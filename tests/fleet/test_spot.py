@@ -94,6 +94,7 @@ def test_a_plan_has_the_figures_of_each_type_and_says_which_are_unknown() -> Non
 # -- types and zones ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("numbers")
 def test_a_pool_of_one_type_gets_others_on_which_its_runners_fit() -> None:
     assert said("alone", fleet("g4dn.2xlarge")) == [
         "usw2: pool t4: it buys g4dn.2xlarge alone, and its jobs wait if EC2 has none; add g4dn.4xlarge to instanceTypes: the "
@@ -102,6 +103,7 @@ def test_a_pool_of_one_type_gets_others_on_which_its_runners_fit() -> None:
     assert said("alone", fleet("g4dn.2xlarge", "g4dn.4xlarge")) == []
 
 
+@pytest.mark.usefixtures("numbers")
 def test_a_smaller_type_is_named_only_if_every_runner_class_fits_on_it() -> None:
     small = {"cpu": {"request": 2, "limit": 2}, "memory": {"request": "8Gi", "limit": "8Gi"}}
     assert named("g6.4xlarge", asks=small) == ["g6.2xlarge", "g6.8xlarge"]
@@ -109,6 +111,7 @@ def test_a_smaller_type_is_named_only_if_every_runner_class_fits_on_it() -> None
     assert named("g6.4xlarge", asks=large) == ["g6.8xlarge"], "the class does not fit on g6.2xlarge"
 
 
+@pytest.mark.usefixtures("numbers")
 def test_a_type_without_the_pool_s_local_disks_or_adapters_is_not_named() -> None:
     small = {"cpu": {"request": 2, "limit": 2}, "memory": {"request": "8Gi", "limit": "8Gi"}}
     array = {"instance": {"localStorage": {"strategy": "RAID0"}}}
@@ -128,6 +131,7 @@ def test_a_pool_with_every_named_type_loads_and_holds_its_runners(name: str) -> 
         assert spread(machine(name), machine(each)) <= 2, "policy spot-diversified accepts it"
 
 
+@pytest.mark.usefixtures("numbers")
 def test_a_type_without_a_like_gets_the_advice_of_a_fallback() -> None:
     assert said("no similar type", fleet("g6.48xlarge")) == [
         "usw2: pool t4: it buys g6.48xlarge alone, and its jobs wait if EC2 has none; no similar type has the same GPUs and "

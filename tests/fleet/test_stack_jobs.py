@@ -18,6 +18,7 @@ from fleet.loading.config import load
 from fleet.prove.placement import PlacementError
 from fleet.providers.fleet import Fleet
 from tests.builders import cluster, config, oke_cluster, pool
+from tests.examples import examples
 from tests.fleet.test_isolation import MINORS
 
 IMAGE = "docker.io/library/python:3.13"
@@ -309,7 +310,7 @@ def test_of_several_pools_it_is_in_one_of_which_its_team_has_enough() -> None:
 # -- whatever the settings ---------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.fixed_dictionaries(
         {},

@@ -66,4 +66,4 @@ def test_a_reader_that_has_ended_is_no_failure_of_the_program():
     process.stdout.readline()
     process.stdout.close()
     assert process.stderr.read() == b"progress\n"
-    assert process.wait(30) == 141
+    assert process.wait() == 141

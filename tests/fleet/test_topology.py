@@ -41,10 +41,11 @@ from tests.builders import (
     talos_cluster,
     talos_pool,
 )
+from tests.examples import examples
 from tests.fleet.topology_manager import Container, Kubelet
 
 POLICIES = ("none", "best-effort", *STRICT)
-many = settings(deadline=None, max_examples=200, database=None)
+many = settings(max_examples=examples(200), database=None)
 
 
 # -- the table of p4d --------------------------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ def test_a_pod_is_admitted_if_kubelet_admits_it(machine: tuple[Layout, Layout], 
     _agrees(machine, pod, policy, scope)
 
 
-@settings(deadline=None, max_examples=25, database=None)
+@settings(max_examples=examples(25), database=None)
 @given(machines(most=8), _PODS, st.sampled_from(STRICT), st.sampled_from(("container", "pod")))
 def test_the_same_holds_for_eight_numa_nodes(machine: tuple[Layout, Layout], pod: Aligned, policy: str, scope: str) -> None:
     _agrees(machine, pod, policy, scope)

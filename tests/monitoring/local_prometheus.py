@@ -58,7 +58,7 @@ def serving(samples: str, at: int, folder: Path) -> Iterator[Server]:
     (folder / "samples").write_text(samples)
     (folder / "prometheus.yml").write_text("global: {}\n")
     made = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "samples"), str(folder / "data")]
-    subprocess.run(made, check=True, capture_output=True, timeout=60)
+    subprocess.run(made, check=True, capture_output=True)
     port = free_port()
     options = {
         "config.file": folder / "prometheus.yml",
@@ -74,7 +74,7 @@ def serving(samples: str, at: int, folder: Path) -> Iterator[Server]:
             yield server
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait()
 
 
 def waiting(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -310,6 +310,6 @@ def _output(program: str, **environment: str) -> str:
     path = os.pathsep.join([str(Path(ROOT)), *(each for each in sys.path if each)])
     surroundings = os.environ | {"PYTHONPATH": path} | environment
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -173,7 +173,7 @@ def prometheus(folder: Path, config: Any, port: int, *options: str) -> Iterator[
             yield server, process
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait()
 
 
 def all_series(server: Server) -> dict[str, tuple[dict[str, str], float]]:
@@ -204,7 +204,7 @@ def test_a_machines_series_arrive_with_the_gateways_labels_and_foreign_ones_do_n
         ):
             until(lambda: "DCGM_FI_DEV_GPU_TEMP" in all_series(server))
             process.terminate()
-            process.wait(timeout=30)
+            process.wait()
             last = Exporter.scrapes
             until(lambda: all_series(server)["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"][1] == last)
             with pytest.raises(AssertionError, match="unavailable with Prometheus Agent"):

@@ -25,6 +25,7 @@ from gpu_ci.offline.plan import make_plan
 from gpu_ci.offline.render import render
 from policies.rules import RULES, StackRule
 from policies.rules.record import SIGNATURE
+from tests.examples import examples
 from tests.offline.test_gitops import of
 
 UNKNOWN = rpc.UNKNOWN
@@ -771,7 +772,7 @@ OBJECTS = st.fixed_dictionaries(
     },
     optional={"metadata": BODIES, "spec": BODIES},
 )
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 
 
 @FEW

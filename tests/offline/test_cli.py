@@ -368,7 +368,6 @@ def test_the_command_works_as_a_process_with_a_bare_environment(tmp_path):
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stderr

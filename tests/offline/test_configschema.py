@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_ci.offline.configschema import faults
+from tests.examples import examples
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.sampled_from([0.5, 2.0, -1.5]), st.text("ab1", max_size=4))
 VALUES = st.recursive(
@@ -41,7 +42,7 @@ def nested(inner):
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(st.recursive(WORDS, nested, max_leaves=3), VALUES)
 def test_it_finds_fault_with_the_values_that_the_reference_finds_fault_with(schema, value):
     valid = jsonschema.Draft202012Validator(schema).is_valid(value)

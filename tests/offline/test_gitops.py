@@ -32,7 +32,8 @@ from fleet.render.gitops.waves import WAVE, WAVE_OF_SECRETS
 from fleet.settings.cluster import physical_name
 from gpu_ci.cli import app
 from gpu_ci.offline.gitops import git_files
-from gpu_ci.offline.plan import Plan, declared
+from gpu_ci.offline.plan import Plan
+from tests import plans
 from tests.builders import reference
 from tests.day import AS_OF
 
@@ -59,7 +60,7 @@ def changed(config: StackConfig, **clusters: Mapping[str, Any]) -> StackConfig:
 def files(config: StackConfig) -> dict[str, str]:
     """What Git has of a stack, by path."""
     fleet = fleet_of(config)
-    _, git = declared(ROOT, config, fleet)
+    _, git = plans.declared(ROOT, config, fleet)
     found = list(git_files(Plan(config, fleet, (), (), (), None, (), (), "", AS_OF, git=git)))
     assert len(dict(found)) == len(found), "a file each"
     return dict(sorted(found))
@@ -327,7 +328,6 @@ def test_the_same_settings_give_the_same_bytes_in_another_process():
         capture_output=True,
         text=True,
         check=True,
-        timeout=100,
     )
     assert json.loads(done.stdout) == digests(), "here the order of sets is another"
 

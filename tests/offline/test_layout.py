@@ -159,7 +159,7 @@ def on_a_terminal(environment: dict[str, str], *arguments: str, columns: int = 8
             break
         found += part
     os.close(leader)
-    process.wait(timeout=100)
+    process.wait()
     return found.decode()
 
 

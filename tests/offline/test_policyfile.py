@@ -12,6 +12,7 @@ from fleet.facts.errors import InputError
 from gpu_ci.offline.policyconfig import policy_values
 from gpu_ci.offline.policyfile import configured_for, policy_settings
 from policies.rules import RULES
+from tests.examples import examples
 
 NAME = "policies/config/dev.json"
 
@@ -104,7 +105,7 @@ TREES = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(tree=TREES, indent=st.sampled_from([None, 2]), ascii_only=st.booleans())
 def test_whatever_json_writes_is_read_back(tmp_path_factory, tree, indent, ascii_only):
     root = tmp_path_factory.mktemp("root")

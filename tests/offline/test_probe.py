@@ -16,6 +16,7 @@ from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import yaml_text
 from gpu_ci.cli import app
 from gpu_ci.offline.probe import machine
+from tests.examples import examples
 
 # util-linux 2.39
 LSCPU = """\
@@ -231,7 +232,7 @@ def test_each_gpu_of_the_table_is_read_as_itself(gpu: hardware.Gpu) -> None:
         )
     )
 )
-@settings(max_examples=50, database=None, deadline=None)
+@settings(max_examples=examples(50), database=None)
 def test_any_text_is_a_machine_or_one_error(words: list[str]) -> None:
     with suppress(InputError):
         assert of(" ".join(words))["cpus"] == 16

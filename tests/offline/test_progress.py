@@ -23,7 +23,7 @@ def test_a_late_command_says_where_it_is_and_goes_on_saying(capsys, monkeypatch)
 
     monkeypatch.setattr(Progress, "_on_time", noticed)
     with Progress(after=0.001) as progress:
-        assert late.wait(10), "the timer never fired"
+        late.wait()
         progress("building")
         progress("judging")
     assert capsys.readouterr().err.splitlines() == ["… starting", "… building", "… judging"]

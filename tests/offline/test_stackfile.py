@@ -14,6 +14,7 @@ from fleet.loading.config import fleet_of
 from fleet.loading.go_json import json_text
 from fleet.loading.stackfile import PLACEHOLDER, load, stacks, with_placeholders
 from tests.builders import ROOT
+from tests.examples import examples
 
 PROJECT = "name: gpu-ci\nruntime: python\n"
 
@@ -442,7 +443,7 @@ YAML_TREES = st.dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(tree=YAML_TREES)
 def test_what_is_written_as_json_is_read_back_for_json_is_yaml(tmp_path_factory, tree):
     folder = tmp_path_factory.mktemp("stack")

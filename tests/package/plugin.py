@@ -73,7 +73,7 @@ class Engine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.EngineSe
         self._server.start()
 
     def stop(self) -> None:
-        self._server.stop(grace=None).wait(10)
+        self._server.stop(grace=None).wait()
 
     def GetDeploymentInfo(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
         return resource_pb2.DeploymentInfo(supportedFeatures=_FEATURES)
@@ -142,7 +142,7 @@ class Plugin:
 
     def schema(self) -> str:
         """The schema's JSON text."""
-        return str(self._provider.GetSchema(provider_pb2.GetSchemaRequest(version=0), timeout=30).schema)
+        return str(self._provider.GetSchema(provider_pb2.GetSchemaRequest(version=0)).schema)
 
     def construct(self, component: str, inputs: Mapping[str, Any], *, preview: bool = True, **request: Any) -> Constructed:
         """Construct a component with inputs as on the wire. `request` has other fields of the gRPC request.
@@ -156,7 +156,7 @@ class Plugin:
             project="p", stack="s", dryRun=preview, monitorEndpoint=engine.address, type=kind, name="x", inputs=values, **request
         )
         try:
-            answer = self._provider.Construct(asked, timeout=30)
+            answer = self._provider.Construct(asked)
             return Constructed(engine.asked, rpc.deserialize_properties(answer.state, keep_unknowns=True))
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.INVALID_ARGUMENT:
@@ -198,6 +198,6 @@ def started(folder: Path) -> Iterator[Plugin]:
         plugin.close()
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait()
         process.stdout.close()
         engine.stop()

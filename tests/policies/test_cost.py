@@ -26,6 +26,7 @@ from tests import strategies, waiting
 from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, place, pool, runner, vm, vm_per_job
 from tests.components.recorded import STACKS, build_alone, stack_config, whole
 from tests.day import AS_OF
+from tests.examples import SEARCHES, examples
 
 
 def sums(recording: Recording) -> tuple[Money, Money]:
@@ -179,14 +180,13 @@ def test_of_two_clusters_each_has_the_price_of_its_own_region() -> None:
 
 
 few = settings(
-    deadline=None,
     # Building a fleet takes half a second, so a failing one is shown as it was found.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 
 
-@settings(few, max_examples=8)
+@settings(few, max_examples=examples(8))
 @given(strategies.configs())
 def test_of_any_fleet(described: dict[str, object]) -> None:
     fleet = load(described)
@@ -194,7 +194,7 @@ def test_of_any_fleet(described: dict[str, object]) -> None:
     assert_the_same(fleet, built(fleet))
 
 
-@settings(few, max_examples=8 if settings.default is not None and settings.default.derandomize else 200)
+@settings(few, max_examples=200 if SEARCHES else 8)
 @given(waiting.fleets())
 def test_of_any_fleet_with_waiting_capacity(described: dict[str, object]) -> None:
     fleet = load(described)

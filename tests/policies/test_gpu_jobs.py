@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given, settings
 
 from fleet.jobs import JobError, create_gpu_job
 from policies.rules import RULES, Rule
 from tests.builders import reserved
+from tests.examples import examples
 from tests.fleet.jobs.strategies import good
 from tests.policies.harness import CLEAN, changed, judge
 
@@ -66,7 +67,7 @@ def test_a_job_in_a_pool_passes() -> None:
     assert faults(create_gpu_job("task", IMAGE, 4, "a100", "64Gi", fleet=reserved()), SEVERAL) == []
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(60))
 @given(good())
 def test_any_job_passes(given: dict[str, Any]) -> None:
     try:

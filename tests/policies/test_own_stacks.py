@@ -409,9 +409,9 @@ def _said(pack: Pack, recording: Recording) -> list[tuple[str, str, str, str]]:
         for resource in recording.resources
         # The engine does not analyze what is only read.
         if not resource.read
-        for each in pack.stub.Analyze(analyze_request(resource), timeout=10).diagnostics
+        for each in pack.stub.Analyze(analyze_request(resource)).diagnostics
     ]
-    told += [(each, each.urn) for each in pack.stub.AnalyzeStack(stack_request(recording), timeout=60).diagnostics]
+    told += [(each, each.urn) for each in pack.stub.AnalyzeStack(stack_request(recording)).diagnostics]
     return [
         (each.policyName, str(each.enforcementLevel), urn, each.message.partition("\n")[2] or each.message) for each, urn in told
     ]

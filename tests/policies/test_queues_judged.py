@@ -12,6 +12,7 @@ from google.protobuf import struct_pb2
 from gpu_ci.offline.judge import Verdict
 from gpu_ci.offline.record import Recording, Resource, record
 from gpu_ci.offline.wire import raw
+from tests import plans
 from tests.components.recorded import ROOT
 from tests.components.test_gpu_queue import CLUSTER_QUEUE, LOCAL_QUEUE, prod_with_queues
 from tests.policies.test_own_stacks import verdicts
@@ -23,7 +24,7 @@ EXCUSED = {("images-pinned", "use1-queues-chart"), ("nothing-expired", "")}
 
 @cache
 def queued() -> Recording:
-    return record(ROOT / "__main__.py", prod_with_queues())
+    return plans.program(prod_with_queues())
 
 
 def said(found: tuple[Verdict, ...]) -> set[tuple[str, str, str, str]]:
@@ -37,7 +38,7 @@ def said(found: tuple[Verdict, ...]) -> set[tuple[str, str, str, str]]:
 
 def test_queues_add_nothing_that_a_policy_minds() -> None:
     assert [each for each in queued().resources if each.type in (CLUSTER_QUEUE, LOCAL_QUEUE)]
-    plain = record(ROOT / "__main__.py", prod_with_queues(None))
+    plain = plans.program(prod_with_queues(None))
     assert not [each for each in plain.resources if each.type in (CLUSTER_QUEUE, LOCAL_QUEUE)]
     with_queues, without = said(verdicts(queued(), "prod")), said(verdicts(plain, "prod"))
     assert with_queues - without == set()

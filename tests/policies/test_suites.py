@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies.rules import RULES, AnyRule, Rule, StackRule
@@ -19,6 +19,7 @@ from policies.rules.kinds import HELM, RELEASE
 from policies.rules.record import SECRET, SIGNATURE, UnknownError
 from policies.rules.record import UNKNOWNS as SENTINELS
 from tests.day import AS_OF
+from tests.examples import examples
 from tests.policies import fixtures
 from tests.policies.cases import Case, Member, StackCase
 from tests.policies.harness import (
@@ -248,8 +249,8 @@ KNOWN_JUNK = st.recursive(SCALARS, nested, max_leaves=6)
 """A config has no unknown and no secret values."""
 
 
-def times(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def times(enough: int) -> settings:
+    return settings(max_examples=examples(enough))
 
 
 @times(60)

@@ -82,4 +82,4 @@ class Commands:
 
     def close(self) -> None:
         """End the process."""
-        self._parent.communicate(timeout=10)
+        self._parent.communicate()

@@ -16,6 +16,7 @@ from gpu_ci.submit.cluster import split_lines
 from gpu_ci.submit.errors import ApiError, SubmitError, UnreachableError
 from gpu_ci.submit.logs import Log
 from gpu_ci.submit.pods import ContainerState, LogSource
+from tests.examples import examples
 from tests.submit.server import stamp
 
 SOURCE = LogSource("train-a", "uid", "worker")
@@ -99,7 +100,7 @@ pieces = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(logs(), st.lists(pieces, max_size=6))
 def test_every_line_once_and_in_order_wherever_pieces_break(runs, plan):
     assert read(runs, [*plan, Piece(0)])[0] == [text for lines in runs for _, text in lines]

@@ -106,7 +106,6 @@ def test_the_python_runs_up_to_the_cluster(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
     )
     assert done.stderr.splitlines()[-1].startswith("gpu_ci.submit.errors.InputError: there is no kubeconfig")
     names = [

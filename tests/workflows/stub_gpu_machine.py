@@ -241,7 +241,6 @@ class StubGpuMachine:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                timeout=60,
                 check=False,
             )
         self.output = (self.folder / "log").read_text()

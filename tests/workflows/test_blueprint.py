@@ -162,7 +162,6 @@ def run(tmp_path: Path):
             env=environment | paths | behaviour,
             capture_output=True,
             text=True,
-            timeout=60,
             check=False,
         )
         assert done.stderr == ""
@@ -241,7 +240,7 @@ def test_a_checkout_without_the_notebook_is_told(run, tmp_path):
 
 
 def test_an_unknown_blueprint_is_a_wrong_argument():
-    done = subprocess.run([sys.executable, str(SCRIPT), "--blueprint", "x"], capture_output=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, str(SCRIPT), "--blueprint", "x"], capture_output=True, check=False)
     assert done.returncode == 2
 
 

@@ -52,7 +52,6 @@ def run(tmp_path: Path):
             | given,
             capture_output=True,
             text=True,
-            timeout=30,
             check=False,
         )
         return done.returncode, done.stdout, log.read_text().splitlines(), output.read_text()
@@ -186,7 +185,7 @@ def storage(**env: str) -> Iterator[tuple[http.client.HTTPConnection, type[S3]]]
     assert started.stdout is not None
     with started.stdout as printed:
         connection = http.client.HTTPConnection("127.0.0.1", int(printed.readline()), timeout=10)
-    assert started.wait(10) == 0, "the step ends while the server goes on"
+    assert started.wait() == 0, "the step ends while the server goes on"
     try:
         yield connection, bucket
     finally:

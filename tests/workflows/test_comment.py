@@ -468,7 +468,6 @@ def test_the_script_runs_by_itself_as_the_workflow_calls_it(github, tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=30,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, f"created a comment at #{NUMBER}\n", "")

@@ -231,7 +231,6 @@ def count(tmp_path: Path):
             env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "GPUS": gpus},
             capture_output=True,
             text=True,
-            timeout=30,
             check=False,
         )
         return done.returncode, done.stdout.splitlines()

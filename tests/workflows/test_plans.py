@@ -52,7 +52,6 @@ def plans(tmp_path):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=30,
             check=False,
         )
         out = project / "build" / "comment"

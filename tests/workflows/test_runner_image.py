@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from fleet.loading import stackfile
 from fleet.loading.stackfile import StackConfig
 from tests.builders import ROOT
+from tests.fleet import broken_stacks
 
 OLD, NEW = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
 ADDRESS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/gpu-ci"
@@ -40,7 +41,7 @@ def script() -> ModuleType:
 
 
 def stack(folder: Path, registry: str) -> StackConfig:
-    text = (ROOT / "tests" / "fleet" / "broken" / "valid.yaml").read_text()
+    text = broken_stacks.texts()["valid"]
     path = folder / "Pulumi.one.yaml"
     guard = 'config:\n  pulumi:disable-default-providers: ["*"]\n'
     path.write_text(text.replace("config:\n", guard, 1).replace("      pools:\n", f"{registry}      pools:\n", 1))

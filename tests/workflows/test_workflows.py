@@ -511,15 +511,6 @@ def test_the_page_tells_of_every_option_of_the_plan_that_is_for_pull_requests():
 # -- checkers ----------------------------------------------------------------------------------------------------------
 
 
-def test_zizmor_finds_nothing():
-    zizmor = Path(sys.executable).parent / "zizmor"
-    if not zizmor.exists():
-        pytest.skip("zizmor is not installed: make .venv/dev installs it")
-    command = [str(zizmor), "--offline", "--no-progress", "--persona", "auditor", str(FOLDER), str(ACTIONS)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_actionlint_finds_nothing(tmp_path):
     """With ./ for $/, which is newer than actionlint 1.7.12: so it holds inputs and outputs of our actions too."""
     actionlint = shutil.which("actionlint")
@@ -532,7 +523,7 @@ def test_actionlint_finds_nothing(tmp_path):
         path.write_text(path.read_text().replace("uses: $/", "uses: ./"))
     shellcheck = Path(sys.executable).parent / "shellcheck"
     command = [actionlint, f"-shellcheck={shellcheck if shellcheck.exists() else ''}", *map(str, files)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fleet.jobs import GpuJobSpec, JobError, JobProblem, candidates, create_gpu_job, gpu_job, manifest
 from fleet.providers.target import pool_target
+from tests.examples import examples
 from tests.fleet.jobs.scheduler import Node, nodes, rejections, runs
 from tests.fleet.jobs.strategies import aimed, anything, arguments, fleets, good
 from tests.fleet.test_isolation import MINORS
@@ -54,13 +55,13 @@ def _holds(job: dict[str, Any], minors: tuple[str, ...] = MINORS) -> None:
         kubernetes_validate.validate(job, minor, strict=True)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(100), suppress_health_check=SLOW)
 @given(good())
 def test_good_arguments_make_a_job(given: dict[str, Any]) -> None:
     _made_or_told(given)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(100), suppress_health_check=SLOW)
 @given(st.one_of(arguments(), anything()))
 def test_any_arguments_make_a_job_or_an_error(given: dict[str, Any]) -> None:
     _made_or_told(given)
@@ -87,7 +88,7 @@ def _made_or_told(given: dict[str, Any]) -> None:
     assert job["metadata"]["annotations"]["gpu-ci/task-id"] == given["task_id"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(60), suppress_health_check=SLOW)
 @given(st.one_of(arguments(), good()), st.sampled_from(["gpu_count", "shm", "image", "env"]))
 def test_a_problem_is_told_beside_any_other(given: dict[str, Any], wrong: str) -> None:
     bad = {"gpu_count": 3, "shm": "1.5", "image": "a:latest", "env": {"A B": ""}}
@@ -126,7 +127,7 @@ def _job(given: dict[str, Any]) -> GpuJobSpec:
         reject()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(150), suppress_health_check=SLOW)
 @given(st.data())
 def test_placement_agrees_with_the_scheduler_in_both_directions(data: st.DataObject) -> None:
     fleet = data.draw(fleets())
@@ -148,7 +149,7 @@ def test_placement_agrees_with_the_scheduler_in_both_directions(data: st.DataObj
             assert all(runs(pod_of(bound), node) for node in own), "on any machine that the pool may buy, there or not there yet"
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(100), suppress_health_check=SLOW)
 @given(st.data())
 def test_the_chosen_pool_holds_the_job_and_nobody_is_better(data: st.DataObject) -> None:
     fleet = data.draw(fleets())

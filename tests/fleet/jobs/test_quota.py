@@ -17,6 +17,7 @@ from fleet.prove.quota import barred
 from fleet.providers.fleet import Fleet
 from fleet.render.queues import queue_objects
 from tests.builders import ROOT, oke_pool, pool, read_stack, reserved
+from tests.examples import examples
 from tests.fleet import queue_configs
 from tests.fleet.kueue_admission import Job, Kueue
 
@@ -195,7 +196,7 @@ def waiting(draw: st.DrawFn) -> tuple[Fleet, str, str, Any]:
     return fleet, team, of, gpu_job("task", IMAGE, **asked, queue=team)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(waiting())
 def test_a_job_is_barred_if_and_only_if_an_idle_kueue_keeps_it_out(drawn: tuple[Fleet, str, str, Any]) -> None:
     fleet, team, of, job = drawn

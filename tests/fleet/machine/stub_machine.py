@@ -246,7 +246,6 @@ class StubMachine:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                timeout=60,
                 check=False,
             )
         self.output = (self.stub / "log").read_text()

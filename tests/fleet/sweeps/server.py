@@ -140,7 +140,7 @@ def serving(server: Server) -> Iterator[Server]:
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             if server.fault == "silent":
-                server.over.wait(30)
+                server.over.wait()
                 return
             for event in events:
                 text = json.dumps(event).encode() + b"\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.charts.sweeps import QUARANTINE
@@ -193,7 +193,6 @@ def test_nodes_of_no_pool_and_annotations_of_others_do_no_harm() -> None:
         assert decide(SETTINGS, [strange], [], NOW) == []
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_pass_keeps_foreign_taints_and_its_bound_and_has_nothing_left_to_do(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311
@@ -288,7 +287,7 @@ def test_the_config_map_alone_is_a_program_that_changes_only_the_sick_nodes(tmp_
             f"it.once(api, settings, nodes.values(), events.values(), {NOW})"
         )
         # -S: without the packages of this environment.
-        subprocess.run([sys.executable, "-S", "-B", "-c", program], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+        subprocess.run([sys.executable, "-S", "-B", "-c", program], cwd=tmp_path, check=True, capture_output=True)
     found = {name: patch["spec"]["taints"][-1] for name, patch in server.patched}
     assert found == {"one": tainted("gpu-error"), "two": tainted("rejects-pods")}
     assert all(patch["metadata"]["resourceVersion"] == "7" for _, patch in server.patched)

@@ -19,6 +19,7 @@ from fleet.render.sweeps.api import Api, picked
 from fleet.render.sweeps.catalogue import sweeps
 from fleet.render.sweeps.watch import UNMARKED, Collection, keep_up
 from tests.builders import ROOT, cluster, config, read_stack, runner, staging
+from tests.examples import examples
 from tests.fleet.sweeps.rights import collections_of
 from tests.fleet.sweeps.server import Server, serving
 
@@ -91,7 +92,7 @@ def test_after_a_fault_it_has_what_the_server_has_also_what_was_deleted_meanwhil
     assert len([each for each in server.requests if "watch" not in each]) == lists, "it reads all again only after an error"
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.lists(st.tuples(st.sampled_from(["ADDED", "MODIFIED", "DELETED", "", "gone", "error", "cut"]), st.sampled_from("abcde")))
 )

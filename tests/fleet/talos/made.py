@@ -15,13 +15,14 @@ from fleet.facts import versions
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.render.talos.files import talos_files
 from tests.builders import own_machine
+from tests.examples import examples
 from tests.yaml12 import read_all
 
 NAME = "home"
 MINORS = tuple(versions.TALOS)
 GPU_PATCH = "patches/pools/gpu.yaml"
 # Shrinking what fails takes longer than a test may.
-some = settings(deadline=None, max_examples=40, database=None, phases=[Phase.explicit, Phase.generate])
+some = settings(max_examples=examples(40), database=None, phases=[Phase.explicit, Phase.generate])
 
 
 def cluster(**changes: Any) -> TalosCluster:

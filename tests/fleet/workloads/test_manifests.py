@@ -7,7 +7,7 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -21,6 +21,7 @@ from fleet.render.workloads.catalogue import objects, workload_objects
 from fleet.render.workloads.parts import HOME
 from fleet.settings.workloads import KINDS, WORKLOAD_IMAGES
 from tests.builders import cluster, runner_of
+from tests.examples import examples
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
 from tests.fleet.test_pod_security import forbidden, violations
 from tests.fleet.workloads.world import CLUSTERS, OF_POOLS, SLICED, with_workloads, workload
@@ -216,7 +217,7 @@ def test_the_operators_runtime_class_is_named_where_it_is_not_the_default():
     assert "runtimeClassName" not in pod_of(tuple(made("ollama", "t4").values()))
 
 
-@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@hypothesis_settings(max_examples=examples(30))
 @given(held=pools(["us-west-2a"], st.just(False)), kind=st.sampled_from(OF_POOLS), sharing=st.sampled_from([None, SLICED]))
 def test_on_any_pool_the_request_is_the_limit_and_the_manifest_is_valid(held, kind, sharing):
     if "reservation" in held:

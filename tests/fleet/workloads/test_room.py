@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -21,6 +21,7 @@ from fleet.providers.fleet import Fleet
 from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
 from tests.day import AS_OF
+from tests.examples import examples
 from tests.fleet.workloads.world import CLUSTERS, OF_POOLS, SLICED, with_workloads, workload
 from tests.strategies import pools
 
@@ -49,6 +50,7 @@ def test_every_pool_of_the_examples_holds_every_workload(held, kind):
     assert refused(CLUSTERS[held], kind=kind) == ""
 
 
+@pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize(
     ("held", "changes", "reason"),
     [
@@ -132,7 +134,7 @@ def test_a_coral_is_placed_by_nobody():
     room.require(fleet(cluster(), one=workload("coral")))
 
 
-@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@hypothesis_settings(max_examples=examples(40))
 @given(
     held=pools(["us-west-2a"], st.just(False)),
     kind=st.sampled_from(OF_POOLS),
