@@ -21,7 +21,7 @@ from fleet.loading.config import load as load_fleet
 from fleet.loading.documents import documents
 from fleet.loading.stackfile import load
 from fleet.settings.runner import MAX_LABELS
-from gpu_ci.offline import cli
+from gpu_ci import cli
 from gpu_ci.offline.folders import walk
 from gpu_ci.offline.manifests.tree import read_tree
 from gpu_ci.offline.policyconfig import policy_configs

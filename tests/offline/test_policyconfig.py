@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
-from gpu_ci.offline import cli
+from gpu_ci import cli
 from gpu_ci.offline.commands import policy_config as command
 from gpu_ci.offline.manifests.check import make_check
 from gpu_ci.offline.plan import make_plan
