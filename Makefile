@@ -116,7 +116,7 @@ lint: .venv/dev lint-images ## Format check, lint, types, YAML, prose, shell, li
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict -c .ci/yamllint.yaml *.yaml package/*.yaml policies deployments bootstrap examples .github
 	$(BIN)/python .ci/prose.py README.md CHANGELOG.md CONTRIBUTING.md docs .github $(filter-out .github/%,$(CODE))
-	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh fleet/render/ami/*.sh .github/actions/*/*.sh
+	$(BIN)/shellcheck .ci/run .ci/plans fleet/providers/oke/machine/bootstrap.sh fleet/providers/eks/recipe/*.sh .github/actions/*/*.sh
 	$(BIN)/python .ci/pages.py
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
 

@@ -13,7 +13,7 @@ from pulumi_aws import imagebuilder as builder
 
 from components.component import Component
 from fleet.providers.eks.ami import GpuAmi as Settings
-from fleet.render.ami.recipe import recipe
+from fleet.providers.eks.recipe.recipe import recipe
 
 _BUILD_POLICIES = ("EC2InstanceProfileForImageBuilder", "AmazonSSMManagedInstanceCore")
 """What the machine that builds and tests needs (EC2 Image Builder user guide, prerequisites)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import pulumi
 
@@ -35,7 +35,6 @@ from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import kueue_chart, monitoring_charts, plain_charts
-from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.registry import PROVIDERS
 from fleet.render.manifest import Manifest
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
@@ -62,7 +61,7 @@ class RunnerSet(Protocol):
     """Labels that select the set in `runs-on`, its name first."""
 
 
-MachineSet = Callable[[str, MachineRunner, str, Arc], RunnerSet]
+MachineSet = Callable[[str, Any, str, Arc], RunnerSet]
 """(set name, runner class, runner group, settings that all sets of the cluster share) → the set, a component."""
 
 
@@ -176,7 +175,7 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
     for name, runner in inside.settings.runners.items():
         if isinstance(runner, PodRunner):
             sets[name] = _pod_set(inside, name, runner, arc)
-        elif isinstance(runner, MachineRunner) and machine_set is not None:
+        elif runner.whole_machine is not None and machine_set is not None:
             sets[name] = machine_set(name, runner, fleet.group_of(runner), arc)
         else:
             raise TypeError(

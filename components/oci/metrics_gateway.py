@@ -12,8 +12,8 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.security import GROUP, TCP, ports, security_group
+from fleet.providers.oke.gateway import GatewayObjects, gateway_annotations, gateway_objects
 from fleet.providers.oke.push import Gateway
-from fleet.render.monitoring.gateway import GatewayObjects, gateway_annotations, gateway_objects
 
 _KUBE_PROXY = 10256
 """Where OKE's load balancers ask whether a node is healthy (docs.oracle.com, example network configurations)."""

@@ -22,11 +22,11 @@ from components.oci.runner_settings import MachineSet, StandingSet, machine_set
 from components.oci.standing_machines import StandingMachines, standing_machines
 from fleet.charts.chart import Chart
 from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
+from fleet.providers.oke.machine.cloudinit import encoded
+from fleet.providers.oke.machine.launch import Push, launcher_config
+from fleet.providers.oke.machine.launcher import METRICS_KEY, SET_TAG
 from fleet.providers.oke.ocid import ClusterId, SecurityGroupId, SubnetId, located
 from fleet.providers.tags import STACK_TAG
-from fleet.render.machine.cloudinit import encoded
-from fleet.render.machine.launch import Push, launcher_config
-from fleet.render.machine.launcher import METRICS_KEY, SET_TAG
 
 WORKLOAD_IDENTITY = 12250
 """TCP port beside the API server where OKE exchanges a pod's token for rights in OCI (oracle/oci-python-sdk@474b72dc

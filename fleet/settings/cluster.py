@@ -108,6 +108,16 @@ class Cluster(Model):
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     @property
+    def accounts(self) -> frozenset[str]:
+        """The accounts of the cloud that settings name. A cluster has one."""
+        return frozenset()
+
+    @property
+    def node_zones(self) -> tuple[str, ...]:
+        """The zones in which nodes of pools may start. Empty if the settings do not show that."""
+        return ()
+
+    @property
     def own_cidr(self) -> str | None:
         """Address range of the network that the program creates; None if the cluster uses an existing network."""
         return None
@@ -204,6 +214,10 @@ class Cluster(Model):
     def zones_with_nodes(self, pool: Any) -> tuple[str, ...]:
         """The zones in which nodes of a pool start, as their zone label has them. Empty if the settings do not show that."""
         return ()
+
+    def waiting_machines(self, pool: Any) -> str:
+        """The state of the machines that wait outside of the cluster in every zone of a pool; empty if some zone has none."""
+        return ""
 
     @property
     def pod_runners(self) -> dict[str, PodRunner]:

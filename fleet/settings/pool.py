@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextvars import ContextVar
+from datetime import date
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
@@ -114,6 +115,11 @@ class Reservation(Model):
     count: Annotated[int, Field(ge=1)]
     """Machines that the reservation holds. `nodes.max` is not above it. Unit: machines."""
 
+    @property
+    def last_day(self) -> str | None:
+        """The day on which it ends; None if no setting has it."""
+        return None
+
 
 class Pool(Model):
     """A GPU pool. All its types have the same GPU model and count, so that the same pods fit all of them.
@@ -158,6 +164,8 @@ class Pool(Model):
     """Windows of the week in which the pool keeps more nodes (docs/schedules.md). Only pools of EKS can have them."""
     UNSCHEDULED: ClassVar[str] = "the program does not start the nodes of this pool"
     """Why the provider's pools have no schedules; empty if they have."""
+    WARMS: ClassVar[bool] = False
+    """Whether machines can wait outside of the cluster."""
     _machines: tuple[hardware.Machine, ...] = PrivateAttr()
 
     def model_post_init(self, _context: object, /) -> None:
@@ -266,6 +274,23 @@ class Pool(Model):
     def machines(self) -> tuple[hardware.Machine, ...]:
         """The pool's instance types as hardware."""
         return self._machines
+
+    @property
+    def images_on_array(self) -> bool:
+        """Whether images are unpacked on an array of local disks."""
+        return False
+
+    def disk_throughput(self, machine: hardware.Machine) -> int | None:
+        """The MiB/s of the disk with the images on a machine of the pool, at most. None if no source has a figure."""
+        return None
+
+    def could_buy(self, machine: hardware.Machine) -> bool:
+        """Whether its settings also fit another machine with the same GPUs."""
+        return True
+
+    def closed(self, day: date) -> str:
+        """Why it can have no node on a day; empty if it can have one."""
+        return ""
 
     @property
     def resource_managers(self) -> ResourceManagers | None:

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
+from fleet.providers.finding import Finding, ok, skipped, wrong
 
 AREA = "pulumi"
 _SECONDS = 60

@@ -11,8 +11,8 @@ from fleet.facts.lifecycle import INSTALL_WITHIN
 from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.versions import CHARTS, RUNNER_IMAGE
 from fleet.providers.eks.cluster import EksPools
+from fleet.providers.finding import Finding, ok, skipped, wrong
 from fleet.providers.fleet import Fleet
-from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
 from gpu_ci.doctor.sources import eks, github
 from gpu_ci.doctor.sources.github import numbers
 from gpu_ci.doctor.sources.web import SourceError, Web

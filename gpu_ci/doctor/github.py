@@ -17,9 +17,9 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 from fleet.facts.limits import MOST_BYTES
+from fleet.providers.finding import Finding, guarded, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.doctor import backend
-from gpu_ci.doctor.finding import Finding, guarded, ok, skipped, wrong
 
 AREA = "github"
 

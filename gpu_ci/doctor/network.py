@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from http.client import HTTPException
 
 from fleet.facts.errors import InputError, quoted
+from fleet.providers.finding import Finding, ok, skipped, wrong
 from fleet.providers.fleet import Fleet
 from fleet.settings.endpoint import Endpoint
-from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
 
 AREA = "network"
 ECHO = "https://checkip.amazonaws.com"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from fleet.loading.placeholders import Placeholder, placeholders
 from fleet.loading.stackfile import StackConfig
+from fleet.providers.finding import Finding, ok, wrong
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.doctor import backend
-from gpu_ci.doctor.finding import Finding, ok, wrong
 
 AREA = "settings"
 SHOWS = {

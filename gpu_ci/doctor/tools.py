@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Collection, Iterator
 
 from fleet.facts.tables import rows
-from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
+from fleet.providers.finding import Finding, ok, skipped, wrong
 
 AREA = "tools"
 _SECONDS = 30

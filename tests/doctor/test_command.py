@@ -17,8 +17,8 @@ from fleet.facts.errors import InputError
 from fleet.facts.placeholders import meaning
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
+from fleet.providers.finding import Finding, ok, skipped, wrong
 from gpu_ci.doctor import backend, github, network, settings
-from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
 from gpu_ci.doctor.sources import web
 from gpu_ci.offline.cli import app
 from gpu_ci.offline.commands import doctor

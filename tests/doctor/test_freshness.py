@@ -10,8 +10,8 @@ import pytest
 
 from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.versions import CHARTS, RUNNER_IMAGE
+from fleet.providers.finding import Finding
 from gpu_ci.doctor import freshness
-from gpu_ci.doctor.finding import Finding
 from gpu_ci.doctor.sources import eks
 from gpu_ci.doctor.sources.eks import Minor
 from gpu_ci.doctor.sources.web import SourceError, Web

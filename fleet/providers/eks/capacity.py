@@ -45,17 +45,6 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
         )
 
 
-def closed(pool: EksPool, day: date) -> str:
-    """Why the pool can have no node on a day: its reservation is over or has not begun. Empty if it can have one."""
-    held = pool.reservation
-    if held is None:
-        return ""
-    if held.start_date is not None and day < date.fromisoformat(held.start_date):
-        return f"its reservation starts on {held.start_date}"
-    over = held.end_date is not None and date.fromisoformat(held.end_date) < day
-    return f"its reservation ended on {held.end_date}" if over else ""
-
-
 def reserved(name: str, pool: EksPool) -> Iterator[Use]:
     """The end of a pool's reservation or capacity block, if the settings have it."""
     held = pool.reservation

@@ -188,7 +188,7 @@ class EksPools(Cluster):
 
     @property
     def accounts(self) -> frozenset[str]:
-        """The AWS accounts that settings name. A cluster has one."""
+        """As in the base class."""
         return frozenset((self.account,)) if self.account is not None else frozenset()
 
     SETS_TAINTS: ClassVar[bool] = True
@@ -220,6 +220,12 @@ class EksPools(Cluster):
     def zones_with_nodes(self, pool: EksPool) -> tuple[str, ...]:
         """As in the base class: the zones of its node groups."""
         return tuple(self.groups_of(pool))
+
+    def waiting_machines(self, pool: EksPool) -> str:
+        """As in the base class: those of its warm pool."""
+        zones = self.groups_of(pool)
+        machines = pool.warm.machines(zones) if pool.warm is not None else {}
+        return pool.warm.state if pool.warm is not None and all(machines.get(zone) for zone in zones) else ""
 
     def image_id(self, pool: str) -> str | None:
         """The id of the image of your own that a pool runs. None if it runs AWS' image."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -47,6 +48,11 @@ class EksReservation(Reservation):
     """The day on which the reservation or block ends, as AWS shows it."""
     owner: Annotated[str, matching("owner", "not an AWS account; write its 12 digits in quotes", r"[0-9]{12}")] | None = None
     """The AWS account that shares the reservation through AWS RAM, in quotes. Default: the account of the cluster."""
+
+    @property
+    def last_day(self) -> str | None:
+        """As in the base class."""
+        return self.end_date
 
     @model_validator(mode="after")
     def _dates(self) -> Self:
@@ -93,6 +99,7 @@ class EksPool(Pool):
     warm: WarmPool | None = None
     """Machines that have booted once and wait outside of the cluster (docs/starts.md)."""
     UNSCHEDULED: ClassVar[str] = ""
+    WARMS: ClassVar[bool] = True
 
     @property
     def resource_managers(self) -> ResourceManagers | None:
@@ -144,6 +151,21 @@ class EksPool(Pool):
         _fast_image_pull(self)
         _warm(self)
         return self
+
+    def could_buy(self, machine: Machine) -> bool:
+        """As in the base class: the local disks and adapters that the pool uses."""
+        disks = min(each.nvme_gb for each in self.machines) if self.node_config and self.node_config.instance else 0
+        return machine.nvme_gb >= disks and machine.efa_interfaces >= self.efa_interfaces
+
+    def closed(self, day: date) -> str:
+        """As in the base class: its reservation is over or has not begun."""
+        reservation = self.reservation
+        if reservation is None:
+            return ""
+        if reservation.start_date is not None and day < date.fromisoformat(reservation.start_date):
+            return f"its reservation starts on {reservation.start_date}"
+        over = reservation.end_date is not None and date.fromisoformat(reservation.end_date) < day
+        return f"its reservation ended on {reservation.end_date}" if over else ""
 
     @property
     def root_disk(self) -> DiskPerformance:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
 
 from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line, bundle, nodes, units
 from fleet.providers.cache_bill import cache_lines
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.nodes import FLEX_SHAPE
-from fleet.providers.oke.system_pool import SURGE
+
+SURGE = 1
+"""How many more nodes OKE starts while it replaces nodes of the system pool."""
 
 
-def oke_bill(name: str, cluster: OkePools, _day: date) -> Iterator[Paid | Line]:
+def oke_bill(name: str, cluster: OkePools) -> Iterator[Paid | Line]:
     """GPU pools, machines that are runners, system pool, control plane and caches.
 
     Of a cluster that exists already the stack pays only the pools and their disks.

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from fleet.charts.chart import Pod
 from fleet.charts.kube_prometheus import STACK
 from fleet.providers.oke.addresses import gateway_subnet
-from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner
-from fleet.settings.cluster import Cluster
 
 WRITE = "/api/v1/write"
 """Path at which every Prometheus takes remote write."""
@@ -59,7 +58,7 @@ def _reach(runner: MachineRunner) -> list[bool]:
     return [True]
 
 
-def gateway(cluster: Cluster) -> Gateway | None:
+def gateway(cluster: OkePools) -> Gateway | None:
     """The gateway of a cluster; None if none of its machines can push.
 
     The ports follow the order of the sets. A machine learns its port when it is launched, so machines that wait for a job stop
@@ -78,7 +77,7 @@ def gateway(cluster: Cluster) -> Gateway | None:
     return Gateway(subnet, address, ports, target, tuple(name for name in sets if all(reach[name])))
 
 
-def push_remarks(cluster: Cluster) -> Iterator[str]:
+def push_remarks(cluster: OkePools) -> Iterator[str]:
     """The machines whose metrics Prometheus does not get, and why."""
     wanted = cluster.monitoring
     if wanted is None or not isinstance(cluster, OkeCluster):

@@ -6,6 +6,7 @@ registration of one job to one machine. So the GitHub App's key stays with ARC, 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -26,7 +27,7 @@ from fleet.providers.oke.ocid import (
 from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
 from fleet.settings.model import Duration, Model, Scale, matching, problem, require_once
-from fleet.settings.runner import ImageReference, Runner
+from fleet.settings.runner import ImageReference, Runner, WholeMachine
 
 _LEAST_LIFETIME, _MOST_LIFETIME = 600, 5 * 86_400
 """Seconds. GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits)."""
@@ -114,6 +115,21 @@ class MachineRunner(Runner):
         return tuple(hardware.machine(name) for name in self.shapes)
 
     @property
+    @abstractmethod
+    def tried(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Region and availability domains of each place, in the order of the launcher. An empty region is the cluster's."""
+
+    @property
+    def whole_machine(self) -> WholeMachine:
+        """As in the base class."""
+        installs = (self.image.driver, self.toolkit) if self.image is not None else None
+        domains = [domain.partition(":")[2] for _, zones in self.tried for domain in zones]
+        several = len(self.shapes) * len(domains) > 1 and self.kind == "vm-per-job"
+        ways = "; ".join(f"{shape} in {', '.join(domains)}" for shape in self.shapes)
+        order = f"OCI has no capacity: {ways}" if several else ""
+        return WholeMachine(self.called, self.machines, self.capacity, self.disk, self.nvkind, self.tried, installs, order)
+
+    @property
     def asks(self) -> str:
         """The resources of one runner in words: the whole machine."""
         return f"{self.machines[0].gpus} GPU, a whole machine"
@@ -189,6 +205,11 @@ class VmRunner(MachineRunner):
     """Boot image of the machines: Ubuntu with NVIDIA's driver."""
 
     @property
+    def tried(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """As in the base class."""
+        return (("", self.availability_domains),)
+
+    @property
     def span(self) -> Scale:
         """One runner per machine."""
         return Scale.model_construct(min=self.count, max=self.count)
@@ -228,6 +249,11 @@ class VmPerJobRunner(MachineRunner):
     """The program that boots the machine: this project's, or CNCF's published one (docs/oci-runners.md compares them)."""
     lifetime: Annotated[Duration, AfterValidator(_lifetime)] = 86_400
     """Maximum age of a machine. Older machines are terminated even if a job runs, so none stays by mistake. Example: `12h`"""
+
+    @property
+    def tried(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """As in the base class."""
+        return tuple((place.region, place.availability_domains) for place in self.places)
 
     @property
     def booted_here(self) -> bool:

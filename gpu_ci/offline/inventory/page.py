@@ -15,7 +15,6 @@ from fleet.facts.versions import IMAGES, Image
 from fleet.prove.image_fit import node_driver
 from fleet.prove.placement import fit, pool_host
 from fleet.providers.fleet import Fleet
-from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import advertisers
 from fleet.settings.model import cpu_text, memory_text
@@ -209,12 +208,13 @@ _SET = ("set", "runs-on", "runner group", ">runners", "runners are")
 def _set(fleet: Fleet, settings: Cluster, name: str) -> Row:
     """The labels and the runner group that a workflow writes to reach a runner set."""
     runner = settings.runners[name]
+    whole = runner.whole_machine
     return (
         code(name),
         _codes((name, *runner.labels)),
         code(fleet.group_of(runner)),
         span(runner.span.min, runner.span.max),
-        runner.called if isinstance(runner, MachineRunner) else f"pods of pool {', then '.join(map(code, runner.ordered))}",
+        whole.name if whole is not None else f"pods of pool {', then '.join(map(code, runner.ordered))}",
     )
 
 
@@ -222,17 +222,16 @@ _MACHINES = ("set", "where, in this order", "driver", "toolkit", "disk")
 
 
 def _machines(settings: Cluster, name: str) -> Row:
-    runner = settings.runners[name]
-    if isinstance(runner, VmPerJobRunner):
-        places = [(place.region, place.availability_domains) for place in runner.places]
-    else:
-        places = [(settings.region, runner.availability_domains)]
+    whole = settings.runners[name].whole_machine
+    if whole is None:
+        raise TypeError(f"{name}: its runners are no machines")
+    driver, toolkit = map(code, whole.installs) if whole.installs else ("of the image that its launcher finds", "of that image")
     return (
         code(name),
-        "<br>".join(f"{code(region)}: {_codes(domains)}" for region, domains in places),
-        code(runner.image.driver) if runner.image else "of the image that its launcher finds",
-        code(runner.toolkit) if runner.image else "of that image",
-        memory_text(runner.disk),
+        "<br>".join(f"{code(region or settings.region)}: {_codes(domains)}" for region, domains in whole.places),
+        driver,
+        toolkit,
+        memory_text(whole.disk),
     )
 
 

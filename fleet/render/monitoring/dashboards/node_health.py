@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.providers.oke.push import gateway
+from fleet.providers.registry import provider_of
 from fleet.render.monitoring.dashboards.panels import Board, Panel, Variable
 from fleet.render.monitoring.rules.rule import by_value
 from fleet.settings.alerts import Alerts
@@ -101,7 +101,7 @@ def board(cluster: Cluster, alerts: Alerts) -> Board:
         limit=alerts.temperature,
     )
     # OCI machines are not nodes. Prometheus has only the metrics that they push.
-    every = '{__name__=~"gpu_ci:node_pool|DCGM_FI_DEV_GPU_TEMP"}' if gateway(cluster) else "gpu_ci:node_pool"
+    every = '{__name__=~"gpu_ci:node_pool|DCGM_FI_DEV_GPU_TEMP"}' if provider_of(cluster).gateway(cluster) else "gpu_ci:node_pool"
     node = Variable("node", f"label_values({every}, kubernetes_node)")
     return Board("gpu-ci-nodes", "node health", (missing, *_NODES, *_ERRORS, heat), (node,))
 

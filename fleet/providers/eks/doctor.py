@@ -8,8 +8,7 @@ from typing import Any
 from fleet.facts.eks_images import minor_of, parameter, parameters
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.quotas import increase, vcpus_needed
-from fleet.providers.fleet import Fleet
-from gpu_ci.doctor.finding import Finding, guarded, ok, skipped, wrong
+from fleet.providers.finding import Finding, guarded, ok, skipped, wrong
 
 AREA = "aws"
 _LATER = "quotas, instance types, add-ons and node images"
@@ -17,11 +16,8 @@ _VERSIONS = "fleet/facts/data/versions.toml"
 Clusters = Mapping[str, EksPools]
 
 
-def findings(fleet: Fleet, session: Any = None) -> Iterator[Finding]:
-    """The findings for the fleet's EKS clusters. `session` is a boto3 session; the default has the usual credentials."""
-    clusters = {name: each for name, each in fleet.clusters_by_name() if isinstance(each, EksPools)}
-    if not clusters:
-        return
+def findings(clusters: Clusters, session: Any = None) -> Iterator[Finding]:
+    """The findings for EKS clusters. `session` is a boto3 session; the default has the usual credentials."""
     try:
         import boto3  # noqa: PLC0415 - an optional extra
         from botocore import exceptions as errors  # noqa: PLC0415

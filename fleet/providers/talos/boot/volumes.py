@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fleet.providers.talos.boot.patch import Document, document
 from fleet.providers.talos.nodes import Host, UserVolume
-from fleet.render.talos.patch import Document, document
 from fleet.settings.model import memory_text
 
 _LEAST = "1GiB"

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleet.facts.yaml_text import yaml_text
+from fleet.providers.talos.boot.groups import Group, groups
+from fleet.providers.talos.boot.image import PLAIN
+from fleet.providers.talos.boot.patch import Patch
+from fleet.providers.talos.boot.talconfig import talconfig
+from fleet.providers.talos.boot.volumes import volume_documents, volume_file
 from fleet.providers.talos.cluster import TalosCluster
-from fleet.render.talos.groups import Group, groups
-from fleet.render.talos.image import PLAIN
-from fleet.render.talos.patch import Patch
-from fleet.render.talos.talconfig import talconfig
-from fleet.render.talos.volumes import volume_documents, volume_file
 
 
 def talos_files(name: str, cluster: TalosCluster) -> dict[str, str]:

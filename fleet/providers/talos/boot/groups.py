@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fleet.facts.scheduling import RUNTIME_CLASS, TALOS_PROFILE, system_labels
+from fleet.providers.talos.boot.image import PLAIN, Image, gpu_image
+from fleet.providers.talos.boot.patch import Patch
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.providers.talos.nodes import Host
 from fleet.providers.talos.release import has_container_cli
-from fleet.render.talos.image import PLAIN, Image, gpu_image
-from fleet.render.talos.patch import Patch
 
 KERNEL_MODULES = ("nvidia", "nvidia_uvm", "nvidia_drm", "nvidia_modeset")
 """Modules of the driver. The extensions load them only if a config names them (siderolabs/extensions, nvidia.conf). The names

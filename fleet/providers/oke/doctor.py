@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleet.providers.fleet import Fleet
+from fleet.providers.finding import Finding, guarded, ok, skipped, wrong
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.quotas import own_needs
-from gpu_ci.doctor.finding import Finding, guarded, ok, skipped, wrong
 
 AREA = "oci"
 _LATER = "availability domains, limits, shapes, add-ons and images"
@@ -45,11 +44,8 @@ class _Api:
         return kinds[service]({**self._config, "region": region}, **quick)
 
 
-def findings(fleet: Fleet, endpoint: str = "") -> Iterator[Finding]:
-    """The findings for the fleet's OKE clusters, by profile DEFAULT of OCI's config file. `endpoint` replaces all services."""
-    clusters = {name: each for name, each in fleet.clusters_by_name() if isinstance(each, OkePools)}
-    if not clusters:
-        return
+def findings(clusters: Clusters, endpoint: str = "") -> Iterator[Finding]:
+    """The findings for OKE clusters, by profile DEFAULT of OCI's config file. `endpoint` replaces all services."""
     try:
         import oci  # noqa: PLC0415 - an optional extra
     except ImportError:

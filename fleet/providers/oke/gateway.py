@@ -13,11 +13,11 @@ from typing import Any
 
 from fleet.charts.chart import requests
 from fleet.charts.dcgm_exporter import counters
+from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import POD_SECURITY_LABEL, SYSTEM_SELECTOR
 from fleet.facts.versions import PROMETHEUS_IMAGE
 from fleet.providers.oke.push import SET, Gateway
-from fleet.render.manifest import Manifest, manifest
 
 NAMESPACE = NAME = "metrics-gateway"
 """The program owns the namespace, also where Argo CD installs the rest: the Service names ids of the cloud."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fleet.providers.oke.disk import disk_gb
+from fleet.providers.oke.machine.cloudinit import encoded
 from fleet.providers.oke.push import at_home
 from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner, VmRunner
-from fleet.render.machine.cloudinit import encoded
 
 LAUNCHER_SOURCE = (Path(__file__).parent / "launcher.py").read_text(encoding="ascii")
 

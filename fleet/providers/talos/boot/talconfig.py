@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from fleet.providers.talos.boot.groups import Group
+from fleet.providers.talos.boot.image import PLAIN
+from fleet.providers.talos.boot.volumes import volume_documents, volume_file
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.providers.talos.nodes import Host
-from fleet.render.talos.groups import Group
-from fleet.render.talos.image import PLAIN
-from fleet.render.talos.volumes import volume_documents, volume_file
 
 
 def talconfig(name: str, cluster: TalosCluster, groups: Iterable[Group]) -> dict[str, Any]:
