@@ -1,4 +1,4 @@
-"""One line of the report."""
+"""What a check of `doctor` finds, and why a source cannot be asked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 OK, WRONG, SKIPPED = "ok", "wrong", "skipped"
+FRESHNESS = "freshness"
+"""The area of checks whether what a fleet pins is still good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +51,14 @@ def guarded(
         yield skipped(area, f"{what}: {reason(failure)}")
     except (LookupError, TypeError, AttributeError) as failure:
         yield skipped(area, f"{what}: an answer does not have the expected form ({type(failure).__name__}: {failure})")
+
+
+class SourceError(Exception):
+    """A source cannot be reached, or its answer is refused. The text is the reason in one line.
+
+    `status` is the HTTP status, 0 if there was none. `challenge` is the header WWW-Authenticate of an answer 401.
+    """
+
+    def __init__(self, text: str, status: int = 0, challenge: str = "") -> None:
+        super().__init__(" ".join(text.split())[:300])
+        self.status, self.challenge = status, challenge

@@ -8,8 +8,7 @@ provider is a property of their settings models instead: `Cluster`, `Pool` and `
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -18,6 +17,7 @@ from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import SchedulingProfile
 from fleet.providers.finding import Finding
+from fleet.providers.leftovers import Leftovers
 from fleet.providers.quotas import Need
 from fleet.providers.tags import TagRules
 from fleet.providers.violation import Violation
@@ -38,17 +38,6 @@ class PushGateway(Protocol):
     @property
     def pod(self) -> Pod:
         """What its pod requests."""
-
-
-@dataclass(frozen=True, slots=True)
-class Push:
-    """How an image gets into the registries of a cloud.
-
-    `script` are shell commands with the fields region, tool, local, repository, tag and name. `cloud` is its name in words.
-    """
-
-    cloud: str
-    script: str
 
 
 class Provider(ABC, Generic[ClusterT]):
@@ -76,8 +65,8 @@ class Provider(ABC, Generic[ClusterT]):
     """Whether the program configures an autoscaler, which has one order of pools."""
     mixed_spot: ClassVar[str] = ""
     """What it does with spot nodes of its own accord, as a sentence. Empty if a spot pool has one type and no figures."""
-    push: ClassVar[Push | None] = None
-    """How an image gets into its registries."""
+    push: ClassVar[str] = ""
+    """Shell commands that push an image, with fields region, tool, local, repository, tag and name; empty without a registry."""
 
     # -- money and quotas ----------------------------------------------------------------------------------------------
 
@@ -158,6 +147,12 @@ class Provider(ABC, Generic[ClusterT]):
         """What the cloud lacks for the clusters, by calls that only read."""
         yield from ()
 
+    def freshness(self, clusters: Mapping[str, ClusterT], session: Callable[[], Any] | None = None) -> Iterator[Finding]:
+        """Whether what the clusters pin of the cloud is still good. `session` replaces that of the cloud's SDK."""
+        yield from ()
 
-Providers = Mapping[str, Provider[Any]]
-"""The providers by name."""
+    # -- acceptance ----------------------------------------------------------------------------------------------------
+
+    def leftovers(self, project: str, stack: str, clusters: Mapping[str, ClusterT]) -> Leftovers:
+        """What a destroyed stack left in the cloud."""
+        return Leftovers()

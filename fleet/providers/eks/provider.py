@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from typing import Any
 
 from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
@@ -12,14 +13,16 @@ from fleet.facts.bill import Paid
 from fleet.facts.cloud_limits import SUFFIX, limit
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import EKS_PROFILE
-from fleet.providers.eks import doctor
+from fleet.providers.eks import doctor, sources
 from fleet.providers.eks.bill import eks_bill
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.eks.fallback import eks_moves, eks_priorities
+from fleet.providers.eks.leftovers import AwsLeftovers
 from fleet.providers.eks.quotas import eks_needs, quota_remarks
 from fleet.providers.finding import Finding
-from fleet.providers.provider import Provider, Push
+from fleet.providers.leftovers import Leftovers
+from fleet.providers.provider import Provider
 from fleet.providers.quotas import Need
 from fleet.providers.tags import AWS_TAGS
 from fleet.providers.violation import Claim, Violation, conflicts
@@ -56,7 +59,7 @@ class Eks(Provider[EksPools]):
         "EKS may drain a node before EC2's notice, while a job runs, and has no switch for that "
         "(docs/capacity.md#capacity-rebalancing)"
     )
-    push = Push("AWS", _ECR)
+    push = _ECR
 
     def bill(self, name: str, cluster: EksPools, day: date) -> Iterator[Paid | Line]:
         """As in the base class."""
@@ -143,3 +146,11 @@ class Eks(Provider[EksPools]):
     def findings(self, clusters: Mapping[str, EksPools]) -> Iterator[Finding]:
         """As in the base class."""
         return doctor.findings(clusters)
+
+    def freshness(self, clusters: Mapping[str, EksPools], session: Callable[[], Any] | None = None) -> Iterator[Finding]:
+        """As in the base class."""
+        return doctor.freshness(clusters, session or sources.session)
+
+    def leftovers(self, project: str, stack: str, clusters: Mapping[str, EksPools]) -> Leftovers:
+        """As in the base class."""
+        return AwsLeftovers(project, stack, clusters)

@@ -11,17 +11,19 @@ from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.finding import Finding
+from fleet.providers.leftovers import Leftovers
 from fleet.providers.oke import capacity, doctor
 from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.existing import ExistingOkeCluster
 from fleet.providers.oke.fallback import oke_moves
 from fleet.providers.oke.launcher_set import launcher_set
+from fleet.providers.oke.leftovers import OciLeftovers
 from fleet.providers.oke.machine.cloudinit import user_data
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.push import Gateway, gateway, push_remarks
 from fleet.providers.oke.quotas import oke_needs
-from fleet.providers.provider import Provider, Push
+from fleet.providers.provider import Provider
 from fleet.providers.quotas import Need
 from fleet.providers.tags import OCI_TAGS
 from fleet.providers.violation import Violation
@@ -50,7 +52,7 @@ class Oke(Provider[OkePools]):
     packages = ("pulumi-oci",)
     boots = "oci"
     orders = True
-    push = Push("OCI", _OCIR)
+    push = _OCIR
 
     def bill(self, name: str, cluster: OkePools, day: date) -> Iterator[Paid | Line]:
         """As in the base class."""
@@ -113,3 +115,7 @@ class Oke(Provider[OkePools]):
     def findings(self, clusters: Mapping[str, OkePools]) -> Iterator[Finding]:
         """As in the base class."""
         return doctor.findings(clusters)
+
+    def leftovers(self, project: str, stack: str, clusters: Mapping[str, OkePools]) -> Leftovers:
+        """As in the base class."""
+        return OciLeftovers(stack, clusters)

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from gpu_ci.doctor.sources.web import SourceError, Web
+from fleet.providers.finding import SourceError
+from gpu_ci.doctor.sources.web import Web
 
 _MOST = 60_000_000
 """Bytes. An index has every version that ever was."""

@@ -12,7 +12,8 @@ from urllib.parse import urlencode, urlsplit
 
 from pydantic import BaseModel, TypeAdapter
 
-from gpu_ci.doctor.sources.web import RENEWAL, Answer, SourceError, Web, checked
+from fleet.providers.finding import SourceError
+from gpu_ci.doctor.sources.web import RENEWAL, Answer, Web, checked
 
 _KINDS = ", ".join(
     (

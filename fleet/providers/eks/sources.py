@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any
 
 from fleet.facts.eks_images import parameters
-from gpu_ci.doctor.sources.web import SourceError
+from fleet.providers.finding import SourceError
 
 _VARIANT = "AL2023_x86_64_NVIDIA"
 _DRIVERS = ("kmod-nvidia-latest-dkms", "kmod-nvidia-open-dkms", "nvidia-driver-latest-dkms")
