@@ -19,6 +19,7 @@ from fleet.facts.scheduling import SchedulingProfile
 from fleet.providers.finding import Finding
 from fleet.providers.leftovers import Leftovers
 from fleet.providers.quotas import Need
+from fleet.providers.starter import Starter
 from fleet.providers.tags import TagRules
 from fleet.providers.violation import Violation
 from fleet.settings.cluster import Cluster
@@ -59,6 +60,8 @@ class Provider(ABC, Generic[ClusterT]):
     """The Python packages of its Pulumi SDKs."""
     bounded: ClassVar[bool] = False
     """Whether a permissions boundary applies to the roles of its clusters."""
+    starter: ClassVar[Starter | None] = None
+    """How `init` writes its clusters; None if it cannot."""
     boots: ClassVar[str] = "elsewhere"
     """The row of `data/starts.csv` for the boot of a node."""
     orders: ClassVar[bool] = False

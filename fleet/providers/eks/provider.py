@@ -20,6 +20,7 @@ from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.eks.fallback import eks_moves, eks_priorities
 from fleet.providers.eks.leftovers import AwsLeftovers
 from fleet.providers.eks.quotas import eks_needs, quota_remarks
+from fleet.providers.eks.starter import EksStarter
 from fleet.providers.finding import Finding
 from fleet.providers.leftovers import Leftovers
 from fleet.providers.provider import Provider
@@ -48,6 +49,7 @@ class Eks(Provider[EksPools]):
 
     settings, existing = EksCluster, ExistingEksCluster
     cloud = "aws"
+    starter = EksStarter()
     profile = EKS_PROFILE
     tags = AWS_TAGS
     packages = ("pulumi-aws", "pulumi-eks")

@@ -9,6 +9,7 @@ from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import KUBERNETES_PROFILE
 from fleet.providers.kubernetes.cluster import KubernetesCluster
+from fleet.providers.kubernetes.starter import ContextStarter
 from fleet.providers.provider import Provider
 from fleet.providers.tags import NO_TAGS
 
@@ -18,6 +19,7 @@ class Kubernetes(Provider[KubernetesCluster]):
 
     settings = KubernetesCluster
     cloud = ""
+    starter = ContextStarter()
     profile = KUBERNETES_PROFILE
     tags = NO_TAGS
 

@@ -23,6 +23,7 @@ from fleet.providers.oke.machine.cloudinit import user_data
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.push import Gateway, gateway, push_remarks
 from fleet.providers.oke.quotas import oke_needs
+from fleet.providers.oke.starter import OkeStarter
 from fleet.providers.provider import Provider
 from fleet.providers.quotas import Need
 from fleet.providers.tags import OCI_TAGS
@@ -47,6 +48,7 @@ class Oke(Provider[OkePools]):
 
     settings, existing = OkeCluster, ExistingOkeCluster
     cloud = "oci"
+    starter = OkeStarter()
     profile = OKE_PROFILE
     tags = OCI_TAGS
     packages = ("pulumi-oci",)

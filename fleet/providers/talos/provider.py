@@ -13,6 +13,7 @@ from fleet.providers.provider import Provider
 from fleet.providers.tags import NO_TAGS
 from fleet.providers.talos.boot.files import talos_files
 from fleet.providers.talos.cluster import TalosCluster
+from fleet.providers.talos.starter import TalosStarter
 
 
 class Talos(Provider[TalosCluster]):
@@ -20,6 +21,7 @@ class Talos(Provider[TalosCluster]):
 
     settings = TalosCluster
     cloud = OWNED
+    starter = TalosStarter()
     profile = TALOS_PROFILE
     tags = NO_TAGS
     deployable = False

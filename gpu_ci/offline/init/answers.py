@@ -15,16 +15,16 @@ from fleet.facts.errors import FleetError, InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, Machine
 from fleet.facts.tables import rows
 from fleet.facts.yaml_text import read_yaml
+from fleet.providers.registry import PROVIDERS as REGISTRY
+from fleet.providers.starter import Starter
 from fleet.settings.budget import MONTH
 from fleet.settings.github import ScopeUrl
 from fleet.settings.machines import OwnMachine, WithMachines
 from fleet.settings.reading import read
 
-CLOUDS = {"eks": "aws", "oke": "oci", "talos": "owned", "existing-eks": "aws", "existing-oke": "oci", "existing-context": ""}
-"""The cloud whose machines a provider has, by the answer for the provider."""
-PROVIDERS = tuple(CLOUDS)
-READS = "existing-context"
-"""The provider that `init` reads from the cluster of `--from-context`."""
+_WAYS = {answer: row for row in REGISTRY.values() if row.starter is not None for answer in row.starter.answers}
+PROVIDERS = tuple(sorted(_WAYS, key=lambda answer: answer.startswith("existing")))
+"""The answers for the provider: those for new clusters first."""
 JOBS = {
     "tests": "may be interrupted; on spot if the cloud sells the GPU so",
     "release": "are never interrupted; on demand",
@@ -53,10 +53,23 @@ class Answers:
     machines: Mapping[str, OwnMachine] = field(default_factory=dict)
 
     @property
+    def starter(self) -> Starter:
+        """What the provider adds to the answers."""
+        return starter(self.provider)
+
+    @property
     def zones(self) -> tuple[str, ...]:
         """Zones of the nodes. On OCI with an example of a tenancy's prefix."""
-        prefix = "abcd:" if CLOUDS[self.provider] == "oci" else ""
+        prefix = self.starter.zone_prefix
         return tuple(prefix + zone for row in rows("zones.csv") if row["region"] == self.region for zone in row["zones"].split())
+
+
+def starter(provider: str) -> Starter:
+    """What the provider of an answer adds to all answers."""
+    found = _WAYS[provider].starter
+    if found is None:
+        raise ValueError(f"init writes no cluster of {provider}")
+    return found
 
 
 def one_of(flag: str, value: str, known: Collection[str]) -> str:
@@ -111,10 +124,9 @@ def jobs(text: str, provider: str) -> tuple[str, ...]:
 
 
 def jobs_of(provider: str) -> tuple[str, ...]:
-    """The kinds of jobs that a provider can run. VMs for single jobs are OCI's; own machines are never bought."""
-    if provider == "oke":
-        return tuple(JOBS)
-    return ("tests", "training") if provider in ("talos", READS) else ("tests", "release", "training")
+    """The kinds of jobs that a provider can run. VMs of single jobs are in new clusters alone."""
+    here = starter(provider)
+    return tuple(job for job in here.jobs if job != "containers" or provider == here.answers[0])
 
 
 def machines(files: Iterable[str]) -> dict[str, OwnMachine]:
@@ -137,7 +149,7 @@ def machines(files: Iterable[str]) -> dict[str, OwnMachine]:
 
 def regions(provider: str) -> tuple[str, ...]:
     """The regions whose zones and prices this project knows, the default first."""
-    return tuple(row["region"] for row in rows("zones.csv") if row["cloud"] == CLOUDS[provider])
+    return tuple(row["region"] for row in rows("zones.csv") if row["cloud"] == _WAYS[provider].cloud)
 
 
 def gpus(provider: str, region: str) -> tuple[str, ...]:
@@ -150,7 +162,7 @@ def offered(provider: str, region: str, gpu: str = "") -> tuple[Machine, ...]:
     """Machines of the provider with NVIDIA GPUs and a price on demand in the region, the cheapest first."""
     found = (
         (price.usd_per_hour, index, each)
-        for index, each in enumerate(hardware.machines(CLOUDS[provider]))
+        for index, each in enumerate(hardware.machines(_WAYS[provider].cloud))
         if each.gpu is not None and each.gpu.vendor == "nvidia" and each.arch == "x86_64" and gpu in ("", each.gpu.name)
         if (price := hardware.price(each.name, region, ON_DEMAND)) is not None
     )

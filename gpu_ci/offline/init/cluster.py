@@ -13,6 +13,7 @@ from fleet.facts import hardware
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.node_image import NODE_IMAGES
+from fleet.providers.registry import PROVIDERS
 from gpu_ci.offline.init.found import Found, Group
 from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.kubeconfig import connect
@@ -29,7 +30,7 @@ _GROUPS = (
     "oke.oraclecloud.com/pool.name",
 )
 """Labels of node groups. The first one that a node has selects its pool, together with the instance type."""
-_CLOUDS = {"aws": "eks", "ocid1": "oke", "oci": "oke"}
+_CLOUDS = {word: name for name, row in PROVIDERS.items() if row.starter is not None for word in row.starter.node_ids}
 """The provider by the first word of a node's providerID."""
 _IMAGES = {
     "Amazon Linux": "al2023-nvidia",
