@@ -49,7 +49,7 @@ DESCRIBED: ContextVar[Mapping[str, hardware.Machine] | None] = ContextVar("descr
 
 
 def _described(name: str) -> str:
-    if "." in name:
+    if "." in name or hardware.find(name) is not None:
         return _gpu_machine(name)
     own = DESCRIBED.get()
     if own is not None and name not in own:
@@ -171,7 +171,7 @@ class Pool(Model):
     def model_post_init(self, _context: object, /) -> None:
         """Keep the hardware: described machines are at hand only while the settings of their cluster are read."""
         own = DESCRIBED.get() or {}
-        named = (own.get(name) or (hardware.machine(name) if "." in name else None) for name in self.instance_types)
+        named = (own.get(name) or hardware.find(name) for name in self.instance_types)
         self._machines = tuple(machine for machine in named if machine is not None)
 
     @model_validator(mode="after")
