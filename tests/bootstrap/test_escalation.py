@@ -1,6 +1,6 @@
 """What the deploy role of a stack cannot do, and what keeps it so. Each denial has a twin that is allowed.
 
-The policies are evaluated as IAM evaluates them inside one account (`fleet.prove.cache_access.decide`).
+The policies are evaluated as IAM evaluates them inside one account (`tests.fleet.cache_access.decide`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from bootstrap import rights
 from bootstrap.boundary import DENIED, boundary, role_actions
 from bootstrap.rights import ATTACHED, changes, reading
 from fleet.facts.tables import rows
-from fleet.prove.cache_access import decide
 from tests.bootstrap.builders import ACCOUNT, target
 from tests.components.recorded import STACKS, of_type, recorded
+from tests.fleet.cache_access import decide
 
 WHERE = {"aws:RequestedRegion": "us-west-2"}
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/usw2-node-role-1234567"

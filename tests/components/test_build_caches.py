@@ -10,7 +10,6 @@ import pytest
 
 from components.build import build
 from fleet.loading.config import load
-from fleet.prove.cache_access import documents
 from fleet.providers.fleet import Fleet
 from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.record import Recording
@@ -19,6 +18,7 @@ from tests.builders import build_caches, cluster, config, existing_eks
 from tests.components.recorded import before, build_alone, named, of_type
 from tests.components.test_caches import TAGS, made
 from tests.day import AS_OF
+from tests.fleet.cache_access import documents
 
 BUCKET = "example-ccache"
 NAME = f"usw2-build-caches.{BUCKET}"

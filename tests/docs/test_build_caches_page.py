@@ -8,10 +8,10 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from fleet.loading.config import load
-from fleet.prove.cache_access import ACTIONS, documents, matrix
 from fleet.settings.build_caches import BuildCache, BuildCaches
 from tests.builders import cluster, config
 from tests.docs.markdown import ROOT, assert_written, fences
+from tests.fleet.cache_access import ACTIONS, documents, matrix
 
 PAGE = ROOT / "docs" / "build-caches.md"
 SETTINGS, WORKFLOW = (YAML(typ="safe", pure=True).load(fence.text) for fence in fences() if fence.page == PAGE)

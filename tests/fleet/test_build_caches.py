@@ -12,11 +12,11 @@ import pytest
 
 from fleet.loading.config import load
 from fleet.prove.bill import bill
-from fleet.prove.cache_access import ACTIONS, Access, Documents, decide, documents, matrix
 from fleet.providers.eks.build_caches import ISSUER
 from fleet.settings.build_caches import BuildCache
 from tests.builders import build_caches, cluster, config, existing_eks
 from tests.day import AS_OF
+from tests.fleet.cache_access import ACTIONS, Access, Documents, decide, documents, matrix
 
 ACCOUNT, BUCKET, VPC = "111122223333", "example-ccache", "vpc-0a1b2c3d"
 FULL, READS, NOTHING = "read list write", "read list", ""
