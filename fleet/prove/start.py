@@ -207,7 +207,7 @@ def _node_phases(cluster: Cluster, runner: Runner, finds: str) -> Iterator[Phase
         yield from map(done, ("boot", "driver", "plugin"))
     elif pool is None:
         yield phase("capacity", "launcher")
-        yield phase("boot", "oci")
+        yield phase("boot", PROVIDERS[cluster.provider].boots)
         yield phase("driver", "image")
         yield done("plugin", "a machine needs none")
     elif isinstance(runner, PodRunner):
