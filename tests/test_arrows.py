@@ -211,8 +211,8 @@ def asks(tree: ast.Module) -> Iterator[str]:
             named = (part for part in ast.walk(node.args[1]) if isinstance(part, ast.Name | ast.Attribute))
             names = {part.id if isinstance(part, ast.Name) else part.attr for part in named}
             yield from (f"line {node.lineno} asks for {name}" for name in sorted(names & behind_classes()))
-        values = {text.value for text in texts if isinstance(text, ast.Constant)}
-        yield from (f"line {node.lineno} asks for {cloud}" for cloud in CLOUDS if cloud in values)
+        constants = [text for text in texts if isinstance(text, ast.Constant) and text.value in CLOUDS]
+        yield from (f"line {text.lineno} asks for {text.value!s}" for text in constants)
 
 
 def leaks(module: str) -> list[str]:

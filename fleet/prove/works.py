@@ -37,8 +37,7 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
 
 def _shut(cluster: Cluster, pool: str, day: date) -> str:
     """Why a pool has no capacity for runners on a day; empty if it has."""
-    why: str = cluster.pools[pool].closed(day)
-    if why:
+    if why := cluster.pools[pool].closed(day):
         return why
     return "workloads that always run take all of it" if filled(cluster, pool) else ""
 

@@ -27,10 +27,10 @@ from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem, req
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, PLACEHOLDER_NAMESPACE, levels, reserved
 from fleet.settings.operator import OperatorSettings
-from fleet.settings.pool import require_no_shm, require_one_share, require_pool
+from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_pool
 from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.registry import Mirror
-from fleet.settings.runner import PodRunner, SetName
+from fleet.settings.runner import PodRunner, Runner, SetName
 from fleet.settings.sharing import Mig
 from fleet.settings.workload_rules import require_storage, require_unqueued, require_workloads
 from fleet.settings.workloads import AnyWorkload, PoolWorkload, WorkloadName
@@ -52,7 +52,7 @@ class Cluster(Model):
     kubernetes_version: QuotedText
     """Kubernetes minor version, in quotes, because YAML reads 1.30 as 1.3. The versions of node images and add-ons follow from
     it."""
-    enablement: Any
+    enablement: str
     """What advertises the GPUs of the nodes to Kubernetes: NVIDIA's device plugin, NVIDIA's GPU operator, or OKE's add-on
     (docs/layers.md)."""
     delivery: Literal["helm", "argocd"] = "helm"
@@ -98,13 +98,13 @@ class Cluster(Model):
     """Queues for the GPU Jobs of teams, by Kueue (docs/queues.md). Default: none."""
     workloads: dict[WorkloadName, AnyWorkload] = Field(default_factory=dict)
     """GPU workloads other than CI jobs, by name. `kind` selects the keys (docs/workloads.md)."""
-    caches: dict[DnsLabel, Any] = Field(default_factory=dict)
+    caches: Mapping[DnsLabel, Cache] = Field(default_factory=dict)
     """Volumes for models and data sets that outlive jobs, by name (docs/storage.md)."""
     jobs: dict[DnsLabel, StackJob] = Field(default_factory=dict)
     """GPU Jobs that run once, when they are new or changed, by name (docs/storage.md)."""
-    pools: dict[DnsLabel, Any] = Field(default_factory=dict)
+    pools: Mapping[DnsLabel, Pool] = Field(default_factory=dict)
     """GPU pools, by a name of your choice. Machines that run one job each need no pool."""
-    runners: dict[SetName, Any]
+    runners: Mapping[SetName, Runner]
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     @property
@@ -410,8 +410,8 @@ class Cluster(Model):
                 value=SYSTEM_POOL,
             )
         for name, runner in self.pod_runners.items():
-            for index, pool in enumerate(runner.ordered):
-                require_pool("runner_pool", pool, self.pools, at=("runners", name, *runner.pool_at(index)))
+            for index, wanted in enumerate(runner.ordered):
+                require_pool("runner_pool", wanted, self.pools, at=("runners", name, *runner.pool_at(index)))
         of_runners = self.runner_pools
         for name, pool in self.pools.items():
             if pool.placeholders and name not in of_runners:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import date
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
@@ -166,6 +166,9 @@ class Pool(Model):
     """Why the provider's pools have no schedules; empty if they have."""
     WARMS: ClassVar[bool] = False
     """Whether machines can wait outside of the cluster."""
+    if TYPE_CHECKING:
+        # Each provider's pools have this field, with the kinds of images that it has. A field here would be the first of all.
+        image: str
     _machines: tuple[hardware.Machine, ...] = PrivateAttr()
 
     def model_post_init(self, _context: object, /) -> None:

@@ -91,7 +91,7 @@ class Gke(Provider[GkeCluster]):
 
     settings = GkeCluster
     cloud = "gcp"
-    profile: SchedulingProfile = SchedulingProfile(
+    profile = SchedulingProfile(
         gpu_taint=Taint("nvidia.com/gpu", "present", Effect.NO_SCHEDULE),
         accelerator_label="cloud.google.com/gke-accelerator",
         reserved_prefixes=("cloud.google.com/", *EKS_PROFILE.reserved_prefixes[1:]),

@@ -19,6 +19,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import advertisers
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.queues import units
+from fleet.settings.runner import PodRunner
 from gpu_ci.offline.gfm import code, table, text
 from gpu_ci.offline.inventory.users import MACHINES, User, users
 from gpu_ci.offline.words import holds, span
@@ -175,7 +176,8 @@ def _user(settings: Cluster, user: User) -> Row:
 
 def _takes(settings: Cluster, user: User) -> str:
     if user.kind == MACHINES:
-        return "<br>".join(f"{_gpus(machine)}, a whole {code(machine.name)}" for machine in settings.runners[user.name].machines)
+        whole = settings.runners[user.name].whole_machine
+        return "<br>".join(f"{_gpus(machine)}, a whole {code(machine.name)}" for machine in (whole.types if whole else ()))
     if user.gpus:
         return _units(user.gpus, settings.pools[user.pools[0]].resource)
     devices = _codes(volume["hostPath"]["path"] for volume in user.spec["volumes"] if "hostPath" in volume)
@@ -208,13 +210,13 @@ _SET = ("set", "runs-on", "runner group", ">runners", "runners are")
 def _set(fleet: Fleet, settings: Cluster, name: str) -> Row:
     """The labels and the runner group that a workflow writes to reach a runner set."""
     runner = settings.runners[name]
-    whole = runner.whole_machine
+    whole, pools = runner.whole_machine, runner.ordered if isinstance(runner, PodRunner) else ()
     return (
         code(name),
         _codes((name, *runner.labels)),
         code(fleet.group_of(runner)),
         span(runner.span.min, runner.span.max),
-        whole.name if whole is not None else f"pods of pool {', then '.join(map(code, runner.ordered))}",
+        whole.name if whole is not None else f"pods of pool {', then '.join(map(code, pools))}",
     )
 
 
