@@ -127,7 +127,7 @@ class Target:
     @classmethod
     def of(cls, account: str, stack: str, root: Path) -> Target:
         """From the file of a stack in `root`. Raises InputError with a line for each problem of that file, and FleetError."""
-        config = stackfile.with_placeholders(stackfile.load(stack, root), SECRETS)
+        config = stackfile.with_stand_ins(stackfile.load(stack, root), SECRETS)
         fleet = fleet_of(config)
         found = {name: held for name, held in fleet.clusters.items() if isinstance(held, EksPools)}
         if not found:

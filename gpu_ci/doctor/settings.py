@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleet.loading.placeholders import Placeholder, placeholders
+from fleet.loading.example_values import ExampleValue, example_values
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.finding import Finding, ok, wrong
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
@@ -23,8 +23,8 @@ SHOWS = {
 
 def findings(config: StackConfig, fleet: Fleet) -> Iterator[Finding]:
     """A finding for each kind of example value that is left, and one for the GitHub App's key."""
-    kinds: dict[str, list[Placeholder]] = {}
-    for each in placeholders(config):
+    kinds: dict[str, list[ExampleValue]] = {}
+    for each in example_values(config):
         kinds.setdefault(each.meaning, []).append(each)
     for kind, found in kinds.items():
         keys = ", ".join(f"{each.key} (line {each.line})" for each in found)

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
-from fleet.facts.placeholders import meaning
+from fleet.facts.example_values import meaning
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.providers.finding import Finding, ok, skipped, wrong
@@ -28,7 +28,7 @@ from tests.doctor.fleets import OWN, copy
 from tests.doctor.loopback import serve
 from tests.doctor.test_github import KEY, TOKEN
 from tests.doctor.test_github import answers as github_answers
-from tests.fleet.test_placeholders import EXAMPLES
+from tests.fleet.test_example_values import EXAMPLES
 
 
 def run(*words: str) -> Any:

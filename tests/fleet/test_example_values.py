@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.facts.placeholders import meaning
-from fleet.loading.placeholders import placeholders, remarks
+from fleet.facts.example_values import meaning
+from fleet.loading.example_values import example_values, remarks
 from fleet.loading.stackfile import load
 from tests.builders import ROOT
 
@@ -67,7 +67,7 @@ def test_a_value_of_your_own_has_none(key, value):
 
 def test_the_shipped_stack_names_every_example_with_its_line():
     text = (ROOT / "Pulumi.staging.yaml").read_text().splitlines()
-    found = list(placeholders(load("staging", ROOT)))
+    found = list(example_values(load("staging", ROOT)))
     assert [each.key for each in found] == [
         "github.url",
         "github.appId",

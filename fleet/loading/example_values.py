@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fleet.facts.placeholders import meaning
+from fleet.facts.example_values import meaning
 from fleet.facts.places import Keys
 from fleet.facts.remark import todo
 from fleet.loading.stackfile import StackConfig
@@ -15,7 +15,7 @@ _SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Placeholder:
+class ExampleValue:
     """A setting with an example value. `line` is its line, or that of what contains it, in the stack file."""
 
     path: Keys
@@ -29,24 +29,24 @@ class Placeholder:
         return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).partition(":")[2]
 
 
-def placeholders(config: StackConfig) -> Iterator[Placeholder]:
+def example_values(config: StackConfig) -> Iterator[ExampleValue]:
     """Every setting with an example value, in the order of the file."""
-    return iter(sorted(_placeholders(config), key=lambda found: found.line))
+    return iter(sorted(_example_values(config), key=lambda found: found.line))
 
 
-def _placeholders(config: StackConfig) -> Iterator[Placeholder]:
+def _example_values(config: StackConfig) -> Iterator[ExampleValue]:
     for key, value in config.objects.items():
         if key not in config.secret_keys:
             for path, found in _texts((key,), value):
                 name = next((part for part in reversed(path) if isinstance(part, str)), "")
                 if kind := meaning(name, found):
-                    yield Placeholder(path, found, kind, config.line_of(*path) or 1)
+                    yield ExampleValue(path, found, kind, config.line_of(*path) or 1)
 
 
 def remarks(config: StackConfig) -> Iterator[str]:
     """One warning that names the first settings with example values; none if there is no such setting."""
     # No line numbers: a remark that changes with every inserted line would be new in every pull request.
-    found = [each.key for each in placeholders(config)]
+    found = [each.key for each in example_values(config)]
     more = f" and {len(found) - _SHOWN} more (python -m gpu_ci doctor {config.stack} lists them)" if len(found) > _SHOWN else ""
     if found:
         yield todo(f"example values: {', '.join(found[:_SHOWN])}{more}; set your own before pulumi up")

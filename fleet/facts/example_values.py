@@ -11,7 +11,7 @@ import re
 _OF_KEY = {"appId": "123456", "installationId": "12345678"}
 """Values that are examples only under their key."""
 _NETWORKS = "publicCidrs"
-"""The key of networks that must be public: any reserved network there is a placeholder."""
+"""The key of networks that must be public: any reserved network there is an example."""
 _DOCUMENTATION = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")))
 _DOMAIN = r"example(?:\.(?:com|net|org))?|[^@/]*\.(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)"
 _FORMS = (
