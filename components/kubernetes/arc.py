@@ -12,11 +12,11 @@ from components.arguments import given, plain
 from components.kubernetes.arc_runner_set import ArcRunnerSetArgs
 from components.kubernetes.enablement import gitops_args, tolerance
 from fleet.charts.arc import CONTROLLER, NAMESPACE, Place, place_in
+from fleet.facts.manifest import Manifest
 from fleet.prove.waiting import waiting_per_node
 from fleet.providers.installed import runner_price
 from fleet.providers.target import pool_target
 from fleet.render.gitops.secrets import github_app
-from fleet.render.manifest import Manifest
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED
 from fleet.settings.github import GitHub

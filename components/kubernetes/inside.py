@@ -32,11 +32,11 @@ from components.outputs import RunnerSetOutputs
 from fleet.charts.arc import NAMESPACE as ARC_NAMESPACE
 from fleet.charts.arc import installs_controller
 from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
+from fleet.facts.manifest import Manifest
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import kueue_chart, monitoring_charts, plain_charts
 from fleet.providers.registry import PROVIDERS
-from fleet.render.manifest import Manifest
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
 from fleet.render.placeholders import placeholders
 from fleet.render.queues import QueueObjects, queue_objects

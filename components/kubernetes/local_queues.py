@@ -10,8 +10,8 @@ import pulumi
 
 from components.component import Component
 from components.kubernetes.custom import custom
+from fleet.facts.manifest import Manifest
 from fleet.facts.scheduling import DEFAULT_QUEUE
-from fleet.render.manifest import Manifest
 
 _TEAMS = "team"
 """Role, in logical names, of the LocalQueue with its team's name."""
