@@ -45,13 +45,13 @@ def installed(cluster: Cluster, physical_name: str, github: GitHub) -> tuple[Cha
 
 def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
     """Prometheus, if the program installs it, and the DCGM exporter, unless the cluster or the GPU operator has one."""
-    wanted = cluster.monitoring
-    if wanted is None:
+    monitoring = cluster.monitoring
+    if monitoring is None:
         return
-    if wanted.installs:
-        called = physical_name if cluster.found is None else cluster.found.identity
+    if monitoring.installs:
+        identity = physical_name if cluster.found is None else cluster.found.identity
         labels, receives = node_labels(cluster), provider_of(cluster).gateway(cluster) is not None
-        yield kube_prometheus(wanted, called, cluster.makes_class, labels, cluster.system_selector, receives=receives)
+        yield kube_prometheus(monitoring, identity, cluster.makes_class, labels, cluster.system_selector, receives=receives)
     image = image_of(cluster)
     if image is not None and cluster.enablement != GPU_OPERATOR and DCGM_EXPORTER not in cluster.provided:
         yield dcgm_exporter(
@@ -192,7 +192,9 @@ def runner_price(cluster: Cluster, runner: PodRunner) -> str:
 def runner_prices(cluster: Cluster, runner: PodRunner) -> Iterator[Money]:
     """USD per hour of a runner's part of a node, by the units that it requests: for each type of each of its pools."""
     for pool in (cluster.pools[name] for name in runner.ordered):
-        yield from (pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for each in pool.machines)
+        yield from (
+            pool.price(machine.name, cluster.region).times(runner.gpus / pool.units(machine)) for machine in pool.machines
+        )
 
 
 def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:

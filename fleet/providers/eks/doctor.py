@@ -42,27 +42,28 @@ def findings(clusters: Clusters, session: Any = None) -> Iterator[Finding]:
     regions: dict[str, dict[str, EksPools]] = {}
     for name, cluster in clusters.items():
         regions.setdefault(cluster.region, {})[name] = cluster
-    for region, held in regions.items():
+    for region, here in regions.items():
         clients = {
-            each: session.client(each, region_name=region, config=quick) for each in ("service-quotas", "ec2", "eks", "ssm")
+            service: session.client(service, region_name=region, config=quick)
+            for service in ("service-quotas", "ec2", "eks", "ssm")
         }
-        for what, found in (
-            ("quotas", _quotas(clients["service-quotas"], region, held)),
-            ("instance types", _offered(clients["ec2"], region, held)),
-            ("add-ons", _addons(clients["eks"], region, held)),
-            ("node images", _images(clients["ssm"], region, held)),
-            ("your own images", _own_images(clients["ec2"], region, held)),
+        for title, checks in (
+            ("quotas", _quotas(clients["service-quotas"], region, here)),
+            ("instance types", _offered(clients["ec2"], region, here)),
+            ("add-ons", _addons(clients["eks"], region, here)),
+            ("node images", _images(clients["ssm"], region, here)),
+            ("your own images", _own_images(clients["ec2"], region, here)),
         ):
-            yield from guarded(found, AREA, f"{region}: {what}", (errors.ClientError, errors.BotoCoreError))
+            yield from guarded(checks, AREA, f"{region}: {title}", (errors.ClientError, errors.BotoCoreError))
 
 
 def _account(clusters: Clusters, who: Mapping[str, str]) -> Iterator[Finding]:
     account, principal = who["Account"], who["Arn"]
-    others = {name: each.account for name, each in clusters.items() if each.account not in (None, account)}
-    for name, wanted in others.items():
-        fix = f"export AWS_PROFILE=<a profile of account {wanted}>"
-        yield wrong(AREA, f"{name}: the settings name account {wanted}, the credentials are {principal}", fix)
-    if not others:
+    accounts = {name: cluster.account for name, cluster in clusters.items() if cluster.account not in (None, account)}
+    for name, owner in accounts.items():
+        fix = f"export AWS_PROFILE=<a profile of account {owner}>"
+        yield wrong(AREA, f"{name}: the settings name account {owner}, the credentials are {principal}", fix)
+    if not accounts:
         yield ok(AREA, f"credentials: {principal}")
 
 
@@ -70,27 +71,29 @@ def _quotas(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
     declaring = next(iter(clusters.values()))
     for code, vcpus in vcpus_needed(declaring, clusters.values()).items():
         quota = client.get_service_quota(ServiceCode="ec2", QuotaCode=code)["Quota"]
-        said = f"{region}: quota {code} ({quota['QuotaName']}): full pools need {vcpus} vCPUs, the account has {quota['Value']:g}"
-        yield ok(AREA, said) if quota["Value"] >= vcpus else wrong(AREA, said, increase(region, code, vcpus))
+        fact = f"{region}: quota {code} ({quota['QuotaName']}): full pools need {vcpus} vCPUs, the account has {quota['Value']:g}"
+        yield ok(AREA, fact) if quota["Value"] >= vcpus else wrong(AREA, fact, increase(region, code, vcpus))
 
 
 def _offered(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
     """A node group in a zone needs one of its types there."""
-    wanted = [(f"{name}: {what}", zones, types) for name, each in clusters.items() for what, zones, types in _groups(each)]
-    every = sorted({each for _, _, types in wanted for each in types})
+    groups = [
+        (f"{name}: {title}", zones, types) for name, cluster in clusters.items() for title, zones, types in _groups(cluster)
+    ]
+    all_types = sorted({each for _, _, types in groups for each in types})
     pages = client.get_paginator("describe_instance_type_offerings").paginate(
-        LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": every}]
+        LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": all_types}]
     )
     offers = {(each["InstanceType"], each["Location"]) for page in pages for each in page["InstanceTypeOfferings"]}
-    for what, zones, types in wanted:
+    for what, zones, types in groups:
         bare = [zone for zone in zones if not any((each, zone) in offers for each in types)]
-        named = " or ".join(types)
+        choices = " or ".join(types)
         if bare:
             show = f"--region {region} --location-type availability-zone --filters Name=instance-type,Values={','.join(types)}"
             fix = f"aws ec2 describe-instance-type-offerings {show}, then write zones that have it"
-            yield wrong(AREA, f"{what}: {', '.join(bare)} does not offer {named}", fix)
+            yield wrong(AREA, f"{what}: {', '.join(bare)} does not offer {choices}", fix)
         else:
-            yield ok(AREA, f"{what}: {', '.join(zones)} offers {named}")
+            yield ok(AREA, f"{what}: {', '.join(zones)} offers {choices}")
 
 
 def _groups(cluster: EksPools) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
@@ -108,7 +111,12 @@ def _addons(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
         minor, missing = cluster.kubernetes_version, False
         for addon, version in cluster.addon_versions.items():
             pages = client.get_paginator("describe_addon_versions").paginate(kubernetesVersion=minor, addonName=addon)
-            offers = {each["addonVersion"] for page in pages for found in page["addons"] for each in found["addonVersions"]}
+            offers = {
+                offer["addonVersion"]
+                for page in pages
+                for addon_entry in page["addons"]
+                for offer in addon_entry["addonVersions"]
+            }
             if version not in offers:
                 missing = True
                 show = f"aws eks describe-addon-versions --region {region} --kubernetes-version {minor} --addon-name {addon}"
@@ -126,25 +134,25 @@ def _images(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
     """The releases of AWS' images. The program gives Bottlerocket's nodes no release of which the parameter is known."""
     for name, cluster in clusters.items():
         release = cluster.kubernetes.ami_release
-        pools = [each for held, each in cluster.pools.items() if cluster.image_id(held) is None]
+        pools = [pool for pool_name, pool in cluster.pools.items() if cluster.image_id(pool_name) is None]
         variants = ["standard"] * isinstance(cluster, EksCluster)
         variants += ["nvidia"] * any(each.image == "al2023-nvidia" for each in pools)
         for variant in variants:
-            said = f"{name}: node image AL2023 {variant} {release}"
+            fact = f"{name}: node image AL2023 {variant} {release}"
             try:
                 client.get_parameter(Name=parameter(release, variant))
             except client.exceptions.ParameterNotFound:
                 path = parameters(minor_of(release), variant)
                 show = f"aws ssm get-parameters-by-path --region {region} --recursive --path {path} --query 'Parameters[].Name'"
-                yield wrong(AREA, f"{said} is not on offer", f"{show}, then write a release into {_VERSIONS}")
+                yield wrong(AREA, f"{fact} is not on offer", f"{show}, then write a release into {_VERSIONS}")
             else:
-                yield ok(AREA, f"{said} is on offer")
+                yield ok(AREA, f"{fact} is on offer")
         if any(each.image != "al2023-nvidia" for each in pools):
             yield skipped(AREA, f"{name}: no source names the parameter of a release of Bottlerocket")
 
 
 def _own_images(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
-    used = {(name, image) for name, each in clusters.items() for pool in each.pools if (image := each.image_id(pool))}
+    used = {(name, image) for name, cluster in clusters.items() for pool in cluster.pools if (image := cluster.image_id(pool))}
     for name, image in sorted(used):
         # A filter, because an unknown id would be an error.
         if client.describe_images(Filters=[{"Name": "image-id", "Values": [image]}])["Images"]:
@@ -174,12 +182,12 @@ def _fresh(clusters: Clusters, session: Any) -> Iterator[Finding]:
         if real is None:
             yield wrong(FRESHNESS, f"{name}: EKS has no Kubernetes {minor} any more", f"write one of {', '.join(minors)}")
         elif row is None or (row.standard_until, row.extended_until) != (real.standard_until, real.extended_until):
-            said = (
+            fact = (
                 f"{name}: AWS ends standard support of {minor} on {real.standard_until}, and all support on {real.extended_until}"
             )
             yield wrong(
                 FRESHNESS,
-                f"{said}; fleet/facts/data/eks_support.csv has other days",
+                f"{fact}; fleet/facts/data/eks_support.csv has other days",
                 "python -m gpu_ci freshen --only 'eks support'",
             )
         else:

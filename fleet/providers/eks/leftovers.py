@@ -35,7 +35,7 @@ class AwsLeftovers(Leftovers):
 
     def __init__(self, project: str, stack: str, clusters: Mapping[str, EksPools]) -> None:
         self._stack = stack
-        created = {name: each for name, each in clusters.items() if isinstance(each, EksCluster)}
+        created = {name: cluster for name, cluster in clusters.items() if isinstance(cluster, EksCluster)}
         self._regions_of = {physical_name(project, stack, name): each.region for name, each in created.items()}
         copies = {region for each in clusters.values() for ami in each.amis.values() for region in ami.regions}
         # Global services answer in us-east-1.
@@ -51,7 +51,7 @@ class AwsLeftovers(Leftovers):
         for cluster, region in self._regions_of.items():
             pages = _client("logs", region).get_paginator("describe_log_groups")
             for page in pages.paginate(logGroupNamePrefix=f"/aws/eks/{cluster}/"):
-                yield from ((region, each["logGroupName"]) for each in page["logGroups"])
+                yield from ((region, group["logGroupName"]) for group in page["logGroups"])
 
     def __iter__(self) -> Iterator[Left]:
         """As in the base class."""
@@ -63,13 +63,13 @@ class AwsLeftovers(Leftovers):
                 filters.append({"Key": f"kubernetes.io/cluster/{cluster}"})
                 filters.append({"Key": "cluster.k8s.amazonaws.com/name", "Values": [cluster]})
             pages = _client("resourcegroupstaggingapi", region).get_paginator("get_resources")
-            found = (
-                each
-                for wanted in filters
-                for page in pages.paginate(TagFilters=[wanted])
-                for each in page["ResourceTagMappingList"]
+            mappings = (
+                mapping
+                for tag_filter in filters
+                for page in pages.paginate(TagFilters=[tag_filter])
+                for mapping in page["ResourceTagMappingList"]
             )
-            for arn in dict.fromkeys(each["ResourceARN"] for each in found):
+            for arn in dict.fromkeys(each["ResourceARN"] for each in mappings):
                 service, place, kind, identity = _parts(arn)
                 if (place, identity) not in logs and not _gone(place or region, f"{service} {kind}", identity):
                     yield left(DELETE, place or region, f"{service} {kind}", identity, arn)
@@ -84,17 +84,19 @@ def _client(service: str, region: str) -> Any:
 def _gone(region: str, kind: str, identity: str) -> bool:
     """Whether it is a deleted instance or NAT gateway, which AWS lists for about an hour."""
     if kind == "ec2 instance":
-        wanted = [{"Name": "instance-id", "Values": [identity]}]
-        found = _client("ec2", region).describe_instances(Filters=wanted)["Reservations"]
-        return all(each["State"]["Name"] in GONE for reservation in found for each in reservation["Instances"])
+        filters = [{"Name": "instance-id", "Values": [identity]}]
+        reservations = _client("ec2", region).describe_instances(Filters=filters)["Reservations"]
+        return all(resource["State"]["Name"] in GONE for reservation in reservations for resource in reservation["Instances"])
     if kind == "ec2 natgateway":
-        wanted = [{"Name": "nat-gateway-id", "Values": [identity]}]
-        return all(each["State"] in GONE for each in _client("ec2", region).describe_nat_gateways(Filters=wanted)["NatGateways"])
+        filters = [{"Name": "nat-gateway-id", "Values": [identity]}]
+        return all(each["State"] in GONE for each in _client("ec2", region).describe_nat_gateways(Filters=filters)["NatGateways"])
     return False
 
 
 def _parts(arn: str) -> tuple[str, str, str, str]:
     """(service, region, kind, id) of an ARN: `…:volume/vol-1`, `…:log-group:/aws/x`, `…:loadbalancer/net/a/1` or `…:bucket`."""
-    _, _, service, region, _, rest = arn.split(":", 5)
-    kind, _, identity = rest.replace(":", "/", 1).partition("/") if ":" in rest.partition("/")[0] else rest.partition("/")
+    _, _, service, region, _, resource = arn.split(":", 5)
+    kind, _, identity = (
+        resource.replace(":", "/", 1).partition("/") if ":" in resource.partition("/")[0] else resource.partition("/")
+    )
     return service, region, kind, identity

@@ -100,7 +100,7 @@ class Eks(Provider[EksPools]):
 
     def rules(self, clusters: Mapping[str, EksPools], github: GitHub) -> Iterator[Violation]:
         """Build caches trust tokens of github.com, and an account has one OIDC provider for them."""
-        caching = [(name, caches) for name, each in clusters.items() if (caches := each.build_caches) is not None]
+        caching = [(name, caches) for name, cluster in clusters.items() if (caches := cluster.build_caches) is not None]
         if caching and not github.owner.startswith("github.com/"):
             message = "build caches trust the tokens of github.com, and this server has others; remove buildCaches"
             yield Violation("cache_issuer", message, ("github", "url"))
@@ -108,12 +108,10 @@ class Eks(Provider[EksPools]):
         for name, caches in caching:
             for bucket, cache in caches.buckets.items():
                 for index, repository in enumerate(cache.repositories):
-                    other = re.split("[/@]", repository)[0].lower()
-                    if other not in (owner, *map(str.lower, caches.owners)):
+                    writer = re.split("[/@]", repository)[0].lower()
+                    if writer not in (owner, *map(str.lower, caches.owners)):
                         at = ("clusters", name, "buildCaches", "buckets", bucket, "repositories", str(index))
-                        message = (
-                            f"its jobs could write the cache, and its owner is not {owner}; add {other} to owners, or remove it"
-                        )
+                        message = f"its jobs could write the cache, and its owner is not {owner}; add {writer} to owners, or remove it"
                         yield Violation("cache_owner", message, at, repository)
         claims = (
             Claim(caches.account, name, ("clusters", name, "buildCaches", "oidcProvider"))
@@ -127,11 +125,11 @@ class Eks(Provider[EksPools]):
     def name_faults(self, cluster: EksPools, name: str) -> Iterator[Violation]:
         """The role that deletes old images is named after cluster and image."""
         for ami in cluster.amis:
-            made = len(f"{name}-{ami}-ami-retirement-role") + SUFFIX
-            if _MAX_ROLE.most is not None and made > _MAX_ROLE.most:
+            length = len(f"{name}-{ami}-ami-retirement-role") + SUFFIX
+            if _MAX_ROLE.most is not None and length > _MAX_ROLE.most:
                 message = (
-                    f"an IAM role is named after cluster and image and would have {made} characters; IAM takes {_MAX_ROLE.most}, "
-                    f"so the two names have at most {_MAX_ROLE.most - made + len(name) + len(ami)} together; shorten one"
+                    f"an IAM role is named after cluster and image and would have {length} characters; IAM takes "
+                    f"{_MAX_ROLE.most}, so the two names have at most {_MAX_ROLE.most - length + len(name) + len(ami)} together; shorten one"
                 )
                 yield Violation("ami_length", message, ("clusters", name, "amis", ami), ami)
 

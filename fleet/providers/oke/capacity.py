@@ -15,10 +15,10 @@ def remarks(name: str, cluster: OkePools) -> Iterator[str]:
     A reservation holds its machines already, so reserved pools are left out. The compartment of a report must be the root
     (OCI API, CreateComputeCapacityReportDetails).
     """
-    wanted: dict[tuple[str, str], dict[str, None]] = {}
+    shapes_of: dict[tuple[str, str], dict[str, None]] = {}
     for region, domain, shape in _wanted(cluster):
-        wanted.setdefault((region, domain), {})[shape] = None
-    for (region, domain), shapes in wanted.items():
+        shapes_of.setdefault((region, domain), {})[shape] = None
+    for (region, domain), shapes in shapes_of.items():
         listed = json.dumps([{"instanceShape": shape} for shape in shapes])
         yield (
             f"{name}: capacity: undeterminable: whether OCI has {' and '.join(shapes)} in {domain}; ask with oci compute "

@@ -65,14 +65,14 @@ def findings(clusters: Clusters, endpoint: str = "") -> Iterator[Finding]:
         yield skipped(AREA, f"{_LATER}: there are no credentials")
         return
     yield from guarded(_tenancy(clusters, config, regions), AREA, "credentials", ())
-    for what, found in (
+    for title, checks in (
         ("availability domains", _domains(api, clusters)),
         ("limits", _limits(api, clusters)),
         ("shapes", _shapes(api, clusters)),
         ("Kubernetes versions and add-ons", _engine(api, clusters)),
         ("images", _images(api, clusters)),
     ):
-        yield from guarded(found, AREA, what, (errors.ServiceError, errors.RequestException), _reason)
+        yield from guarded(checks, AREA, title, (errors.ServiceError, errors.RequestException), _reason)
 
 
 def _tenancy(clusters: Clusters, config: Mapping[str, Any], regions: Any) -> Iterator[Finding]:
@@ -82,7 +82,7 @@ def _tenancy(clusters: Clusters, config: Mapping[str, Any], regions: Any) -> Ite
             fix = "make profile DEFAULT of ~/.oci/config one of that tenancy: oci setup config"
             yield wrong(AREA, f"{name}: the settings name tenancy {cluster.tenancy}, the credentials {config['tenancy']}", fix)
     for region in _places(clusters):
-        if any(each.region_name == region for each in regions):
+        if any(subscription.region_name == region for subscription in regions):
             yield ok(AREA, f"the tenancy subscribes to {region}")
         else:
             fix = f"oci iam region-subscription create --tenancy-id {config['tenancy']} --region-key <key of {region}>"
@@ -90,51 +90,51 @@ def _tenancy(clusters: Clusters, config: Mapping[str, Any], regions: Any) -> Ite
     home = next((each.region_name for each in regions if each.is_home_region), "")
     for name, cluster in clusters.items():
         if home != (cluster.home_region or cluster.region):
-            said = f"{name}: the tenancy's home region is {home}, the only one where OCI takes policies"
-            yield wrong(AREA, said, f"set homeRegion: {home}")
+            fact = f"{name}: the tenancy's home region is {home}, the only one where OCI takes policies"
+            yield wrong(AREA, fact, f"set homeRegion: {home}")
 
 
 def _places(clusters: Clusters) -> dict[str, list[str]]:
     """The availability domains of the fleet's machines by region, each once."""
     places: dict[str, list[str]] = {}
     for cluster in clusters.values():
-        for region, domains in ((cluster.region, cluster.zones), *((each[1], each[2]) for each in cluster.shapes())):
-            held = places.setdefault(region, [])
-            held += [domain for domain in domains if domain not in held]
+        for region, domains in ((cluster.region, cluster.zones), *((group[1], group[2]) for group in cluster.shapes())):
+            domains_here = places.setdefault(region, [])
+            domains_here += [domain for domain in domains if domain not in domains_here]
     return places
 
 
 def _domains(api: _Api, clusters: Clusters) -> Iterator[Finding]:
-    for region, wanted in _places(clusters).items():
-        known = [each.name for each in api("identity", region).list_availability_domains(api.tenancy).data]
-        if unknown := [each for each in wanted if each not in known]:
-            yield wrong(AREA, f"{region} has no availability domain {', '.join(unknown)}", f"write one of: {', '.join(known)}")
+    for region, domains in _places(clusters).items():
+        offered = [domain.name for domain in api("identity", region).list_availability_domains(api.tenancy).data]
+        if unknown := [each for each in domains if each not in offered]:
+            yield wrong(AREA, f"{region} has no availability domain {', '.join(unknown)}", f"write one of: {', '.join(offered)}")
         else:
-            yield ok(AREA, f"{region} has {', '.join(wanted)}")
+            yield ok(AREA, f"{region} has {', '.join(domains)}")
 
 
 def _limits(api: _Api, clusters: Clusters) -> Iterator[Finding]:
     """The limits of the tenancy. Each is per availability domain, and any domain may get the machines."""
     places, needed = _places(clusters), Counter[tuple[str, str]]()
-    for need in (each for cluster in clusters.values() for each in own_needs(cluster)):
+    for need in (own_need for cluster in clusters.values() for own_need in own_needs(cluster)):
         if need.code is None:
             yield skipped(AREA, f"{need.region}: no source names the limit of {need.machine}")
         else:
             needed[need.region, need.code] += need.units
     for (region, code), gpus in needed.items():
-        found = [
+        availabilities = [
             api("limits", region).get_resource_availability("compute", code, api.tenancy, availability_domain=domain).data
             for domain in places[region]
         ]
-        if all(each.available is None for each in found):
+        if all(availability.available is None for availability in availabilities):
             yield skipped(AREA, f"{region}: limit {code}: OCI does not say how many GPUs are available")
             continue
-        limit = sum((each.available or 0) + (each.used or 0) for each in found)
-        said = f"{region}: limit {code}: full pools and machine sets need {gpus} GPUs, the tenancy has {limit}"
+        limit = sum((each.available or 0) + (each.used or 0) for each in availabilities)
+        fact = f"{region}: limit {code}: full pools and machine sets need {gpus} GPUs, the tenancy has {limit}"
         if limit >= gpus:
-            yield ok(AREA, said)
+            yield ok(AREA, fact)
         else:
-            yield wrong(AREA, said, f"request an increase of {code} in {region}: the console, page Limits, Quotas and Usage")
+            yield wrong(AREA, fact, f"request an increase of {code} in {region}: the console, page Limits, Quotas and Usage")
 
 
 def _shapes(api: _Api, clusters: Clusters) -> Iterator[Finding]:
@@ -142,8 +142,8 @@ def _shapes(api: _Api, clusters: Clusters) -> Iterator[Finding]:
 
     offers = {
         domain: {
-            each.shape
-            for each in oci.pagination.list_call_get_all_results(
+            shape.shape
+            for shape in oci.pagination.list_call_get_all_results(
                 api("compute", region).list_shapes, api.tenancy, availability_domain=domain
             ).data
         }
@@ -152,14 +152,14 @@ def _shapes(api: _Api, clusters: Clusters) -> Iterator[Finding]:
     }
     for name, cluster in clusters.items():
         system = (("system pool", cluster.region, cluster.zones, (FLEX_SHAPE,)),) if isinstance(cluster, OkeCluster) else ()
-        for what, region, domains, shapes in (*system, *cluster.shapes()):
-            named = " or ".join(shapes)
+        for title, region, domains, shapes in (*system, *cluster.shapes()):
+            choices = " or ".join(shapes)
             if bare := [domain for domain in domains if offers[domain].isdisjoint(shapes)]:
                 show = f"oci compute shape list --region {region} --compartment-id {api.tenancy} --query 'data[].shape'"
                 fix = f"{show} --availability-domain <domain>, then write domains that have it"
-                yield wrong(AREA, f"{name}: {what}: {', '.join(bare)} does not offer {named}", fix)
+                yield wrong(AREA, f"{name}: {title}: {', '.join(bare)} does not offer {choices}", fix)
             else:
-                yield ok(AREA, f"{name}: {what}: {', '.join(domains)} offers {named}")
+                yield ok(AREA, f"{name}: {title}: {', '.join(domains)} offers {choices}")
 
 
 def _engine(api: _Api, clusters: Clusters) -> Iterator[Finding]:
@@ -174,14 +174,14 @@ def _engine(api: _Api, clusters: Clusters) -> Iterator[Finding]:
             fix = f"use another kubernetesVersion; OKE offers {', '.join(offered)}"
             yield wrong(AREA, f"{name}: OKE does not offer nodes of Kubernetes {version}", fix)
         options = oci.pagination.list_call_get_all_results(client.list_addon_options, version).data
-        addons = {each.name: [held.version_number for held in each.versions] for each in options}
-        for addon, wanted in cluster.addon_versions.items():
-            said = f"{addon} {wanted} for Kubernetes {version}"
-            if wanted in addons.get(addon, ()):
-                yield ok(AREA, f"{name}: OKE offers {said}")
+        addons = {option.name: [release.version_number for release in option.versions] for option in options}
+        for addon, wanted_version in cluster.addon_versions.items():
+            fact = f"{addon} {wanted_version} for Kubernetes {version}"
+            if wanted_version in addons.get(addon, ()):
+                yield ok(AREA, f"{name}: OKE offers {fact}")
             else:
                 fix = f"set addonVersions.{addon} to one of: {', '.join(addons.get(addon, ())) or 'none is on offer'}"
-                yield wrong(AREA, f"{name}: OKE does not offer {said}", fix)
+                yield wrong(AREA, f"{name}: OKE does not offer {fact}", fix)
 
 
 def _images(api: _Api, clusters: Clusters) -> Iterator[Finding]:
@@ -190,14 +190,14 @@ def _images(api: _Api, clusters: Clusters) -> Iterator[Finding]:
     for name, cluster in clusters.items():
         for region, image in dict.fromkeys(cluster.images()):
             try:
-                found = api("compute", region).get_image(image).data
+                image_model = api("compute", region).get_image(image).data
             except oci.exceptions.ServiceError as error:
                 if error.status not in (400, 404):
                     raise
                 fix = f"oci ce node-pool-options get --region {region} --node-pool-option-id all --query 'data.sources'"
                 yield wrong(AREA, f"{name}: {region} has no image {image}, or you may not read it", f"{fix}, then write its id")
             else:
-                yield ok(AREA, f"{name}: {region} has image {found.display_name}")
+                yield ok(AREA, f"{name}: {region} has image {image_model.display_name}")
 
 
 def _reason(error: Any) -> str:

@@ -37,9 +37,9 @@ class OciLeftovers(Leftovers):
         query = f"query all resources where (freeformTags.key = '{STACK_TAG}' && freeformTags.value = '{self._stack}')"
         details = oci.resource_search.models.StructuredSearchDetails(query=query)
         for region in self._regions:
-            for each in oci.pagination.list_call_get_all_results(self._search(region).search_resources, details).data:
-                if (each.lifecycle_state or "").lower() not in GONE:
-                    yield left(DELETE, region, each.resource_type, each.identifier)
+            for resource in oci.pagination.list_call_get_all_results(self._search(region).search_resources, details).data:
+                if (resource.lifecycle_state or "").lower() not in GONE:
+                    yield left(DELETE, region, resource.resource_type, resource.identifier)
 
 
 def _search(region: str) -> Any:

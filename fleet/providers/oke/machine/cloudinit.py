@@ -36,7 +36,7 @@ def settings(runner: MachineRunner, *, pushes: bool = False) -> dict[str, str]:
     """
     if runner.image is None:
         raise ValueError("a machine without an image has no bootstrap; set image with id and driver")
-    found = {
+    variables = {
         "DRIVER": runner.image.driver,
         "GPUS": str(runner.machines[0].gpus),
         "TOOLKIT": runner.toolkit,
@@ -49,13 +49,13 @@ def settings(runner: MachineRunner, *, pushes: bool = False) -> dict[str, str]:
         "EXPORTER_IMAGE": versions.EXPORTER_IMAGE if pushes else "",
     }
     if pushes:
-        found["AGENT_IMAGE"] = versions.PROMETHEUS_IMAGE
+        variables["AGENT_IMAGE"] = versions.PROMETHEUS_IMAGE
     if runner.nvkind:
-        found["GO"] = versions.NVKIND.go
+        variables["GO"] = versions.NVKIND.go
         for name in ("kubectl", "helm", "kind"):
             tool = versions.DOWNLOADS[name]
-            found |= {f"{name.upper()}_URL": tool.url, f"{name.upper()}_SHA256": tool.sha256}
-    return found
+            variables |= {f"{name.upper()}_URL": tool.url, f"{name.upper()}_SHA256": tool.sha256}
+    return variables
 
 
 def user_data(runner: MachineRunner, *, pushes: bool = False) -> str:

@@ -70,15 +70,15 @@ def _place(
 ) -> dict[str, Any]:
     here = push if at_home(place) else None
     image = place.image or (runner.image.id if runner.image else None)
-    found = {"subnet": place.subnet or subnet, "securityGroup": place.security_group or security_group, "image": image}
-    for what, value in found.items():
+    ids = {"subnet": place.subnet or subnet, "securityGroup": place.security_group or security_group, "image": image}
+    for key, value in ids.items():
         if value is None:
-            raise ValueError(f"a place in {place.region} has no {what}; set the cluster's or its own")
+            raise ValueError(f"a place in {place.region} has no {key}; set the cluster's or its own")
     return {
         "region": place.region,
         "availabilityDomains": list(place.availability_domains),
-        "subnet": found["subnet"],
-        "securityGroups": [found["securityGroup"], *([here.security_group] if here is not None else [])],
+        "subnet": ids["subnet"],
+        "securityGroups": [ids["securityGroup"], *([here.security_group] if here is not None else [])],
         "image": image,
         "metricsUrl": here.url if here is not None else None,
     }
