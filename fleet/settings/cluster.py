@@ -177,8 +177,8 @@ class Cluster(Model):
     @property
     def makes_class(self) -> bool:
         """Whether the program creates the storage class of Prometheus."""
-        wanted = self.monitoring is not None and self.monitoring.installs and self.monitoring.storage_class is None
-        return wanted and self.SELLS_VOLUMES
+        wants_volume = self.monitoring is not None and self.monitoring.installs and self.monitoring.storage_class is None
+        return wants_volume and self.SELLS_VOLUMES
 
     def disk_class(self, tags: Mapping[str, str]) -> Volumes:
         """Settings of that storage class. Its driver puts `tags` on volumes. Only for providers that sell volumes."""
@@ -264,7 +264,7 @@ class Cluster(Model):
     def team_namespaces(self) -> dict[str, Level]:
         """Namespaces that the settings need, with the Pod Security Standard of each."""
         confined: dict[str, Level] = dict.fromkeys(self._confined(), "restricted")
-        return levels([*confined.items(), *((each.namespace, each.level) for each in self.workloads.values())])
+        return levels([*confined.items(), *((workload.namespace, workload.level) for workload in self.workloads.values())])
 
     def _confined(self) -> Iterator[str]:
         """Namespaces with the strictest Pod Security Standard: those of teams, caches, jobs and placeholders."""
@@ -310,8 +310,8 @@ class Cluster(Model):
         if any(job.gpu_type is not None for job in self.jobs.values()):
             return frozenset(self.pools)
         queued = self.queues.pools if self.queues is not None else frozenset()
-        named = {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
-        return queued | named | {pool for job in self.jobs.values() for pool in job.ordered}
+        pools = {workload.pool for workload in self.workloads.values() if isinstance(workload, PoolWorkload)}
+        return queued | pools | {pool for job in self.jobs.values() for pool in job.ordered}
 
     def _without_operator(self) -> Iterator[Remark]:
         """Objects of a Prometheus operator that the first `pulumi up` of a new cluster cannot create.
@@ -353,10 +353,10 @@ class Cluster(Model):
                 )
         yield from self._shared_with_queues()
         for name, workload in self.workloads.items():
-            kept = workload.storage_asked if isinstance(workload, PoolWorkload) else None
-            if kept is not None and kept.storage_class not in (None, *map(class_name, self.caches)):
+            storage = workload.storage_asked if isinstance(workload, PoolWorkload) else None
+            if storage is not None and storage.storage_class not in (None, *map(class_name, self.caches)):
                 yield (
-                    f"workload {name}: the program does not create storage class {kept.storage_class}; check that the "
+                    f"workload {name}: the program does not create storage class {storage.storage_class}; check that the "
                     "cluster has it"
                 )
         for name, pool in self.pools.items():
@@ -373,20 +373,22 @@ class Cluster(Model):
         if queues is None:
             return
         for name in queues.flavor_names(self.pools):
-            held, handed = queues.pools_of(name), queues.nominal(name)
-            sets = {each: runner for pool in held for each, runner in self.pod_sets(pool).items()}
-            asked = sum(runner.gpus * runner.span.max for runner in sets.values())
-            kept = sum(
+            members, handed = queues.pools_of(name), queues.nominal(name)
+            sets = {each: runner for pool in members for each, runner in self.pod_sets(pool).items()}
+            runner_units = sum(runner.gpus * runner.span.max for runner in sets.values())
+            workload_units = sum(
                 each.units
                 for each in self.workloads.values()
-                if isinstance(each, PoolWorkload) and each.stands and each.pool in held
+                if isinstance(each, PoolWorkload) and each.stands and each.pool in members
             )
-            most, resource = sum(units(self.pools[pool]) for pool in held), self.pools[held[0]].resource
-            called = f"{'pool' if name in self.pools else 'flavor'} {name}"
-            if handed and asked + kept and handed + asked + kept > most:
-                users = [f"runner sets may ask for {asked}"] * bool(asked) + [f"workloads keep {kept}"] * bool(kept)
+            most, resource = sum(units(self.pools[pool]) for pool in members), self.pools[members[0]].resource
+            title = f"{'pool' if name in self.pools else 'flavor'} {name}"
+            if handed and runner_units + workload_units and handed + runner_units + workload_units > most:
+                users = [f"runner sets may ask for {runner_units}"] * bool(runner_units) + [
+                    f"workloads keep {workload_units}"
+                ] * bool(workload_units)
                 yield (
-                    f"{called}: of its {most} {resource} {' and '.join(users)}, and queues hand out {handed}; "
+                    f"{title}: of its {most} {resource} {' and '.join(users)}, and queues hand out {handed}; "
                     "later jobs wait for a node, even Jobs that their queue has admitted"
                 )
 
@@ -410,8 +412,8 @@ class Cluster(Model):
                 value=SYSTEM_POOL,
             )
         for name, runner in self.pod_runners.items():
-            for index, wanted in enumerate(runner.ordered):
-                require_pool("runner_pool", wanted, self.pools, at=("runners", name, *runner.pool_at(index)))
+            for index, pool_name in enumerate(runner.ordered):
+                require_pool("runner_pool", pool_name, self.pools, at=("runners", name, *runner.pool_at(index)))
         of_runners = self.runner_pools
         for name, pool in self.pools.items():
             if pool.placeholders and name not in of_runners:
@@ -467,19 +469,19 @@ class Cluster(Model):
     @model_validator(mode="after")
     def _monitoring_rules(self) -> Self:
         """Refuse CloudWatch elsewhere than on EKS, a namespace of Prometheus with another owner, and a volume without a class."""
-        wanted = self.monitoring
-        if wanted is not None and wanted.cloudwatch and not self.HAS_CLOUDWATCH:
+        monitoring = self.monitoring
+        if monitoring is not None and monitoring.cloudwatch and not self.HAS_CLOUDWATCH:
             raise problem(
                 "monitoring_cloudwatch",
                 "the program installs CloudWatch's add-on only on EKS clusters that it creates; remove cloudwatch",
                 at=("monitoring", "cloudwatch"),
             )
-        if wanted is None or not wanted.installs:
+        if monitoring is None or not monitoring.installs:
             return self
-        owned = self.gitops is not None and wanted.namespace == self.gitops.namespace
-        if owned or reserved(wanted.namespace) or wanted.namespace in self.team_namespaces:
-            raise problem("monitoring_namespace", MONITORING_TAKEN, at=("monitoring", "namespace"), value=wanted.namespace)
-        if wanted.storage_class is None and not (self.SELLS_VOLUMES or self.DEFAULT_CLASS):
+        owned = self.gitops is not None and monitoring.namespace == self.gitops.namespace
+        if owned or reserved(monitoring.namespace) or monitoring.namespace in self.team_namespaces:
+            raise problem("monitoring_namespace", MONITORING_TAKEN, at=("monitoring", "namespace"), value=monitoring.namespace)
+        if monitoring.storage_class is None and not (self.SELLS_VOLUMES or self.DEFAULT_CLASS):
             raise problem(
                 "monitoring_class",
                 "the cluster has no default storage class, so Prometheus would wait forever for its volume; name one of the "
@@ -493,10 +495,10 @@ class Cluster(Model):
         """Refuse runners that ask for more than a pool with shared GPUs gives, and pools of one class that share differently."""
         for name, runner in self.pod_runners.items():
             first = self.pools[runner.ordered[0]]
-            for index, each in enumerate(runner.ordered):
-                pool = self.pools[each]
-                require_one_share("several_shares", each, pool, runner.gpus, at=("runners", name, "gpus"))
-                require_no_shm("mps_shm", each, pool, runner, at=("runners", name))
+            for index, pool_name in enumerate(runner.ordered):
+                pool = self.pools[pool_name]
+                require_one_share("several_shares", pool_name, pool, runner.gpus, at=("runners", name, "gpus"))
+                require_no_shm("mps_shm", pool_name, pool, runner, at=("runners", name))
                 if pool.sharing != first.sharing:
                     raise problem(
                         "pools_sharing",
@@ -512,7 +514,7 @@ class Cluster(Model):
         for path, settings, pools in self._pool_lists():
             for place, name in enumerate(pools):
                 fallback = name in self.pools and self.pools[name].role == FALLBACK
-                before = (self.pools[each] for each in pools[:place] if each in self.pools)
+                before = (self.pools[earlier] for earlier in pools[:place] if earlier in self.pools)
                 if fallback and not any(pool.capacity == SPOT for pool in before):
                     alone = getattr(settings, "pool", None) is not None
                     raise problem(

@@ -51,9 +51,9 @@ DESCRIBED: ContextVar[Mapping[str, hardware.Machine] | None] = ContextVar("descr
 def _described(name: str) -> str:
     if "." in name or hardware.find(name) is not None:
         return _gpu_machine(name)
-    own = DESCRIBED.get()
-    if own is not None and name not in own:
-        fix = f"name one of: {', '.join(own)}" if own else "describe it below machines of the cluster"
+    described = DESCRIBED.get()
+    if described is not None and name not in described:
+        fix = f"name one of: {', '.join(described)}" if described else "describe it below machines of the cluster"
         raise problem("instance_type", f"no machine of this name; {fix}")
     return name
 
@@ -173,9 +173,9 @@ class Pool(Model):
 
     def model_post_init(self, _context: object, /) -> None:
         """Keep the hardware: described machines are at hand only while the settings of their cluster are read."""
-        own = DESCRIBED.get() or {}
-        named = (own.get(name) or hardware.find(name) for name in self.instance_types)
-        self._machines = tuple(machine for machine in named if machine is not None)
+        described = DESCRIBED.get() or {}
+        machines = (described.get(name) or hardware.find(name) for name in self.instance_types)
+        self._machines = tuple(machine for machine in machines if machine is not None)
 
     @model_validator(mode="after")
     def _reservation_rules(self) -> Self:
@@ -262,8 +262,8 @@ class Pool(Model):
         if len(self.labels) > MAX_LABELS:
             raise problem("many_labels", f"a pool has at most {MAX_LABELS} labels of its own; remove some", at=("labels",))
         for key in self.labels:
-            if (known := term("label", key)) is not None:
-                raise problem("claimed_label", _claimed(key, known.standing, known.instead), at=("labels", key))
+            if (vocabulary := term("label", key)) is not None:
+                raise problem("claimed_label", _claimed(key, vocabulary.standing, vocabulary.instead), at=("labels", key))
             domain = key.rpartition("/")[0]
             if domain == "nvidia.com" or domain.endswith(".nvidia.com"):
                 raise problem(
@@ -352,7 +352,7 @@ class Pool(Model):
 
     def price(self, instance_type: str, region: str) -> Money:
         """USD per hour of one node of this type."""
-        machine = next(each for each in self.machines if each.name == instance_type)
+        machine = next(candidate for candidate in self.machines if candidate.name == instance_type)
         return quoted(hardware.price_of(machine, region, self.capacity))
 
     def node_taints(self, profile: SchedulingProfile) -> tuple[Taint, ...]:
@@ -383,10 +383,10 @@ class Pool(Model):
 def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:
     """Refuse types of one list with different GPUs, and a type given twice. Raises a settings problem."""
     if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
-        found = ", ".join(map(_gpus, machines))
+        kinds = ", ".join(map(_gpus, machines))
         raise problem(
             "mixed_gpus",
-            f"types of one pool must have the same GPU model, memory and count, and these are {found}; split the pool",
+            f"types of one pool must have the same GPU model, memory and count, and these are {kinds}; split the pool",
             at=at,
         )
     require_once("repeated_type", "an instance type is given twice; remove one", machines, at=at)
@@ -442,10 +442,10 @@ SystemMachines = tuple[tuple[hardware.Machine, ...], int, Nodes]
 def require_pool(rule: str, name: str, pools: Collection[str], *, at: tuple[str, ...]) -> None:
     """Refuse the name of a pool that the cluster does not have. Raises a settings problem."""
     if name not in pools:
-        known = ", ".join(pools)
+        names = ", ".join(pools)
         raise problem(
             rule,
-            f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
+            f"no pool of that name in this cluster; name one of: {names}" if names else "the cluster has no pool; add one",
             at=at,
         )
 

@@ -224,8 +224,8 @@ def _model_at(root: type[BaseModel], location: tuple[str, ...]) -> type[BaseMode
 def _at(root: type[BaseModel], location: tuple[str, ...]) -> Any:
     """The annotation at a location, or None beyond the models."""
     here: Any = root
-    for _, _, found in _walk(root, location):
-        here = found
+    for _, _, annotation in _walk(root, location):
+        here = annotation
     return here
 
 
@@ -247,7 +247,7 @@ def _choices(annotation: Any) -> dict[str, Any]:
     marked = [(mark, part) for part in _parts(annotation) for mark in getattr(part, "__metadata__", ())]
     tagged = {mark.tag: part for mark, part in marked if isinstance(mark, Tag)}
     # An optional union is one part of a union with None.
-    return tagged or next((found for part in _parts(annotation) if (found := _choices(part))), {})
+    return tagged or next((choice for part in _parts(annotation) if (choice := _choices(part))), {})
 
 
 def _below(annotation: Any, step: str) -> Any:
@@ -276,5 +276,5 @@ def _model(annotation: Any) -> type[BaseModel] | None:
     if bare is Any and (tagged := _choices(annotation)):
         bare = next(iter(tagged.values()))
     if parts := _parts(bare):
-        return next((found for part in parts if (found := _model(part))), None)
+        return next((model for part in parts if (model := _model(part))), None)
     return bare if isinstance(bare, type) and issubclass(bare, BaseModel) else None

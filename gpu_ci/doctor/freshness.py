@@ -51,9 +51,9 @@ def _runner(web: Web, host: str, path: str, day: date) -> Finding:
             raise SourceError(f"{error}; {other}") from None
     if end is None:
         return ok(AREA, f"runner {version}: no last day is set (by {by})")
-    left = (end - day).days
-    said = f"runner {version}: GitHub gives it no jobs from {end} on, {f'in {left} days' if left > 0 else 'over'} (by {by})"
-    return ok(AREA, said) if end - day > _SOON else wrong(AREA, said, f"{_FRESHEN} runner, then pulumi up")
+    days = (end - day).days
+    fact = f"runner {version}: GitHub gives it no jobs from {end} on, {f'in {days} days' if days > 0 else 'over'} (by {by})"
+    return ok(AREA, fact) if end - day > _SOON else wrong(AREA, fact, f"{_FRESHEN} runner, then pulumi up")
 
 
 def _by_rule(web: Web, version: str) -> date | None:
@@ -66,7 +66,7 @@ def _by_rule(web: Web, version: str) -> date | None:
 def _arc(web: Web) -> Finding:
     version = CHARTS["gha-runner-scale-set"].version
     releases = github.releases(web, "arc", r"gha-runner-scale-set-(\d+\.\d+\.\d+)")
-    newest = max(releases, key=lambda each: numbers(each.version), default=None)
+    newest = max(releases, key=lambda release: numbers(release.version), default=None)
     if newest is None or numbers(newest.version) <= numbers(version):
         return ok(AREA, f"ARC {version} is the newest")
     return ok(AREA, f"ARC {version} is pinned, and {newest.version} of {newest.day} is the newest; {_FRESHEN} arc")

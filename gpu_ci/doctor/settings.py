@@ -24,10 +24,10 @@ SHOWS = {
 def findings(config: StackConfig, fleet: Fleet) -> Iterator[Finding]:
     """A finding for each kind of example value that is left, and one for the GitHub App's key."""
     kinds: dict[str, list[ExampleValue]] = {}
-    for each in example_values(config):
-        kinds.setdefault(each.meaning, []).append(each)
-    for kind, found in kinds.items():
-        keys = ", ".join(f"{each.key} (line {each.line})" for each in found)
+    for example in example_values(config):
+        kinds.setdefault(example.meaning, []).append(example)
+    for kind, examples in kinds.items():
+        keys = ", ".join(f"{example.key} (line {example.line})" for example in examples)
         write = f"write your own values into {config.path.name}"
         yield wrong(AREA, f"{kind}: {keys}", f"{SHOWS[kind]}, then {write}" if kind in SHOWS else write)
     if not kinds:

@@ -111,7 +111,9 @@ class Eks(Provider[EksPools]):
                     writer = re.split("[/@]", repository)[0].lower()
                     if writer not in (owner, *map(str.lower, caches.owners)):
                         at = ("clusters", name, "buildCaches", "buckets", bucket, "repositories", str(index))
-                        message = f"its jobs could write the cache, and its owner is not {owner}; add {writer} to owners, or remove it"
+                        message = (
+                            f"its jobs could write the cache, and its owner is not {owner}; add {writer} to owners, or remove it"
+                        )
                         yield Violation("cache_owner", message, at, repository)
         claims = (
             Claim(caches.account, name, ("clusters", name, "buildCaches", "oidcProvider"))
@@ -129,7 +131,8 @@ class Eks(Provider[EksPools]):
             if _MAX_ROLE.most is not None and length > _MAX_ROLE.most:
                 message = (
                     f"an IAM role is named after cluster and image and would have {length} characters; IAM takes "
-                    f"{_MAX_ROLE.most}, so the two names have at most {_MAX_ROLE.most - length + len(name) + len(ami)} together; shorten one"
+                    f"{_MAX_ROLE.most}, so the two names have at most {_MAX_ROLE.most - length + len(name) + len(ami)} together; "
+                    "shorten one"
                 )
                 yield Violation("ami_length", message, ("clusters", name, "amis", ami), ami)
 

@@ -87,7 +87,7 @@ class Oke(Provider[OkePools]):
 
     def rules(self, clusters: Mapping[str, OkePools], github: GitHub) -> Iterator[Violation]:
         """The dynamic group of a registry has every machine of its compartment, and machines of jobs must have no rights."""
-        created = {name: each for name, each in clusters.items() if isinstance(each, OkeCluster)}
+        created = {name: cluster for name, cluster in clusters.items() if isinstance(cluster, OkeCluster)}
         for name, owner in created.items():
             for other, beside in created.items():
                 shared = owner.registry and other != name and beside.machines_in == owner.compartment

@@ -37,8 +37,8 @@ class OkeStarter(Starter):
 
     def values(self, wanted: Wanted) -> Values:
         """As in the base class. A new cluster has the newest minor whose autoscaler a source names."""
-        named = (name for name, row in versions.OKE_KUBERNETES.items() if row.autoscaler)
-        version = wanted.version or max(named, key=versions.minor)
+        minors = (name for name, row in versions.OKE_KUBERNETES.items() if row.autoscaler)
+        version = wanted.version or max(minors, key=versions.minor)
         row = versions.OKE_KUBERNETES.get(version)
         image = f"oke-gpu: {{id: ocid1.image.oc1.{wanted.region}.examplegpu, driver: {self.driver}}}"
         return {

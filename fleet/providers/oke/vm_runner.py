@@ -181,10 +181,10 @@ class MachineRunner(Runner):
                     at=("shapes", str(index)),
                 )
         if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in self.machines}) > 1:
-            found = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
+            kinds = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
             raise problem(
                 "mixed_shapes",
-                f"shapes of one set must have the same GPU model and count, and these are {found}; give each its own set",
+                f"shapes of one set must have the same GPU model and count, and these are {kinds}; give each its own set",
                 at=("shapes",),
             )
         require_once("repeated_shape", "a shape is given twice; remove one", self.shapes, at=("shapes",))
@@ -325,8 +325,8 @@ def require_own_network(runner: VmPerJobRunner, region: str, *, at: tuple[str, .
     if not runner.booted_here:
         return
     for index, place in enumerate(runner.places):
-        own = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
-        missing = [key for key, ocid in own.items() if ocid is None]
+        ids = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
+        missing = [key for key, ocid in ids.items() if ocid is None]
         if place.region != region and missing:
             raise problem(
                 "place_network",

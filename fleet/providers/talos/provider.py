@@ -31,8 +31,8 @@ class Talos(Provider[TalosCluster]):
         for pool_name, pool in cluster.pools.items():
             machine = pool.instance_types[0]
             price = pool.price(machine, cluster.region)
-            what = f"{machine}, price {'not stated' if price.unknown else 'as stated'}"
-            line = Line(name, f"pool {pool_name}", what, pool.nodes.min, pool.nodes.max, price, price, ("the stack file",))
+            text = f"{machine}, price {'not stated' if price.unknown else 'as stated'}"
+            line = Line(name, f"pool {pool_name}", text, pool.nodes.min, pool.nodes.max, price, price, ("the stack file",))
             yield Paid(name=pool_name, line=line, region=cluster.region)
 
     def boot_files(self, name: str, cluster: TalosCluster) -> Mapping[str, str]:

@@ -25,7 +25,7 @@ class TalosStarter(Starter):
         """As in the base class."""
         talos: str = TalosCluster.model_fields["talos_version"].default
         newest = versions.minor(versions.TALOS[talos].kubernetes[1])
-        usable = (each for each in versions.TALOS_KUBERNETES if versions.minor(each) <= newest)
+        usable = (release for release in versions.TALOS_KUBERNETES if versions.minor(release) <= newest)
         pools = [line for number, machine in enumerate(wanted.machines.values()) for line in _pool(number, machine)]
         return {"talos_version": talos, "kubernetes_version": max(usable, key=versions.minor), "pools": pools}
 

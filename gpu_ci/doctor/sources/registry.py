@@ -65,8 +65,8 @@ def tagged(web: Web, name: str, tag: str) -> Tagged:
     if answer.headers.get("Docker-Content-Digest", computed) != computed:
         raise SourceError(f"{host} names another digest than that of the manifest it sends for {path}:{tag}")
     content = checked(answer.body, _CONTENT)
-    made = ((part.annotations or {}).get(_MADE, "")[:10] for part in (content, *content.manifests))
-    return Tagged(computed, next((day for day in made if re.fullmatch(r"20\d\d-\d\d-\d\d", day)), "unknown"))
+    days = ((part.annotations or {}).get(_MADE, "")[:10] for part in (content, *content.manifests))
+    return Tagged(computed, next((day for day in days if re.fullmatch(r"20\d\d-\d\d-\d\d", day)), "unknown"))
 
 
 def _manifest(web: Web, address: str, path: str) -> Answer:

@@ -120,14 +120,14 @@ def _require_safe(url: str, before: str = "") -> None:
 
 
 def _chunks(answer: Any, most: int, seconds: int) -> Iterator[bytes]:
-    end, left = time.monotonic() + seconds, most
+    end, budget = time.monotonic() + seconds, most
     while chunk := answer.read1(_CHUNK):
-        left -= len(chunk)
-        if left < 0:
+        budget -= len(chunk)
+        if budget < 0:
             raise SourceError(f"an answer has more than {most:,} bytes")
         if time.monotonic() > end:
             raise SourceError(f"an answer takes more than {seconds} s")
         yield chunk
     expected = answer.headers.get("Content-Length")
-    if expected is not None and expected.isdecimal() and int(expected) != most - left:
+    if expected is not None and expected.isdecimal() and int(expected) != most - budget:
         raise SourceError("an answer ends early")

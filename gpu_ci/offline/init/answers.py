@@ -66,15 +66,15 @@ class Answers:
 
 def starter(provider: str) -> Starter:
     """What the provider of an answer adds to all answers."""
-    found = _WAYS[provider].starter
-    if found is None:
+    here = _WAYS[provider].starter
+    if here is None:
         raise ValueError(f"init writes no cluster of {provider}")
-    return found
+    return here
 
 
 def one_of(flag: str, value: str, known: Collection[str]) -> str:
     """The known value that a text names; upper case, spaces and hyphens do not matter. Raises InputError."""
-    folded = {_folded(each): each for each in known}
+    folded = {_folded(choice): choice for choice in known}
     if _folded(value) not in folded:
         close = difflib.get_close_matches(value, known, n=1)
         hint = f"did you mean {close[0]}? " if close else ""
@@ -107,8 +107,8 @@ def organization(text: str) -> str:
 
 def budget(text: str) -> float:
     """USD per hour from 5/hour or 3000/month. A month has 730 hours. Raises InputError."""
-    found = _BUDGET.fullmatch(text.replace(" ", ""))
-    usd = float(found[1]) / (MONTH if found[2] == "month" else 1) if found else 0
+    match = _BUDGET.fullmatch(text.replace(" ", ""))
+    usd = float(match[1]) / (MONTH if match[2] == "month" else 1) if match else 0
     if not usd:
         raise InputError(f"--budget: a budget is USD an hour or a month, such as 5/hour or 3000/month; got {quoted(text)}")
     return usd
@@ -116,11 +116,11 @@ def budget(text: str) -> float:
 
 def jobs(text: str, provider: str) -> tuple[str, ...]:
     """The kinds of jobs from a list with commas. Raises InputError for an unknown kind, and for one that the provider lacks."""
-    known = jobs_of(provider)
+    kinds = jobs_of(provider)
     words = [word for word in text.split(",") if word.strip()]
     if not words:
-        raise InputError(f"--jobs: name at least one of: {', '.join(known)}")
-    return tuple(dict.fromkeys(one_of(f"--jobs of provider {provider}", word, known) for word in words))
+        raise InputError(f"--jobs: name at least one of: {', '.join(kinds)}")
+    return tuple(dict.fromkeys(one_of(f"--jobs of provider {provider}", word, kinds) for word in words))
 
 
 def jobs_of(provider: str) -> tuple[str, ...]:
@@ -131,20 +131,20 @@ def jobs_of(provider: str) -> tuple[str, ...]:
 
 def machines(files: Iterable[str]) -> dict[str, OwnMachine]:
     """The machines that files as `probe` prints them describe. Raises InputError."""
-    found: dict[str, OwnMachine] = {}
+    machines_by_name: dict[str, OwnMachine] = {}
     for name in files:
         try:
             text = read_yaml(Path(name)).value
-            own = read(WithMachines, name, text if isinstance(text, Mapping) else {}).machines
+            described = read(WithMachines, name, text if isinstance(text, Mapping) else {}).machines
         except OSError as error:
             raise InputError(f"--machines: {name} cannot be read ({error.strerror or error}); name a file of probe") from None
         except FleetError as error:
             raise InputError(f"--machines: {error.problems[0]}") from None
-        if not own or own.keys() & found.keys():
-            wrong = "has no machine" if not own else f"has {', '.join(own.keys() & found.keys())} again"
+        if not described or described.keys() & machines_by_name.keys():
+            wrong = "has no machine" if not described else f"has {', '.join(described.keys() & machines_by_name.keys())} again"
             raise InputError(f"--machines: {name} {wrong}; write there what python -m gpu_ci probe --name … prints")
-        found |= own
-    return found
+        machines_by_name |= described
+    return machines_by_name
 
 
 def regions(provider: str) -> tuple[str, ...]:
@@ -154,17 +154,20 @@ def regions(provider: str) -> tuple[str, ...]:
 
 def gpus(provider: str, region: str) -> tuple[str, ...]:
     """NVIDIA GPUs whose machines have a price in the region: the cheapest first, those without support in new drivers last."""
-    found = [each.gpu for each in offered(provider, region) if each.gpu is not None]
-    return tuple(dict.fromkeys(each.name for each in sorted(found, key=lambda each: each.max_driver_branch is not None)))
+    models = [machine.gpu for machine in offered(provider, region) if machine.gpu is not None]
+    return tuple(dict.fromkeys(each.name for each in sorted(models, key=lambda each: each.max_driver_branch is not None)))
 
 
 def offered(provider: str, region: str, gpu: str = "") -> tuple[Machine, ...]:
     """Machines of the provider with NVIDIA GPUs and a price on demand in the region, the cheapest first."""
     found = (
-        (price.usd_per_hour, index, each)
-        for index, each in enumerate(hardware.machines(_WAYS[provider].cloud))
-        if each.gpu is not None and each.gpu.vendor == "nvidia" and each.arch == "x86_64" and gpu in ("", each.gpu.name)
-        if (price := hardware.price(each.name, region, ON_DEMAND)) is not None
+        (price.usd_per_hour, index, machine)
+        for index, machine in enumerate(hardware.machines(_WAYS[provider].cloud))
+        if machine.gpu is not None
+        and machine.gpu.vendor == "nvidia"
+        and machine.arch == "x86_64"
+        and gpu in ("", machine.gpu.name)
+        if (price := hardware.price(machine.name, region, ON_DEMAND)) is not None
     )
     return tuple(each for _, _, each in sorted(found, key=lambda row: row[:2]))
 

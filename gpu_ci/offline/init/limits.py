@@ -29,9 +29,9 @@ def tables(answers: Answers, fleet: Fleet, day: date) -> str:
     for policy, values, why in _wanted(answers, fleet, idle, worst):
         rule = next(rule for rule in RULES if rule.id == policy)
         (default,) = configure([rule], {}, day)
-        kept = {key: value for key, value in values.items() if _needed(key, value, default.config[key])}
-        if kept and rule.levels[answers.kind] != "disabled":
-            lines = [f"{key} = {json.dumps(value)}" for key, value in kept.items()]
+        needed = {key: value for key, value in values.items() if _needed(key, value, default.config[key])}
+        if needed and rule.levels[answers.kind] != "disabled":
+            lines = [f"{key} = {json.dumps(value)}" for key, value in needed.items()]
             parts.append("\n".join((f"\n[{answers.stack}.{policy}]", *lines, f"why = {json.dumps(why)}\n")))
     return "".join(parts)
 
@@ -52,14 +52,14 @@ def _wanted(answers: Answers, fleet: Fleet, idle: Money, worst: Money) -> Iterat
     runners = [runner for cluster in clusters for runner in cluster.runners.values()]
     sets = [(runner.span.max, runner.whole_machine) for runner in runners if runner.whole_machine is not None]
     full, machines = sum(map(_gpus, bought)), sum(span * whole.types[0].gpus for span, whole in sets)
-    each = max((runner.gpus for runner in pods), default=0)
-    taken = max((runner.gpus * runner.span.max for runner in pods), default=0)
+    largest_job = max((runner.gpus for runner in pods), default=0)
+    largest_set = max((runner.gpus * runner.span.max for runner in pods), default=0)
     yield (
         "gpu-limit-ceiling",
-        {"maxPerContainer": each, "maxPerPod": each, "maxPerWorkload": taken},
-        f"GPUs of the largest job: {each}. GPUs of all runners of the largest set: {taken}.",
+        {"maxPerContainer": largest_job, "maxPerPod": largest_job, "maxPerWorkload": largest_set},
+        f"GPUs of the largest job: {largest_job}. GPUs of all runners of the largest set: {largest_set}.",
     )
-    zones = min((len(each.node_zones) for each in clusters if each.node_zones), default=len(answers.zones))
+    zones = min((len(cluster.node_zones) for cluster in clusters if cluster.node_zones), default=len(answers.zones))
     yield (
         "spot-diversified",
         {"minTypes": min((len(pool.instance_types) for pool in spot), default=2), "minZones": zones if spot else 2},

@@ -55,8 +55,10 @@ def _filled(template: str, folder: Path = _TEMPLATES, **values: str | Iterable[s
     """The lines of a template. A value alone on its line is a block: all its lines get the indentation, and none may be left."""
     for line in (folder / f"{template}.yaml").read_text(encoding="utf-8").splitlines():
         if block := _BLOCK.fullmatch(line):
-            held = values[block[2]]
-            yield from (block[1] + each for each in ([held] if isinstance(held, str) and held else held))
+            block_value = values[block[2]]
+            yield from (
+                block[1] + each for each in ([block_value] if isinstance(block_value, str) and block_value else block_value)
+            )
         else:
             yield Template(line).substitute(values)
 
@@ -77,7 +79,7 @@ def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> d
         return _owned(answers)
     containers, held = "containers" in answers.jobs, pools(answers, most, here.on_disks)
     zones = joined(f'"{zone}"' if here.zone_prefix else zone for zone in answers.zones)[1:-1]
-    runners = [line for each in runner_sets(answers, held, here.of_pods) for line in each.lines()]
+    runners = [line for jobs in runner_sets(answers, held, here.of_pods) for line in jobs.lines()]
     runners += _machines(answers, zones, most) if containers else []
     wanted = Wanted(
         answers.region, found.version if found else "", found.zones if found else (), answers.zones[:2], containers, bool(held)
@@ -122,7 +124,7 @@ def _machines(answers: Answers, zones: str, most: int) -> Iterator[str]:
 def _owned(answers: Answers) -> dict[str, str | Iterable[str]]:
     """A pool for each machine of the owner, and its runner sets."""
     is_repository = answers.organization.count("/") > 3
-    own = {name: machine.as_machine(name) for name, machine in answers.machines.items()}
+    machines = {name: machine.as_machine(name) for name, machine in answers.machines.items()}
     return {
         "stack": answers.stack,
         "repository": answers.organization if is_repository else f"{answers.organization}/gpu-ci",
@@ -130,8 +132,8 @@ def _owned(answers: Answers) -> dict[str, str | Iterable[str]]:
             f"{name}: {in_braces(machine.model_dump(by_alias=True, exclude_unset=True))}"
             for name, machine in answers.machines.items()
         ),
-        "runners": _sets(answers, [Part(name, (machine,), "", "", 1) for name, machine in own.items()]),
-        **answers.starter.values(Wanted(answers.region, machines=own)),
+        "runners": _sets(answers, [Part(name, (machine,), "", "", 1) for name, machine in machines.items()]),
+        **answers.starter.values(Wanted(answers.region, machines=machines)),
     }
 
 

@@ -21,19 +21,19 @@ def talos_files(name: str, cluster: TalosCluster) -> dict[str, str]:
     `talconfig.yaml`.
     """
     of_cluster = tuple(groups(name, cluster))
-    made = {"talconfig.yaml": _text(f"machines of {name}, for talhelper", talconfig(name, cluster, of_cluster))}
+    files = {"talconfig.yaml": _text(f"machines of {name}, for talhelper", talconfig(name, cluster, of_cluster))}
     images = {PLAIN.name: PLAIN} | {group.image.name: group.image for group in of_cluster}
     for image in images.values():
-        made[f"schematics/{image.name}.yaml"] = _text(f"image {image.name}, for the Image Factory", image.schematic)
+        files[f"schematics/{image.name}.yaml"] = _text(f"image {image.name}, for the Image Factory", image.schematic)
     for group in of_cluster:
         if documents := group.patch.documents(cluster.talos_version):
-            made[group.file] = _text(f"{group.what}, Talos {cluster.talos_version}", *documents)
+            files[group.file] = _text(f"{group.what}, Talos {cluster.talos_version}", *documents)
         for hostname, host in group.hosts.items():
             if volumes := tuple(volume_documents(host)):
-                made[volume_file(hostname)] = _text(f"volumes of {hostname}, Talos {cluster.talos_version}", *volumes)
-            what = f"{hostname}, Talos {cluster.talos_version}, for talosctl without talhelper"
-            made[f"hosts/{hostname}.yaml"] = _text(what, *_host(group, hostname, cluster).documents(cluster.talos_version))
-    return made
+                files[volume_file(hostname)] = _text(f"volumes of {hostname}, Talos {cluster.talos_version}", *volumes)
+            title = f"{hostname}, Talos {cluster.talos_version}, for talosctl without talhelper"
+            files[f"hosts/{hostname}.yaml"] = _text(title, *_host(group, hostname, cluster).documents(cluster.talos_version))
+    return files
 
 
 def _host(group: Group, hostname: str, cluster: TalosCluster) -> Patch:

@@ -46,8 +46,8 @@ class Patch:
     def documents(self, talos_version: str) -> tuple[Document, ...]:
         """The patch for a Talos minor. Empty if there is nothing to set."""
         # Without `auto: off` it conflicts with the host name that Talos generates.
-        named = (document("HostnameConfig", auto="off", hostname=self.hostname),) if self.hostname else ()
-        return (*named, *(self._documents() if has_documents(talos_version) else self._fields()))
+        names = (document("HostnameConfig", auto="off", hostname=self.hostname),) if self.hostname else ()
+        return (*names, *(self._documents() if has_documents(talos_version) else self._fields()))
 
     def _fields(self) -> Iterator[Document]:
         """Fields of the v1alpha1 config, for Talos up to 1.13."""
@@ -74,8 +74,8 @@ class Patch:
             cluster["network"] = {"cni": {"name": "none"}}
         if self.takes_pods:
             cluster["allowSchedulingOnControlPlanes"] = True
-        if found := {key: part for key, part in (("machine", machine), ("cluster", cluster)) if part}:
-            yield found
+        if config := {key: part for key, part in (("machine", machine), ("cluster", cluster)) if part}:
+            yield config
 
     def _documents(self) -> Iterator[Document]:
         """Documents, for Talos from 1.14 on. There the kubelet registers with the taint of `KubeNodeConfig`."""

@@ -14,20 +14,20 @@ from fleet.providers.talos.nodes import Host
 
 def talconfig(name: str, cluster: TalosCluster, groups: Iterable[Group]) -> dict[str, Any]:
     """The file for talhelper 3 (budimanjojo/talhelper v3.1.16 pkg/config/schemas/talconfig.json). It holds no secret."""
-    made: dict[str, Any] = {
+    config: dict[str, Any] = {
         "clusterName": name,
         "talosVersion": cluster.release.release,
         "kubernetesVersion": cluster.kubernetes,
         "endpoint": cluster.endpoint,
     }
     if not cluster.system.hosts:
-        made["allowSchedulingOnControlPlanes"] = True
+        config["allowSchedulingOnControlPlanes"] = True
     if cluster.cni == "none":
-        made["cniConfig"] = {"name": "none"}
-    made["nodes"] = [
+        config["cniConfig"] = {"name": "none"}
+    config["nodes"] = [
         _node(group, hostname, host, cluster.talos_version) for group in groups for hostname, host in group.hosts.items()
     ]
-    return made
+    return config
 
 
 def _node(group: Group, hostname: str, host: Host, talos_version: str) -> dict[str, Any]:
