@@ -6,7 +6,6 @@ registration of one job to one machine. So the GitHub App's key stays with ARC, 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -115,9 +114,9 @@ class MachineRunner(Runner):
         return tuple(hardware.machine(name) for name in self.shapes)
 
     @property
-    @abstractmethod
     def tried(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Region and availability domains of each place, in the order of the launcher. An empty region is the cluster's."""
+        return ()
 
     @property
     def whole_machine(self) -> WholeMachine:
