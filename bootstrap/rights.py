@@ -127,7 +127,7 @@ class Target:
     @classmethod
     def of(cls, account: str, stack: str, root: Path) -> Target:
         """From the file of a stack in `root`. Raises InputError with a line for each problem of that file, and FleetError."""
-        config = stackfile.with_placeholders(stackfile.load(stack, root), SECRETS)
+        config = stackfile.with_stand_ins(stackfile.load(stack, root), SECRETS)
         fleet = fleet_of(config)
         clusters = {name: cluster for name, cluster in fleet.clusters.items() if isinstance(cluster, EksPools)}
         if not clusters:

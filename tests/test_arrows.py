@@ -166,6 +166,100 @@ def test_a_floor_imports_itself_and_the_floors_below(height, floor):
     assert astray(f"fleet.{floor}", *(f"fleet.{each}" for each in FLOORS[:height])) == []
 
 
+# -- the wall around each cloud ------------------------------------------------------------------------------------------
+
+CLOUDS = ("eks", "oke", "talos", "kubernetes")
+"""The providers, each with a folder in `fleet/providers/`."""
+BEHIND = (*(f"fleet.providers.{cloud}" for cloud in CLOUDS), "components.eks", "components.oci", "components.talos")
+"""What only the clouds' own code imports."""
+OPENINGS = {
+    "fleet.providers.registry": "has one instance of each",
+    "components.build": "has the builders of clusters: fleet knows no Pulumi, and a stack imports only its own clouds' SDKs",
+    "components.git": "has the builder of clusters that Pulumi does not deploy",
+    "components.kubernetes.stack": "is the builder of provider kubernetes, in the folder that all clusters share",
+    "gpu_ci.offline.freshen.tasks": "renews rows of the clouds' tables in fleet/facts/data",
+    "bootstrap.declare": "makes the roles of an AWS account; those of another cloud would be another program",
+    "bootstrap.rights": "computes what those roles may do",
+}
+"""The modules outside that name a cloud, and why."""
+OUTSIDE = ("fleet", "gpu_ci", "components", "package", "deployments", "bootstrap", "images")
+
+
+@cache
+def behind_classes() -> frozenset[str]:
+    """Names of all classes that are defined in the folder of a cloud."""
+    trees = (ast.parse(modules()[module].read_text()) for folder in BEHIND for module in below(folder))
+    return frozenset(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def asks(tree: ast.Module) -> Iterator[str]:
+    """Each place where code asks which cloud something is of: comparisons, cases and keys with a provider's name, isinstance."""
+    for node in ast.walk(tree):
+        texts: list[ast.AST] = []
+        if isinstance(node, ast.Compare):
+            sides = (node.left, *node.comparators)
+            texts = [
+                part for side in sides for part in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])
+            ]
+        elif isinstance(node, ast.Dict):
+            texts = [key for key in node.keys if key is not None]
+        elif isinstance(node, ast.MatchValue):
+            texts = [node.value]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "clusters_of":
+            texts = [*node.args]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            named = (part for part in ast.walk(node.args[1]) if isinstance(part, ast.Name | ast.Attribute))
+            names = {part.id if isinstance(part, ast.Name) else part.attr for part in named}
+            yield from (f"line {node.lineno} asks for {name}" for name in sorted(names & behind_classes()))
+        constants = [text for text in texts if isinstance(text, ast.Constant) and text.value in CLOUDS]
+        yield from (f"line {text.lineno} asks for {text.value!s}" for text in constants)
+
+
+def leaks(module: str) -> list[str]:
+    """Where a module imports a cloud, or asks which one something is of."""
+    walled = (name for name in sorted(imported(module)) if any(name == each or name.startswith(f"{each}.") for each in BEHIND))
+    return [*(f"imports {name}" for name in walled), *asks(ast.parse(modules()[module].read_text()))]
+
+
+def outside() -> Iterator[str]:
+    """Every module that ships, but for those of the clouds."""
+    for folder in OUTSIDE:
+        yield from (
+            module for module in below(folder) if not any(module == each or module.startswith(f"{each}.") for each in BEHIND)
+        )
+
+
+def test_the_wall_goes_around_every_provider():
+    folders = {path.parent.name for path in (ROOT / "fleet" / "providers").glob("*/provider.py")}
+    assert folders == set(CLOUDS)
+
+
+def test_nothing_outside_imports_a_cloud_or_asks_which_one_it_is():
+    found = {module: leaks(module) for module in outside() if module not in OPENINGS}
+    assert {module: lines for module, lines in found.items() if lines} == {}
+
+
+def test_every_opening_in_the_wall_is_needed():
+    assert [module for module in OPENINGS if not leaks(module)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("cluster.provider == 'talos'", ["line 1 asks for talos"]),
+        ("cluster.provider not in ('eks', 'oke')", ["line 1 asks for eks", "line 1 asks for oke"]),
+        ("fleet.clusters_of('eks')", ["line 1 asks for eks"]),
+        ("builders = {'oke': 1}[cluster.provider]", ["line 1 asks for oke"]),
+        ("match x:\n    case 'eks': pass", ["line 2 asks for eks"]),
+        ("isinstance(pool, eks.EksPool | Pool)", ["line 1 asks for EksPool"]),
+        ("isinstance(pool, Pool) and name == 'eks-a'", []),
+        ("fleet.clusters_of(cluster.provider)", []),
+    ],
+)
+def test_every_way_to_ask_is_seen(text, found):
+    assert sorted(asks(ast.parse(text))) == found
+
+
 def test_no_import_of_the_repository_is_part_of_a_cycle():
     """Imports inside functions and for type checkers count too."""
     assert cycle({module: imported(module) - {module} for module in modules()}) == []
@@ -239,9 +333,9 @@ def test_no_program_loads_the_sdk_of_a_cloud_that_it_may_not_use():
 
 def test_no_program_loads_the_sdks_of_doctor_before_a_check_runs():
     names = loaded(*PROGRAMS)
-    assert "gpu_ci.doctor.aws" in names, "the walk must reach what it is to judge"
+    assert "fleet.providers.eks.doctor" in names, "the walk must reach what it is to judge"
     assert [name for name in names if name.split(".")[0] in ("boto3", "botocore", "oci", "jwt")] == []
-    assert "boto3" in imported("gpu_ci.doctor.aws")
+    assert "boto3" in imported("fleet.providers.eks.doctor")
 
 
 def test_no_program_but_submit_loads_its_client():

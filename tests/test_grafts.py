@@ -22,8 +22,8 @@ from fleet.loading.config import load
 from fleet.prove.bill import bill
 from fleet.prove.placement import PlacementError, place
 from fleet.providers.fleet import Fleet
+from fleet.providers.talos.boot.files import talos_files
 from fleet.providers.talos.cluster import TalosCluster
-from fleet.render.talos.files import talos_files
 from tests.builders import read_stack
 from tests.day import AS_OF
 from tests.examples import SEARCHES

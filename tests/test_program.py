@@ -223,8 +223,8 @@ class Mocks(mocks.Mocks):
 
 kinds = []
 sys.path.insert(0, os.getcwd())
-from fleet.loading.stackfile import load, with_placeholders
-config = with_placeholders(load("staging", __import__("pathlib").Path.cwd()), ["gpu-ci:githubPrivateKey"])
+from fleet.loading.stackfile import load, with_stand_ins
+config = with_stand_ins(load("staging", __import__("pathlib").Path.cwd()), ["gpu-ci:githubPrivateKey"])
 mocks.set_mocks(Mocks(), project=config.project, stack="staging", preview=True)
 pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
 import runpy

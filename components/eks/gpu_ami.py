@@ -13,7 +13,7 @@ from components.component import Component
 from components.eks.iam import attached, trust
 from components.eks.in_cluster import InCluster
 from fleet.providers.eks.ami import GpuAmi as Settings
-from fleet.render.ami.recipe import recipe
+from fleet.providers.eks.recipe.recipe import recipe
 
 _BUILD_POLICIES = ("EC2InstanceProfileForImageBuilder", "AmazonSSMManagedInstanceCore")
 """What the machine that builds and tests needs (EC2 Image Builder user guide, prerequisites)."""

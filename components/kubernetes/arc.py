@@ -10,8 +10,8 @@ import pulumi
 
 from components.kubernetes.set_settings import App
 from fleet.charts.runner_sets import SetSettings
+from fleet.facts.manifest import Manifest
 from fleet.render.gitops.secrets import github_app
-from fleet.render.manifest import Manifest
 from fleet.settings.egress import CLOSED
 from fleet.settings.github import GitHub, GitHubApp
 from fleet.settings.gitops import GitOps, GitSecrets

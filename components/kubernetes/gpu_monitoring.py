@@ -12,7 +12,7 @@ from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Deliver, Delivery, by_helm
 from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
-from fleet.render.manifest import Manifest
+from fleet.facts.manifest import Manifest
 from fleet.render.monitoring.monitors import API
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import pulumi
 
@@ -35,13 +35,12 @@ from fleet.charts.arc import NAMESPACE as ARC_NAMESPACE
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
 from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
+from fleet.facts.manifest import Manifest
 from fleet.jobs.stack import place_stack_job
 from fleet.prove.waiting import waiting_per_node
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import controller_chart, enablement_of, kueue_chart, monitoring_charts, plain_charts, pod_set_of
-from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.registry import PROVIDERS
-from fleet.render.manifest import Manifest
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
 from fleet.render.placeholders import placeholders
 from fleet.render.queues import QueueObjects, queue_objects
@@ -65,7 +64,7 @@ class RunnerSet(Protocol):
     """Labels that select the set in `runs-on`, its name first."""
 
 
-MachineSet = Callable[[str, MachineRunner, Arc], RunnerSet]
+MachineSet = Callable[[str, Any, Arc], RunnerSet]
 """(set name, runner class, settings that all sets of the cluster share) → the set, a component."""
 
 
@@ -177,7 +176,7 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
             pods = pod_set_of(inside.settings, name, runner, fleet.github, waiting_per_node(inside.settings, runner))
             opts = _after(inside.opts, arc.after)
             sets[name] = ArcRunnerSet.typed(f"{inside.name}-{name}", Read(arc.installed(pods), *arc.app), opts)
-        elif isinstance(runner, MachineRunner) and machine_set is not None:
+        elif runner.whole_machine is not None and machine_set is not None:
             sets[name] = machine_set(name, runner, arc)
         else:
             raise TypeError(

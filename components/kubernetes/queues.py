@@ -13,8 +13,8 @@ from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Deliver, Delivery, by_helm
 from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
+from fleet.facts.manifest import Manifest
 from fleet.facts.scheduling import DEFAULT_QUEUE
-from fleet.render.manifest import Manifest
 from fleet.render.queues import QueueObjects, TeamQueue
 
 

@@ -10,7 +10,7 @@ import pulumi
 from components.component import Component
 from components.kubernetes.custom import custom
 from fleet.charts.sweeps import NAMESPACE
-from fleet.render.manifest import Manifest
+from fleet.facts.manifest import Manifest
 from fleet.render.sweeps.sweep import Sweep, home, sweep_objects
 
 _AFTER = {"ClusterRoleBinding": ["ClusterRole"], "RoleBinding": ["Role"], "Deployment": ["ServiceAccount", "ConfigMap"]}

@@ -10,8 +10,8 @@ import pulumi_kubernetes as kubernetes
 
 from fleet.charts.chart import Chart
 from fleet.providers.oke.launcher_set import LAUNCHER, LAUNCHER_PROGRAM, LAUNCHER_SETTINGS
-from fleet.render.machine.launch import LAUNCHER_SOURCE
-from fleet.render.machine.launcher import SWEEP_DEADLINE
+from fleet.providers.oke.machine.launch import LAUNCHER_SOURCE
+from fleet.providers.oke.machine.launcher import SWEEP_DEADLINE
 
 SWEEP = "launcher-sweep"
 """Name of the CronJob that removes machines whose launcher is gone."""

@@ -13,9 +13,8 @@ from components.component import Component
 from components.kubernetes.custom import custom
 from components.oci.in_cluster import InCluster
 from components.oci.security import GROUP, TCP, ports, security_group
+from fleet.providers.oke.gateway import GatewayObjects, gateway_annotations, gateway_objects
 from fleet.providers.oke.push import Gateway
-from fleet.render.manifest import Manifest
-from fleet.render.monitoring.gateway import GatewayObjects, gateway_annotations, gateway_objects
 
 _KUBE_PROXY = 10256
 """Where OKE's load balancers ask whether a node is healthy (docs.oracle.com, example network configurations)."""

@@ -21,12 +21,12 @@ from components.oci.runner_settings import PATHS, SPAN, machine_set
 from components.oci.standing_machines import StandingMachines, standing_machines
 from fleet.charts.chart import Chart
 from fleet.providers.oke.launcher_set import LAUNCHER
+from fleet.providers.oke.machine.cloudinit import encoded
+from fleet.providers.oke.machine.launch import Push, launcher_config
+from fleet.providers.oke.machine.launcher import METRICS_KEY, SET_TAG
 from fleet.providers.oke.machine_set import MachineSet, StandingSet, machine_chart
 from fleet.providers.oke.ocid import ClusterId, SecurityGroupId, SubnetId, located
 from fleet.providers.tags import STACK_TAG
-from fleet.render.machine.cloudinit import encoded
-from fleet.render.machine.launch import Push, launcher_config
-from fleet.render.machine.launcher import METRICS_KEY, SET_TAG
 from fleet.settings.github import GitHubApp
 
 WORKLOAD_IDENTITY = 12250

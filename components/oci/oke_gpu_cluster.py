@@ -24,12 +24,12 @@ from fleet.facts.hardware import flexible
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import system_labels
 from fleet.providers.oke.addons import PLUGIN_ADDON, AddonVersion
+from fleet.providers.oke.bill import SURGE
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.machine_set import FreeformTags
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.ocid import CompartmentId, ImageId, SubnetId, TenancyId, VcnId, located
 from fleet.providers.oke.runners import AnyRunner
-from fleet.providers.oke.system_pool import SURGE
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.model import TagValue
 from fleet.settings.runner import SetName

@@ -27,7 +27,8 @@ class TalosGpuNode(pulumi.ComponentResource):
     """A machine as policies and people see it: hardware, labels and taints are its inputs. It has inputs and no children, so it
     does not extend `Component`.
 
-    Each taint is `value:effect` by key. Talos releases name the field that sets them differently (fleet/render/talos/patch.py).
+    Each taint is `value:effect` by key. Talos releases name the field that sets them differently
+    (fleet/providers/talos/boot/patch.py).
     """
 
     def __init__(self, name: str, args: TalosGpuNodeArgs, opts: pulumi.ResourceOptions | None = None) -> None:

@@ -35,6 +35,8 @@ RUNNER_CONTAINER = "runner"
 _CONTROLLER_POD = Pod(CONTROLLER, 100, 256)
 LISTENER = Pod("listener", 50, 128)
 """Each runner set has one listener on the system pool. It waits for jobs."""
+LAUNCHER_POD = Pod("launcher", 50, 128)
+"""One pod for each runner that is a machine, on the system pool. Their number depends on the jobs, so no chart lists them."""
 METRICS_PORT = 8080
 """Port `metrics` of the controller and of every listener, if the controller's chart has it."""
 _OF_SET = ["name", "namespace", "repository", "organization", "enterprise"]

@@ -113,10 +113,15 @@ class UnknownMachine(KeyError):  # noqa: N818 - a name, as KeyError's callers re
 
 def machine(name: str) -> Machine:
     """The machine with this name, in the cloud's spelling. Raises UnknownMachine."""
-    row = _machines().get(name)
+    row = find(name)
     if row is None:
         raise UnknownMachine(name)
     return row
+
+
+def find(name: str) -> Machine | None:
+    """The machine with this name; None if the table has none."""
+    return _machines().get(name)
 
 
 def machines(cloud: str | None = None) -> tuple[Machine, ...]:

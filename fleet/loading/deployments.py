@@ -233,7 +233,7 @@ class Deployments(Model):
         if not self._hosted(stack):
             return
         for name, endpoint in _endpoints(fleet):
-            # Another warning covers placeholder addresses, which allow no client.
+            # Another warning covers example addresses, which allow no client.
             if endpoint.private or endpoint.reserved_cidrs:
                 continue
             networks = [ipaddress.ip_network(cidr) for cidr in endpoint.public_cidrs]

@@ -21,7 +21,7 @@ from fleet.loading.files import ConfigFile, from_here, listed, meant
 from fleet.loading.go_json import json_text
 from fleet.loading.project import Declared, Project, fits, type_name
 
-PLACEHOLDER = "[secret]"
+STAND_IN = "[secret]"
 """The value of every secret. This module decrypts no secret."""
 
 _STACK_KEYS = ("config", "encryptedkey", "encryptionsalt", "environment", "mainEnvironment", "secretsprovider")
@@ -37,9 +37,9 @@ class StackConfig:
 
     `values`: text by full key ("gpu-ci:clusters"). A scalar has its own text, objects and lists are JSON.
     `objects`: the value that the program gets from that text, by the same keys (parsed JSON; scalars stay text).
-    `secret_keys`: keys with a secret. Its value is PLACEHOLDER; in an object, each of its secret values is.
+    `secret_keys`: keys with a secret. Its value is STAND_IN; in an object, each of its secret values is.
     `positions`: 1-based line in `path` by path, such as ("gpu-ci:clusters", "usw2", "pools").
-    `placed`: missing keys that `with_placeholders` added.
+    `placed`: missing keys that `with_stand_ins` added.
     `environment`: whether the stack names ESC environments. Their values are not read.
     """
 
@@ -101,14 +101,14 @@ def _named(stack: str, known: Collection[str], otherwise: str = "") -> str:
     return instead(stack, known, f"{otherwise}give one of: {listed(known)}")
 
 
-def with_placeholders(config: StackConfig, keys: Iterable[str]) -> StackConfig:
-    """The same configuration with a placeholder secret for each missing key; `placed` lists these keys.
+def with_stand_ins(config: StackConfig, keys: Iterable[str]) -> StackConfig:
+    """The same configuration with a stand-in for each missing secret; `placed` lists these keys.
 
     A key without namespace belongs to the project.
     """
     full_keys = [key if ":" in key else f"{config.project}:{key}" for key in keys]
     missing = tuple(dict.fromkeys(key for key in full_keys if key not in config.values))
-    filled = dict.fromkeys(missing, PLACEHOLDER)
+    filled = dict.fromkeys(missing, STAND_IN)
     return replace(
         config,
         values=MappingProxyType({**config.values, **filled}),
@@ -224,10 +224,10 @@ class _StackFile:
 
 
 def _hidden(value: object) -> tuple[object, bool]:
-    """The value with each `{secure: ciphertext}` replaced by PLACEHOLDER, and whether there was one."""
+    """The value with each `{secure: ciphertext}` replaced by STAND_IN, and whether there was one."""
     if isinstance(value, dict):
         if len(value) == 1 and isinstance(value.get("secure"), str):
-            return PLACEHOLDER, True
+            return STAND_IN, True
         parts = {key: _hidden(item) for key, item in value.items()}
         return {key: visible for key, (visible, _) in parts.items()}, any(secret for _, secret in parts.values())
     if isinstance(value, list):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fleet.facts.cloud_limits import limit
 from fleet.facts.errors import FleetError, Problem, shown
 from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.providers.registry import provider_of
 from fleet.settings.cluster import physical_name
 
 
@@ -24,15 +24,10 @@ def require_folders(fleet: Fleet, project: str, stack: str) -> None:
 
 
 def require_names(fleet: Fleet, project: str, stack: str) -> None:
-    """Raise FleetError for each EKS cluster whose name in AWS would be too long: it has project, stack and cluster."""
-    most = limit("eks:index:Cluster", "name").most or 0
+    """Raise FleetError for each cluster whose name its cloud would refuse: it has project, stack and cluster."""
     problems = []
     for name, cluster in fleet.clusters_by_name():
-        if cluster.provider == "eks" and cluster.found is None and len(full := physical_name(project, stack, name)) > most:
-            message = (
-                f"EKS would call the cluster {full}, {len(full)} characters, and takes {most}; shorten the name of the "
-                "cluster or of the stack"
-            )
-            problems.append(Problem((f"{NAMESPACE}:clusters", name), message, shown(name), "eks_name"))
+        if fault := provider_of(cluster).physical_name_fault(cluster, physical_name(project, stack, name)):
+            problems.append(Problem((f"{NAMESPACE}:clusters", name), fault, shown(name), f"{cluster.provider}_name"))
     if problems:
         raise FleetError(tuple(problems))

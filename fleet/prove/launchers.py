@@ -6,13 +6,13 @@ belong to the cluster's charts and sweeps. CoreDNS and a provider's own autoscal
 
 from __future__ import annotations
 
+from fleet.charts.arc import LAUNCHER_POD
 from fleet.charts.chart import Pod
 from fleet.charts.sweeps import sweep_pods
 from fleet.facts.offer import for_runners, least, less
 from fleet.facts.versions import daemonsets
 from fleet.providers.installed import added_pods, installed
-from fleet.providers.oke.launcher_set import LAUNCHER_POD
-from fleet.providers.registry import PROVIDERS
+from fleet.providers.registry import provider_of
 from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
 
@@ -31,10 +31,9 @@ def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] 
 
     None if the settings do not describe the system pool.
     """
-    system_machines = PROVIDERS[cluster.provider].system_machines
-    if system_machines is None or cluster.found is not None:
+    if (pool := provider_of(cluster).system_machines(cluster)) is None:
         return None
-    machines, disk, span = system_machines(cluster)
+    machines, disk, span = pool
     provided = daemonsets(cluster.provider, cluster.node_features)
     offer = least(for_runners(machine, disk, provided) for machine in machines)
     # No request depends on the cluster's name in its cloud.

@@ -9,7 +9,7 @@ from fleet.facts.remark import Remark, costs
 from fleet.prove.launchers import system_room
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import monitoring_pods
-from fleet.providers.oke.push import push_remarks
+from fleet.providers.registry import provider_of
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 
@@ -17,7 +17,7 @@ from fleet.settings.model import cpu_text, memory_text
 def remarks(fleet: Fleet) -> Iterator[str]:
     """Machines without metrics, what the parts of monitoring request, and whether the system pool must grow for them."""
     for name, cluster in fleet.clusters_by_name():
-        yield from (f"{name}: {remark}" for remark in push_remarks(cluster))
+        yield from (f"{name}: {remark}" for remark in provider_of(cluster).push_remarks(cluster))
         pods = monitoring_pods(cluster)
         if not pods:
             continue

@@ -96,8 +96,8 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
         taints = pool.node_taints(provider.profile)
         discovers = settings.enablement == GPU_OPERATOR
         yield Nodes(cluster, settings, github, host, pool.nodes, labels, taints, imagined, discovers)
-    if settings.found is None and provider.system_machines is not None:
-        machines, disk, span = provider.system_machines(settings)
+    if (system := provider.system_machines(settings)) is not None:
+        machines, disk, span = system
         # The cluster's name in its cloud changes no request.
         pods = [pod for chart in installed(settings, cluster, github) for pod in chart.pods if pod.on == "all nodes"]
         daemons: tuple[Requests, ...] = (*daemonsets(settings.provider, settings.node_features), *pods)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
+from fleet.charts.arc import LAUNCHER_POD
 from fleet.charts.chart import Pod
 from fleet.facts import hardware, pricing
 from fleet.facts.credentials import mask
@@ -28,8 +29,6 @@ from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
 from fleet.prove.launchers import launcher_room
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import gpu_node_pods
-from fleet.providers.oke.launcher_set import LAUNCHER_POD
-from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
 from fleet.settings.cluster import Cluster
 from fleet.settings.health import nodes_at_once
 from fleet.settings.kubelet import ResourceManagers
@@ -173,7 +172,7 @@ class Placement:
             return ()
         if isinstance(self.runner, PodRunner):
             return tuple(_remarks(self.runner, self))
-        return tuple(_fallback(self.runner)) if isinstance(self.runner, VmPerJobRunner) else ()
+        return tuple(_fallback(self.runner))
 
 
 def place(fleet: Fleet) -> tuple[Placement, ...]:
@@ -183,12 +182,13 @@ def place(fleet: Fleet) -> tuple[Placement, ...]:
 
 def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Placement]:
     hosts = pool_hosts(settings)
-    machines = any(isinstance(runner, MachineRunner) for runner in settings.runners.values())
+    machines = any(runner.whole_machine is not None for runner in settings.runners.values())
     launchers = launcher_room(cluster, settings, fleet.github) if machines else None
     for name, runner in settings.runners.items():
-        if isinstance(runner, MachineRunner) and launchers is not None:
-            host = Host(runner.called, runner.machines, runner.span.max, runner.capacity, runner.disk, ())
-            fits = tuple(_whole(machine, runner.disk) for machine in host.machines)
+        whole = runner.whole_machine
+        if whole is not None and launchers is not None:
+            host = Host(whole.name, whole.types, runner.span.max, whole.capacity, whole.disk, ())
+            fits = tuple(_whole(machine, whole.disk) for machine in host.machines)
             yield Placement(cluster, name, runner, host, fits, launchers)
         elif isinstance(runner, PodRunner):
             row = runner_gpu(settings.with_image(runner).image)
@@ -443,9 +443,7 @@ def doubts(runner: Ask, host: Host, fits: Iterable[Fit]) -> Iterator[str]:
     return filter(None, (topology.undeterminable(runner, fitted.machine, fitted.count, host.managers) for fitted in fits))
 
 
-def _fallback(runner: VmPerJobRunner) -> Iterator[str]:
-    """The order in which the launcher tries shapes and domains, if there are several."""
-    domains = [domain.partition(":")[2] for place in runner.places for domain in place.availability_domains]
-    if len(runner.shapes) * len(domains) > 1:
-        tries = "; ".join(f"{shape} in {', '.join(domains)}" for shape in runner.shapes)
-        yield f"falls back in this order where OCI has no capacity: {tries}"
+def _fallback(runner: Runner) -> Iterator[str]:
+    """The order in which the launcher of a machine tries shapes and domains, if there are several."""
+    if runner.whole_machine is not None and runner.whole_machine.order:
+        yield f"falls back in this order where {runner.whole_machine.order}"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.providers.fleet import Fleet
-from fleet.providers.registry import PROVIDERS
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
     """One line for each quota that the account has too little of, or that the settings do not give."""
-    for name, provider in PROVIDERS.items():
-        yield from provider.quota_remarks(fleet.clusters_of(name))
+    for provider, clusters in fleet.by_provider():
+        yield from provider.quota_remarks(clusters.values())

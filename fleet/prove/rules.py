@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
-from fleet.facts.cloud_limits import SUFFIX, limit
+from fleet.facts.cloud_limits import limit
 from fleet.facts.errors import Problem, shown
 from fleet.prove import runner_rules
 from fleet.prove.placeholders import rejected
-from fleet.prove.violation import IN_CONFIG, Claim, Violation, conflicts
-from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import NAMESPACE, Fleet
-from fleet.providers.oke.cluster import OkeCluster
-from fleet.providers.registry import PROVIDERS
+from fleet.providers.registry import provider_of
 from fleet.providers.tags import STACK_TAG
+from fleet.providers.violation import IN_CONFIG, Claim, Violation, conflicts
 from fleet.settings.reading import standing
 
 _MAX_CLUSTER = 28
 """An IAM role name has at most 64 characters. The longest is <cluster>-control-plane-eksRole-role and eight that Pulumi adds."""
-_MAX_AMI = limit("aws:iam/role:Role", "name")
-"""The role <cluster>-<ami>-ami-retirement-role that deletes old images, and eight characters that Pulumi adds."""
 _MAX_JOINED = 48
 """A node group name has at most 63 characters: <cluster>-<pool>-nodes and eight that Pulumi adds. On EKS the
 name also has the zone."""
@@ -47,14 +42,8 @@ def _names(fleet: Fleet) -> Iterator[Violation]:
                 f"a cluster's name has at most {_MAX_CLUSTER} characters, because cloud resources are named after it; shorten it"
             )
             yield Violation("cluster_length", message, ("clusters", cluster), cluster)
-        for ami in getattr(settings, "amis", ()) if not too_long else ():
-            made = len(f"{cluster}-{ami}-ami-retirement-role") + SUFFIX
-            if _MAX_AMI.most is not None and made > _MAX_AMI.most:
-                message = (
-                    f"an IAM role is named after cluster and image and would have {made} characters; IAM takes {_MAX_AMI.most}, "
-                    f"so the two names have at most {_MAX_AMI.most - made + len(cluster) + len(ami)} together; shorten one"
-                )
-                yield Violation("ami_length", message, ("clusters", cluster, "amis", ami), ami)
+        if not too_long:
+            yield from provider_of(settings).name_faults(settings, cluster)
         for kind in ("pools", "runners", "workloads", "caches", "jobs"):
             for name in getattr(settings, kind):
                 at = ("clusters", cluster, kind, name)
@@ -71,7 +60,7 @@ def _names(fleet: Fleet) -> Iterator[Violation]:
 
 def _deployment(fleet: Fleet) -> Iterator[Violation]:
     """`pulumi up` deploys all clusters of a stack, or none."""
-    deployable = {name: PROVIDERS[settings.provider].deployable for name, settings in fleet.clusters_by_name()}
+    deployable = {name: provider_of(settings).deployable for name, settings in fleet.clusters_by_name()}
     if len(set(deployable.values())) > 1:
         apart = next(name for name, each in deployable.items() if not each)
         provider = fleet.clusters[apart].provider
@@ -108,46 +97,10 @@ def _holdings(fleet: Fleet) -> Iterator[Violation]:
         yield Violation("held_twice", f"cluster {other} also has {claim.key}; give each its own", claim.at)
 
 
-def _build_caches(fleet: Fleet) -> Iterator[Violation]:
-    """Build caches trust tokens of github.com, and an account has one OIDC provider for them."""
-    caching = [
-        (cluster, settings.build_caches)
-        for cluster, settings in fleet.clusters_by_name()
-        if isinstance(settings, EksPools) and settings.build_caches is not None
-    ]
-    if caching and not fleet.github.owner.startswith("github.com/"):
-        message = "build caches trust the tokens of github.com, and this server has others; remove buildCaches"
-        yield Violation("cache_issuer", message, ("github", "url"))
-    owner = fleet.github.owner.partition("/")[2]
-    for cluster, caches in caching:
-        for bucket, cache in caches.buckets.items():
-            for index, repository in enumerate(cache.repositories):
-                other = re.split("[/@]", repository)[0].lower()
-                if other not in (owner, *map(str.lower, caches.owners)):
-                    at = ("clusters", cluster, "buildCaches", "buckets", bucket, "repositories", str(index))
-                    message = f"its jobs could write the cache, and its owner is not {owner}; add {other} to owners, or remove it"
-                    yield Violation("cache_owner", message, at, repository)
-    claims = (
-        Claim(caches.account, cluster, ("clusters", cluster, "buildCaches", "oidcProvider"))
-        for cluster, caches in caching
-        if caches.oidc_provider == "create"
-    )
-    for claim, other in conflicts(claims):
-        message = f"cluster {other} already creates GitHub's OIDC provider in account {claim.key}; write existing"
-        yield Violation("oidc_provider_twice", message, claim.at)
-
-
-def _readers(fleet: Fleet) -> Iterator[Violation]:
-    """The dynamic group of a registry on OCI has every machine of its compartment, and machines of jobs must have no rights."""
-    clusters = [(name, held) for name, held in fleet.clusters_by_name() if isinstance(held, OkeCluster)]
-    for name, held in clusters:
-        for other, beside in clusters:
-            if held.registry and other != name and beside.machines_in == held.compartment and any(beside.machine_runners()):
-                message = (
-                    f"the dynamic group has every machine of the compartment, and machines of jobs of cluster {other} are there; "
-                    f"give {other} another machineCompartment"
-                )
-                yield Violation("registry_readers", message, ("clusters", name, "registry"))
+def _own_rules(fleet: Fleet) -> Iterator[Violation]:
+    """The rules of each provider over all its clusters."""
+    for provider, clusters in fleet.by_provider():
+        yield from provider.rules(clusters, fleet.github)
 
 
 def _reservations(fleet: Fleet) -> Iterator[Violation]:
@@ -189,7 +142,7 @@ def _quotas(fleet: Fleet) -> Iterator[Violation]:
         message = f"cluster {other} already declares the quotas of {scope} for the whole fleet; remove it"
         yield Violation("quota_twice", message, tuple(at), True)
     for cluster, settings in declaring:
-        for need in PROVIDERS[settings.provider].needs(settings, fleet.clusters_of(settings.provider)):
+        for need in provider_of(settings).needs(settings, fleet.clusters_of(settings.provider)):
             if need.code is None:
                 message = (
                     f"no source gives the quota of {need.machine} as {need.capacity}; add it to fleet/facts/data/quotas.csv, "
@@ -201,7 +154,7 @@ def _quotas(fleet: Fleet) -> Iterator[Violation]:
 def _tags(fleet: Fleet) -> Iterator[Violation]:
     """The tags fit every cloud of the fleet."""
     for cluster, settings in fleet.clusters_by_name():
-        rules = PROVIDERS[settings.provider].tags
+        rules = provider_of(settings).tags
         of = f"cluster {cluster} is of provider {settings.provider}, whose"
         if len(fleet.tags) > rules.most:
             message = f"{of} cloud allows only {rules.most} tags; remove some"
@@ -221,7 +174,7 @@ def _tags(fleet: Fleet) -> Iterator[Violation]:
 def _autoscaler(fleet: Fleet) -> Iterator[Violation]:
     """The autoscaler of each provider supports the settings of the pools."""
     for cluster, settings in fleet.clusters_by_name():
-        profile, who = PROVIDERS[settings.provider].profile, f"the autoscaler of provider {settings.provider}"
+        profile, who = provider_of(settings).profile, f"the autoscaler of provider {settings.provider}"
         for name, pool in settings.pools.items():
             at, empty = ("clusters", cluster, "pools", name), pool.nodes.min == 0
             if "idle_delay" in pool.model_fields_set and not profile.idle_delay_per_pool:
@@ -257,8 +210,7 @@ _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     *runner_rules.RULES,
     _tenancies,
     _holdings,
-    _build_caches,
-    _readers,
+    _own_rules,
     _reservations,
     _budgets,
     _quotas,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from fleet.facts.hardware import SPOT
 from fleet.prove.same_sets import class_of, classes, difference, pod_sets, shortfalls
-from fleet.prove.violation import Claim, Violation, conflicts
 from fleet.providers.fleet import Fleet
-from fleet.providers.registry import PROVIDERS
+from fleet.providers.registry import provider_of
+from fleet.providers.violation import Claim, Violation, conflicts
 from fleet.settings.pool import Pool
 from fleet.settings.pool_order import ContradictionError, pool_ranks
 from fleet.settings.runner import GENERIC_LABELS
@@ -144,7 +144,7 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
 def _pool_orders(fleet: Fleet) -> Iterator[Violation]:
     """Classes, flavors and jobs of a cluster order their pools in one way, because an autoscaler has one order."""
     for cluster, settings in fleet.clusters_by_name():
-        if PROVIDERS[settings.provider].moves is None:
+        if not provider_of(settings).orders:
             continue
         try:
             pool_ranks(settings.pool_orders)

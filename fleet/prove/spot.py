@@ -9,29 +9,23 @@ from fleet.facts.hardware import SPOT, Machine
 from fleet.facts.remark import below, costs, todo
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES, history, spread
 from fleet.prove.placement import fit, pool_host
-from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
+from fleet.providers.registry import provider_of
+from fleet.settings.cluster import Cluster
 from fleet.settings.pool import Pool
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
-    """Lines about the spot pools of all EKS clusters, and one about Capacity Rebalancing.
-
-    OKE pools have one shape, and OCI sells few GPU shapes as preemptible capacity, at half of their price.
-    """
-    rebalanced = []
+    """Lines about the spot pools of clouds that sell several types to a pool, and what such a cloud does with spot nodes."""
+    mixed: dict[str, list[str]] = {}
     for name, cluster in fleet.clusters_by_name():
-        for pool in (pool for pool, held in cluster.pools.items() if held.capacity == SPOT):
-            if isinstance(cluster, EksPools):
-                rebalanced.append(f"{name}/{pool}")
-                said = (costs(_figures(cluster.pools[pool], cluster.region)), *_types(cluster, pool), *_zones(cluster, pool))
-                yield from (below(f"{name}: pool {pool}", each) for each in said)
-    if rebalanced:
-        # EKS user guide, managed node groups: Spot. The API has no setting for it.
-        yield (
-            f"spot pools {', '.join(rebalanced)}: EKS may drain a node before EC2's notice, while a job runs, and has no switch "
-            "for that (docs/capacity.md#capacity-rebalancing)"
-        )
+        provider = provider_of(cluster)
+        for pool in (pool for pool, settings in cluster.pools.items() if settings.capacity == SPOT and provider.mixed_spot):
+            mixed.setdefault(provider.mixed_spot, []).append(f"{name}/{pool}")
+            said = (costs(_figures(cluster.pools[pool], cluster.region)), *_types(cluster, pool), *_zones(cluster, pool))
+            yield from (below(f"{name}: pool {pool}", each) for each in said)
+    for what, names in mixed.items():
+        yield f"spot pools {', '.join(names)}: {what}"
 
 
 def _figures(pool: Pool, region: str) -> str:
@@ -45,7 +39,7 @@ def _figures(pool: Pool, region: str) -> str:
     return "; ".join(filter(None, (f"spot so far: {said} ({sources})" if known else "", rest)))
 
 
-def _types(cluster: EksPools, pool: str) -> Iterator[str]:
+def _types(cluster: Cluster, pool: str) -> Iterator[str]:
     """What a pool of one type could also buy. Every type named holds each runner class of the pool."""
     held = cluster.pools[pool]
     if len(set(held.instance_types)) >= MIN_TYPES:
@@ -67,35 +61,33 @@ def _types(cluster: EksPools, pool: str) -> Iterator[str]:
 _WAIT = "wait"
 
 
-def _without(cluster: EksPools, pool: str) -> str:
+def _without(cluster: Cluster, pool: str) -> str:
     """What the jobs of a pool do while EC2 has no machine for it: every class has a pool behind it, or some jobs wait."""
     orders = [runner.ordered for runner in cluster.pod_sets(pool).values()]
     return "go to the next pool" if orders and all(order[-1] != pool for order in orders) else _WAIT
 
 
-def similar(cluster: EksPools, pool: str) -> tuple[Machine, ...]:
+def similar(cluster: Cluster, pool: str) -> tuple[Machine, ...]:
     """The types that a pool could buy besides its own, in the order of the table.
 
-    They have the same GPUs, similar vCPUs and memory, the local disks and adapters that the pool uses, and hold each of
+    They have the same GPUs, similar vCPUs and memory, what the pool's own settings need, and hold each of
     its runner classes.
     """
     held, host = cluster.pools[pool], pool_host(cluster, pool)
     first = held.machines[0]
     alike = (first.gpu, first.gpus, first.gpu_memory_mib, first.arch, first.bare_metal)
-    disks = min(each.nvme_gb for each in held.machines) if held.node_config and held.node_config.instance else 0
     return tuple(
         each
         for each in hardware.machines(first.cloud)
         if each not in held.machines
         and (each.gpu, each.gpus, each.gpu_memory_mib, each.arch, each.bare_metal) == alike
         and spread(first, each) <= MAX_SPREAD
-        and each.nvme_gb >= disks
-        and each.efa_interfaces >= held.efa_interfaces
+        and held.could_buy(each)
         and all(fit(runner, each, host).count for runner in cluster.pod_sets(pool).values())
     )
 
 
-def _zones(cluster: EksPools, pool: str) -> Iterator[str]:
+def _zones(cluster: Cluster, pool: str) -> Iterator[str]:
     """Which zones of the cluster a pool in too few of them could use."""
     held = cluster.pools[pool]
     used = cluster.zones_with_nodes(held)

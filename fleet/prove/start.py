@@ -16,8 +16,6 @@ from fleet.facts.pricing import Line, Money
 from fleet.facts.starts import Phase, done, phase, seconds
 from fleet.prove.bill import lines
 from fleet.prove.room import standing
-from fleet.providers.eks.cluster import EksPools
-from fleet.providers.eks.nodes import EksPool
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
@@ -125,12 +123,7 @@ def _found(cluster: Cluster, runner: Runner) -> str:
         return PLACEHOLDER
     if _fixed(pool) or (isinstance(runner, PodRunner) and pool.nodes.min >= _least_nodes(cluster, runner)):
         return READY
-    if isinstance(cluster, EksPools) and isinstance(pool, EksPool) and pool.warm is not None:
-        zones = cluster.groups_of(pool)
-        machines = pool.warm.machines(zones)
-        if all(machines.get(zone) for zone in zones):
-            return _STATES[pool.warm.state]
-    return NEW
+    return _STATES.get(cluster.waiting_machines(pool), NEW)
 
 
 def _fixed(pool: Pool) -> bool:
@@ -162,7 +155,7 @@ def _node_phases(cluster: Cluster, runner: Runner, finds: str) -> Iterator[Phase
         yield from map(done, ("boot", "driver", "plugin"))
     elif pool is None:
         yield phase("capacity", "launcher")
-        yield phase("boot", "oci")
+        yield phase("boot", PROVIDERS[cluster.provider].boots)
         yield phase("driver", "image")
         yield done("plugin", "a machine needs none")
     elif isinstance(runner, PodRunner):
@@ -190,12 +183,12 @@ def _runner_phases(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool)
 
 def _pull(pool: Pool, runner: PodRunner) -> Phase:
     """The pull of the image. With its size, the disk gives the least time: bytes over throughput of the fastest machine."""
-    if isinstance(pool, EksPool) and pool.images_on_array:
+    if pool.images_on_array:
         return phase("pull", "local-disk")
     found = phase("pull", "image")
     if runner.image_size is None:
         return Phase("pull", 0, found.high, f"imageSize is not set; published pulls: {found.note}", found.sources)
-    speeds = [pool.disk_throughput(machine) for machine in pool.machines] if isinstance(pool, EksPool) else []
+    speeds = [pool.disk_throughput(machine) for machine in pool.machines]
     known = [speed for speed in speeds if speed is not None]
     least = write_seconds(runner.image_size / 1024, max(known)) if known and len(known) == len(speeds) else 0
     how = f"at least {memory_text(runner.image_size)} at {max(known)} MiB/s of the root disk (derived); " if least else ""

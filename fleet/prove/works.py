@@ -10,8 +10,6 @@ from fleet.facts.remark import CANNOT_WORK, Remark, kind_of, of_cluster
 from fleet.prove import github_server
 from fleet.prove.placement import PlacementError
 from fleet.prove.room import filled
-from fleet.providers.eks.capacity import closed
-from fleet.providers.eks.nodes import EksPool
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
 
@@ -39,8 +37,7 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
 
 def _shut(cluster: Cluster, pool: str, day: date) -> str:
     """Why a pool has no capacity for runners on a day; empty if it has."""
-    settings = cluster.pools[pool]
-    if isinstance(settings, EksPool) and (why := closed(settings, day)):
+    if why := cluster.pools[pool].closed(day):
         return why
     return "workloads that always run take all of it" if filled(cluster, pool) else ""
 

@@ -22,19 +22,19 @@ def cache_lines(name: str, cluster: Cluster) -> Iterator[Line]:
         yield _line(name, cluster, f"cache {cache}", settings, settings.size, len(settings.namespaces))
     for workload, wanted in cluster.workloads.items():
         storage = wanted.storage_asked if isinstance(wanted, PoolWorkload) else None
-        if storage is not None and (found := classes.get(storage.storage_class or "")) is not None:
-            yield _line(name, cluster, f"workload {workload}", found, storage.size, 1)
+        if storage is not None and (cache_settings := classes.get(storage.storage_class or "")) is not None:
+            yield _line(name, cluster, f"workload {workload}", cache_settings, storage.size, 1)
     yield from _prometheus(name, cluster)
 
 
 def _prometheus(name: str, cluster: Cluster) -> Iterator[Line]:
     """The volume of an installed Prometheus, if the program creates its storage class. The price of another class is unknown."""
-    wanted = cluster.monitoring
-    if wanted is not None and cluster.makes_class:
-        what, parts = f"Prometheus's volume, {memory_text(wanted.storage)}", cluster.disk_parts(wanted.storage // 1024)
-        yield bundle(name, "monitoring", what, parts, cluster.region, 1, 1)
+    monitoring = cluster.monitoring
+    if monitoring is not None and cluster.makes_class:
+        text, parts = f"Prometheus's volume, {memory_text(monitoring.storage)}", cluster.disk_parts(monitoring.storage // 1024)
+        yield bundle(name, "monitoring", text, parts, cluster.region, 1, 1)
 
 
 def _line(name: str, cluster: Cluster, item: str, cache: Cache, size: int, volumes: int) -> Line:
-    what = f"{cache.storage}, {memory_text(size)}{' at worst' if cache.shared else ''}"
-    return bundle(name, item, what, cache.parts(size // 1024), cluster.region, 0 if cache.shared else volumes, volumes)
+    text = f"{cache.storage}, {memory_text(size)}{' at worst' if cache.shared else ''}"
+    return bundle(name, item, text, cache.parts(size // 1024), cluster.region, 0 if cache.shared else volumes, volumes)

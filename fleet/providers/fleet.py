@@ -10,7 +10,8 @@ from typing import Annotated, Any, Self
 from pydantic import Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, core_schema
 
-from fleet.providers.registry import PROVIDERS, Provider
+from fleet.providers.provider import Provider
+from fleet.providers.registry import PROVIDERS, provider_of
 from fleet.settings.cluster import Cluster
 from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.github import GitHub
@@ -62,7 +63,7 @@ class _ByProvider:
         return core_schema.tagged_union_schema(schemas, discriminator="provider")
 
 
-def _models(row: Provider) -> Any:
+def _models(row: Provider[Any]) -> Any:
     if row.existing is None:
         return row.settings
     return Annotated[Any, _ByExistence({CREATED: row.settings, EXISTS: row.existing})]
@@ -91,12 +92,11 @@ class Fleet(Model):
         if self.permissions_boundary is None:
             return self
         at, owner = ("permissionsBoundary",), self.permissions_boundary.split(":")[4]
-        accounts = {account for held in self.clusters_of("eks") for account in held.accounts} or {
-            None for _ in self.clusters_of("eks")
-        }
-        if not accounts:
+        bounded = [cluster for _, cluster in self.clusters_by_name() if provider_of(cluster).bounded]
+        accounts = {account for cluster in bounded for account in cluster.accounts}
+        if not bounded:
             raise problem("boundary_unused", "no cluster of the stack is in AWS, so no role would get it; remove it", at=at)
-        for account in sorted(accounts - {None, owner} if owner != "aws" else ()):
+        for account in sorted(accounts - {owner} if owner != "aws" else ()):
             message = f"a cluster is in account {account}, and a role's boundary is a policy of its own account; correct it"
             raise problem("boundary_account", message, at=at)
         return self
@@ -104,7 +104,7 @@ class Fleet(Model):
     @property
     def deployable(self) -> bool:
         """Whether `pulumi up` creates the clusters. A stack has only clusters that it creates, or none."""
-        return all(PROVIDERS[settings.provider].deployable for _, settings in self.clusters_by_name())
+        return all(provider_of(cluster).deployable for _, cluster in self.clusters_by_name())
 
     @property
     def needs_key(self) -> bool:
@@ -120,6 +120,12 @@ class Fleet(Model):
     def clusters_by_name(self) -> Iterator[tuple[str, Cluster]]:
         """Clusters by name, in the order of the config."""
         yield from self.clusters.items()
+
+    def by_provider(self) -> Iterator[tuple[Provider[Any], dict[str, Any]]]:
+        """Each provider that has clusters here, with its clusters by name, in the order of the registry."""
+        for key, provider in PROVIDERS.items():
+            if clusters := {name: cluster for name, cluster in self.clusters_by_name() if cluster.provider == key}:
+                yield provider, clusters
 
     def clusters_of(self, provider: str) -> tuple[Any, ...]:
         """Settings of the clusters of one provider, in the order of the config."""

@@ -22,8 +22,7 @@ from fleet.charts.runner_sets import PodSet, of_cluster
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Money, range_text
 from fleet.facts.scheduling import RUNTIME_CLASS, STARTUP_GATE, Toleration
-from fleet.providers.oke.push import gateway
-from fleet.providers.registry import PROVIDERS
+from fleet.providers.registry import PROVIDERS, provider_of
 from fleet.providers.target import pool_target
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
@@ -51,7 +50,7 @@ def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
         return
     if monitoring.installs:
         name = physical_name if cluster.found is None else cluster.found.identity
-        labels, receives = node_labels(cluster), gateway(cluster) is not None
+        labels, receives = node_labels(cluster), provider_of(cluster).gateway(cluster) is not None
         yield kube_prometheus(monitoring, name, cluster.makes_class, labels, cluster.system_selector, receives=receives)
     image = image_of(cluster)
     if image is not None and cluster.enablement != GPU_OPERATOR and DCGM_EXPORTER not in cluster.provided:
@@ -72,7 +71,7 @@ def monitoring_pods(cluster: Cluster) -> tuple[Pod, ...]:
 def added_pods(cluster: Cluster) -> tuple[Pod, ...]:
     """The pods of monitoring that no chart has: those of CloudWatch's add-on, and the gateway of machines."""
     of_addon = CLOUDWATCH_PODS if cluster.monitoring is not None and cluster.monitoring.cloudwatch else ()
-    return of_addon if (receiver := gateway(cluster)) is None else (*of_addon, receiver.pod)
+    return of_addon if (receiver := provider_of(cluster).gateway(cluster)) is None else (*of_addon, receiver.pod)
 
 
 def operator_of(cluster: Cluster) -> OperatorSettings:

@@ -22,14 +22,24 @@ def fixed_tags(stack: str, cluster: str, pool: str = "") -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class TagRules:
-    """A fleet may have `most` tags. The whole of each key matches `key`, which `words` explains."""
+    """A fleet may have `most` tags. The whole of each key matches `key`, which `words` explains.
+
+    `kept` says what keeps its old tags after a change of the stack file; empty if nothing does.
+    """
 
     most: int
     key: re.Pattern[str]
     words: str
+    kept: str = ""
 
 
-AWS_TAGS = TagRules(40, re.compile(r".{1,128}"), "1 to 128 characters")
+AWS_TAGS = TagRules(
+    40,
+    re.compile(r".{1,128}"),
+    "1 to 128 characters",
+    "running EC2 instances keep their old tags, and no node is replaced; new instances get the new tags from their Auto Scaling "
+    "group (docs/operate.md, Tags)",
+)
 """AWS allows 50 tags per resource. A node group has at most 7 more: the stack's, five resources and the reserved nodes. Its Auto
 Scaling group has at most 6 more: five of EKS and the idle delay."""
 

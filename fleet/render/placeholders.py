@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fleet.facts.manifest import Manifest
 from fleet.facts.pods import CONFINED
 from fleet.facts.scheduling import PLACEHOLDER_PRIORITY
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.prove.placeholders import placeholder
 from fleet.providers.target import pool_target
-from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text

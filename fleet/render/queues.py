@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.charts.chart import manifests
+from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.scheduling import (
     DEFAULT_QUEUE,
     JOB_PRIORITIES,
@@ -24,7 +25,6 @@ from fleet.facts.scheduling import (
 from fleet.prove.placement import pool_hosts
 from fleet.prove.shares import Share, share
 from fleet.providers.registry import PROVIDERS
-from fleet.render.manifest import Manifest, manifest
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.pool import Pool

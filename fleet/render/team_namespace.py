@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import Level
 from fleet.facts.scheduling import POD_SECURITY_LABEL
 from fleet.prove.namespace_limits import team_limit_range
 from fleet.render import isolation
-from fleet.render.manifest import Manifest, manifest
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED
 

@@ -63,5 +63,5 @@ def require_objectives(alerts: Alerts, sets: Collection[str], *, at: tuple[str, 
     """Refuse an objective of a runner set that the cluster does not have. Raises a settings problem."""
     for name in alerts.objectives:
         if name not in sets:
-            known = f"name one of: {', '.join(sets)}" if sets else "remove it, because the cluster has none"
-            raise problem("objective_set", f"no runner set of that name in this cluster; {known}", at=(*at, name))
+            choices = f"name one of: {', '.join(sets)}" if sets else "remove it, because the cluster has none"
+            raise problem("objective_set", f"no runner set of that name in this cluster; {choices}", at=(*at, name))

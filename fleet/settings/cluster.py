@@ -27,10 +27,10 @@ from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem, req
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, PLACEHOLDER_NAMESPACE, levels, reserved
 from fleet.settings.operator import OperatorSettings
-from fleet.settings.pool import require_no_shm, require_one_share, require_pool
+from fleet.settings.pool import Pool, require_no_shm, require_one_share, require_pool
 from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.registry import Mirror
-from fleet.settings.runner import PodRunner, SetName
+from fleet.settings.runner import PodRunner, Runner, SetName
 from fleet.settings.sharing import Mig
 from fleet.settings.workload_rules import require_storage, require_unqueued, require_workloads
 from fleet.settings.workloads import AnyWorkload, PoolWorkload, WorkloadName
@@ -52,7 +52,7 @@ class Cluster(Model):
     kubernetes_version: QuotedText
     """Kubernetes minor version, in quotes, because YAML reads 1.30 as 1.3. The versions of node images and add-ons follow from
     it."""
-    enablement: Any
+    enablement: str
     """What advertises the GPUs of the nodes to Kubernetes: NVIDIA's device plugin, NVIDIA's GPU operator, or OKE's add-on
     (docs/layers.md)."""
     delivery: Literal["helm", "argocd"] = "helm"
@@ -98,14 +98,24 @@ class Cluster(Model):
     """Queues for the GPU Jobs of teams, by Kueue (docs/queues.md). Default: none."""
     workloads: dict[WorkloadName, AnyWorkload] = Field(default_factory=dict)
     """GPU workloads other than CI jobs, by name. `kind` selects the keys (docs/workloads.md)."""
-    caches: dict[DnsLabel, Any] = Field(default_factory=dict)
+    caches: Mapping[DnsLabel, Cache] = Field(default_factory=dict)
     """Volumes for models and data sets that outlive jobs, by name (docs/storage.md)."""
     jobs: dict[DnsLabel, StackJob] = Field(default_factory=dict)
     """GPU Jobs that run once, when they are new or changed, by name (docs/storage.md)."""
-    pools: dict[DnsLabel, Any] = Field(default_factory=dict)
+    pools: Mapping[DnsLabel, Pool] = Field(default_factory=dict)
     """GPU pools, by a name of your choice. Machines that run one job each need no pool."""
-    runners: dict[SetName, Any]
+    runners: Mapping[SetName, Runner]
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
+
+    @property
+    def accounts(self) -> frozenset[str]:
+        """The accounts of the cloud that settings name. A cluster has one."""
+        return frozenset()
+
+    @property
+    def node_zones(self) -> tuple[str, ...]:
+        """The zones in which nodes of pools may start. Empty if the settings do not show that."""
+        return ()
 
     @property
     def own_cidr(self) -> str | None:
@@ -167,8 +177,8 @@ class Cluster(Model):
     @property
     def makes_class(self) -> bool:
         """Whether the program creates the storage class of Prometheus."""
-        wanted = self.monitoring is not None and self.monitoring.installs and self.monitoring.storage_class is None
-        return wanted and self.SELLS_VOLUMES
+        wants_volume = self.monitoring is not None and self.monitoring.installs and self.monitoring.storage_class is None
+        return wants_volume and self.SELLS_VOLUMES
 
     def disk_class(self, tags: Mapping[str, str]) -> Volumes:
         """Settings of that storage class. Its driver puts `tags` on volumes. Only for providers that sell volumes."""
@@ -204,6 +214,10 @@ class Cluster(Model):
     def zones_with_nodes(self, pool: Any) -> tuple[str, ...]:
         """The zones in which nodes of a pool start, as their zone label has them. Empty if the settings do not show that."""
         return ()
+
+    def waiting_machines(self, pool: Any) -> str:
+        """The state of the machines that wait outside of the cluster in every zone of a pool; empty if some zone has none."""
+        return ""
 
     @property
     def pod_runners(self) -> dict[str, PodRunner]:
@@ -250,7 +264,7 @@ class Cluster(Model):
     def team_namespaces(self) -> dict[str, Level]:
         """Namespaces that the settings need, with the Pod Security Standard of each."""
         confined: dict[str, Level] = dict.fromkeys(self._confined(), "restricted")
-        return levels([*confined.items(), *((each.namespace, each.level) for each in self.workloads.values())])
+        return levels([*confined.items(), *((workload.namespace, workload.level) for workload in self.workloads.values())])
 
     def _confined(self) -> Iterator[str]:
         """Namespaces with the strictest Pod Security Standard: those of teams, caches, jobs and placeholders."""
@@ -296,8 +310,8 @@ class Cluster(Model):
         if any(job.gpu_type is not None for job in self.jobs.values()):
             return frozenset(self.pools)
         queued = self.queues.pools if self.queues is not None else frozenset()
-        named = {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
-        return queued | named | {pool for job in self.jobs.values() for pool in job.ordered}
+        pools = {workload.pool for workload in self.workloads.values() if isinstance(workload, PoolWorkload)}
+        return queued | pools | {pool for job in self.jobs.values() for pool in job.ordered}
 
     def _without_operator(self) -> Iterator[Remark]:
         """Objects of a Prometheus operator that the first `pulumi up` of a new cluster cannot create.
@@ -339,10 +353,10 @@ class Cluster(Model):
                 )
         yield from self._shared_with_queues()
         for name, workload in self.workloads.items():
-            kept = workload.storage_asked if isinstance(workload, PoolWorkload) else None
-            if kept is not None and kept.storage_class not in (None, *map(class_name, self.caches)):
+            storage = workload.storage_asked if isinstance(workload, PoolWorkload) else None
+            if storage is not None and storage.storage_class not in (None, *map(class_name, self.caches)):
                 yield (
-                    f"workload {name}: the program does not create storage class {kept.storage_class}; check that the "
+                    f"workload {name}: the program does not create storage class {storage.storage_class}; check that the "
                     "cluster has it"
                 )
         for name, pool in self.pools.items():
@@ -359,20 +373,22 @@ class Cluster(Model):
         if queues is None:
             return
         for name in queues.flavor_names(self.pools):
-            held, handed = queues.pools_of(name), queues.nominal(name)
-            sets = {each: runner for pool in held for each, runner in self.pod_sets(pool).items()}
-            asked = sum(runner.gpus * runner.span.max for runner in sets.values())
-            kept = sum(
+            members, handed = queues.pools_of(name), queues.nominal(name)
+            sets = {each: runner for pool in members for each, runner in self.pod_sets(pool).items()}
+            runner_units = sum(runner.gpus * runner.span.max for runner in sets.values())
+            workload_units = sum(
                 each.units
                 for each in self.workloads.values()
-                if isinstance(each, PoolWorkload) and each.stands and each.pool in held
+                if isinstance(each, PoolWorkload) and each.stands and each.pool in members
             )
-            most, resource = sum(units(self.pools[pool]) for pool in held), self.pools[held[0]].resource
-            called = f"{'pool' if name in self.pools else 'flavor'} {name}"
-            if handed and asked + kept and handed + asked + kept > most:
-                users = [f"runner sets may ask for {asked}"] * bool(asked) + [f"workloads keep {kept}"] * bool(kept)
+            most, resource = sum(units(self.pools[pool]) for pool in members), self.pools[members[0]].resource
+            title = f"{'pool' if name in self.pools else 'flavor'} {name}"
+            if handed and runner_units + workload_units and handed + runner_units + workload_units > most:
+                users = [f"runner sets may ask for {runner_units}"] * bool(runner_units) + [
+                    f"workloads keep {workload_units}"
+                ] * bool(workload_units)
                 yield (
-                    f"{called}: of its {most} {resource} {' and '.join(users)}, and queues hand out {handed}; "
+                    f"{title}: of its {most} {resource} {' and '.join(users)}, and queues hand out {handed}; "
                     "later jobs wait for a node, even Jobs that their queue has admitted"
                 )
 
@@ -396,8 +412,8 @@ class Cluster(Model):
                 value=SYSTEM_POOL,
             )
         for name, runner in self.pod_runners.items():
-            for index, pool in enumerate(runner.ordered):
-                require_pool("runner_pool", pool, self.pools, at=("runners", name, *runner.pool_at(index)))
+            for index, pool_name in enumerate(runner.ordered):
+                require_pool("runner_pool", pool_name, self.pools, at=("runners", name, *runner.pool_at(index)))
         of_runners = self.runner_pools
         for name, pool in self.pools.items():
             if pool.placeholders and name not in of_runners:
@@ -453,19 +469,19 @@ class Cluster(Model):
     @model_validator(mode="after")
     def _monitoring_rules(self) -> Self:
         """Refuse CloudWatch elsewhere than on EKS, a namespace of Prometheus with another owner, and a volume without a class."""
-        wanted = self.monitoring
-        if wanted is not None and wanted.cloudwatch and not self.HAS_CLOUDWATCH:
+        monitoring = self.monitoring
+        if monitoring is not None and monitoring.cloudwatch and not self.HAS_CLOUDWATCH:
             raise problem(
                 "monitoring_cloudwatch",
                 "the program installs CloudWatch's add-on only on EKS clusters that it creates; remove cloudwatch",
                 at=("monitoring", "cloudwatch"),
             )
-        if wanted is None or not wanted.installs:
+        if monitoring is None or not monitoring.installs:
             return self
-        owned = self.gitops is not None and wanted.namespace == self.gitops.namespace
-        if owned or reserved(wanted.namespace) or wanted.namespace in self.team_namespaces:
-            raise problem("monitoring_namespace", MONITORING_TAKEN, at=("monitoring", "namespace"), value=wanted.namespace)
-        if wanted.storage_class is None and not (self.SELLS_VOLUMES or self.DEFAULT_CLASS):
+        owned = self.gitops is not None and monitoring.namespace == self.gitops.namespace
+        if owned or reserved(monitoring.namespace) or monitoring.namespace in self.team_namespaces:
+            raise problem("monitoring_namespace", MONITORING_TAKEN, at=("monitoring", "namespace"), value=monitoring.namespace)
+        if monitoring.storage_class is None and not (self.SELLS_VOLUMES or self.DEFAULT_CLASS):
             raise problem(
                 "monitoring_class",
                 "the cluster has no default storage class, so Prometheus would wait forever for its volume; name one of the "
@@ -479,10 +495,10 @@ class Cluster(Model):
         """Refuse runners that ask for more than a pool with shared GPUs gives, and pools of one class that share differently."""
         for name, runner in self.pod_runners.items():
             first = self.pools[runner.ordered[0]]
-            for index, each in enumerate(runner.ordered):
-                pool = self.pools[each]
-                require_one_share("several_shares", each, pool, runner.gpus, at=("runners", name, "gpus"))
-                require_no_shm("mps_shm", each, pool, runner, at=("runners", name))
+            for index, pool_name in enumerate(runner.ordered):
+                pool = self.pools[pool_name]
+                require_one_share("several_shares", pool_name, pool, runner.gpus, at=("runners", name, "gpus"))
+                require_no_shm("mps_shm", pool_name, pool, runner, at=("runners", name))
                 if pool.sharing != first.sharing:
                     raise problem(
                         "pools_sharing",
@@ -498,7 +514,7 @@ class Cluster(Model):
         for path, settings, pools in self._pool_lists():
             for place, name in enumerate(pools):
                 fallback = name in self.pools and self.pools[name].role == FALLBACK
-                before = (self.pools[each] for each in pools[:place] if each in self.pools)
+                before = (self.pools[earlier] for earlier in pools[:place] if earlier in self.pools)
                 if fallback and not any(pool.capacity == SPOT for pool in before):
                     alone = getattr(settings, "pool", None) is not None
                     raise problem(

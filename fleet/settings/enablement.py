@@ -51,9 +51,9 @@ def require_enablement(enablement: str, operator: OperatorSettings | None, pools
             f"operator belongs to enablement {GPU_OPERATOR}; remove it, or set enablement: {GPU_OPERATOR}",
             at=("operator",),
         )
-    for name, held in pools.items():
-        _require_one_advertiser(name, held, enablement)
-        _require_driver(name, held, enablement, operator or OperatorSettings())
+    for name, pool in pools.items():
+        _require_one_advertiser(name, pool, enablement)
+        _require_driver(name, pool, enablement, operator or OperatorSettings())
     if enablement == GPU_OPERATOR:
         _require_one_policy(pools, operator or OperatorSettings())
 
@@ -70,11 +70,11 @@ def advertisers(enablement: str, image: NodeImage) -> Iterator[str]:
 
 
 def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> None:
-    found = list(advertisers(enablement, held.image))
-    if len(found) > 1:
+    names = list(advertisers(enablement, held.image))
+    if len(names) > 1:
         raise problem(
             "two_advertisers",
-            f"{' and '.join(found)} would both advertise this pool's GPUs; use an image without its own device plugin",
+            f"{' and '.join(names)} would both advertise this pool's GPUs; use an image without its own device plugin",
             at=("pools", name, "image"),
             value=held.image.name,
         )
@@ -135,7 +135,9 @@ def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[s
 
 def _require_mps_apart(pools: Mapping[str, EnabledPool]) -> None:
     """Refuse MPS with MIG naming `mixed` in one cluster: the operator's variable for MIG reaches every device plugin."""
-    mixed = [name for name, held in pools.items() if isinstance(held.pool.sharing, Mig) and held.pool.sharing.naming == "mixed"]
+    mixed = [
+        name for name, entry in pools.items() if isinstance(entry.pool.sharing, Mig) and entry.pool.sharing.naming == "mixed"
+    ]
     for name, held in pools.items():
         if mixed and isinstance(held.pool.sharing, Mps):
             raise problem(
@@ -153,16 +155,16 @@ _installed = attrgetter("driver", "toolkit", "driver_root")
 
 def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSettings) -> None:
     """Refuse pools that need different values in the operator's only ClusterPolicy, and operator settings without effect."""
-    images = [held.image for held in pools.values()]
+    images = [entry.image for entry in pools.values()]
     brought = {
         "driver": ("driver", all(image.driver for image in images)),
         "containerd": ("toolkit", all(image.toolkit for image in images)),
     }
-    for setting, (what, by_image) in brought.items():
+    for setting, (part, by_image) in brought.items():
         if pools and by_image and setting in operator.model_fields_set:
             raise problem(
                 "operator_idle",
-                f"every pool's image contains its own {what}, so the operator installs none; remove {setting}",
+                f"every pool's image contains its own {part}, so the operator installs none; remove {setting}",
                 at=("operator", setting),
             )
     _require_mps_apart(pools)

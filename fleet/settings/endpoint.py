@@ -51,7 +51,7 @@ class Endpoint(Model):
 
     @property
     def reserved_cidrs(self) -> tuple[str, ...]:
-        """Reserved networks in `publicCidrs`: placeholders such as 203.0.113.0/24."""
+        """Reserved networks in `publicCidrs`: example values such as 203.0.113.0/24."""
         return tuple(cidr for cidr in self.public_cidrs if not ipaddress.ip_network(cidr).is_global)
 
     def private_sources(self, own: str | None) -> tuple[str, ...]:

@@ -20,9 +20,9 @@ from fleet.settings.workloads import Workload
 
 
 def _priority(name: str) -> str:
-    known = [each.name for each in JOB_PRIORITIES]
-    if name not in known:
-        raise problem("job_priority", f"must be one of: {', '.join(known)}; name one of them")
+    names = [priority.name for priority in JOB_PRIORITIES]
+    if name not in names:
+        raise problem("job_priority", f"must be one of: {', '.join(names)}; name one of them")
     return name
 
 
@@ -101,8 +101,8 @@ class StackJob(Model):
             raise problem("job_place", "a job needs pool, pools or gpuType; set one of them", private=True)
         require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
         if self.ordered:
-            for key, given in (("spot", self.spot), ("shared", self.shared)):
-                if given:
+            for key, value in (("spot", self.spot), ("shared", self.shared)):
+                if value:
                     raise problem(
                         "job_pool_known", f"{key} selects among pools, but this job names its pool; remove it", at=(key,)
                     )

@@ -90,6 +90,6 @@ class WithMachines(Model):
     def _at_hand(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> dict[str, OwnMachine]:
         """Hand the machines to the pools that are read next. If a machine is wrong, pools say nothing of its name."""
         DESCRIBED.set(None)
-        own: dict[str, OwnMachine] = handler(value)
-        DESCRIBED.set({name: machine.as_machine(name) for name, machine in own.items()})
-        return own
+        machines: dict[str, OwnMachine] = handler(value)
+        DESCRIBED.set({name: machine.as_machine(name) for name, machine in machines.items()})
+        return machines

@@ -131,7 +131,9 @@ def limited(of: str, path: str, kind: str = "") -> AfterValidator:
     row = limit(of, path, kind)
 
     def check(value: Any) -> Any:
-        data = [each.model_dump() if isinstance(each, Model) else each for each in value] if isinstance(value, tuple) else value
+        data = (
+            [entry.model_dump() if isinstance(entry, Model) else entry for entry in value] if isinstance(value, tuple) else value
+        )
         if (fault := row.fault(data)) is not None:
             raise problem("cloud_limit", fault)
         return value
@@ -263,13 +265,13 @@ _DAY_RULE = "not a day; write year, month and day such as 2026-12-19"
 
 def _day(text: str) -> str:
     try:
-        found = date.fromisoformat(text).isoformat()
+        iso = date.fromisoformat(text).isoformat()
     except ValueError:
         raise problem("day", _DAY_RULE) from None
     # Python also reads 20261219 and 2026-W51-6.
-    if found != text:
+    if iso != text:
         raise problem("day", _DAY_RULE)
-    return found
+    return iso
 
 
 Day = Annotated[str, AfterValidator(_day), Form("day", _DAY_RULE, r"[0-9]{4}-[0-9]{2}-[0-9]{2}")]
@@ -326,16 +328,16 @@ def selected_by(key: str, known: Collection[str]) -> Callable[[Any], str | None]
     """A discriminator: it returns the value of `key`, which selects a model of a union, or None if no model has that value."""
 
     def tag(value: Any) -> str | None:
-        named = value.get(key) if isinstance(value, dict) else getattr(value, key, None)
-        return named if named in known else None
+        tag = value.get(key) if isinstance(value, dict) else getattr(value, key, None)
+        return tag if tag in known else None
 
     return tag
 
 
 def go_duration(seconds: int) -> str:
     """Seconds as Go's time.ParseDuration reads them: 600 → "10m0s"."""
-    hours, rest = divmod(seconds, 3600)
-    minutes, seconds = divmod(rest, 60)
+    hours, remainder = divmod(seconds, 3600)
+    minutes, seconds = divmod(remainder, 60)
     return f"{hours}h{minutes}m{seconds}s" if hours else f"{minutes}m{seconds}s"
 
 

@@ -53,7 +53,7 @@ TeamNamespace = Annotated[DnsLabel, AfterValidator(_free)]
 
 def levels(wanted: Iterable[tuple[str, Level]]) -> dict[str, Level]:
     """Pod Security level of each namespace, sorted by name: the most lenient that any of its users needs."""
-    found: dict[str, Level] = {}
+    standards: dict[str, Level] = {}
     for name, level in wanted:
-        found[name] = max(level, found.get(name, level), key=_LEVELS.index)
-    return dict(sorted(found.items()))
+        standards[name] = max(level, standards.get(name, level), key=_LEVELS.index)
+    return dict(sorted(standards.items()))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextvars import ContextVar
-from typing import Annotated, ClassVar, Literal, Self
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
@@ -48,11 +49,11 @@ DESCRIBED: ContextVar[Mapping[str, hardware.Machine] | None] = ContextVar("descr
 
 
 def _described(name: str) -> str:
-    if "." in name:
+    if "." in name or hardware.find(name) is not None:
         return _gpu_machine(name)
-    own = DESCRIBED.get()
-    if own is not None and name not in own:
-        fix = f"name one of: {', '.join(own)}" if own else "describe it below machines of the cluster"
+    described = DESCRIBED.get()
+    if described is not None and name not in described:
+        fix = f"name one of: {', '.join(described)}" if described else "describe it below machines of the cluster"
         raise problem("instance_type", f"no machine of this name; {fix}")
     return name
 
@@ -114,6 +115,11 @@ class Reservation(Model):
     count: Annotated[int, Field(ge=1)]
     """Machines that the reservation holds. `nodes.max` is not above it. Unit: machines."""
 
+    @property
+    def last_day(self) -> str | None:
+        """The day on which it ends; None if no setting has it."""
+        return None
+
 
 class Pool(Model):
     """A GPU pool. All its types have the same GPU model and count, so that the same pods fit all of them.
@@ -158,13 +164,18 @@ class Pool(Model):
     """Windows of the week in which the pool keeps more nodes (docs/schedules.md). Only pools of EKS can have them."""
     UNSCHEDULED: ClassVar[str] = "the program does not start the nodes of this pool"
     """Why the provider's pools have no schedules; empty if they have."""
+    WARMS: ClassVar[bool] = False
+    """Whether machines can wait outside of the cluster."""
+    if TYPE_CHECKING:
+        # Each provider's pools have this field, with the kinds of images that it has. A field here would be the first of all.
+        image: str
     _machines: tuple[hardware.Machine, ...] = PrivateAttr()
 
     def model_post_init(self, _context: object, /) -> None:
         """Keep the hardware: described machines are at hand only while the settings of their cluster are read."""
-        own = DESCRIBED.get() or {}
-        named = (own.get(name) or (hardware.machine(name) if "." in name else None) for name in self.instance_types)
-        self._machines = tuple(machine for machine in named if machine is not None)
+        described = DESCRIBED.get() or {}
+        machines = (described.get(name) or hardware.find(name) for name in self.instance_types)
+        self._machines = tuple(machine for machine in machines if machine is not None)
 
     @model_validator(mode="after")
     def _reservation_rules(self) -> Self:
@@ -251,8 +262,8 @@ class Pool(Model):
         if len(self.labels) > MAX_LABELS:
             raise problem("many_labels", f"a pool has at most {MAX_LABELS} labels of its own; remove some", at=("labels",))
         for key in self.labels:
-            if (known := term("label", key)) is not None:
-                raise problem("claimed_label", _claimed(key, known.standing, known.instead), at=("labels", key))
+            if (vocabulary := term("label", key)) is not None:
+                raise problem("claimed_label", _claimed(key, vocabulary.standing, vocabulary.instead), at=("labels", key))
             domain = key.rpartition("/")[0]
             if domain == "nvidia.com" or domain.endswith(".nvidia.com"):
                 raise problem(
@@ -266,6 +277,23 @@ class Pool(Model):
     def machines(self) -> tuple[hardware.Machine, ...]:
         """The pool's instance types as hardware."""
         return self._machines
+
+    @property
+    def images_on_array(self) -> bool:
+        """Whether images are unpacked on an array of local disks."""
+        return False
+
+    def disk_throughput(self, machine: hardware.Machine) -> int | None:
+        """The MiB/s of the disk with the images on a machine of the pool, at most. None if no source has a figure."""
+        return None
+
+    def could_buy(self, machine: hardware.Machine) -> bool:
+        """Whether its settings also fit another machine with the same GPUs."""
+        return True
+
+    def closed(self, day: date) -> str:
+        """Why it can have no node on a day; empty if it can have one."""
+        return ""
 
     @property
     def resource_managers(self) -> ResourceManagers | None:
@@ -324,7 +352,7 @@ class Pool(Model):
 
     def price(self, instance_type: str, region: str) -> Money:
         """USD per hour of one node of this type."""
-        machine = next(each for each in self.machines if each.name == instance_type)
+        machine = next(candidate for candidate in self.machines if candidate.name == instance_type)
         return quoted(hardware.price_of(machine, region, self.capacity))
 
     def node_taints(self, profile: SchedulingProfile) -> tuple[Taint, ...]:
@@ -355,10 +383,10 @@ class Pool(Model):
 def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:
     """Refuse types of one list with different GPUs, and a type given twice. Raises a settings problem."""
     if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
-        found = ", ".join(map(_gpus, machines))
+        kinds = ", ".join(map(_gpus, machines))
         raise problem(
             "mixed_gpus",
-            f"types of one pool must have the same GPU model, memory and count, and these are {found}; split the pool",
+            f"types of one pool must have the same GPU model, memory and count, and these are {kinds}; split the pool",
             at=at,
         )
     require_once("repeated_type", "an instance type is given twice; remove one", machines, at=at)
@@ -414,10 +442,10 @@ SystemMachines = tuple[tuple[hardware.Machine, ...], int, Nodes]
 def require_pool(rule: str, name: str, pools: Collection[str], *, at: tuple[str, ...]) -> None:
     """Refuse the name of a pool that the cluster does not have. Raises a settings problem."""
     if name not in pools:
-        known = ", ".join(pools)
+        names = ", ".join(pools)
         raise problem(
             rule,
-            f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
+            f"no pool of that name in this cluster; name one of: {names}" if names else "the cluster has no pool; add one",
             at=at,
         )
 

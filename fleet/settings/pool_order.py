@@ -29,11 +29,11 @@ def pool_ranks(orders: Mapping[str, Sequence[str]]) -> dict[str, int]:
     except CycleError as error:
         # The circle ends with the pool that it starts with. Each pool must come after the next one in it.
         circle = list(reversed(error.args[1]))
-        named = {(pool, following): name for name, pool, following in reversed(tuple(_steps(orders)))}
-        raise ContradictionError([(named[step], *step) for step in pairwise(circle)]) from error
+        paths = {(pool, following): name for name, pool, following in reversed(tuple(_steps(orders)))}
+        raise ContradictionError([(paths[step], *step) for step in pairwise(circle)]) from error
     ranks: dict[str, int] = {}
     for pool in sorted_pools:
-        ranks[pool] = 1 + max((ranks[each] for each in after.get(pool, ())), default=0)
+        ranks[pool] = 1 + max((ranks[follower] for follower in after.get(pool, ())), default=0)
     return ranks
 
 

@@ -252,17 +252,17 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
                     at=(*at, "pool"),
                 )
         elif quota.flavor not in queues.flavors:
-            known = ", ".join(queues.flavors)
-            fix = f"name one of: {known}" if known else "there is none; add one to queues.flavors"
+            names = ", ".join(queues.flavors)
+            fix = f"name one of: {names}" if names else "there is none; add one to queues.flavors"
             raise problem("queue_flavor", f"no flavor has that name; {fix}", at=(*at, "flavor"))
-        held = queues.pools_of(quota.name)
+        members = queues.pools_of(quota.name)
         handed[quota.name] += quota.nominal
-        most = sum(units(pools[pool]) for pool in held)
+        most = sum(units(pools[pool]) for pool in members)
         if handed[quota.name] > most:
-            what = f"pool {quota.name}" if quota.pool is not None else f"flavor {quota.name}"
+            title = f"pool {quota.name}" if quota.pool is not None else f"flavor {quota.name}"
             raise problem(
                 "queue_nominal",
-                f"teams have {handed[quota.name]} of {what} together, which has {most} {pools[held[0]].resource} "
+                f"teams have {handed[quota.name]} of {title} together, which has {most} {pools[members[0]].resource} "
                 f"at most; lower nominal, or raise nodes.max of {'the pool' if quota.pool is not None else 'its pools'}",
                 at=(*at, "nominal"),
             )
@@ -271,7 +271,7 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
 def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
     """Refuse flavors of unknown or different pools, pools of two flavors, and flavors that Kueue or the teams cannot use."""
     used = {quota.flavor for _, _, quota in queues.quotas()}
-    taken: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for name, flavor in queues.flavors.items():
         at = ("queues", "flavors", name)
         if name in pools:
@@ -284,8 +284,8 @@ def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
         for index, pool in enumerate(flavor.pools):
             here = (*at, "pools", str(index))
             require_pool("flavor_pool", pool, pools, at=here)
-            if (other := taken.setdefault(pool, name)) != name:
-                raise problem("flavor_pool_twice", f"flavor {other} has the pool already; remove one", at=here)
+            if (owner := owners.setdefault(pool, name)) != name:
+                raise problem("flavor_pool_twice", f"flavor {owner} has the pool already; remove one", at=here)
             if first is not None and (pools[pool].accelerator, pools[pool].sharing) != (first.accelerator, first.sharing):
                 raise problem(
                     "flavor_mixed",

@@ -118,27 +118,27 @@ class Registry(Model):
     def mirror_at(self, host: str, caches: Collection[str] = ()) -> Mirror:
         """The mirror of a registry at `host`."""
         address, image = f"{host}/{self.prefix}", self.runner_image
-        copies = (parts(each).exact for each in self.copies) if self.use_copies else ()
+        copies = (parts(reference).exact for reference in self.copies) if self.use_copies else ()
         runner = f"{address}/{RUNNER_GPU_REPOSITORY}{image.suffix}" if image is not None else ""
         return Mirror(address, frozenset(caches), frozenset(copies), runner)
 
     @property
     def repositories(self) -> tuple[str, ...]:
         """Names of the repositories of copies, each once, without the prefix."""
-        found = (parts(each) for each in self.copies)
-        return tuple(dict.fromkeys(f"{each.host}/{each.path}" for each in found))
+        references = (parts(reference) for reference in self.copies)
+        return tuple(dict.fromkeys(f"{each.host}/{each.path}" for each in references))
 
     @model_validator(mode="after")
     def _copies_once(self) -> Self:
         """Refuse an image without a tag or that is listed twice, and copies that nodes must pull but that are not listed."""
-        for index, each in enumerate(self.copies):
-            if not parts(each).version.startswith(":"):
+        for index, reference in enumerate(self.copies):
+            if not parts(reference).version.startswith(":"):
                 raise problem(
                     "copy_tag",
                     "the registry deletes images without a tag after some days; write name:tag, or name:tag@sha256:…",
                     at=("copies", str(index)),
                 )
-        exact = [parts(each).exact for each in self.copies]
+        exact = [parts(reference).exact for reference in self.copies]
         require_once("copy_twice", "an image is listed twice; remove one", exact, at=("copies",))
         if self.use_copies and not self.copies:
             raise problem("no_copies", "there are no copies to use; list images in copies, or remove it", at=("useCopies",))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
+from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts.cloud_limits import limit
+from fleet.facts.hardware import Machine
 from fleet.settings.github import RunnerGroup
 from fleet.settings.model import (
     YAML_WORDS,
@@ -111,6 +113,27 @@ def _max_lifetime(seconds: int) -> int:
     return seconds
 
 
+@dataclass(frozen=True, slots=True)
+class WholeMachine:
+    """The machine that a runner has to itself, outside of Kubernetes. A launcher in the cluster starts it.
+
+    `name` is the kind of machine in words, `types` are those that the launcher tries, `capacity` is one of
+    `fleet.settings.pool.Capacity`, `disk` its root disk in MiB. `nests`: whether jobs can create clusters with GPUs in it.
+    `places` are the region and the zones of each place, in the order in which they are tried; an empty region is the cluster's.
+    `installs` are the versions of the driver and of NVIDIA's container toolkit; None if another image decides them. `order` says
+    where its cloud has no capacity and what is tried then, empty if there is one way.
+    """
+
+    name: str
+    types: tuple[Machine, ...]
+    capacity: str
+    disk: int
+    nests: bool
+    places: tuple[tuple[str, tuple[str, ...]], ...]
+    installs: tuple[str, str] | None
+    order: str
+
+
 class Runner(Model):
     """The settings of every runner class. Each class is one runner scale set, and each runner runs one job."""
 
@@ -126,6 +149,11 @@ class Runner(Model):
     @abstractmethod
     def span(self) -> Scale:
         """The minimum and maximum number of runners."""
+
+    @property
+    def whole_machine(self) -> WholeMachine | None:
+        """The machine of a runner that is one; None for pods."""
+        return None
 
     @property
     @abstractmethod

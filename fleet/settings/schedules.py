@@ -88,8 +88,8 @@ class Window(Model):
     @property
     def count(self) -> int:
         """Its nodes or runners."""
-        found: int = getattr(self, self.KEY)
-        return found
+        count: int = getattr(self, self.KEY)
+        return count
 
     @property
     def minutes(self) -> int:
@@ -140,15 +140,15 @@ class Schedules(Model):
         if not 1 <= len(self.windows) <= 3:
             raise problem("windows", "schedules have 1 to 3 windows; add one, or join some", at=("windows",))
         require_once("repeated_holiday", "a holiday is given twice; remove one", self.holidays, at=("holidays",))
-        taken: dict[int, str] = {}
+        owners: dict[int, str] = {}
         for name, window in self.windows.items():
             for day in window.days:
                 first = WEEKDAYS.index(day) * _DAY + _minute(window.start)
                 for minute in range(first, first + window.minutes + _GAP):
-                    if (other := taken.setdefault(minute % (7 * _DAY), name)) != name:
+                    if (owner := owners.setdefault(minute % (7 * _DAY), name)) != name:
                         raise problem(
                             "overlapping_windows",
-                            f"it overlaps {other}, or less than {_GAP} minutes are between them; move one",
+                            f"it overlaps {owner}, or less than {_GAP} minutes are between them; move one",
                             at=("windows", name),
                         )
         return self
@@ -172,7 +172,9 @@ class Schedules(Model):
     @property
     def kept(self) -> tuple[bill.Window, ...]:
         """The windows as the bill reads them."""
-        return tuple(bill.window(each.count, each.days, each.start, each.end, self.time_zone) for each in self.windows.values())
+        return tuple(
+            bill.window(entry.count, entry.days, entry.start, entry.end, self.time_zone) for entry in self.windows.values()
+        )
 
     def _utc(self, day: date, text: str) -> datetime:
         return datetime.combine(day, time.fromisoformat(text), self.zone).astimezone(UTC)
@@ -187,19 +189,19 @@ class PoolSchedules(Schedules):
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """Warnings about holidays that are past, and about times that do not exist, or occur twice, within a year from `day`."""
-        for past in (each for each in self.holidays if each < day.isoformat()):
+        for past in (holiday for holiday in self.holidays if holiday < day.isoformat()):
             yield todo(f"holiday {past} is past; remove it, because EC2 Auto Scaling repeats it each year")
         for name, window in self.windows.items():
             for key, text in (("start", window.start), ("end", window.end)):
-                for each in (day + timedelta(days=ahead) for ahead in range(366)):
-                    starts = each - timedelta(days=window.overnight and key == "end")
+                for candidate in (day + timedelta(days=ahead) for ahead in range(366)):
+                    starts = candidate - timedelta(days=window.overnight and key == "end")
                     if WEEKDAYS[starts.weekday()] not in window.days:
                         continue
-                    local = datetime.combine(each, time.fromisoformat(text), self.zone)
+                    local = datetime.combine(candidate, time.fromisoformat(text), self.zone)
                     if local.utcoffset() != local.replace(fold=1).utcoffset():
                         yield todo(
-                            f"window {name}: on {each} clocks change in {self.time_zone}, and {text} does not exist or occurs "
-                            f"twice; AWS does not document when EC2 Auto Scaling acts then; change {key}"
+                            f"window {name}: on {candidate} clocks change in {self.time_zone}, and {text} does not exist or "
+                            f"occurs twice; AWS does not document when EC2 Auto Scaling acts then; change {key}"
                         )
                         break
 

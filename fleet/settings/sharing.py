@@ -122,19 +122,19 @@ class Mig(Model):
 
     def require(self, machine: hardware.Machine) -> None:
         """Refuse GPUs without MIG, and a profile that the GPU does not have. Raises a settings problem."""
-        known = profiles(machine)
+        names = profiles(machine)
         name = machine.gpu.name if machine.gpu else machine.name
-        if not known:
+        if not names:
             raise problem(
                 "mig_gpu",
                 f"{name} ({machine.name}) has no MIG; use time-slicing or mps, or another type",
                 at=("sharing", "strategy"),
             )
-        if self.profile not in known:
+        if self.profile not in names:
             raise problem(
                 "mig_profile",
                 f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name}) does not have this profile; "
-                f"use one of: {', '.join(known)}",
+                f"use one of: {', '.join(names)}",
                 at=("sharing", "profile"),
             )
 

@@ -20,8 +20,8 @@ def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any
     ports: dict[int, str] = {}
     for name, workload in workloads.items():
         _require_pool(name, workload, pools)
-        other = holders.setdefault(workload.namespace, name)
-        required = "restricted" if workload.namespace in confined else workloads[other].level
+        holder = holders.setdefault(workload.namespace, name)
+        required = "restricted" if workload.namespace in confined else workloads[holder].level
         if required != workload.level:
             raise problem(
                 "workload_level",
@@ -49,19 +49,19 @@ def require_storage(
     """
     classes = [class_name(cache) for cache in caches]
     add = "add a cache, and name its class: cache-<name>" if sells_volumes else "name one of your own, such as local-path"
-    known = f"name one of: {', '.join(classes)}" if classes else add
+    choices = f"name one of: {', '.join(classes)}" if classes else add
     for name, workload in workloads.items():
         if not isinstance(workload, PoolWorkload) or workload.storage_asked is None:
             continue
-        named = workload.storage_asked.storage_class
+        class_wanted = workload.storage_asked.storage_class
         # If storage is missing, it is the key to add.
         at = ("workloads", name, "storage", *(("storageClass",) if "storage" in workload.model_fields_set else ()))
-        if named is None and not default_class:
+        if class_wanted is None and not default_class:
             raise problem(
-                "workload_class", f"the cluster has no default storage class, so its volume would wait forever; {known}", at=at
+                "workload_class", f"the cluster has no default storage class, so its volume would wait forever; {choices}", at=at
             )
-        if named is not None and named.startswith(class_name("")) and named not in classes:
-            raise problem("workload_class_unknown", f"no cache of the cluster has that class; {known}", at=at)
+        if class_wanted is not None and class_wanted.startswith(class_name("")) and class_wanted not in classes:
+            raise problem("workload_class_unknown", f"no cache of the cluster has that class; {choices}", at=at)
         for cache, settings in caches.items():
             if workload.claim(name) == cache and workload.namespace in settings.namespaces:
                 raise problem(
@@ -86,10 +86,10 @@ def require_unqueued(workloads: Mapping[str, Workload], teams: Mapping[str, str]
 
 
 def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> None:
-    named = workload.pool if isinstance(workload, PoolWorkload | CoralWorkload) else None
-    if named is None:
+    pool = workload.pool if isinstance(workload, PoolWorkload | CoralWorkload) else None
+    if pool is None:
         return
-    require_pool("workload_pool", named, pools, at=("workloads", name, "pool"))
+    require_pool("workload_pool", pool, pools, at=("workloads", name, "pool"))
     if isinstance(workload, PoolWorkload):
-        require_one_share("workload_shares", named, pools[named], workload.units, at=("workloads", name, "gpus"))
-        require_no_shm("workload_mps_shm", named, pools[named], workload, at=("workloads", name))
+        require_one_share("workload_shares", pool, pools[pool], workload.units, at=("workloads", name, "gpus"))
+        require_no_shm("workload_mps_shm", pool, pools[pool], workload, at=("workloads", name))

@@ -13,13 +13,13 @@ from typing import Any
 
 from fleet.facts.credentials import HIDDEN, mask
 from fleet.providers.fleet import Fleet
+from fleet.providers.registry import PROVIDERS
 from gpu_ci.acceptance.runner import Run
 from gpu_ci.acceptance.shell import Shell, StepError
 
 FOLDER = Path("docs/acceptance")
 _IDENTIFIERS = re.compile(r"\b[0-9]{12}\b|\bocid1\.[\w.-]+")
 """Ids of AWS accounts, which are also in ARNs, and OCIDs."""
-_PACKAGES = {"eks": ("pulumi-aws", "pulumi-eks"), "oke": ("pulumi-oci",)}
 
 
 def path_of(day: date, fleet: Fleet, accepted: bool) -> Path:
@@ -30,7 +30,7 @@ def path_of(day: date, fleet: Fleet, accepted: bool) -> Path:
 def document(run: Run, fleet: Fleet, day: date, environment: Mapping[str, str]) -> dict[str, Any]:
     """The record. `cloud` is false if the environment attaches simulated providers to the engine."""
     providers = _providers(fleet)
-    packages = ("pulumi", "pulumi-kubernetes", *(package for name in providers for package in _PACKAGES.get(name, ())))
+    packages = ("pulumi", "pulumi-kubernetes", *(package for name in providers for package in PROVIDERS[name].packages))
     return {
         "date": day.isoformat(),
         "commit": _said(run.shell, "git", "rev-parse", "HEAD"),

@@ -138,7 +138,7 @@ class Steps:
             self.shell.say(f"{error}; once more")
             self._unlock()
             self.shell.run(*destroy)
-        self.scan.delete_log_groups()
+        self.scan.delete_late()
 
     def _unlock(self) -> None:
         try:

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
+from fleet.providers.finding import Finding, ok, skipped, wrong
 
 AREA = "pulumi"
 _SECONDS = 60
@@ -19,8 +19,8 @@ def findings(stack: str, root: Path) -> Iterator[Finding]:
     """Whether somebody is logged in and the backend has the stack."""
     printed, error = read(root, "stack", "ls", "--json")
     if printed is None:
-        known = shutil.which("pulumi") is not None
-        yield wrong(AREA, f"no stacks can be listed: {error}", "pulumi login") if known else skipped(AREA, error)
+        installed = shutil.which("pulumi") is not None
+        yield wrong(AREA, f"no stacks can be listed: {error}", "pulumi login") if installed else skipped(AREA, error)
     elif stack in (name.rpartition("/")[2] for name in _names(printed)):
         yield ok(AREA, f"the backend has the stack {stack}")
     else:
@@ -38,7 +38,7 @@ def read(root: Path, *words: str) -> tuple[str | None, str]:
         return None, "the Pulumi CLI is not on PATH"
     quiet = os.environ | {"PULUMI_SKIP_UPDATE_CHECK": "true"}
     try:
-        done = subprocess.run(  # noqa: S603 - the words are ours and the stack's name, and no shell reads them
+        process = subprocess.run(  # noqa: S603 - the words are ours and the stack's name, and no shell reads them
             [pulumi, *words, "--non-interactive"],
             cwd=root,
             env=quiet,
@@ -50,13 +50,13 @@ def read(root: Path, *words: str) -> tuple[str | None, str]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, f"pulumi {words[0]} fails: {type(error).__name__}"
-    if done.returncode:
-        return None, " ".join(done.stderr.split()) or f"pulumi {words[0]} fails with status {done.returncode}"
-    return done.stdout, ""
+    if process.returncode:
+        return None, " ".join(process.stderr.split()) or f"pulumi {words[0]} fails with status {process.returncode}"
+    return process.stdout, ""
 
 
 def _names(printed: str) -> list[str]:
     try:
-        return [each["name"] for each in json.loads(printed)]
+        return [entry["name"] for entry in json.loads(printed)]
     except (ValueError, TypeError, KeyError):
         return []

@@ -17,9 +17,9 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 from fleet.facts.limits import MOST_BYTES
+from fleet.providers.finding import Finding, guarded, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.doctor import backend
-from gpu_ci.doctor.finding import Finding, guarded, ok, skipped, wrong
 
 AREA = "github"
 
@@ -70,8 +70,8 @@ def _app(fleet: Fleet, key: str, api: str, set_key: str) -> Iterator[Finding]:
     except HTTPError as error:
         if error.code not in (401, 404):
             raise
-        said = f"GitHub refuses the key for App {github.app_id} ({error.code})"
-        yield wrong(AREA, said, f"set appId to the number on the App's page, or create a key there and run: {set_key}")
+        fact = f"GitHub refuses the key for App {github.app_id} ({error.code})"
+        yield wrong(AREA, fact, f"set appId to the number on the App's page, or create a key there and run: {set_key}")
         return
     yield ok(AREA, f"the key belongs to App {github.app_id} ({app['name']})")
     try:
@@ -84,8 +84,8 @@ def _app(fleet: Fleet, key: str, api: str, set_key: str) -> Iterator[Finding]:
     account = installed.get("account") or {}
     login = account.get("login") or account.get("slug") or "no account"
     if not installed or login.lower() != owner.lower():
-        found = f"belongs to {login}" if installed else "does not exist"
-        yield wrong(AREA, f"installation {github.installation_id} of the App {found}", _fix(api, owner, repository, token, app))
+        state = f"belongs to {login}" if installed else "does not exist"
+        yield wrong(AREA, f"installation {github.installation_id} of the App {state}", _fix(api, owner, repository, token, app))
         return
     yield ok(AREA, f"installation {github.installation_id} belongs to {owner}")
     yield _permissions(installed, "administration" if repository else "organization_self_hosted_runners")
@@ -94,20 +94,22 @@ def _app(fleet: Fleet, key: str, api: str, set_key: str) -> Iterator[Finding]:
 def _fix(api: str, owner: str, repository: str, token: str, app: dict[str, Any]) -> str:
     """What to write as installationId, or where to install the App."""
     try:
-        own = _get(api, f"/repos/{owner}/{repository}/installation" if repository else f"/orgs/{owner}/installation", token)
+        installation = _get(
+            api, f"/repos/{owner}/{repository}/installation" if repository else f"/orgs/{owner}/installation", token
+        )
     except HTTPError:
         return f"install the App for {owner}: {app['html_url']}"
-    return f'set github.installationId to "{own["id"]}"'
+    return f'set github.installationId to "{installation["id"]}"'
 
 
 def _permissions(installed: dict[str, Any], wanted: str) -> Finding:
     """Those of the installation count: an owner accepts what the App asks for later."""
-    given = installed["permissions"].get(wanted, "none")
+    granted = installed["permissions"].get(wanted, "none")
     if installed.get("suspended_at"):
         return wrong(AREA, f"the installation has been suspended since {installed['suspended_at']}", installed["html_url"])
-    if given != "write":
+    if granted != "write":
         fix = f"give the App {wanted}: Read and write, then accept it: {installed['html_url']}"
-        return wrong(AREA, f"the installation has {wanted}: {given}, and runners need write", fix)
+        return wrong(AREA, f"the installation has {wanted}: {granted}, and runners need write", fix)
     return ok(AREA, f"the installation has {wanted}: write")
 
 

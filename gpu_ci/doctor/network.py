@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from http.client import HTTPException
 
 from fleet.facts.errors import InputError, quoted
+from fleet.providers.finding import Finding, ok, skipped, wrong
 from fleet.providers.fleet import Fleet
 from fleet.settings.endpoint import Endpoint
-from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
 
 AREA = "network"
 ECHO = "https://checkip.amazonaws.com"
@@ -41,7 +41,7 @@ def findings(fleet: Fleet, given: str | None, echo: str = ECHO) -> Iterator[Find
         return
     for name, networks in public.items():
         key = f"{name}: endpoint.publicCidrs"
-        if any(address in ipaddress.ip_network(each) for each in networks):
+        if any(address in ipaddress.ip_network(network) for network in networks):
             yield ok(AREA, f"{key} has this machine's address {address}")
         else:
             fix = f"add {address}/32 to clusters.{name}.endpoint.publicCidrs, or run pulumi from an address that is in it"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleet.loading.placeholders import Placeholder, placeholders
+from fleet.loading.example_values import ExampleValue, example_values
 from fleet.loading.stackfile import StackConfig
+from fleet.providers.finding import Finding, ok, wrong
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.doctor import backend
-from gpu_ci.doctor.finding import Finding, ok, wrong
 
 AREA = "settings"
 SHOWS = {
@@ -23,11 +23,11 @@ SHOWS = {
 
 def findings(config: StackConfig, fleet: Fleet) -> Iterator[Finding]:
     """A finding for each kind of example value that is left, and one for the GitHub App's key."""
-    kinds: dict[str, list[Placeholder]] = {}
-    for each in placeholders(config):
-        kinds.setdefault(each.meaning, []).append(each)
-    for kind, found in kinds.items():
-        keys = ", ".join(f"{each.key} (line {each.line})" for each in found)
+    kinds: dict[str, list[ExampleValue]] = {}
+    for example in example_values(config):
+        kinds.setdefault(example.meaning, []).append(example)
+    for kind, examples in kinds.items():
+        keys = ", ".join(f"{example.key} (line {example.line})" for example in examples)
         write = f"write your own values into {config.path.name}"
         yield wrong(AREA, f"{kind}: {keys}", f"{SHOWS[kind]}, then {write}" if kind in SHOWS else write)
     if not kinds:

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Collection, Iterator
 
 from fleet.facts.tables import rows
-from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
+from fleet.providers.finding import Finding, ok, skipped, wrong
 
 AREA = "tools"
 _SECONDS = 30
@@ -39,7 +39,7 @@ def _tool(row: dict[str, str], wanted: str) -> Finding:
 
 def within(version: str, wanted: str) -> bool:
     """Whether a version is in a range such as ">=3.252.0 <4.0.0". An empty range has every version."""
-    return all((_parts(version) >= _parts(each)) == (sign == ">=") for sign, each in _TERM.findall(wanted))
+    return all((_parts(version) >= _parts(bound)) == (sign == ">=") for sign, bound in _TERM.findall(wanted))
 
 
 def _parts(version: str) -> tuple[int, ...]:
@@ -50,8 +50,8 @@ def _parts(version: str) -> tuple[int, ...]:
 def _version(command: list[str]) -> str:
     try:
         # The words are a row of tools.csv.
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    found = re.search(r"[0-9]+(?:\.[0-9]+)+", done.stdout)
-    return found[0] if found and done.returncode == 0 else ""
+    match = re.search(r"[0-9]+(?:\.[0-9]+)+", process.stdout)
+    return match[0] if match and process.returncode == 0 else ""

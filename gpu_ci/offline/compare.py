@@ -11,7 +11,6 @@ from typing import Generic, TypeVar, cast
 
 from fleet.facts.pricing import Line, Money
 from fleet.facts.remark import Remark
-from fleet.providers.fleet import Fleet
 from gpu_ci.offline.arc import upgrade_from
 from gpu_ci.offline.effects import Effect, Ending, effects
 from gpu_ci.offline.ended import ENDED
@@ -184,13 +183,11 @@ class Comparison:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What `pulumi up` of this change leaves as it is."""
-        both = (self.before.fleet, self.after.fleet)
-        if both[0].tags != both[1].tags and all(_has_eks(fleet) for fleet in both):
-            return (
-                "tags: running EC2 instances keep their old tags, and no node is replaced; new instances get the new tags from "
-                "their Auto Scaling group (docs/operate.md, Tags)",
-            )
-        return ()
+        before, after = self.before.fleet, self.after.fleet
+        if before.tags == after.tags:
+            return ()
+        kept = [provider.tags.kept for provider, _ in before.by_provider() if provider in dict(after.by_provider())]
+        return tuple(f"tags: {note}" for note in kept if note)
 
     @cached_property
     def new_remarks(self) -> tuple[Remark, ...]:
@@ -220,10 +217,6 @@ class Comparison:
             by_type.setdefault(pair.held.type, []).append(pair)
         kinds = (_kind(token, by_type[token], self._effects) for token in sorted(by_type))
         return tuple(kind for kind in kinds if kind.added or kind.removed or kind.changed)
-
-
-def _has_eks(fleet: Fleet) -> bool:
-    return any(cluster.provider == "eks" for cluster in fleet.clusters.values())
 
 
 def difference(before: Money, after: Money) -> str:

@@ -15,8 +15,7 @@ from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart
 from fleet.facts.yaml_text import yaml_text
 from fleet.providers.installed import installed
-from fleet.providers.registry import PROVIDERS
-from fleet.render.files import machine_files
+from fleet.providers.registry import provider_of
 from fleet.render.gitops.application import application_name
 from fleet.render.gitops.applicationset import TIERS
 from fleet.render.gitops.manifest import committed
@@ -83,9 +82,9 @@ def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
             yield from ((f"{folder}/{tier}/{_KEEP}", "") for tier in TIERS)
             yield from _secrets(folder, settings, root)
             # Git may have the files that the machines of a cluster boot.
-            boots = machine_files(name, settings)
+            boots = provider_of(settings).boot_files(name, settings)
             yield from ((f"{folder}/{settings.provider}/{path}", text) for path, text in boots.items())
-            if not PROVIDERS[settings.provider].deployable:
+            if not provider_of(settings).deployable:
                 chart = argo_cd(settings.gitops.namespace)
                 yield f"{folder}/{BOOTSTRAP}/argo-cd.yaml", _INSTALL.format(chart=chart) + yaml_text(chart.values)
 

@@ -17,7 +17,7 @@ from fleet.facts.lifecycle import day_of as day_of_text
 from fleet.facts.pricing import Line, Money, average, total
 from fleet.facts.remark import CANNOT_WORK, Remark, below, todo
 from fleet.jobs import stack as stack_jobs
-from fleet.loading import placeholders, stackfile
+from fleet.loading import example_values, stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
@@ -166,7 +166,7 @@ class Plan:
         return tuple(remark for remark in self.remarks if remark.kind == CANNOT_WORK)
 
     def _remarks(self) -> Iterator[str]:
-        yield from placeholders.remarks(self.config)
+        yield from example_values.remarks(self.config)
         yield from works.remarks(self.fleet, self.as_of)
         yield from self.reach
         yield from billing.remarks(self.fleet, self.as_of)
@@ -321,7 +321,7 @@ def make_plan(
         return Plan(*known, reach=reach, refused=refused, judged=judged)
     progress("building resources")
     if fleet.needs_key:
-        config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
+        config = stackfile.with_stand_ins(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
     remedies = Remedies(policies)
     program, git = declared(root, config, fleet, remedies)
     recording = joined(program, git)

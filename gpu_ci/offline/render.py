@@ -8,8 +8,7 @@ from pathlib import Path
 
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import yaml_text
-from fleet.providers.oke.vm_runner import MachineRunner
-from fleet.render.machine.cloudinit import user_data
+from fleet.providers.registry import provider_of
 from fleet.settings.cluster import physical_name
 from gpu_ci.offline import wire
 from gpu_ci.offline.folders import walk
@@ -98,11 +97,10 @@ def _files(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _machines(plan: Plan) -> Iterator[tuple[str, str]]:
     """Cloud-init user data of machine sets. It depends on the settings only, so the first plan has all of it."""
-    for cluster, name, runner in plan.fleet.runner_sets():
-        # A set without an image uses CNCF's launcher, whose machines boot the owner's images.
-        if isinstance(runner, MachineRunner) and runner.image is not None:
-            folder = physical_name(plan.config.project, plan.config.stack, cluster)
-            yield f"{folder}/machines/{name}/user-data.yaml", user_data(runner)
+    for name, cluster in plan.fleet.clusters_by_name():
+        folder = physical_name(plan.config.project, plan.config.stack, name)
+        for runner_set, text in provider_of(cluster).user_data(cluster).items():
+            yield f"{folder}/machines/{runner_set}/user-data.yaml", text
 
 
 def _cluster(resource: Resource) -> str:

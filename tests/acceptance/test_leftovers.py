@@ -15,8 +15,12 @@ from moto import mock_aws
 
 from fleet.providers.eks.ami import GpuAmi
 from fleet.providers.eks.cluster import EksPools
+from fleet.providers.eks.leftovers import DELETE as AWS
 from fleet.providers.fleet import Fleet
-from gpu_ci.acceptance.leftovers import DELETE, Left, Scan
+from fleet.providers.leftovers import Left
+from fleet.providers.oke.leftovers import DELETE as OCI
+from fleet.providers.oke.leftovers import OciLeftovers
+from gpu_ci.acceptance.leftovers import Scan
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import shipped
 from tests.doctor.loopback import serve
@@ -102,13 +106,13 @@ def test_log_groups_of_the_control_plane_are_found_and_deleted(cloud: Any, scan:
     assert [each.delete for each in scan()] == [
         f"aws logs delete-log-group --log-group-name /aws/eks/{CLUSTER}/cluster --region us-west-2"
     ]
-    scan.delete_log_groups()
+    scan.delete_late()
     assert scan() == []
     assert len(logs.describe_log_groups()["logGroups"]) == 1, "another cluster's logs stay"
 
 
 def test_every_command_is_one_of_aws() -> None:
-    lines = [each.format(id="x", arn="arn:x") for each in DELETE.values() if each.startswith("aws ")]
+    lines = [each.format(id="x", arn="arn:x") for each in AWS.values()]
     assert [fault for line in lines for fault in aws_faults(tuple(shlex.split(line)[1:]))] == []
 
 
@@ -120,7 +124,7 @@ def test_every_command_is_one_of_oracles() -> None:
         "lb": oci.load_balancer.LoadBalancerClient,
         "network": oci.core.VirtualNetworkClient,
     }
-    lines = [each.split() for each in DELETE.values() if each.startswith("oci ")]
+    lines = [each.split() for each in OCI.values()]
     assert len(lines) == 5
     for _, group, thing, verb, option, _ in lines:
         operation = getattr(clients[group], f"{verb}_{thing.replace('-', '_')}")
@@ -144,7 +148,7 @@ def test_oracles_search_is_asked_by_tag_and_what_is_terminated_is_gone(prod: Fle
     ]
     with serve({"/": (200, {"items": items})}) as server:
         client = oci.resource_search.ResourceSearchClient(oci.config.from_file(), service_endpoint=server.url)
-        found = Scan("gpu-ci", "prod", prod, search=lambda _: client)()
+        found = list(OciLeftovers("prod", prod.clusters, lambda _: client))
         assert {method for method, _ in server.asked} == {"POST"}
         assert {path.partition("?")[0] for _, path in server.asked} == {"/20180409/resources"}
     assert [each.delete for each in found if "us-sanjose-1" in each.what] == [
@@ -162,7 +166,7 @@ def test_the_query_has_the_tag_and_the_stack(prod: Fleet) -> None:
             data=SimpleNamespace(items=[]), headers={}, has_next_page=False, next_page=None, status=200, request=None
         )
 
-    Scan("gpu-ci", "prod", prod, search=lambda _: SimpleNamespace(search_resources=answer))()
+    list(OciLeftovers("prod", prod.clusters, lambda _: SimpleNamespace(search_resources=answer)))
     assert {each.query for each in asked} == {
         "query all resources where (freeformTags.key = 'gpu-ci/stack' && freeformTags.value = 'prod')"
     }

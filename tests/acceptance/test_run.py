@@ -19,8 +19,8 @@ from fleet.facts.errors import InputError
 from fleet.facts.pricing import Money
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
+from fleet.providers.leftovers import Left
 from gpu_ci.acceptance import record
-from gpu_ci.acceptance.leftovers import Left
 from gpu_ci.acceptance.runner import NOT_RUN, OK, Run, Script
 from gpu_ci.acceptance.shell import GRACE, Shell, Step, StepError
 from gpu_ci.acceptance.steps import Steps
@@ -44,7 +44,7 @@ class Scan:
     def __call__(self) -> list[Left]:
         return self.looks.pop(0) if self.looks else []
 
-    def delete_log_groups(self) -> None:
+    def delete_late(self) -> None:
         self.groups_deleted += 1
 
 

@@ -171,7 +171,7 @@ def proved(stack: str, path: Path) -> None:
 def _config(stack: str, path: Path) -> Any:
     from fleet.loading import stackfile
 
-    return stackfile.with_placeholders(stackfile.load(stack, ROOT, stack_file=path), ["gpu-ci:githubPrivateKey"])
+    return stackfile.with_stand_ins(stackfile.load(stack, ROOT, stack_file=path), ["gpu-ci:githubPrivateKey"])
 
 
 def _echo() -> Any:

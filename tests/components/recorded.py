@@ -27,7 +27,7 @@ SECRET = "gpu-ci:githubPrivateKey"  # noqa: S105 - a config key
 @cache
 def stack_config(stack: str) -> StackConfig:
     """The stack's config with a placeholder for the App's key."""
-    return stackfile.with_placeholders(stackfile.load(stack, ROOT, stack_file=STACKS[stack]), [SECRET])
+    return stackfile.with_stand_ins(stackfile.load(stack, ROOT, stack_file=STACKS[stack]), [SECRET])
 
 
 @cache

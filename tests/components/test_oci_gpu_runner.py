@@ -12,8 +12,8 @@ import pytest
 
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
 from fleet.providers.oke.launcher_set import LAUNCHER
-from fleet.render.machine import launcher
-from fleet.render.machine.launch import LAUNCHER_SOURCE
+from fleet.providers.oke.machine import launcher
+from fleet.providers.oke.machine.launch import LAUNCHER_SOURCE
 from tests.builders import THERE, place, vm, vm_per_job
 from tests.components.oke import KEY, POLICY, RULE, TAGS, made, planned, the
 from tests.components.recorded import ROOT, before, named, of_type

@@ -37,7 +37,7 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 def checked_in() -> StackConfig:
     """The repository's own settings, with a placeholder for each secret."""
-    return stackfile.with_placeholders(stackfile.load("main", FOLDER), [f"{NAMESPACE}:{SECRET}"])
+    return stackfile.with_stand_ins(stackfile.load("main", FOLDER), [f"{NAMESPACE}:{SECRET}"])
 
 
 @cache

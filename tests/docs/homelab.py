@@ -6,8 +6,8 @@ import itertools
 import re
 from collections.abc import Iterator
 
+from fleet.providers.talos.boot.files import talos_files
 from fleet.providers.talos.cluster import TalosCluster
-from fleet.render.talos.files import talos_files
 from tests.docs.inside import stack
 from tests.docs.kubectl import commands
 from tests.docs.markdown import ROOT, fences

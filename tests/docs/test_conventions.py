@@ -11,7 +11,10 @@ from fleet.providers.registry import PROVIDERS
 from fleet.settings import suggest
 from fleet.settings.runner import KINDS
 from tests.builders import ROOT
+from tests.fleet.test_fifth_provider import PLACES
+from tests.test_arrows import OPENINGS
 
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")
 PAGE = (ROOT / "docs" / "conventions.md").read_text()
 ADDING = [
     [cell.strip() for cell in line.strip("|").split("|")]
@@ -42,6 +45,12 @@ def test_a_provider_has_one_row_and_one_builder():
     outside = {name for name, row in PROVIDERS.items() if not row.deployable}
     assert set(build._BUILDERS) == set(PROVIDERS) - outside
     assert set(git._BUILDERS) == outside
+
+
+def test_the_row_of_a_provider_counts_the_places_that_the_fifth_one_shows():
+    (row,) = [row for row in ADDING if row[0] == "a provider"]
+    assert f"{len(PLACES)} in all" in row[1]
+    assert f"the {_NUMBERS[len(OPENINGS)]} openings" in PAGE
 
 
 def test_a_kind_of_runner_is_a_model_of_some_provider():

@@ -6,14 +6,14 @@ import re
 
 from fleet.facts import hardware, versions
 from fleet.facts.node_image import NODE_IMAGES
-from fleet.render.machine.cloudinit import METADATA_LIMIT, REGISTRATION_ROOM
-from fleet.render.machine.launch import STANDING_LIFETIME
-from fleet.render.machine.launcher import GRACE, SWEEP_CONSOLES, SWEEP_READING
+from fleet.providers.oke.machine.cloudinit import METADATA_LIMIT, REGISTRATION_ROOM
+from fleet.providers.oke.machine.launch import STANDING_LIFETIME
+from fleet.providers.oke.machine.launcher import GRACE, SWEEP_CONSOLES, SWEEP_READING
 from tests.docs.markdown import ROOT
 
 LAYERS = (ROOT / "docs" / "layers.md").read_text()
 MACHINES = (ROOT / "docs" / "oci-runners.md").read_text()
-BOOTSTRAP = (ROOT / "fleet" / "render" / "machine" / "bootstrap.sh").read_text()
+BOOTSTRAP = (ROOT / "fleet" / "providers" / "oke" / "machine" / "bootstrap.sh").read_text()
 
 
 def first_column(page: str, heading: str) -> list[str]:

@@ -249,7 +249,7 @@ def test_a_good_row_has_no_fault():
 
 @pytest.mark.parametrize("name", ["finish", "TOOLKIT_PACKAGES", "driver", "tools"])
 def test_names_of_a_shell_script_are_its_functions_variables_and_steps(name):
-    assert exists(f"fleet/render/machine/bootstrap.sh:{name}")
+    assert exists(f"fleet/providers/oke/machine/bootstrap.sh:{name}")
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_a_faulty_row_is_found(row, fault):
         "fleet/facts/data/versions.toml:gone",
         "fleet/facts/data/instances.csv:g4dn.gone",
         "docs/operate.md#gone",
-        "fleet/render/machine/bootstrap.sh:gone",
+        "fleet/providers/oke/machine/bootstrap.sh:gone",
         "Makefile:gone",
     ],
 )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
+from fleet.providers.finding import Finding
 from fleet.providers.fleet import Fleet
-from gpu_ci.doctor.finding import Finding
 from tests.builders import ROOT
 
 

@@ -17,13 +17,22 @@ from moto import mock_aws
 
 from fleet.facts import versions
 from fleet.facts.eks_images import parameter
-from gpu_ci.doctor import aws
+from fleet.providers.eks.cluster import EksPools
+from fleet.providers.eks.doctor import findings
+from fleet.providers.finding import Finding
+from fleet.providers.fleet import Fleet
+from gpu_ci.doctor import clouds
 from tests.builders import ROOT
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import edited, fixes, lines, shipped
 
 MINOR = versions.KUBERNETES["1.36"]
 CODES = {"L-3819A6DF": "All G and VT Spot Instance Requests", "L-DB2E81BA": "Running On-Demand G and VT instances"}
+
+
+def checked(fleet: Fleet, session: Any = None) -> Iterator[Finding]:
+    """The findings for the EKS clusters of a fleet."""
+    return findings({name: each for name, each in fleet.clusters_by_name() if isinstance(each, EksPools)}, session)
 
 
 class Cloud:
@@ -82,7 +91,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 
 
 def test_a_fleet_that_fits_its_account_is_ok(cloud: Cloud) -> None:
-    found = list(aws.findings(shipped("staging"), cloud))
+    found = list(checked(shipped("staging"), cloud))
     assert {each.state for each in found} == {"ok"}
     assert sorted(lines(found)) == [
         "ok: credentials: arn:aws:sts::123456789012:user/moto",
@@ -99,14 +108,14 @@ def test_a_fleet_that_fits_its_account_is_ok(cloud: Cloud) -> None:
 
 
 def test_every_call_only_reads(cloud: Cloud) -> None:
-    list(aws.findings(shipped("staging"), cloud))
+    list(checked(shipped("staging"), cloud))
     assert {"GetCallerIdentity", "GetServiceQuota", "DescribeInstanceTypeOfferings", "GetParameter"} <= set(cloud.called)
     assert [name for name in cloud.called if not name.startswith(("Get", "Describe", "List"))] == []
 
 
 def test_the_page_names_each_action_that_the_calls_need(cloud: Cloud, tmp_path: Path) -> None:
     fleet = edited("staging", tmp_path, ("          role: burst", "          role: burst\n          ami: ami-0f0f0f0f"))
-    list(aws.findings(fleet, cloud))
+    list(checked(fleet, cloud))
     listed = re.findall(r'"(?:ec2|eks|servicequotas|ssm):(\w+)"', (ROOT / "docs" / "doctor.md").read_text())
     assert {*cloud.called, "DescribeClusterVersions"} == {*listed, "GetCallerIdentity"}, "the area freshness asks for the minors"
 
@@ -116,7 +125,7 @@ def test_the_fixes_are_calls_that_the_clis_have(cloud: Cloud, tmp_path: Path) ->
     cloud.addons = {name: [] for name in MINOR.addons}
     cloud.images = dict.fromkeys(cloud.images, "")
     own = ("          role: release", "          role: release\n          ami: ami-0f0f0f0f")
-    found = fixes(aws.findings(edited("staging", tmp_path, ("us-west-2c", "us-west-2d"), own), cloud))
+    found = fixes(checked(edited("staging", tmp_path, ("us-west-2c", "us-west-2d"), own), cloud))
     calls = [shlex.split(each.partition(", then ")[0]) for each in found]
     assert {(service, command) for _, service, command, *_ in calls} == {
         ("service-quotas", "request-service-quota-increase"),
@@ -130,7 +139,7 @@ def test_the_fixes_are_calls_that_the_clis_have(cloud: Cloud, tmp_path: Path) ->
 
 def test_a_quota_that_is_too_small_names_the_command_that_requests_more(cloud: Cloud) -> None:
     cloud.quotas["L-DB2E81BA"] = 0.0
-    found = list(aws.findings(shipped("staging"), cloud))
+    found = list(checked(shipped("staging"), cloud))
     assert [each for each in lines(found) if each.startswith("wrong")] == [
         "wrong: us-west-2: quota L-DB2E81BA (Running On-Demand G and VT instances): full pools need 32 vCPUs, the account has 0"
     ]
@@ -142,12 +151,12 @@ def test_a_quota_that_is_too_small_names_the_command_that_requests_more(cloud: C
 
 def test_a_quota_of_exactly_the_need_is_enough(cloud: Cloud) -> None:
     cloud.quotas |= {"L-3819A6DF": 80.0, "L-DB2E81BA": 32.0}
-    assert {each.state for each in aws.findings(shipped("staging"), cloud)} == {"ok"}
+    assert {each.state for each in checked(shipped("staging"), cloud)} == {"ok"}
 
 
 def test_a_call_that_is_not_allowed_is_skipped_with_its_name_and_the_rest_is_checked(cloud: Cloud) -> None:
     cloud.quotas = {"L-3819A6DF": "AccessDeniedException"}
-    found = lines(aws.findings(shipped("staging"), cloud))
+    found = lines(checked(shipped("staging"), cloud))
     (reason,) = [each for each in found if each.startswith("skipped")]
     assert reason.startswith("skipped: us-west-2: quotas: An error occurred (AccessDeniedException)")
     assert "GetServiceQuota" in reason
@@ -156,7 +165,7 @@ def test_a_call_that_is_not_allowed_is_skipped_with_its_name_and_the_rest_is_che
 
 def test_an_answer_without_a_field_is_skipped_and_the_rest_is_checked(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cloud, "_quotas", lambda stubber: stubber.add_response("get_service_quota", {"Quota": {}}))
-    found = lines(aws.findings(shipped("staging"), cloud))
+    found = lines(checked(shipped("staging"), cloud))
     (reason,) = [each for each in found if each.startswith("skipped")]
     assert reason == "skipped: us-west-2: quotas: an answer does not have the expected form (KeyError: 'QuotaName')"
     assert "ok: usw2: EKS offers all 6 add-ons for Kubernetes 1.36" in found
@@ -164,7 +173,7 @@ def test_an_answer_without_a_field_is_skipped_and_the_rest_is_checked(cloud: Clo
 
 def test_a_zone_without_the_type_is_wrong(cloud: Cloud, tmp_path: Any) -> None:
     fleet = edited("staging", tmp_path, ("us-west-2c", "us-west-2d"))
-    found = list(aws.findings(fleet, cloud))
+    found = list(checked(fleet, cloud))
     wrong = [each for each in found if each.state == "wrong"]
     assert [each.said for each in wrong] == ["usw2: pool t4-spot: us-west-2d does not offer g4dn.2xlarge or g4dn.4xlarge"]
     assert wrong[0].fix.startswith("aws ec2 describe-instance-type-offerings --region us-west-2 ")
@@ -188,12 +197,12 @@ def test_a_zone_that_offers_one_of_the_types_of_a_pool_is_enough(cloud: Cloud, m
         return made
 
     monkeypatch.setattr(cloud, "client", client)
-    assert {each.state for each in aws.findings(shipped("staging"), cloud)} == {"ok"}
+    assert {each.state for each in checked(shipped("staging"), cloud)} == {"ok"}
 
 
 def test_an_addon_version_that_is_not_on_offer_is_wrong(cloud: Cloud) -> None:
     cloud.addons["coredns"] = ["v0.0.1"]
-    found = list(aws.findings(shipped("staging"), cloud))
+    found = list(checked(shipped("staging"), cloud))
     (wrong,) = [each for each in found if each.state == "wrong"]
     assert wrong.said == f"usw2: EKS does not offer coredns {MINOR.addons['coredns']} for Kubernetes 1.36"
     assert "aws eks describe-addon-versions --region us-west-2 --kubernetes-version 1.36 --addon-name coredns" in wrong.fix
@@ -201,7 +210,7 @@ def test_an_addon_version_that_is_not_on_offer_is_wrong(cloud: Cloud) -> None:
 
 def test_a_release_of_the_node_image_that_is_not_on_offer_is_wrong(cloud: Cloud) -> None:
     cloud.images[parameter(MINOR.ami_release)] = ""
-    found = list(aws.findings(shipped("staging"), cloud))
+    found = list(checked(shipped("staging"), cloud))
     (wrong,) = [each for each in found if each.state == "wrong"]
     assert wrong.said == f"usw2: node image AL2023 nvidia {MINOR.ami_release} is not on offer"
     assert "--path /aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/nvidia " in wrong.fix
@@ -213,13 +222,13 @@ def test_a_release_of_the_node_image_that_is_not_on_offer_is_wrong(cloud: Cloud)
 def test_an_image_of_your_own_exists_or_not(cloud: Cloud, tmp_path: Any, exists: bool, said: str) -> None:
     image = boto3.client("ec2", region_name="us-west-2").register_image(Name="own")["ImageId"] if exists else "ami-0f0f0f0f"
     fleet = edited("staging", tmp_path, ("          role: burst", f"          role: burst\n          ami: {image}"))
-    assert any(each.startswith(said.format(image)) for each in lines(aws.findings(fleet, cloud)))
+    assert any(each.startswith(said.format(image)) for each in lines(checked(fleet, cloud)))
 
 
 def test_another_account_than_that_of_the_settings_is_wrong(cloud: Cloud, tmp_path: Any) -> None:
     registry = "      zones: [us-west-2a, us-west-2b, us-west-2c]\n      registry: {account: '987600001234', prefix: ci}"
     changes = (("123456789012", "987600001234"), ("      zones: [us-west-2a, us-west-2b, us-west-2c]", registry))
-    found = list(aws.findings(edited("staging", tmp_path, *changes), cloud))
+    found = list(checked(edited("staging", tmp_path, *changes), cloud))
     assert found[0].state == "wrong"
     assert "the settings name account 987600001234" in found[0].said
     assert found[0].fix == "export AWS_PROFILE=<a profile of account 987600001234>"
@@ -231,7 +240,7 @@ def test_without_credentials_one_line_is_wrong_and_the_rest_skipped(monkeypatch:
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, "/nonexistent")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    first, second = aws.findings(shipped("staging"))
+    first, second = checked(shipped("staging"))
     assert (first.state, first.said) == ("wrong", "credentials: Unable to locate credentials")
     assert first.fix.startswith("aws configure sso")
     assert second.state == "skipped"
@@ -242,17 +251,17 @@ def test_a_cloud_that_cannot_be_reached_is_skipped() -> None:
         def client(self, *_: object, **__: object) -> Any:
             raise ConnectTimeoutError(endpoint_url="https://sts.us-west-2.amazonaws.com")
 
-    (only,) = aws.findings(shipped("staging"), Silent())
+    (only,) = checked(shipped("staging"), Silent())
     assert only.state == "skipped"
     assert only.said.startswith("AWS cannot be reached")
 
 
 def test_without_boto3_everything_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
-    (only,) = aws.findings(shipped("staging"))
+    (only,) = checked(shipped("staging"))
     assert only.state == "skipped"
     assert only.said.endswith("make doctor installs it")
 
 
 def test_a_stack_without_eks_asks_aws_nothing() -> None:
-    assert list(aws.findings(shipped("homelab"))) == []
+    assert list(clouds.findings(shipped("homelab"))) == []

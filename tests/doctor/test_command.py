@@ -14,12 +14,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
-from fleet.facts.placeholders import meaning
+from fleet.facts.example_values import meaning
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
+from fleet.providers.finding import Finding, ok, skipped, wrong
 from gpu_ci.cli import app
 from gpu_ci.doctor import backend, github, network, settings
-from gpu_ci.doctor.finding import Finding, ok, skipped, wrong
 from gpu_ci.doctor.sources import web
 from gpu_ci.offline.commands import doctor
 from tests.builders import ROOT
@@ -28,7 +28,7 @@ from tests.doctor.fleets import OWN, copy
 from tests.doctor.loopback import serve
 from tests.doctor.test_github import KEY, TOKEN
 from tests.doctor.test_github import answers as github_answers
-from tests.fleet.test_placeholders import EXAMPLES
+from tests.fleet.test_example_values import EXAMPLES
 
 
 def run(*words: str) -> Any:
@@ -167,8 +167,10 @@ def test_a_stack_with_things_wrong_says_each_with_its_fix(tmp_path: Path, monkey
 
 
 def test_every_area_has_a_row_on_the_page_and_is_in_the_report() -> None:
-    names = [each.stem for each in (ROOT / "gpu_ci" / "doctor").glob("*.py") if each.stem not in ("__init__", "finding")]
-    areas = {import_module(f"doctor.{name}").AREA for name in names}
+    names = [each.stem for each in (ROOT / "gpu_ci" / "doctor").glob("*.py") if each.stem != "__init__"]
+    clouds = [each.parent.name for each in (ROOT / "fleet" / "providers").glob("*/doctor.py")]
+    checks = [f"gpu_ci.doctor.{name}" for name in names if name != "clouds"]
+    areas = {import_module(check).AREA for check in (*checks, *(f"fleet.providers.{cloud}.doctor" for cloud in clouds))}
     rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "doctor.md").read_text(), re.MULTILINE)
     assert set(rows) == areas | {"policies"}
     called = (ROOT / "gpu_ci" / "offline" / "commands" / "doctor.py").read_text()

@@ -10,11 +10,11 @@ import pytest
 
 from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.versions import CHARTS, RUNNER_IMAGE
+from fleet.providers.eks import sources as eks
+from fleet.providers.eks.sources import Minor
+from fleet.providers.finding import Finding, SourceError
 from gpu_ci.doctor import freshness
-from gpu_ci.doctor.finding import Finding
-from gpu_ci.doctor.sources import eks
-from gpu_ci.doctor.sources.eks import Minor
-from gpu_ci.doctor.sources.web import SourceError, Web
+from gpu_ci.doctor.sources.web import Web
 from tests.doctor.fleets import edited, lines, shipped
 from tests.doctor.loopback import Answers, serve
 from tests.doctor.test_sources import TOKEN, release

@@ -15,8 +15,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from fleet.providers.finding import Finding
 from gpu_ci.doctor import github
-from gpu_ci.doctor.finding import Finding
 from tests.doctor.fleets import edited, lines, shipped
 from tests.doctor.loopback import Loopback, serve, serve_raw
 

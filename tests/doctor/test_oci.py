@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,11 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from gpu_ci.doctor import oci as doctor_oci
+from fleet.providers.finding import Finding
+from fleet.providers.fleet import Fleet
+from fleet.providers.oke.cluster import OkePools
+from fleet.providers.oke.doctor import findings
+from fleet.providers.oke.provider import Oke
 from tests.doctor.fleets import edited, fixes, lines, shipped
 from tests.doctor.loopback import Loopback, serve
 
@@ -20,6 +25,11 @@ TENANCY = "ocid1.tenancy.oc1..aaaa"
 OWN = (("ocid1.tenancy.oc1..example", TENANCY), ("abcd:", "Qwer:"))
 """What makes prod's cluster one of that tenancy."""
 SJC, IAD = "Qwer:US-SANJOSE-1-AD-1", "Qwer:US-ASHBURN-AD-2"
+
+
+def checked(fleet: Fleet, *endpoint: str) -> Iterator[Finding]:
+    """The findings for the OKE clusters of a fleet."""
+    return findings({name: each for name, each in fleet.clusters_by_name() if isinstance(each, OkePools)}, *endpoint)
 
 
 def wire(found: Any) -> Any:
@@ -88,7 +98,7 @@ def changed(account: None) -> dict[str, tuple[int, Any]]:
 
 def ask(fleet: Any, given: dict[str, tuple[int, Any]]) -> tuple[list[Any], Loopback]:
     with serve(given) as server:
-        return list(doctor_oci.findings(fleet, server.url)), server
+        return list(checked(fleet, server.url)), server
 
 
 def test_a_fleet_that_fits_its_tenancy_is_ok(fleet: Any, changed: Any) -> None:
@@ -229,23 +239,23 @@ def test_another_tenancy_than_that_of_the_settings_is_wrong(changed: Any, tmp_pa
 def test_without_a_config_file_one_line_is_wrong_and_the_rest_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("OCI_CONFIG_FILE", raising=False)
-    first, second = doctor_oci.findings(shipped("prod"))
+    first, second = checked(shipped("prod"))
     assert (first.state, first.fix, second.state) == ("wrong", "oci setup config", "skipped")
 
 
 @pytest.mark.usefixtures("account")
 def test_a_cloud_that_cannot_be_reached_is_skipped(fleet: Any) -> None:
-    (only,) = doctor_oci.findings(fleet, "http://127.0.0.1:9")
+    (only,) = checked(fleet, "http://127.0.0.1:9")
     assert only.state == "skipped"
     assert only.said.startswith("OCI cannot be reached")
 
 
 def test_without_the_sdk_everything_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "oci", None)
-    (only,) = doctor_oci.findings(shipped("prod"))
+    (only,) = checked(shipped("prod"))
     assert only.state == "skipped"
     assert only.said.endswith("make doctor installs it")
 
 
 def test_a_stack_without_oke_asks_oci_nothing() -> None:
-    assert list(doctor_oci.findings(shipped("staging"))) == []
+    assert [list(clouds) for provider, clouds in shipped("staging").by_provider() if isinstance(provider, Oke)] == []

@@ -11,8 +11,10 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from gpu_ci.doctor.sources import charts, eks, github, prices, registry
-from gpu_ci.doctor.sources.web import SourceError, Web
+from fleet.providers.eks import sources as eks
+from fleet.providers.finding import SourceError
+from gpu_ci.doctor.sources import charts, github, prices, registry
+from gpu_ci.doctor.sources.web import Web
 from tests.doctor.loopback import Loopback, serve, serve_raw
 
 TOKEN = "a-token-of-a-person"  # noqa: S105 - of nobody

@@ -12,7 +12,7 @@ import pytest
 
 from fleet.facts.errors import InputError
 from fleet.loading import stackfile
-from fleet.loading.stackfile import PLACEHOLDER, StackConfig
+from fleet.loading.stackfile import STAND_IN, StackConfig
 from tests.engine.cli import STACK_FILE, Cli, add_to_config, environment, link_environment
 
 pytestmark = pytest.mark.engine
@@ -171,7 +171,7 @@ def test_both_call_the_same_keys_secret_and_differ_only_in_the_clear_text(loaded
     assert set(loaded.secret_keys) == set(seen.secrets) == {"corner:token", "corner:tree", "corner:items"}
     for key in seen.secrets:
         assert CLEAR in seen.values[key], "the CLI has to decrypt it"
-        assert seen.values[key].replace(CLEAR, PLACEHOLDER) == loaded.values[key]
+        assert seen.values[key].replace(CLEAR, STAND_IN) == loaded.values[key]
 
 
 def test_an_unquoted_date_which_the_loader_refuses_reaches_the_program_as_something_else(cli, seen):

@@ -269,7 +269,7 @@ def test_a_provider_ends_with_its_process_even_when_nobody_stops_it():
 
 @pytest.fixture(scope="module")
 def config():
-    return stackfile.with_placeholders(stackfile.load("staging", ROOT), [KEY])
+    return stackfile.with_stand_ins(stackfile.load("staging", ROOT), [KEY])
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from fleet.loading.config import load
 from fleet.prove.bill import lines as lines_of
 from fleet.providers.eks.ami import GpuAmi
 from fleet.providers.eks.cluster import EksCluster
-from fleet.render.ami.recipe import MOST_CHARACTERS, document, recipe
+from fleet.providers.eks.recipe.recipe import MOST_CHARACTERS, document, recipe
 from tests.builders import cluster, config, pool, runner
 
 DIGEST = "sha256:" + "a" * 64

@@ -13,7 +13,7 @@ import pytest
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from fleet.charts.arc import APP_SECRET, CONTROLLER, arc_controller, runner_set
+from fleet.charts.arc import APP_SECRET, CONTROLLER, LAUNCHER_POD, arc_controller, runner_set
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import cluster_autoscaler
@@ -37,7 +37,7 @@ from fleet.facts.versions import RUNNER_IMAGE
 from fleet.loading.config import load
 from fleet.prove.placement import place
 from fleet.providers.installed import plain_charts
-from fleet.providers.oke.launcher_set import LAUNCHER_POD, launcher_set
+from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import runner_namespace

@@ -450,7 +450,7 @@ def test_every_taint_of_a_provider_is_in_the_vocabulary() -> None:
 def built(request: pytest.FixtureRequest) -> tuple[Fleet, Recording]:
     """A stack's fleet, and what results from it: by the program, by Git, or by both."""
     path = STACKS[request.param]
-    stack = stackfile.with_placeholders(stackfile.load(request.param, ROOT, stack_file=path), [SECRET])
+    stack = stackfile.with_stand_ins(stackfile.load(request.param, ROOT, stack_file=path), [SECRET])
     fleet = load(read_stack(path))
     return fleet, joined(*plans.declared(ROOT, stack, fleet))
 

@@ -15,6 +15,7 @@ import pytest
 
 from fleet.charts.chart import Chart
 from fleet.charts.dcgm_exporter import COUNTERS
+from fleet.facts.manifest import Manifest
 from fleet.facts.scheduling import GPU_PRESENT_LABEL
 from fleet.loading.config import load
 from fleet.prove import monitoring as room
@@ -22,7 +23,6 @@ from fleet.prove.bill import bill
 from fleet.prove.placement import pool_hosts
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed, monitoring_charts
-from fleet.render.manifest import Manifest
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
 from tests.builders import (
     ROOT,

@@ -265,8 +265,8 @@ def test_the_bound_of_many_pools_does_not_try_every_choice_of_pools(number: int)
 def test_the_default_sets_fall_back_to_on_demand(name: str) -> None:
     held = load(read_stack(ROOT / name))
     for _, settings in held.clusters_by_name():
-        for runner_set in settings.runners.values():
-            first = settings.pools.get(getattr(runner_set, "ordered", ("",))[0])
-            if first is not None and first.capacity == "spot":
+        for runner_set in settings.pod_runners.values():
+            first = settings.pools[runner_set.ordered[0]]
+            if first.capacity == "spot":
                 assert [settings.pools[each].role for each in runner_set.ordered] == ["burst", "fallback"]
     require(place(held))

@@ -252,8 +252,7 @@ def test_a_target_that_cannot_start_a_first_node_refuses_min_0(
     monkeypatch: pytest.MonkeyPatch, provider: str, held: Callable[..., dict[str, Any]]
 ) -> None:
     row = PROVIDERS[provider]
-    stuck = dataclasses.replace(row, profile=dataclasses.replace(row.profile, from_zero=False))
-    monkeypatch.setitem(PROVIDERS, provider, stuck)
+    monkeypatch.setattr(type(row), "profile", dataclasses.replace(row.profile, from_zero=False))
     (name, empty), *_ = held()["pools"].items()
     load(config(clusters={"one": held(pools={name: empty | {"nodes": {"min": 1, "max": 2}}})}))
     with pytest.raises(FleetError) as caught:

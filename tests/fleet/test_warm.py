@@ -127,7 +127,7 @@ def test_placeholders_tolerate_and_select_as_runners_do() -> None:
     assert len(made["tolerations"]) == 2, "the taint of spot nodes too"
 
 
-def test_only_runners_of_a_pool_with_placeholders_end_pods_and_only_placeholders() -> None:
+def test_only_runners_of_a_pool_with_stand_ins_end_pods_and_only_placeholders() -> None:
     pools = {"t4": pool(placeholders=1), "plain": pool()}
     found: Cluster = load(
         config(clusters={"usw2": cluster(pools=pools, runners={"a": runner(), "b": runner(pool="plain", labels=["b"])})})

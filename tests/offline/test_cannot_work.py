@@ -78,7 +78,7 @@ def test_a_change_fails_only_if_it_writes_the_part(
 
 
 def test_an_update_is_refused_before_the_first_resource_and_a_preview_warns(tmp_path: Path) -> None:
-    config = stackfile.with_placeholders(
+    config = stackfile.with_stand_ins(
         stackfile.load("staging", ROOT, stack_file=write(tmp_path, WITHOUT_OPERATOR)), ["gpu-ci:githubPrivateKey"]
     )
     with pytest.raises(pulumi.RunError, match="cannot work: usw2: monitoring: prometheus: the first pulumi up"):

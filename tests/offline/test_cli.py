@@ -180,7 +180,7 @@ def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
     from gpu_ci.offline.record import record
 
     path = changed(tmp_path, TOO_SMALL)
-    config = stackfile.with_placeholders(stackfile.load("staging", ROOT, stack_file=Path(path)), ["gpu-ci:githubPrivateKey"])
+    config = stackfile.with_stand_ins(stackfile.load("staging", ROOT, stack_file=Path(path)), ["gpu-ci:githubPrivateKey"])
     with pytest.raises(pulumi.RunError, match="the smallest type that is large enough is g4dn"):
         record(ROOT / "__main__.py", config)
 

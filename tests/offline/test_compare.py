@@ -8,7 +8,7 @@ import pytest
 
 from fleet.facts.pricing import Money
 from fleet.loading.home import ROOT
-from fleet.loading.stackfile import PLACEHOLDER
+from fleet.loading.stackfile import STAND_IN
 from gpu_ci.offline.compare import Comparison, Pair, difference
 from gpu_ci.offline.judge import Verdict, configure, judge
 from gpu_ci.offline.plan import Plan, make_plan
@@ -199,7 +199,7 @@ def test_a_secret_that_changes_is_named_and_never_told():
 def test_a_placeholder_for_a_missing_secret_is_no_setting(tmp_path):
     after = plan_of(write(tmp_path, ("config:\n", "config:\n  gpu-ci:githubPrivateKey: {secure: abc}\n")))
     (setting,) = Comparison(staging(), after).settings
-    assert setting.values == {"gpu-ci:githubPrivateKey": Pair(None, PLACEHOLDER)}
+    assert setting.values == {"gpu-ci:githubPrivateKey": Pair(None, STAND_IN)}
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ CIPHERTEXT = "AgB" + "x" * 700
 
 def stack(name: str) -> StackConfig:
     path = None if name == "homelab" else ROOT / "examples" / f"Pulumi.{name}.yaml"
-    return stackfile.with_placeholders(stackfile.load(name, ROOT, stack_file=path), ["gpu-ci:githubPrivateKey"])
+    return stackfile.with_stand_ins(stackfile.load(name, ROOT, stack_file=path), ["gpu-ci:githubPrivateKey"])
 
 
 def changed(config: StackConfig, **clusters: Mapping[str, Any]) -> StackConfig:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from fleet.loading.example_values import example_values
 from fleet.loading.home import ROOT
-from fleet.loading.placeholders import placeholders
 from gpu_ci.offline.plan import Plan, make_plan
 
 URLS = ("https://github.com/acme-robotics", "https://github.com/octo-lab/gpu-tests", "https://ghe.example.net/acme")
@@ -81,7 +81,7 @@ def test_the_stack_plans_clean(plan: Plan) -> None:
 
 
 def test_no_remark_is_left_of_a_placeholder_that_was_replaced(plan: Plan) -> None:
-    assert [each.key for each in placeholders(plan.config) if not each.key.startswith("clusters.sjc.")] == []
+    assert [each.key for each in example_values(plan.config) if not each.key.startswith("clusters.sjc.")] == []
     left = [remark for remark in plan.remarks if "example" in remark and CAPACITY not in remark and SERVER not in remark]
     assert all(remark.startswith("example values: clusters.sjc.") for remark in left)
 

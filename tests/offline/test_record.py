@@ -199,7 +199,7 @@ def test_resources_register_while_the_program_still_runs():
 
 
 def test_a_recording_does_not_depend_on_when_resources_register(monkeypatch):
-    settings = stackfile.with_placeholders(stackfile.load("prod", REPOSITORY), ["gpu-ci:githubPrivateKey"])
+    settings = stackfile.with_stand_ins(stackfile.load("prod", REPOSITORY), ["gpu-ci:githubPrivateKey"])
 
     def recorded(batch):
         monkeypatch.setattr(Loop, "_BATCH", batch)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fleet.facts.errors import Fault, InputError
 from fleet.loading.config import fleet_of
 from fleet.loading.go_json import json_text
-from fleet.loading.stackfile import PLACEHOLDER, load, stacks, with_placeholders
+from fleet.loading.stackfile import STAND_IN, load, stacks, with_stand_ins
 from tests.builders import ROOT
 from tests.examples import examples
 
@@ -113,18 +113,18 @@ def test_a_secret_is_a_placeholder_and_its_ciphertext_goes_nowhere(tmp_path):
         "  gpu-ci:tree: {open: 1, list: [{secure: v1:cipher}]}\n  gpu-ci:no: {secure: 1}\n",
     )
     assert config.secret_keys == {"gpu-ci:key", "gpu-ci:tree"}, "a secret inside an object makes the whole key secret"
-    assert config.values["gpu-ci:key"] == PLACEHOLDER
-    assert json.loads(config.values["gpu-ci:tree"]) == {"open": 1, "list": [PLACEHOLDER]}
+    assert config.values["gpu-ci:key"] == STAND_IN
+    assert json.loads(config.values["gpu-ci:tree"]) == {"open": 1, "list": [STAND_IN]}
     assert config.values["gpu-ci:no"] == '{"secure":1}', "only a text under `secure` is a ciphertext"
     assert "cipher" not in repr(config)
 
 
 def test_placeholders_stand_in_only_for_what_is_missing(tmp_path):
-    config = with_placeholders(write(tmp_path, "config:\n  gpu-ci:here: x\n"), ["here", "gpu-ci:githubPrivateKey", "token"])
+    config = with_stand_ins(write(tmp_path, "config:\n  gpu-ci:here: x\n"), ["here", "gpu-ci:githubPrivateKey", "token"])
     assert config.placed == ("gpu-ci:githubPrivateKey", "gpu-ci:token")
     assert config.secret_keys == set(config.placed)
     assert config.values["gpu-ci:here"] == "x"
-    assert config.values["gpu-ci:token"] == config.objects["gpu-ci:token"] == PLACEHOLDER
+    assert config.values["gpu-ci:token"] == config.objects["gpu-ci:token"] == STAND_IN
 
 
 def test_the_project_fills_what_the_stack_lacks_and_the_stack_wins(tmp_path):

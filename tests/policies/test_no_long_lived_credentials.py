@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet.loading.stackfile import PLACEHOLDER
+from fleet.loading.stackfile import STAND_IN
 from policies.rules.kinds import (
     APPLICATION,
     APPLICATION_SET,
@@ -179,7 +179,7 @@ def test_a_config_map_is_no_place_for_a_key() -> None:
 
 
 def test_what_stands_in_for_a_secret_offline_is_no_credential() -> None:
-    assert judge(RULE, SECRET, {"stringData": {"github_app_private_key": PLACEHOLDER}}) == CLEAN
+    assert judge(RULE, SECRET, {"stringData": {"github_app_private_key": STAND_IN}}) == CLEAN
 
 
 # -- the scale-set chart -----------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from fleet.prove.placement import Placement, place
 from fleet.prove.runs_on import RunsOn
 from fleet.prove.same_sets import class_of
 from fleet.providers.fleet import Fleet
-from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner
 
@@ -124,7 +123,7 @@ def _shortages(workload: CiWorkload, found: Placement) -> Iterator[str]:
     if found.error:
         yield f"{name} itself cannot be placed: {found.error}"
         return
-    if workload.kind and not (isinstance(runner, MachineRunner) and runner.nvkind):
+    if workload.kind and not (runner.whole_machine is not None and runner.whole_machine.nests):
         yield f"creates kind clusters, which jobs of {name} cannot; use a set of machines with nvkind: true"
     if workload.whole and host.sharing is not None:
         yield f"needs whole GPUs, and {name} gives shares of GPUs ({host.sharing.strategy}); use a pool without sharing"

@@ -110,14 +110,14 @@ class GpuAmi(Model):
 
     def driver(self, minor: str) -> str | None:
         """The driver, or its branch, of the next image. None if neither settings nor sources name it."""
-        known = eks_images.driver_of(self.base(minor))
-        return known or (str(self.driver_branch) if self.driver_branch else None)
+        release_driver = eks_images.driver_of(self.base(minor))
+        return release_driver or (str(self.driver_branch) if self.driver_branch else None)
 
 
 def image_id(pool: EksPool, amis: Mapping[str, GpuAmi]) -> str | None:
     """The id of the image that a pool runs; None for AWS' image."""
-    built = amis[pool.ami_entry].built if pool.ami_entry else None
-    return built.id if built else pool.ami_id
+    image = amis[pool.ami_entry].built if pool.ami_entry else None
+    return image.id if image else pool.ami_id
 
 
 def require_amis(amis: Mapping[str, GpuAmi], pools: Mapping[str, EksPool], minor: str) -> None:
@@ -156,8 +156,8 @@ def _require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
 
 def _require_pool(name: str, pool: EksPool, entry: str, amis: Mapping[str, GpuAmi], minor: str) -> None:
     if entry not in amis:
-        known = ", ".join(amis) or "none"
-        message = f"no entry of amis has this name (known: {known}); add it there, or write the id of an AMI"
+        names = ", ".join(amis) or "none"
+        message = f"no entry of amis has this name (known: {names}); add it there, or write the id of an AMI"
         raise problem("unknown_ami", message, at=("pools", name, "ami"))
     ami = amis[entry]
     if pool.disk < ami.disk:
@@ -166,6 +166,6 @@ def _require_pool(name: str, pool: EksPool, entry: str, amis: Mapping[str, GpuAm
     built = eks_images.driver_of(ami.built.release) if ami.built else None
     for path, driver in (((), ami.driver(minor)), (("built",), built)):
         if driver is not None:
-            for each in pool.machines:
+            for machine in pool.machines:
                 fix = f"pool {name} uses this image; write another driverBranch or release"
-                compatibility.require_driver(each, driver, at=("amis", entry, *path), fix=fix)
+                compatibility.require_driver(machine, driver, at=("amis", entry, *path), fix=fix)

@@ -26,7 +26,7 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Paid | Line]:
     gateways = cluster.network.nat_count(len(cluster.network_zones)) if isinstance(cluster, EksCluster) else 0
     for pool_name, pool in cluster.pools.items():
         least, most = pool.nodes.min, pool.nodes.max
-        held = pool.reservation.count if pool.reservation is not None else None
+        reserved = pool.reservation.count if pool.reservation is not None else None
         yield Paid(
             name=pool_name,
             line=nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, least, most),
@@ -35,9 +35,9 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Paid | Line]:
             windows=pool.schedules.kept if pool.schedules is not None else (),
             warm=pool.warm.paid if pool.warm is not None else None,
             groups=len(cluster.groups_of(pool)),
-            prepaid=held,
+            prepaid=reserved,
             # A full reservation has no room for more: its groups have the strategy MINIMAL.
-            spare=assumption("update-nodes") if held is None else 0,
+            spare=assumption("update-nodes") if reserved is None else 0,
             pulls=gateways > 0,
         )
     if isinstance(cluster, EksCluster):
@@ -52,8 +52,8 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Paid | Line]:
         item, support = billed(cluster.kubernetes_version, day)
         yield units(name, "control plane", support, item, region, 1, 1)
         if cluster.log_types:
-            what, (idle, busy) = "CloudWatch, GB", map(assumption, ("log-gb", "log-gb-worst"))
-            yield units(name, "control-plane logs", what, "log-gb", region, idle, busy)
+            unit, (idle, busy) = "CloudWatch, GB", map(assumption, ("log-gb", "log-gb-worst"))
+            yield units(name, "control-plane logs", unit, "log-gb", region, idle, busy)
         if gateways:
             yield units(name, "NAT gateways", "without traffic", "nat-gateway", region, gateways, gateways)
             yield units(name, "addresses", "public IPv4 of the NAT gateways", "public-ipv4", region, gateways, gateways)
@@ -65,9 +65,9 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Paid | Line]:
     for ami_name, ami in cluster.amis.items():
         if ami.built is not None:
             copies, gib = 1 + len(ami.regions), ami.disk / 1024
-            what = "snapshots of its images, GiB at most"
-            yield units(name, f"AMI {ami_name}", what, SNAPSHOT, region, copies * gib, copies * gib * (ami.keep + 1))
+            unit = "snapshots of its images, GiB at most"
+            yield units(name, f"AMI {ami_name}", unit, SNAPSHOT, region, copies * gib, copies * gib * (ami.keep + 1))
     if cluster.build_caches is not None:
         for bucket, cache in cluster.build_caches.buckets.items():
-            what = f"S3, {memory_text(cache.size)} at worst, without requests"
-            yield units(name, f"build cache {bucket}", what, "s3-gb", region, 0, cache.size / 1024)
+            unit = f"S3, {memory_text(cache.size)} at worst, without requests"
+            yield units(name, f"build cache {bucket}", unit, "s3-gb", region, 0, cache.size / 1024)

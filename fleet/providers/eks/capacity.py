@@ -21,47 +21,40 @@ _LONGEST_JOB = 5
 
 def window(pool: EksPool, day: date) -> Iterator[str]:
     """What the start and the end of a reservation mean for its pool, in words."""
-    held = pool.reservation
-    if held is None:
+    reservation = pool.reservation
+    if reservation is None:
         return
     block = pool.capacity == CAPACITY_BLOCK
-    what = "capacity block" if block else "reservation"
-    if held.start_date is not None and day < date.fromisoformat(held.start_date):
-        waits = f"its {what} starts on {held.start_date}; until then no node starts and jobs wait"
+    noun = "capacity block" if block else "reservation"
+    if reservation.start_date is not None and day < date.fromisoformat(reservation.start_date):
+        waits = f"its {noun} starts on {reservation.start_date}; until then no node starts and jobs wait"
         refused = f"{waits}, and EC2 refuses the {pool.nodes.min} of nodes.min; set it to 0 until that day"
         yield Remark(refused, CANNOT_WORK) if pool.nodes.min else waits
-    if held.end_date is None:
+    if reservation.end_date is None:
         return
-    if date.fromisoformat(held.end_date) < day:
-        yield Remark(f"its {what} ended on {held.end_date}, and no node starts; change capacity and reservation", CANNOT_WORK)
+    if date.fromisoformat(reservation.end_date) < day:
+        yield Remark(
+            f"its {noun} ended on {reservation.end_date}, and no node starts; change capacity and reservation", CANNOT_WORK
+        )
         return
     # EKS user guide, managed node groups with Capacity Blocks.
     drained = "; EKS removes its nodes 40 minutes before, also those that run a job" if block else ""
-    yield f"its {what} ends on {held.end_date}{drained}, and afterwards no node starts"
-    if block and (left := (date.fromisoformat(held.end_date) - day).days) < _LONGEST_JOB:
+    yield f"its {noun} ends on {reservation.end_date}{drained}, and afterwards no node starts"
+    if block and (days := (date.fromisoformat(reservation.end_date) - day).days) < _LONGEST_JOB:
         yield todo(
-            f"its capacity block ends in {left} days, and a job may run for {_LONGEST_JOB}; set timeout-minutes so that its jobs "
+            f"its capacity block ends in {days} days, and a job may run for {_LONGEST_JOB}; set timeout-minutes so that its jobs "
             "end before"
         )
 
 
-def closed(pool: EksPool, day: date) -> str:
-    """Why the pool can have no node on a day: its reservation is over or has not begun. Empty if it can have one."""
-    held = pool.reservation
-    if held is None:
-        return ""
-    if held.start_date is not None and day < date.fromisoformat(held.start_date):
-        return f"its reservation starts on {held.start_date}"
-    over = held.end_date is not None and date.fromisoformat(held.end_date) < day
-    return f"its reservation ended on {held.end_date}" if over else ""
-
-
 def reserved(name: str, pool: EksPool) -> Iterator[Use]:
     """The end of a pool's reservation or capacity block, if the settings have it."""
-    held = pool.reservation
-    if held is not None and held.end_date is not None:
-        what = "capacity block" if pool.capacity == CAPACITY_BLOCK else "reservation"
-        life = Life(f"{what} {held.id} of pool {name}", date.fromisoformat(held.end_date), "no node of the pool starts")
+    reservation = pool.reservation
+    if reservation is not None and reservation.end_date is not None:
+        noun = "capacity block" if pool.capacity == CAPACITY_BLOCK else "reservation"
+        life = Life(
+            f"{noun} {reservation.id} of pool {name}", date.fromisoformat(reservation.end_date), "no node of the pool starts"
+        )
         yield Use(life, f"buy another, then change pools.{name}.reservation")
 
 
@@ -73,13 +66,14 @@ def buying(pool: EksPool) -> Iterator[str]:
             f"AWS hardly sells {' and '.join(scarce)} on demand, so its jobs may wait without end; buy a capacity block, or use "
             "a reservation (docs/capacity.md)"
         )
-    held = pool.reservation
-    if held is not None and held.owner is not None:
+    reservation = pool.reservation
+    if reservation is not None and reservation.owner is not None:
         # EC2 user guide, shared Capacity Reservations and share Capacity Blocks.
         unused = "has paid for the block" if pool.capacity == CAPACITY_BLOCK else "pays for unused machines"
         yield (
-            f"account {held.owner} shares {held.id} and {unused}, but the bill here counts all machines; write the zone's name "
-            f"in your own account: aws ec2 describe-capacity-reservations --capacity-reservation-ids {held.id} "
+            f"account {reservation.owner} shares {reservation.id} and {unused}, but the bill here counts all machines; "
+            "write the zone's name "
+            f"in your own account: aws ec2 describe-capacity-reservations --capacity-reservation-ids {reservation.id} "
             "--query 'CapacityReservations[].AvailabilityZone'"
         )
 

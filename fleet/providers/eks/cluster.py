@@ -69,8 +69,8 @@ def control_plane_logs(cluster_name: str) -> str:
 
 def _minor(version: str) -> str:
     if version not in versions.KUBERNETES:
-        known = ", ".join(versions.KUBERNETES)
-        raise problem("kubernetes_version", f"no node image is known for this version; use one of: {known}")
+        minors = ", ".join(versions.KUBERNETES)
+        raise problem("kubernetes_version", f"no node image is known for this version; use one of: {minors}")
     return version
 
 
@@ -86,9 +86,9 @@ EksVersion = Annotated[
 
 def _quota(code: str) -> str:
     ways = get_args(Capacity)
-    known = sorted({quota_code(machine, way) or "" for machine in machines("aws") if machine.gpus for way in ways} - {""})
-    if code not in known:
-        raise problem("quota_code", f"not an EC2 quota that a GPU pool counts against; use one of: {', '.join(known)}")
+    codes = sorted({quota_code(machine, way) or "" for machine in machines("aws") if machine.gpus for way in ways} - {""})
+    if code not in codes:
+        raise problem("quota_code", f"not an EC2 quota that a GPU pool counts against; use one of: {', '.join(codes)}")
     return code
 
 
@@ -188,7 +188,7 @@ class EksPools(Cluster):
 
     @property
     def accounts(self) -> frozenset[str]:
-        """The AWS accounts that settings name. A cluster has one."""
+        """As in the base class."""
         return frozenset((self.account,)) if self.account is not None else frozenset()
 
     SETS_TAINTS: ClassVar[bool] = True
@@ -221,24 +221,30 @@ class EksPools(Cluster):
         """As in the base class: the zones of its node groups."""
         return tuple(self.groups_of(pool))
 
+    def waiting_machines(self, pool: EksPool) -> str:
+        """As in the base class: those of its warm pool."""
+        zones = self.groups_of(pool)
+        machines = pool.warm.machines(zones) if pool.warm is not None else {}
+        return pool.warm.state if pool.warm is not None and all(machines.get(zone) for zone in zones) else ""
+
     def image_id(self, pool: str) -> str | None:
         """The id of the image of your own that a pool runs. None if it runs AWS' image."""
         return image_id(self.pools[pool], self.amis)
 
     def image_driver(self, pool: str) -> str | None:
         """Driver version of AWS' AL2023 image, or of the release that its own image was built from. None if not known."""
-        held = self.pools[pool]
+        settings = self.pools[pool]
         if self.image_id(pool) is None:
-            return self.kubernetes.driver if held.image == "al2023-nvidia" else None
+            return self.kubernetes.driver if settings.image == "al2023-nvidia" else None
         release = self._release(pool)
         return eks_images.driver_of(release) if release else None
 
     def image_toolkit(self, pool: str) -> str | None:
         """Version of the container toolkit in a pool's image. None if no source names it."""
-        held = self.pools[pool]
+        settings = self.pools[pool]
         if self.image_id(pool) is None:
             return self.kubernetes.toolkit
-        return self.amis[held.ami_entry].toolkit if held.ami_entry else None
+        return self.amis[settings.ami_entry].toolkit if settings.ami_entry else None
 
     @property
     def kubernetes(self) -> versions.KubernetesVersion:
@@ -276,29 +282,29 @@ class EksPools(Cluster):
         yield from super()._remarks()
         yield from self._cluster_remarks()
         groups = {name: self.groups_of(pool) for name, pool in self.pools.items()}
-        for name, held in groups.items():
-            if max(each.max for each in held.values()) > _NODES:
+        for name, sizes in groups.items():
+            if max(size.max for size in sizes.values()) > _NODES:
                 yield todo(
                     f"pool {name}: by default EKS allows {_NODES} nodes per node group, and a pool has one group per zone; ask "
                     "AWS for more, add a zone, or lower nodes.max"
                 )
         created = self.found is None
         if (count := created + sum(map(len, groups.values()))) > _GROUPS:
-            others = "and one of the system pool" if created else "without those that the cluster has already"
+            remark_end = "and one of the system pool" if created else "without those that the cluster has already"
             yield todo(
-                f"pools: {count} node groups, one per pool and zone {others}; by default EKS allows {_GROUPS} "
+                f"pools: {count} node groups, one per pool and zone {remark_end}; by default EKS allows {_GROUPS} "
                 "per cluster; ask AWS for more, or give pools fewer zones"
             )
         for name, pool in self.pools.items():
-            yield from (below(f"pool {name}", said) for said in buying(pool))
+            yield from (below(f"pool {name}", remark_text) for remark_text in buying(pool))
             if pool.efa_interfaces:
                 yield todo(
                     f"pool {name}: no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA "
                     "device plugin; gpu-ci does not install it"
                 )
             yield from (below(f"pool {name}", said) for said in options(pool, self.region))
-        for name, held in groups.items():
-            yield from (below(f"pool {name}: warm", remark) for remark in warm_remarks(self.pools[name], held))
+        for name, sizes in groups.items():
+            yield from (below(f"pool {name}: warm", remark) for remark in warm_remarks(self.pools[name], sizes))
         if self.build_caches is not None and self.own_cidr is None:
             endpoint = f"Name=service-name,Values=com.amazonaws.{self.region}.s3"
             yield (
@@ -322,7 +328,7 @@ class EksPools(Cluster):
         """Starts and ends of reservations."""
         yield from super().remarks_on(day)
         for name, pool in self.pools.items():
-            yield from (below(f"pool {name}", said, name) for said in window(pool, day))
+            yield from (below(f"pool {name}", remark, name) for remark in window(pool, day))
 
     def uses(self) -> Iterator[Use]:
         """The node images of its pools, and reservations with an end."""
@@ -333,17 +339,17 @@ class EksPools(Cluster):
 
     def _release(self, pool: str) -> str | None:
         """The release of AWS' node image that a pool runs, or that its own image was built from. None if no settings name it."""
-        held = self.pools[pool]
+        settings = self.pools[pool]
         if self.image_id(pool) is None:
             return self.kubernetes.ami_release
-        built = self.amis[held.ami_entry].built if held.ami_entry else None
+        built = self.amis[settings.ami_entry].built if settings.ami_entry else None
         return built.release if built else None
 
     def _ami_remarks(self) -> Iterator[str]:
         """Images that are not built yet, and images whose driver only their test shows."""
         for name, ami in self.amis.items():
             if ami.built is None:
-                users = [pool for pool, held in self.pools.items() if held.ami_entry == name]
+                users = [pool for pool, settings in self.pools.items() if settings.ami_entry == name]
                 running = f"; until then {_listed('pool', users)} AWS' image {self.kubernetes.ami_release}" if users else ""
                 yield todo(f"ami {name}: not built; run its pipeline and write built (docs/ami.md#build){running}")
             if ami.driver(self.kubernetes_version) is None:
@@ -364,7 +370,7 @@ class EksPools(Cluster):
                 f"cache {name}: an EBS volume is in one zone and mounts on one node at a time, so its jobs run only "
                 "there; storage efs has neither limit"
             )
-        everywhere = dict.fromkeys(zone for held in groups.values() for zone in held)
+        everywhere = dict.fromkeys(zone for sizes in groups.values() for zone in sizes)
         for name, held in groups.items():
             if disks and (missing := [zone for zone in everywhere if zone not in held]):
                 yield (
@@ -551,10 +557,10 @@ class EksCluster(EksPools):
     @property
     def addon_versions(self) -> dict[str, str]:
         """The version of each add-on that the program installs."""
-        found = self.kubernetes.addons | {name: self.kubernetes.drivers[name] for name in self.drivers}
+        addons = self.kubernetes.addons | {name: self.kubernetes.drivers[name] for name in self.drivers}
         if self.monitoring is not None and self.monitoring.cloudwatch:
-            found[CLOUDWATCH] = self.kubernetes.cloudwatch
-        return found
+            addons[CLOUDWATCH] = self.kubernetes.cloudwatch
+        return addons
 
     @property
     def provided(self) -> frozenset[str]:
@@ -570,7 +576,7 @@ class EksCluster(EksPools):
             )
         yield from self._registry_remarks()
         key = "controlPlaneZones" if self.control_plane_zones else "zones"
-        yield from (below(key, said) for said in refused_zone(self.region))
+        yield from (below(key, remark) for remark in refused_zone(self.region))
         if self.endpoint.private and not self.private_sources:
             yield todo("endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs")
 

@@ -112,8 +112,8 @@ def cold_start_nat(image: RunnerImage, region: str) -> str:
     if image.size_gb is None:
         return "registry: what a cold start saves on NAT is not measured; add runnerImage.sizeGb, as ECR shows it"
     price = unit_price("nat-gateway-gb", region)
-    cost, each = quoted(price).times(image.size_gb), quoted(price)
+    cost, per_gb = quoted(price).times(image.size_gb), quoted(price)
     return (
         f"registry: a cold start pulls {image.size_gb:g} GB of the runner image. Through NAT that costs {image.size_gb:g} GB x "
-        f"{each} USD/GB = {cost} USD; from ECR through the S3 endpoint it costs 0"
+        f"{per_gb} USD/GB = {cost} USD; from ECR through the S3 endpoint it costs 0"
     )

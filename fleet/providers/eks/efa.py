@@ -27,5 +27,5 @@ def interfaces(machine: Machine, efa: int) -> tuple[Interface, ...]:
     """
     first = max(machine.network_cards - machine.efa_interfaces, 0)
     primary = Interface(0, 0, "interface" if first else "efa")
-    others = range(first, efa + first) if first else range(1, efa)
-    return (primary, *(Interface(card, 1, "efa-only") for card in others))
+    indices = range(first, efa + first) if first else range(1, efa)
+    return (primary, *(Interface(card, 1, "efa-only") for card in indices))

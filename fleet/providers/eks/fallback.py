@@ -59,7 +59,7 @@ def eks_moves(cluster: str, settings: EksPools, order: Sequence[str]) -> str:
             f"{KUBE_SYSTEM}/{PRIORITIES}: {', '.join(_priorities(cluster, settings).splitlines())}"
         )
     zones = [len(settings.groups_of(settings.pools[pool])) for pool in order[:-1]]
-    least, most = (each * sum(zones) for each in _MINUTES)
+    least, most = (minutes * sum(zones) for minutes in _MINUTES)
     return (
         f"while EC2 refuses machines, the autoscaler reaches the last pool in {least} to {most} minutes, and tries the others "
         f"again {comes_back()} (docs/fallback.md#minute-by-minute)"

@@ -118,14 +118,14 @@ def _toml(text: str) -> str:
             private=True,
         )
     if unknown := sorted(set(table) - set(_CONTAINERD)):
-        known = ", ".join(_CONTAINERD)
+        sections = ", ".join(_CONTAINERD)
         raise problem(
-            "containerd_key", f"a pool may set {known} of containerd, not {', '.join(unknown)}; remove it", private=True
+            "containerd_key", f"a pool may set {sections} of containerd, not {', '.join(unknown)}; remove it", private=True
         )
     if (fault := limit("containerd", "version").fault(table.get("version"))) is not None:
         raise problem("containerd_version", f"version: containerd of the node image starts with no other: {fault}", private=True)
-    if named := sorted(_RUNTIME_KEYS & keys):
-        message = f"the node image sets NVIDIA's runtime in {' and '.join(named)}; remove it"
+    if runtime_keys := sorted(_RUNTIME_KEYS & keys):
+        message = f"the node image sets NVIDIA's runtime in {' and '.join(runtime_keys)}; remove it"
         raise problem("containerd_runtime", message, private=True)
     return text
 
@@ -214,8 +214,8 @@ class NodeConfig(Model):
         """Whether images are unpacked on the local disks: by containerd, or with FastImagePull by the SOCI snapshotter."""
         if not self.array or self.instance is None:
             return False
-        left = self.instance.local_storage.disabled_mounts or ()
-        return not {"Containerd", *(("SOCI",) if self.fast_image_pull else ())} & set(left)
+        disabled = self.instance.local_storage.disabled_mounts or ()
+        return not {"Containerd", *(("SOCI",) if self.fast_image_pull else ())} & set(disabled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -47,6 +48,11 @@ class EksReservation(Reservation):
     """The day on which the reservation or block ends, as AWS shows it."""
     owner: Annotated[str, matching("owner", "not an AWS account; write its 12 digits in quotes", r"[0-9]{12}")] | None = None
     """The AWS account that shares the reservation through AWS RAM, in quotes. Default: the account of the cluster."""
+
+    @property
+    def last_day(self) -> str | None:
+        """As in the base class."""
+        return self.end_date
 
     @model_validator(mode="after")
     def _dates(self) -> Self:
@@ -93,6 +99,7 @@ class EksPool(Pool):
     warm: WarmPool | None = None
     """Machines that have booted once and wait outside of the cluster (docs/starts.md)."""
     UNSCHEDULED: ClassVar[str] = ""
+    WARMS: ClassVar[bool] = True
 
     @property
     def resource_managers(self) -> ResourceManagers | None:
@@ -145,6 +152,21 @@ class EksPool(Pool):
         _warm(self)
         return self
 
+    def could_buy(self, machine: Machine) -> bool:
+        """As in the base class: the local disks and adapters that the pool uses."""
+        disks = min(own_machine.nvme_gb for own_machine in self.machines) if self.node_config and self.node_config.instance else 0
+        return machine.nvme_gb >= disks and machine.efa_interfaces >= self.efa_interfaces
+
+    def closed(self, day: date) -> str:
+        """As in the base class: its reservation is over or has not begun."""
+        reservation = self.reservation
+        if reservation is None:
+            return ""
+        if reservation.start_date is not None and day < date.fromisoformat(reservation.start_date):
+            return f"its reservation starts on {reservation.start_date}"
+        over = reservation.end_date is not None and date.fromisoformat(reservation.end_date) < day
+        return f"its reservation ended on {reservation.end_date}" if over else ""
+
     @property
     def root_disk(self) -> DiskPerformance:
         """Throughput and IOPS of the root disk."""
@@ -171,10 +193,10 @@ def warm_remarks(pool: EksPool, zones: Mapping[str, Nodes]) -> Iterator[str]:
         yield "a stopped machine loses its local disks, so it keeps no image on the RAID0 array, and only its boot is shorter"
     machines = pool.warm.machines(zones)
     if bare := [zone for zone, nodes in zones.items() if nodes.min < nodes.max and not machines.get(zone)]:
-        every = min(pool.nodes.min + len(zones), pool.nodes.max)
+        prepared = min(pool.nodes.min + len(zones), pool.nodes.max)
         yield todo(
             f"no machine waits in {' and '.join(bare)}, and the autoscaler does not know where one waits; raise maxPrepared to "
-            f"{every}, or write one zone in zones"
+            f"{prepared}, or write one zone in zones"
         )
 
 
@@ -183,7 +205,7 @@ def _capacity_block(pool: EksPool) -> None:
         return
     for name, machine in zip(pool.instance_types, pool.machines, strict=True):
         if not machine.capacity_block:
-            sold = ", ".join(each.name for each in machines("aws") if each.capacity_block)
+            sold = ", ".join(block_machine.name for block_machine in machines("aws") if block_machine.capacity_block)
             raise problem("block_type", f"EC2 has no capacity blocks of {name}; use one of: {sold}", at=("instanceTypes",))
     if pool.reservation.count > MOST_IN_BLOCK:
         raise problem(
@@ -261,8 +283,8 @@ def _root_disk(pool: EksPool) -> None:
             at=("diskPerformance", "iops"),
         )
     limits = {machine.name: ebs_mibps(machine) for machine in pool.machines}
-    known = [limit for limit in limits.values() if limit is not None]
-    if len(known) == len(limits) and disk.throughput > (most := max(known)):
+    mibps = [limit for limit in limits.values() if limit is not None]
+    if len(mibps) == len(limits) and disk.throughput > (most := max(mibps)):
         raise problem(
             "disk_throughput_limit",
             f"the EBS limit of {' and '.join(limits)} is {most} MiB/s at most, and more is paid for nothing; lower throughput to "

@@ -34,23 +34,23 @@ def eks_quotas(declaring: EksPools, clusters: Iterable[EksPools]) -> dict[str, i
 
     A quota that `accountQuotas` does not give is not requested: AWS refuses a number below what the account has.
     """
-    known = tuple(clusters)
-    account = _account(declaring.region, known)
-    return {code: vcpus for code, vcpus in vcpus_needed(declaring, known).items() if vcpus > account.get(code, vcpus)}
+    fleet_clusters = tuple(clusters)
+    account = _account(declaring.region, fleet_clusters)
+    return {code: vcpus for code, vcpus in vcpus_needed(declaring, fleet_clusters).items() if vcpus > account.get(code, vcpus)}
 
 
 def quota_remarks(clusters: Iterable[EksPools]) -> Iterator[str]:
     """Quotas that the account may lack, with the command that shows or requests them. A declared request needs none."""
-    known = tuple(clusters)
-    for region, cluster in {cluster.region: cluster for cluster in known}.items():
-        account = _account(region, known)
-        requests = any(each.declare_quotas for each in known if each.region == region)
-        needed = vcpus_needed(cluster, known)
+    fleet_clusters = tuple(clusters)
+    for region, cluster in {cluster.region: cluster for cluster in fleet_clusters}.items():
+        account = _account(region, fleet_clusters)
+        requests = any(other_cluster.declare_quotas for other_cluster in fleet_clusters if other_cluster.region == region)
+        needed = vcpus_needed(cluster, fleet_clusters)
         if missing := [code for code in needed if code not in account]:
             full = " and ".join(f"{needed[code]} vCPUs of quota {code}" for code in missing)
             show = f"aws service-quotas get-service-quota {_of(region, missing[0] if len(missing) == 1 else '<code>')}"
-            told = "write what the account has in accountQuotas"
-            yield todo(f"AWS {region}: full pools need {full}; {told}: {show} --query Quota.Value")
+            advice = "write what the account has in accountQuotas"
+            yield todo(f"AWS {region}: full pools need {full}; {advice}: {show} --query Quota.Value")
         for code, vcpus in needed.items():
             if code in account and vcpus > account[code] and not requests:
                 yield todo(
@@ -70,11 +70,11 @@ def _of(region: str, code: str) -> str:
 
 def vcpus_needed(declaring: EksPools, clusters: Iterable[EksPools]) -> dict[str, int]:
     """vCPUs that full pools in the region of a cluster take, by quota code."""
-    taken: Counter[str] = Counter()
+    vcpus: Counter[str] = Counter()
     for need in eks_needs(declaring, clusters):
         if need.code is not None:
-            taken[need.code] += need.units
-    return dict(sorted(taken.items()))
+            vcpus[need.code] += need.units
+    return dict(sorted(vcpus.items()))
 
 
 def _account(region: str, clusters: Iterable[EksPools]) -> dict[str, int]:

@@ -56,4 +56,4 @@ def _at(text: str) -> str:
 
 def _weekdays(days: Iterable[int]) -> str:
     """Days from Monday = 0 as cron has them, where Sunday is 0."""
-    return ",".join(str(each) for each in sorted({(day + 1) % 7 for day in days}))
+    return ",".join(str(number) for number in sorted({(day + 1) % 7 for day in days}))

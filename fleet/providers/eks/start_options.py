@@ -27,8 +27,8 @@ def options(pool: EksPool, region: str) -> Iterator[str]:
 def _written(pool: EksPool) -> str:
     """The seconds that a faster disk saves at most. It saves none where the network or the processor is slower than the disk."""
     reached = [pool.disk_throughput(machine) for machine in pool.machines]
-    known = [each for each in reached if each is not None]
-    if not known:
+    speeds = [speed for speed in reached if speed is not None]
+    if not speeds:
         return "unknown seconds (no source has the EBS limit)"
-    most = write_seconds(IMAGE_GIB, GP3_MIBPS) - write_seconds(IMAGE_GIB, max(known))
+    most = write_seconds(IMAGE_GIB, GP3_MIBPS) - write_seconds(IMAGE_GIB, max(speeds))
     return f"0-{most:.0f} s of writing {IMAGE_GIB} GiB (derived: bytes over throughput)"

@@ -64,8 +64,8 @@ class DescribedPool(Pool):
 
     def price(self, instance_type: str, region: str) -> Money:
         """As the settings state it: for every type of the pool, or else of the machine that they describe."""
-        own = next(each.own_price for each in self.machines if each.name == instance_type)
-        return quoted(own) if self.usd_per_hour is None else Money(self.usd_per_hour)
+        price = next(machine.own_price for machine in self.machines if machine.name == instance_type)
+        return quoted(price) if self.usd_per_hour is None else Money(self.usd_per_hour)
 
     def node_selector(self, name: str) -> dict[str, str]:
         """As in the base class: the labels that the settings name."""
@@ -73,8 +73,8 @@ class DescribedPool(Pool):
 
     def tolerations(self, profile: SchedulingProfile) -> tuple[Toleration, ...]:
         """As in the base class, and the taints that the settings name."""
-        own = (Toleration(taint.key, effect=taint.effect) for taint in self.taints)
-        return tuple(dict.fromkeys((*super().tolerations(profile), *own)))
+        tolerations = (Toleration(taint.key, effect=taint.effect) for taint in self.taints)
+        return tuple(dict.fromkeys((*super().tolerations(profile), *tolerations)))
 
     def node_taints(self, profile: SchedulingProfile) -> tuple[Taint, ...]:
         """As in the base class: the taints that the settings name."""
@@ -153,15 +153,15 @@ class KubernetesCluster(Cluster, WithMachines):
     def _existing_rules(self) -> Self:
         """Refuse what only a cloud has, queues, and settings that do not fit what the cluster has."""
         require_existing(self.existing, self)
-        for (first, one), (second, other) in combinations(self.pools.items(), 2):
-            if one.selector.items() <= other.selector.items() or other.selector.items() <= one.selector.items():
+        for (first, earlier), (second, later) in combinations(self.pools.items(), 2):
+            if earlier.selector.items() <= later.selector.items() or later.selector.items() <= earlier.selector.items():
                 raise problem(
                     "overlapping_selectors",
                     f"pool {first} selects nodes of this pool too, so they would count twice; add a label that only one pool has",
                     at=("pools", second, "selector"),
                 )
-        for key, given in (("budget", self.budget), ("declareQuotas", self.declare_quotas)):
-            if given:
+        for key, value in (("budget", self.budget), ("declareQuotas", self.declare_quotas)):
+            if value:
                 raise problem(
                     "existing_cloud", f"{key} is a setting of clouds, and the program buys nothing here; remove it", at=(key,)
                 )

@@ -42,8 +42,8 @@ def endpoint_subnet(cidr: str) -> str:
 
 def gateway_subnet(cidr: str) -> tuple[str, str]:
     """(range, address of the load balancer) of the metrics gateway of a new VCN: the sixteen addresses before the endpoint's."""
-    found = _from_end(cidr, 2)
-    return found, str(ipaddress.IPv4Network(found)[2])
+    subnet = _from_end(cidr, 2)
+    return subnet, str(ipaddress.IPv4Network(subnet)[2])
 
 
 def _from_end(cidr: str, number: int) -> str:

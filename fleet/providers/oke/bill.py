@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
 
 from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line, bundle, nodes, units
 from fleet.providers.cache_bill import cache_lines
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.nodes import FLEX_SHAPE
-from fleet.providers.oke.system_pool import SURGE
+
+SURGE = 1
+"""How many more nodes OKE starts while it replaces nodes of the system pool."""
 
 
-def oke_bill(name: str, cluster: OkePools, _day: date) -> Iterator[Paid | Line]:
+def oke_bill(name: str, cluster: OkePools) -> Iterator[Paid | Line]:
     """GPU pools, machines that are runners, system pool, control plane and caches.
 
     Of a cluster that exists already the stack pays only the pools and their disks.
@@ -21,8 +22,8 @@ def oke_bill(name: str, cluster: OkePools, _day: date) -> Iterator[Paid | Line]:
     region = cluster.region
     for pool_name, pool in cluster.pools.items():
         line = nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, pool.nodes.min, pool.nodes.max)
-        held = pool.reservation.count if pool.reservation is not None else None
-        yield Paid(name=pool_name, line=line, region=region, disk=cluster.node_disk(pool), prepaid=held)
+        reserved = pool.reservation.count if pool.reservation is not None else None
+        yield Paid(name=pool_name, line=line, region=region, disk=cluster.node_disk(pool), prepaid=reserved)
     for set_name, runner in cluster.machine_runners():
         least, most = runner.span.min, runner.span.max
         item = f"machines {set_name}"
@@ -34,8 +35,8 @@ def oke_bill(name: str, cluster: OkePools, _day: date) -> Iterator[Paid | Line]:
         system = cluster.system
         gigabytes = system.memory // 1024
         node = {"oci-e5-ocpu": system.ocpus, "oci-e5-gb": gigabytes}
-        what = f"{FLEX_SHAPE}, {system.ocpus} OCPU, {gigabytes} GB"
-        line = bundle(name, "system pool", what, node, region, system.nodes, system.nodes)
+        text = f"{FLEX_SHAPE}, {system.ocpus} OCPU, {gigabytes} GB"
+        line = bundle(name, "system pool", text, node, region, system.nodes, system.nodes)
         yield Paid(name="system pool", line=line, region=region, disk=cluster.disk_parts(system.disk // 1024), spare=SURGE)
         yield units(name, "control plane", "OKE enhanced cluster", "oke-enhanced-cluster", region, 1, 1)
     yield from cache_lines(name, cluster)

@@ -137,8 +137,8 @@ class OkePools(Cluster):
         yield from ((self.region, image.id) for image in self.node_images.values())
         for _, runner in self.machine_runners():
             places = runner.places if isinstance(runner, VmPerJobRunner) else ()
-            for region, own in [(place.region, place.image) for place in places] or [(self.region, None)]:
-                image = own or (runner.image.id if runner.image is not None else None)
+            for region, place_image in [(place.region, place.image) for place in places] or [(self.region, None)]:
+                image = place_image or (runner.image.id if runner.image is not None else None)
                 if image is not None:
                     yield region, image
 
@@ -179,7 +179,7 @@ class OkePools(Cluster):
         yield from self._network_remarks()
         for name, pool in self.pools.items():
             if pool.local_storage is None:
-                yield from (below(f"pool {name}", said) for said in unused_disks(pool, "localStorage"))
+                yield from (below(f"pool {name}", remark) for remark in unused_disks(pool, "localStorage"))
         yield from self._unenforced()
 
     def _cluster_remarks(self) -> Iterator[str]:
@@ -244,9 +244,9 @@ class OkePools(Cluster):
             "oke_zone", f"not an availability domain of {self.region}; use its own", self.zones, self.region, at=("zones",)
         )
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
-            known = ", ".join(versions.OKE_KUBERNETES)
+            minors = ", ".join(versions.OKE_KUBERNETES)
             raise problem(
-                "oke_version", f"no OKE version is known for this minor; use one of: {known}", at=("kubernetesVersion",)
+                "oke_version", f"no OKE version is known for this minor; use one of: {minors}", at=("kubernetesVersion",)
             )
         for name in (*self.IMAGES, *(pool.image for pool in self.pools.values())):
             if name not in self.node_images:
@@ -463,8 +463,8 @@ class OkeCluster(OkePools):
         system = hardware.flexible(FLEX_SHAPE, self.system.ocpus, self.system.memory)
         least = most = self.system.nodes * of_node(allocatable(system, self.system.disk).pods)
         for pool in self.pools.values():
-            each = of_node(allocatable(pool.machines[0], pool.disk).pods)
-            least, most = least + pool.idle_nodes * each, most + pool.nodes.max * each
+            addresses = of_node(allocatable(pool.machines[0], pool.disk).pods)
+            least, most = least + pool.idle_nodes * addresses, most + pool.nodes.max * addresses
         if self.shares_files:
             least, most = least + OF_MOUNT_TARGET, most + OF_MOUNT_TARGET
         for _, runner in self.machine_runners():
@@ -517,14 +517,14 @@ class OkeCluster(OkePools):
         """Refuse a setting of OKE's device plugin that contradicts the enablement."""
         by_addon = self.enablement == GPU_PLUGIN_ADDON
         if self.gpu_plugin_addon is not None and self.gpu_plugin_addon != by_addon:
-            found = (
+            reason = (
                 f"OKE's add-on and enablement {self.enablement} would both advertise the GPUs"
                 if self.gpu_plugin_addon
                 else "nothing would advertise the GPUs"
             )
             raise problem(
                 "addon_advertiser",
-                f"{found}; remove gpuPluginAddon, which follows from enablement, or set another enablement",
+                f"{reason}; remove gpuPluginAddon, which follows from enablement, or set another enablement",
                 at=("gpuPluginAddon",),
             )
         return self

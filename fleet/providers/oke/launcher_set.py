@@ -10,8 +10,8 @@ from itertools import chain
 from typing import Any
 
 from fleet.charts import arc
-from fleet.charts.arc import RUNNER_CONTAINER, scale_set
-from fleet.charts.chart import Chart, Pod, resources
+from fleet.charts.arc import LAUNCHER_POD, RUNNER_CONTAINER, scale_set
+from fleet.charts.chart import Chart, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD, Level
 from fleet.facts.scheduling import SYSTEM_SELECTOR, machine_annotations
 from fleet.facts.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
@@ -27,8 +27,6 @@ LAUNCHER_FOLDER = "/etc/gpu-ci"
 """Where the ConfigMap is mounted."""
 LAUNCHER_UID = 10001
 """A user that the image does not have: the files that the launcher reads are readable by all users of its pod."""
-LAUNCHER_POD = Pod(LAUNCHER, 50, 128)
-"""One pod per machine, on the system pool. Their number depends on the jobs, so no chart lists them."""
 CNCF_CONFIG_SECRET = "oci-config"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
 CNCF_KEY_SECRET = "oci-api-key"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
 

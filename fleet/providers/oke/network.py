@@ -29,9 +29,9 @@ class OkeNetwork(Model):
     @model_validator(mode="after")
     def _network_rules(self) -> Self:
         """Refuse settings that mix a new VCN with an existing one, and an existing one without both subnets."""
-        given = {"vcn": self.vcn, "endpointSubnet": self.endpoint_subnet, "nodeSubnet": self.node_subnet}
-        missing = [key for key, ocid in given.items() if ocid is None]
-        if 0 < len(missing) < len(given):
+        ids = {"vcn": self.vcn, "endpointSubnet": self.endpoint_subnet, "nodeSubnet": self.node_subnet}
+        missing = [key for key, ocid in ids.items() if ocid is None]
+        if 0 < len(missing) < len(ids):
             raise problem(
                 "given_vcn", "an existing network needs vcn, endpointSubnet and nodeSubnet; give all or none", at=(missing[0],)
             )

@@ -42,5 +42,5 @@ class OkeLocalStorage(Model):
 
 def kubelet_flags(kubelet: KubeletFlags | None) -> tuple[str, ...]:
     """The settings as flags, such as --pod-max-pids=4096."""
-    held: dict[str, Any] = kubelet.model_dump(mode="json", by_alias=True, exclude_none=True) if kubelet else {}
-    return tuple(f"--{_FLAGS[key]}={str(value).lower() if isinstance(value, bool) else value}" for key, value in held.items())
+    fields: dict[str, Any] = kubelet.model_dump(mode="json", by_alias=True, exclude_none=True) if kubelet else {}
+    return tuple(f"--{_FLAGS[key]}={str(value).lower() if isinstance(value, bool) else value}" for key, value in fields.items())

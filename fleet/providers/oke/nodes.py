@@ -33,9 +33,9 @@ class OciReservation(Reservation):
 
 
 def _node_image(kind: str) -> str:
-    known = [name for name, image in NODE_IMAGES.items() if "oci" in image.clouds]
-    if kind not in known:
-        raise problem("node_image", f"OKE nodes have an image of kind {' or '.join(known)}; write one")
+    kinds = [name for name, image in NODE_IMAGES.items() if "oci" in image.clouds]
+    if kind not in kinds:
+        raise problem("node_image", f"OKE nodes have an image of kind {' or '.join(kinds)}; write one")
     return kind
 
 

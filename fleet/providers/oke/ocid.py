@@ -83,9 +83,9 @@ CapacityReservationId = Annotated[str, _kind("capacityreservation")]
 
 def region_of(ocid: str) -> str:
     """The region in an OCID, by name or by key; empty if it has none or the key is unknown."""
-    found = _OCID.fullmatch(ocid)
-    named = found[2] if found else ""
-    return _BY_KEY.get(named, named if _REGION.fullmatch(named) else "")
+    match = _OCID.fullmatch(ocid)
+    region_part = match[2] if match else ""
+    return _BY_KEY.get(region_part, region_part if _REGION.fullmatch(region_part) else "")
 
 
 def key_of(region: str) -> str:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from fleet.charts.chart import Pod
 from fleet.charts.kube_prometheus import STACK
 from fleet.providers.oke.addresses import gateway_subnet
-from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner
-from fleet.settings.cluster import Cluster
 
 WRITE = "/api/v1/write"
 """Path at which every Prometheus takes remote write."""
@@ -59,16 +58,20 @@ def _reach(runner: MachineRunner) -> list[bool]:
     return [True]
 
 
-def gateway(cluster: Cluster) -> Gateway | None:
+def gateway(cluster: OkePools) -> Gateway | None:
     """The gateway of a cluster; None if none of its machines can push.
 
     The ports follow the order of the sets. A machine learns its port when it is launched, so machines that wait for a job stop
     pushing when an earlier set is added or removed, until they are replaced after their job.
     """
-    wanted = cluster.monitoring
-    if wanted is None or not isinstance(cluster, OkeCluster) or cluster.own_cidr is None:
+    monitoring = cluster.monitoring
+    if monitoring is None or not isinstance(cluster, OkeCluster) or cluster.own_cidr is None:
         return None
-    target = f"http://{STACK}-prometheus.{wanted.namespace}.svc:9090{WRITE}" if wanted.installs else wanted.remote_write_url
+    target = (
+        f"http://{STACK}-prometheus.{monitoring.namespace}.svc:9090{WRITE}"
+        if monitoring.installs
+        else monitoring.remote_write_url
+    )
     reach = {name: _reach(runner) for name, runner in cluster.machine_runners()}
     sets = [name for name, places in reach.items() if any(places)]
     if target is None or not sets:
@@ -78,17 +81,17 @@ def gateway(cluster: Cluster) -> Gateway | None:
     return Gateway(subnet, address, ports, target, tuple(name for name in sets if all(reach[name])))
 
 
-def push_remarks(cluster: Cluster) -> Iterator[str]:
+def push_remarks(cluster: OkePools) -> Iterator[str]:
     """The machines whose metrics Prometheus does not get, and why."""
-    wanted = cluster.monitoring
-    if wanted is None or not isinstance(cluster, OkeCluster):
+    monitoring = cluster.monitoring
+    if monitoring is None or not isinstance(cluster, OkeCluster):
         return
     for name, runner in cluster.machine_runners():
         if isinstance(runner, VmPerJobRunner) and not runner.booted_here:
             yield f"machines of {name} push no metrics: CNCF's launcher boots them"
         elif cluster.own_cidr is None:
             yield f"machines of {name} push no metrics: the program knows no free address of an existing VCN"
-        elif not wanted.installs and wanted.remote_write_url is None:
+        elif not monitoring.installs and monitoring.remote_write_url is None:
             yield f"machines of {name} push no metrics: set monitoring.remoteWriteUrl to the URL at which Prometheus takes them"
         elif isinstance(runner, VmPerJobRunner) and (away := [place for place in runner.places if not at_home(place)]):
             regions = ", ".join(dict.fromkeys(place.region for place in away))

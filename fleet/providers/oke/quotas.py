@@ -14,9 +14,9 @@ _REPLACED = 2
 
 def oke_needs(declaring: OkePools, clusters: Iterable[OkePools]) -> tuple[Need, ...]:
     """The needs of all GPU nodes and machines in or below the cluster's compartments, by region."""
-    known = tuple(clusters)
-    counted = {ocid for _, below in _compartments(declaring, known) for ocid in below}
-    return tuple(need for cluster in known for need in own_needs(cluster) if need.compartment in counted)
+    fleet_clusters = tuple(clusters)
+    counted = {ocid for _, below in _compartments(declaring, fleet_clusters) for ocid in below}
+    return tuple(need for cluster in fleet_clusters for need in own_needs(cluster) if need.compartment in counted)
 
 
 def own_needs(cluster: OkePools) -> Iterator[Need]:
@@ -34,11 +34,11 @@ def oke_quotas(declaring: OkePools, clusters: Iterable[OkePools]) -> tuple[str, 
     A quota applies per availability domain, and any domain may get all machines. Resources of a compartment also count in the
     compartments above it.
     """
-    known = tuple(clusters)
-    found = oke_needs(declaring, known)
+    fleet_clusters = tuple(clusters)
+    fleet_needs = oke_needs(declaring, fleet_clusters)
     allowed: Counter[tuple[str, str, str]] = Counter()
-    for path, below in _compartments(declaring, known):
-        for need in found:
+    for path, below in _compartments(declaring, fleet_clusters):
+        for need in fleet_needs:
             if need.code is not None and need.compartment in below:
                 allowed[path, need.region, need.code] += need.units
     return tuple(
@@ -51,4 +51,4 @@ def _compartments(declaring: OkePools, clusters: Sequence[OkePools]) -> Iterator
     """(path, OCIDs of the fleet's compartments that are it or below it) of each compartment of a cluster."""
     paths = {ocid: path for cluster in (*clusters, declaring) for ocid, path in cluster.quota_paths.items()}
     for path in dict.fromkeys(declaring.quota_paths.values()):
-        yield path, {ocid for ocid, other in paths.items() if f"{other}:".startswith(f"{path}:")}
+        yield path, {ocid for ocid, inner in paths.items() if f"{inner}:".startswith(f"{path}:")}

@@ -20,7 +20,7 @@ def _of_oci(name: object) -> object:
         return name
     if name.startswith(("VM.", "BM.")) and ".GPU" not in name:
         raise problem("shape_without_gpu", f"{name} has no GPU; name a GPU shape such as VM.GPU.A10.1")
-    if any(name == known.name and known.cloud != "oci" for known in hardware.machines()):
+    if any(name == machine.name and machine.cloud != "oci" for machine in hardware.machines()):
         raise problem("foreign_shape", f"{name} is not an OCI shape; name one such as VM.GPU.A10.1")
     return name
 
@@ -59,5 +59,5 @@ def require_preemptible(machines: tuple[hardware.Machine, ...], *, at: tuple[str
     """Refuse spot for machines that OCI does not sell as preemptible: bare metal and most shapes."""
     for machine in machines:
         if not hardware.preemptible(machine):
-            what = "bare metal" if machine.bare_metal else "capacity of this shape"
-            raise problem("not_preemptible", f"OCI has no preemptible {what}; use on-demand", at=at, value=machine.name)
+            noun = "bare metal" if machine.bare_metal else "capacity of this shape"
+            raise problem("not_preemptible", f"OCI has no preemptible {noun}; use on-demand", at=at, value=machine.name)

@@ -26,7 +26,7 @@ from fleet.providers.oke.ocid import (
 from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
 from fleet.settings.model import Duration, Model, Scale, matching, problem, require_once
-from fleet.settings.runner import ImageReference, Runner
+from fleet.settings.runner import ImageReference, Runner, WholeMachine
 
 _LEAST_LIFETIME, _MOST_LIFETIME = 600, 5 * 86_400
 """Seconds. GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits)."""
@@ -114,6 +114,21 @@ class MachineRunner(Runner):
         return tuple(hardware.machine(name) for name in self.shapes)
 
     @property
+    def tried(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Region and availability domains of each place, in the order of the launcher. An empty region is the cluster's."""
+        return ()
+
+    @property
+    def whole_machine(self) -> WholeMachine:
+        """As in the base class."""
+        installs = (self.image.driver, self.toolkit) if self.image is not None else None
+        domains = [domain.partition(":")[2] for _, zones in self.tried for domain in zones]
+        several = len(self.shapes) * len(domains) > 1 and self.kind == "vm-per-job"
+        ways = "; ".join(f"{shape} in {', '.join(domains)}" for shape in self.shapes)
+        order = f"OCI has no capacity: {ways}" if several else ""
+        return WholeMachine(self.called, self.machines, self.capacity, self.disk, self.nvkind, self.tried, installs, order)
+
+    @property
     def asks(self) -> str:
         """The resources of one runner in words: the whole machine."""
         return f"{self.machines[0].gpus} GPU, a whole machine"
@@ -165,10 +180,10 @@ class MachineRunner(Runner):
                     at=("shapes", str(index)),
                 )
         if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in self.machines}) > 1:
-            found = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
+            kinds = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
             raise problem(
                 "mixed_shapes",
-                f"shapes of one set must have the same GPU model and count, and these are {found}; give each its own set",
+                f"shapes of one set must have the same GPU model and count, and these are {kinds}; give each its own set",
                 at=("shapes",),
             )
         require_once("repeated_shape", "a shape is given twice; remove one", self.shapes, at=("shapes",))
@@ -187,6 +202,11 @@ class VmRunner(MachineRunner):
     """Availability domains of the machines."""
     image: MachineImage
     """Boot image of the machines: Ubuntu with NVIDIA's driver."""
+
+    @property
+    def tried(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """As in the base class."""
+        return (("", self.availability_domains),)
 
     @property
     def span(self) -> Scale:
@@ -228,6 +248,11 @@ class VmPerJobRunner(MachineRunner):
     """The program that boots the machine: this project's, or CNCF's published one (docs/oci-runners.md compares them)."""
     lifetime: Annotated[Duration, AfterValidator(_lifetime)] = 86_400
     """Maximum age of a machine. Older machines are terminated even if a job runs, so none stays by mistake. Example: `12h`"""
+
+    @property
+    def tried(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """As in the base class."""
+        return tuple((place.region, place.availability_domains) for place in self.places)
 
     @property
     def booted_here(self) -> bool:
@@ -299,8 +324,8 @@ def require_own_network(runner: VmPerJobRunner, region: str, *, at: tuple[str, .
     if not runner.booted_here:
         return
     for index, place in enumerate(runner.places):
-        own = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
-        missing = [key for key, ocid in own.items() if ocid is None]
+        ids = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
+        missing = [key for key, ocid in ids.items() if ocid is None]
         if place.region != region and missing:
             raise problem(
                 "place_network",

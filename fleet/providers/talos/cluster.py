@@ -121,9 +121,9 @@ class TalosCluster(Cluster, WithMachines):
         addresses = [ipaddress.ip_address(host.address) for _, _, host in self.hosts()]
         if (shared := _address(self._endpoint_host)) is not None:
             addresses.append(shared)
-        own = dict.fromkeys(f"{each}/32" for each in addresses if each.version == 4)
+        own_networks = dict.fromkeys(f"{address}/32" for address in addresses if address.version == 4)
         closed = super().closed_networks
-        return (*closed, *(each for each in own if not within(each, closed)))
+        return (*closed, *(network for network in own_networks if not within(network, closed)))
 
     def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """As in the base class, and the hosts and addresses of the machines."""
@@ -156,8 +156,8 @@ class TalosCluster(Cluster, WithMachines):
     def _remarks(self) -> Iterator[str]:
         """Warnings about valid settings: pre-releases, network policies."""
         yield from super()._remarks()
-        own = {host.address for host in self.control_plane.hosts.values()}
-        if (shared := _address(self._endpoint_host)) is not None and str(shared) not in own:
+        host_addresses = {host.address for host in self.control_plane.hosts.values()}
+        if (shared := _address(self._endpoint_host)) is not None and str(shared) not in host_addresses:
             yield todo(
                 f"endpoint: {shared} is not a control-plane host's address; set up its owner (a shared address or a "
                 "load balancer)"
@@ -190,11 +190,11 @@ class TalosCluster(Cluster, WithMachines):
                 at=("talosVersion",),
             )
         oldest, newest = map(minor, self.release.kubernetes)
-        known = [each for each in versions.TALOS_KUBERNETES if oldest <= minor(each) <= newest]
-        if self.kubernetes_version not in known:
+        releases = [release for release in versions.TALOS_KUBERNETES if oldest <= minor(release) <= newest]
+        if self.kubernetes_version not in releases:
             raise problem(
                 "talos_kubernetes",
-                f"no pinned release of this minor works with Talos {self.talos_version}; use one of: {', '.join(known)}",
+                f"no pinned release of this minor works with Talos {self.talos_version}; use one of: {', '.join(releases)}",
                 at=("kubernetesVersion",),
             )
         return self
@@ -216,8 +216,8 @@ class TalosCluster(Cluster, WithMachines):
     @model_validator(mode="after")
     def _own_machines(self) -> Self:
         """Refuse settings that only clouds have, such as budgets and quotas, and secrets that only `pulumi up` could write."""
-        for key, given in (("budget", self.budget), ("declareQuotas", self.declare_quotas), ("protect", self.protect)):
-            if given:
+        for key, value in (("budget", self.budget), ("declareQuotas", self.declare_quotas), ("protect", self.protect)):
+            if value:
                 raise problem("talos_cloud", f"{key} applies only to clusters in a cloud; remove it", at=(key,))
         if isinstance(self.gitops.secrets, ByProgram):
             raise problem(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fleet.charts.chart import Chart
+from fleet.facts.manifest import Manifest, manifest
 from fleet.render.gitops.drift import DRIFT
 from fleet.render.gitops.manifest import COMPARE
 from fleet.render.gitops.waves import WAVE
-from fleet.render.manifest import Manifest, manifest
 from fleet.settings.gitops import GitOps
 
 API = "argoproj.io/v1alpha1"

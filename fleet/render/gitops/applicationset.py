@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fleet.facts.manifest import Manifest, manifest
 from fleet.render.gitops.application import API, FINALIZER, folder, spec_of, sync_policy
 from fleet.render.gitops.drift import JOBS
-from fleet.render.manifest import Manifest, manifest
 from fleet.settings.gitops import GitOps
 
 TIERS = ("infrastructure", "workloads")

@@ -20,8 +20,8 @@ from fleet.charts.gpu_operator import OPERATOR
 from fleet.charts.kube_state_metrics import sanitized
 from fleet.charts.kueue import KUEUE
 from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
+from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, SCALE_SET_LABEL
-from fleet.render.manifest import Manifest, manifest
 from fleet.settings.cluster import Cluster
 from fleet.settings.monitoring import Monitoring
 

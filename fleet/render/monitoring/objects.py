@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fleet.charts.kube_prometheus import PROMETHEUS_CLASS
+from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.scheduling import REGION
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
-from fleet.render.manifest import Manifest, manifest
 from fleet.render.monitoring.dashboards import dashboard_objects
 from fleet.render.monitoring.monitors import API, monitors
 from fleet.render.monitoring.rules import rule_groups

@@ -15,10 +15,10 @@ from typing import Any
 
 from fleet.charts.chart import Pod, resources
 from fleet.charts.sweeps import NAMESPACE
+from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import POD_SECURITY_LABEL
 from fleet.facts.versions import IMAGES
-from fleet.render.manifest import Manifest, manifest
 
 _PACKAGE = __name__.rpartition(".")[0]
 _FOLDER = Path(__file__).parent

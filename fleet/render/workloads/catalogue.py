@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from fleet.facts.manifest import Manifest
 from fleet.facts.scheduling import per_node_annotation
 from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import fits
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
-from fleet.render.manifest import Manifest
 from fleet.render.team_namespace import homes
 from fleet.render.workloads.comfyui import comfyui
 from fleet.render.workloads.coral import coral

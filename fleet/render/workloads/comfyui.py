@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fleet.facts.manifest import Manifest
 from fleet.providers.target import Target
-from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.workloads import ComfyuiWorkload
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fleet.charts.chart import manifests
+from fleet.facts.manifest import Manifest
 from fleet.facts.scheduling import Toleration
-from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.workloads import WORKLOAD_IMAGES, CoralWorkload
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.charts.chart import manifests
+from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID
 from fleet.facts.scheduling import HIGH_PRIORITY, SAFE_TO_EVICT, Priority, workload_labels
 from fleet.providers.target import Target
-from fleet.render.manifest import Manifest, manifest
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload, Storage, Workload
 

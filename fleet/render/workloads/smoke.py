@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from fleet.facts.manifest import Manifest
 from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import refusal
 from fleet.providers.target import pool_target
 from fleet.render import team_namespace
-from fleet.render.manifest import Manifest
 from fleet.render.workloads.parts import Meta
 from fleet.render.workloads.smoke_job import smoke_job
 from fleet.settings.cluster import Cluster

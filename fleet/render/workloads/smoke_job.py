@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from fleet.facts.manifest import Manifest
 from fleet.facts.scheduling import RUNNER_PRIORITY
 from fleet.providers.target import Target
-from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.workloads import SmokeWorkload
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fleet.facts.manifest import Manifest
 from fleet.facts.scheduling import MEDIUM_PRIORITY
 from fleet.providers.target import Target
-from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.workloads import MnistWorkload
 

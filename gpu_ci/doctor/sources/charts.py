@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from gpu_ci.doctor.sources.web import SourceError, Web
+from fleet.providers.finding import SourceError
+from gpu_ci.doctor.sources.web import Web
 
 _MOST = 60_000_000
 """Bytes. An index has every version that ever was."""
@@ -40,9 +41,9 @@ def indexed(web: Web, repository: str, name: str, version: str) -> Indexed:
 
 def _top(entry: str) -> str:
     """The lines of an entry's own keys: the first line, and those that are indented as the second key is."""
-    first, _, rest = entry.partition("\n")
-    depth = min((len(line) - len(line.lstrip(" ")) for line in rest.splitlines() if re.match(r" +\w+:", line)), default=0)
-    return "\n".join([first, *(line for line in rest.splitlines() if re.match(rf" {{{depth}}}\w", line))])
+    first, _, remainder = entry.partition("\n")
+    depth = min((len(line) - len(line.lstrip(" ")) for line in remainder.splitlines() if re.match(r" +\w+:", line)), default=0)
+    return "\n".join([first, *(line for line in remainder.splitlines() if re.match(rf" {{{depth}}}\w", line))])
 
 
 def _entry(fields: dict[str, str], what: str) -> Indexed:

@@ -10,7 +10,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, StringConstraints, TypeAdapter
 
-from gpu_ci.doctor.sources.web import ADDRESSES, PROJECTS, SourceError, Web
+from fleet.providers.finding import SourceError
+from gpu_ci.doctor.sources.web import ADDRESSES, PROJECTS, Web
 
 _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2026-03-10"}
 """The version of the API that has the last days of runners (GitHub's changelog, 2026-09-03)."""

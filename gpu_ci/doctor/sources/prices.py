@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 from collections.abc import Collection
 
-from gpu_ci.doctor.sources.web import ADDRESSES, SourceError, Web
+from fleet.providers.finding import SourceError
+from gpu_ci.doctor.sources.web import ADDRESSES, Web
 
 _MOST, _SECONDS = 2_000_000_000, 900
 _ROW = {

@@ -12,7 +12,8 @@ from urllib.parse import urlencode, urlsplit
 
 from pydantic import BaseModel, TypeAdapter
 
-from gpu_ci.doctor.sources.web import RENEWAL, Answer, SourceError, Web, checked
+from fleet.providers.finding import SourceError
+from gpu_ci.doctor.sources.web import RENEWAL, Answer, Web, checked
 
 _KINDS = ", ".join(
     (
@@ -64,8 +65,8 @@ def tagged(web: Web, name: str, tag: str) -> Tagged:
     if answer.headers.get("Docker-Content-Digest", computed) != computed:
         raise SourceError(f"{host} names another digest than that of the manifest it sends for {path}:{tag}")
     content = checked(answer.body, _CONTENT)
-    made = ((part.annotations or {}).get(_MADE, "")[:10] for part in (content, *content.manifests))
-    return Tagged(computed, next((day for day in made if re.fullmatch(r"20\d\d-\d\d-\d\d", day)), "unknown"))
+    days = ((part.annotations or {}).get(_MADE, "")[:10] for part in (content, *content.manifests))
+    return Tagged(computed, next((day for day in days if re.fullmatch(r"20\d\d-\d\d-\d\d", day)), "unknown"))
 
 
 def _manifest(web: Web, address: str, path: str) -> Answer:

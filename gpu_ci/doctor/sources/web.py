@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from fleet.facts.tables import toml
+from fleet.providers.finding import SourceError
 
 RENEWAL: dict[str, Any] = toml("renewal.toml")
 """The addresses of the sources, and who renews which row."""
@@ -30,17 +31,6 @@ _WAIT = 20
 """Seconds for one read."""
 _CHUNK = 1 << 16
 T = TypeVar("T")
-
-
-class SourceError(Exception):
-    """A source cannot be reached, or its answer is refused. The text is the reason in one line.
-
-    `status` is the HTTP status, 0 if there was none. `challenge` is the header WWW-Authenticate of an answer 401.
-    """
-
-    def __init__(self, text: str, status: int = 0, challenge: str = "") -> None:
-        super().__init__(" ".join(text.split())[:300])
-        self.status, self.challenge = status, challenge
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +120,14 @@ def _require_safe(url: str, before: str = "") -> None:
 
 
 def _chunks(answer: Any, most: int, seconds: int) -> Iterator[bytes]:
-    end, left = time.monotonic() + seconds, most
+    end, budget = time.monotonic() + seconds, most
     while chunk := answer.read1(_CHUNK):
-        left -= len(chunk)
-        if left < 0:
+        budget -= len(chunk)
+        if budget < 0:
             raise SourceError(f"an answer has more than {most:,} bytes")
         if time.monotonic() > end:
             raise SourceError(f"an answer takes more than {seconds} s")
         yield chunk
     expected = answer.headers.get("Content-Length")
-    if expected is not None and expected.isdecimal() and int(expected) != most - left:
+    if expected is not None and expected.isdecimal() and int(expected) != most - budget:
         raise SourceError("an answer ends early")

@@ -18,10 +18,10 @@ from fleet.loading.config import fleet_of
 from fleet.loading.home import ROOT, project_file
 from fleet.loading.project import Project
 from fleet.loading.stackfile import StackConfig, load
+from fleet.providers.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.app import PROVE, File, Json, Stack, app, console, exit_status
-from gpu_ci.doctor import aws, backend, freshness, github, network, oci, settings, tools
-from gpu_ci.doctor.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
+from gpu_ci.doctor import backend, clouds, freshness, github, network, settings, tools
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
@@ -70,8 +70,7 @@ def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: 
     if fleet.deployable:
         yield from backend.findings(config.stack, ROOT)
     yield from network.findings(fleet, address)
-    yield from aws.findings(fleet)
-    yield from oci.findings(fleet)
+    yield from clouds.findings(fleet)
     token = os.environ.get("GH_TOKEN") or os.environ.get("GITHUB_TOKEN") or ""
     yield from github.findings(config.stack, fleet, key, no_key, token)
     yield from freshness.findings(fleet, Web(token), day_of())

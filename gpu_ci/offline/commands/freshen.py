@@ -16,15 +16,16 @@ from fleet.facts.errors import InputError, instead
 from fleet.loading.config import fleet_of
 from fleet.loading.home import INSTALLED, ROOT, TREE
 from fleet.loading.stackfile import load
-from fleet.providers.eks.cluster import EksPools
+from fleet.providers.finding import SourceError
 from fleet.providers.fleet import Fleet
+from fleet.providers.registry import provider_of
 from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app, exit_status
-from gpu_ci.doctor.sources.web import SourceError, Web
+from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.data import document
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.freshen.effect import effect, plan_of
 from gpu_ci.offline.freshen.rows import Edit, Tables
-from gpu_ci.offline.freshen.tasks import TASKS, Asking, incomplete, prices_of
+from gpu_ci.offline.freshen.tasks import PRICED, TASKS, Asking, incomplete, prices_of
 
 DATA = TREE / "fleet" / "facts" / "data"
 """The folder of the tables."""
@@ -93,7 +94,7 @@ def _scope(fleets: dict[str, Fleet]) -> str:
 
 def _regions(fleets: dict[str, Fleet]) -> tuple[str, ...]:
     clusters = (cluster for fleet in fleets.values() for _, cluster in fleet.clusters_by_name())
-    return tuple(sorted({cluster.region for cluster in clusters if isinstance(cluster, EksPools)}))
+    return tuple(sorted({cluster.region for cluster in clusters if provider_of(cluster).cloud == PRICED}))
 
 
 def _ask(ask: Asking, only: tuple[str, ...]) -> Iterator[Asked]:

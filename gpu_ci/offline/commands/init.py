@@ -17,7 +17,7 @@ from fleet.settings.machines import OwnMachine
 from gpu_ci.app import WRITE, Gpu, app, console, exit_status
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.init import answers as ask
-from gpu_ci.offline.init.answers import PROVIDERS, READS, Answers
+from gpu_ci.offline.init.answers import PROVIDERS, Answers
 from gpu_ci.offline.init.files import New, prepared, require_free, write
 from gpu_ci.offline.init.found import Found
 from gpu_ci.offline.progress import Progress
@@ -128,7 +128,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
     """The answers from flags, from the cluster that was read, and from the terminal. Raises InputError."""
     given |= {"machines": " ".join(map(shlex.quote, files)) or None}
     if found is not None:
-        own = READS if found.groups else f"existing-{found.provider}" if found.provider else None
+        own = _reading() if found.groups else f"existing-{found.provider}" if found.provider else None
         if own is None:
             raise InputError(
                 "--from-context: the cluster has no GPU nodes, and new ones are possible on EKS and OKE only; add some"
@@ -136,17 +136,18 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
         given |= {"provider": given["provider"] or own, "region": given["region"] or found.region or None}
     asked = _Questions(given)
     answer = asked.answer
-    provider = answer("provider", "Where do the jobs run?", PROVIDERS, "eks", _known("--provider", PROVIDERS))
+    provider = answer("provider", "Where do the jobs run?", PROVIDERS, PROVIDERS[0], _known("--provider", PROVIDERS))
     # The choices for all other answers depend on it.
     asked.require()
-    if provider == READS and not (found and found.groups):
+    here = ask.starter(provider)
+    if here.reads and not (found and found.groups):
         raise InputError(
-            f"--provider {READS}: it reads the GPU nodes of a cluster; give --from-context with a context that has some"
+            f"--provider {provider}: it reads the GPU nodes of a cluster; give --from-context with a context that has some"
         )
     if found is not None and not provider.startswith("existing"):
         raise InputError(f"--from-context: provider {provider} is for new clusters; leave one of the two out")
     regions = ask.regions(provider)
-    if given["region"] is not None and not regions and provider != READS:
+    if given["region"] is not None and not regions and not here.reads:
         raise InputError(f"--region: provider {provider} has no regions; remove it")
     region = answer("region", "Which region?", regions, regions[0], _known("--region", regions)) if regions else ""
     models, gpu = ask.gpus(provider, region), ""
@@ -162,21 +163,27 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
         gpu, usd = answer("gpu", either, models, models[0], gpu_or_budget)
     if given["gpu"] is not None and not models:
         raise InputError(f"--gpu: with provider {provider} init reads the GPUs of your machines or nodes; remove --gpu")
-    if given["machines"] is not None and provider != "talos":
-        raise InputError("--machines: only provider talos has machines of your own; remove it")
+    if given["machines"] is not None and not here.owns:
+        owners = " or ".join(answer for answer in PROVIDERS if ask.starter(answer).owns)
+        raise InputError(f"--machines: only provider {owners} has machines of your own; remove it")
     machines: Mapping[str, OwnMachine] = {}
-    if provider == "talos":
+    if here.owns:
         question = "Which files describe your machines? `gpu-ci probe` prints one from saved output"
         machines = answer("machines", question, (), "", lambda text: ask.machines(shlex.split(text)))
     url = answer("organization", "Which GitHub organization or repository?", (), "example", ask.organization)
     jobs = answer(
         "jobs", "Which kinds of jobs, with commas?", ask.jobs_of(provider), "tests", lambda text: ask.jobs(text, provider)
     )
-    kind = "homelab" if provider == "talos" else ask.one_of("--kind", given["kind"] or "", STACK_KINDS[:-1])
+    kind = here.kind or ask.one_of("--kind", given["kind"] or "", STACK_KINDS[:-1])
     asked.require()
-    if provider == "talos" and not machines:
+    if here.owns and not machines:
         raise InputError("--machines: names no file; write there what gpu-ci probe prints of each machine")
     return Answers(stack, provider, region, gpu, url, jobs, kind, usd, machines)
+
+
+def _reading() -> str:
+    """The answer for a cluster whose nodes `init` reads."""
+    return next(answer for answer in PROVIDERS if ask.starter(answer).reads)
 
 
 def _terminal() -> bool:

@@ -11,9 +11,11 @@ from functools import cached_property
 from typing import Any
 
 from fleet.facts.eks_images import BAD_BUILDS, build_of
-from gpu_ci.doctor.sources import charts, eks, github, prices, registry
+from fleet.providers.eks import sources as eks
+from fleet.providers.finding import SourceError
+from gpu_ci.doctor.sources import charts, github, prices, registry
 from gpu_ci.doctor.sources.github import numbers
-from gpu_ci.doctor.sources.web import ADDRESSES, PROJECTS, RENEWAL, SourceError, Web
+from gpu_ci.doctor.sources.web import ADDRESSES, PROJECTS, RENEWAL, Web
 from gpu_ci.offline.freshen.rows import VERSIONS, Edit, Tables
 
 MIN_AGE = timedelta(days=3)
@@ -322,6 +324,10 @@ def _newest(ask: Asking, releases: list[github.Published], minor: str, current: 
 
 
 # -- prices --------------------------------------------------------------------------------------------------------------
+
+
+PRICED = "aws"
+"""The cloud whose price list `prices_of` asks."""
 
 
 def prices_of(region: str) -> Callable[[Asking], Iterator[Edit]]:

@@ -15,16 +15,16 @@ from fleet.facts.errors import FleetError, InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, Machine
 from fleet.facts.tables import rows
 from fleet.facts.yaml_text import read_yaml
+from fleet.providers.registry import PROVIDERS as REGISTRY
+from fleet.providers.starter import Starter
 from fleet.settings.budget import MONTH
 from fleet.settings.github import ScopeUrl
 from fleet.settings.machines import OwnMachine, WithMachines
 from fleet.settings.reading import read
 
-CLOUDS = {"eks": "aws", "oke": "oci", "talos": "owned", "existing-eks": "aws", "existing-oke": "oci", "existing-context": ""}
-"""The cloud whose machines a provider has, by the answer for the provider."""
-PROVIDERS = tuple(CLOUDS)
-READS = "existing-context"
-"""The provider that `init` reads from the cluster of `--from-context`."""
+_WAYS = {answer: row for row in REGISTRY.values() if row.starter is not None for answer in row.starter.answers}
+PROVIDERS = tuple(sorted(_WAYS, key=lambda answer: answer.startswith("existing")))
+"""The answers for the provider: those for new clusters first."""
 JOBS = {
     "tests": "may be interrupted; on spot if the cloud sells the GPU so",
     "release": "are never interrupted; on demand",
@@ -53,15 +53,28 @@ class Answers:
     machines: Mapping[str, OwnMachine] = field(default_factory=dict)
 
     @property
+    def starter(self) -> Starter:
+        """What the provider adds to the answers."""
+        return starter(self.provider)
+
+    @property
     def zones(self) -> tuple[str, ...]:
         """Zones of the nodes. On OCI with an example of a tenancy's prefix."""
-        prefix = "abcd:" if CLOUDS[self.provider] == "oci" else ""
+        prefix = self.starter.zone_prefix
         return tuple(prefix + zone for row in rows("zones.csv") if row["region"] == self.region for zone in row["zones"].split())
+
+
+def starter(provider: str) -> Starter:
+    """What the provider of an answer adds to all answers."""
+    here = _WAYS[provider].starter
+    if here is None:
+        raise ValueError(f"init writes no cluster of {provider}")
+    return here
 
 
 def one_of(flag: str, value: str, known: Collection[str]) -> str:
     """The known value that a text names; upper case, spaces and hyphens do not matter. Raises InputError."""
-    folded = {_folded(each): each for each in known}
+    folded = {_folded(choice): choice for choice in known}
     if _folded(value) not in folded:
         close = difflib.get_close_matches(value, known, n=1)
         hint = f"did you mean {close[0]}? " if close else ""
@@ -94,8 +107,8 @@ def organization(text: str) -> str:
 
 def budget(text: str) -> float:
     """USD per hour from 5/hour or 3000/month. A month has 730 hours. Raises InputError."""
-    found = _BUDGET.fullmatch(text.replace(" ", ""))
-    usd = float(found[1]) / (MONTH if found[2] == "month" else 1) if found else 0
+    match = _BUDGET.fullmatch(text.replace(" ", ""))
+    usd = float(match[1]) / (MONTH if match[2] == "month" else 1) if match else 0
     if not usd:
         raise InputError(f"--budget: a budget is USD an hour or a month, such as 5/hour or 3000/month; got {quoted(text)}")
     return usd
@@ -103,56 +116,58 @@ def budget(text: str) -> float:
 
 def jobs(text: str, provider: str) -> tuple[str, ...]:
     """The kinds of jobs from a list with commas. Raises InputError for an unknown kind, and for one that the provider lacks."""
-    known = jobs_of(provider)
+    kinds = jobs_of(provider)
     words = [word for word in text.split(",") if word.strip()]
     if not words:
-        raise InputError(f"--jobs: name at least one of: {', '.join(known)}")
-    return tuple(dict.fromkeys(one_of(f"--jobs of provider {provider}", word, known) for word in words))
+        raise InputError(f"--jobs: name at least one of: {', '.join(kinds)}")
+    return tuple(dict.fromkeys(one_of(f"--jobs of provider {provider}", word, kinds) for word in words))
 
 
 def jobs_of(provider: str) -> tuple[str, ...]:
-    """The kinds of jobs that a provider can run. VMs for single jobs are OCI's; own machines are never bought."""
-    if provider == "oke":
-        return tuple(JOBS)
-    return ("tests", "training") if provider in ("talos", READS) else ("tests", "release", "training")
+    """The kinds of jobs that a provider can run. VMs of single jobs are in new clusters alone."""
+    here = starter(provider)
+    return tuple(job for job in here.jobs if job != "containers" or provider == here.answers[0])
 
 
 def machines(files: Iterable[str]) -> dict[str, OwnMachine]:
     """The machines that files as `probe` prints them describe. Raises InputError."""
-    found: dict[str, OwnMachine] = {}
+    machines_by_name: dict[str, OwnMachine] = {}
     for name in files:
         try:
             text = read_yaml(Path(name)).value
-            own = read(WithMachines, name, text if isinstance(text, Mapping) else {}).machines
+            described = read(WithMachines, name, text if isinstance(text, Mapping) else {}).machines
         except OSError as error:
             raise InputError(f"--machines: {name} cannot be read ({error.strerror or error}); name a file of probe") from None
         except FleetError as error:
             raise InputError(f"--machines: {error.problems[0]}") from None
-        if not own or own.keys() & found.keys():
-            wrong = "has no machine" if not own else f"has {', '.join(own.keys() & found.keys())} again"
+        if not described or described.keys() & machines_by_name.keys():
+            wrong = "has no machine" if not described else f"has {', '.join(described.keys() & machines_by_name.keys())} again"
             raise InputError(f"--machines: {name} {wrong}; write there what gpu-ci probe --name … prints")
-        found |= own
-    return found
+        machines_by_name |= described
+    return machines_by_name
 
 
 def regions(provider: str) -> tuple[str, ...]:
     """The regions whose zones and prices this project knows, the default first."""
-    return tuple(row["region"] for row in rows("zones.csv") if row["cloud"] == CLOUDS[provider])
+    return tuple(row["region"] for row in rows("zones.csv") if row["cloud"] == _WAYS[provider].cloud)
 
 
 def gpus(provider: str, region: str) -> tuple[str, ...]:
     """NVIDIA GPUs whose machines have a price in the region: the cheapest first, those without support in new drivers last."""
-    found = [each.gpu for each in offered(provider, region) if each.gpu is not None]
-    return tuple(dict.fromkeys(each.name for each in sorted(found, key=lambda each: each.max_driver_branch is not None)))
+    models = [machine.gpu for machine in offered(provider, region) if machine.gpu is not None]
+    return tuple(dict.fromkeys(each.name for each in sorted(models, key=lambda each: each.max_driver_branch is not None)))
 
 
 def offered(provider: str, region: str, gpu: str = "") -> tuple[Machine, ...]:
     """Machines of the provider with NVIDIA GPUs and a price on demand in the region, the cheapest first."""
     found = (
-        (price.usd_per_hour, index, each)
-        for index, each in enumerate(hardware.machines(CLOUDS[provider]))
-        if each.gpu is not None and each.gpu.vendor == "nvidia" and each.arch == "x86_64" and gpu in ("", each.gpu.name)
-        if (price := hardware.price(each.name, region, ON_DEMAND)) is not None
+        (price.usd_per_hour, index, machine)
+        for index, machine in enumerate(hardware.machines(_WAYS[provider].cloud))
+        if machine.gpu is not None
+        and machine.gpu.vendor == "nvidia"
+        and machine.arch == "x86_64"
+        and gpu in ("", machine.gpu.name)
+        if (price := hardware.price(machine.name, region, ON_DEMAND)) is not None
     )
     return tuple(each for _, _, each in sorted(found, key=lambda row: row[:2]))
 

@@ -13,6 +13,7 @@ from fleet.facts import hardware
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.node_image import NODE_IMAGES
+from fleet.providers.registry import PROVIDERS
 from gpu_ci.offline.init.found import Found, Group
 from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.kubeconfig import connect
@@ -29,7 +30,7 @@ _GROUPS = (
     "oke.oraclecloud.com/pool.name",
 )
 """Labels of node groups. The first one that a node has selects its pool, together with the instance type."""
-_CLOUDS = {"aws": "eks", "ocid1": "oke", "oci": "oke"}
+_CLOUDS = {word: name for name, row in PROVIDERS.items() if row.starter is not None for word in row.starter.node_ids}
 """The provider by the first word of a node's providerID."""
 _IMAGES = {
     "Amazon Linux": "al2023-nvidia",
@@ -86,11 +87,11 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
     alike: dict[tuple[tuple[str, str], ...], list[Object]] = defaultdict(list)
     for node in nodes:
         kind = text(_labels(node), _TYPE)
-        known = {each.name: each for each in hardware.machines()}
+        machine_types = {machine_type.name: machine_type for machine_type in hardware.machines()}
         advertised = str(at(node, "status", "capacity", "nvidia.com/gpu") or "0") != "0"
-        if not advertised and not (kind in known and known[kind].gpus):
+        if not advertised and not (kind in machine_types and machine_types[kind].gpus):
             continue
-        if kind not in known:
+        if kind not in machine_types:
             raise InputError(
                 f"--from-context: node {name(node)} has GPUs and instance type {quoted(kind)}, which "
                 "fleet/facts/data/instances.csv does not have; describe it below machines in a stack file "
@@ -98,27 +99,29 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
             )
         group = [(key, value) for key in _GROUPS if (value := text(_labels(node), key))]
         alike[*group[:1], (_TYPE, kind)].append(node)
-    taken: set[str] = set()
-    for selector, held in alike.items():
-        machine = hardware.machine(text(_labels(held[0]), _TYPE))
+    names: set[str] = set()
+    for selector, nodes_alike in alike.items():
+        machine = hardware.machine(text(_labels(nodes_alike[0]), _TYPE))
         base = re.sub(r"[^a-z0-9]+", "-", machine.gpu.name.lower()) if machine.gpu is not None else "gpu"
-        called = next(each for number in range(len(alike)) if (each := f"{base}-{number + 1}" if number else base) not in taken)
-        taken.add(called)
+        pool_name = next(
+            each for number in range(len(alike)) if (each := f"{base}-{number + 1}" if number else base) not in names
+        )
+        names.add(pool_name)
         taints = {
             (text(taint, "key"), text(taint, "value"), text(taint, "effect"))
-            for node in held
+            for node in nodes_alike
             for taint in parts(node, "spec", "taints")
             if text(taint, "effect") in ("NoSchedule", "NoExecute") and not text(taint, "key").startswith(_PASSING)
         }
-        system = text(held[0], "status", "nodeInfo", "osImage")
+        system = text(nodes_alike[0], "status", "nodeInfo", "osImage")
         image = next((kind for word, kind in _IMAGES.items() if word in system), "ubuntu")
         closest = not operator and (NODE_IMAGES[image].advertises or not NODE_IMAGES[image].driver)
-        labels = _labels(held[0])
+        labels = _labels(nodes_alike[0])
         sold = {text(labels, "eks.amazonaws.com/capacityType"), text(labels, "karpenter.sh/capacity-type")}
         yield Group(
-            name=called,
+            name=pool_name,
             machine=machine,
-            count=len(held),
+            count=len(nodes_alike),
             capacity=SPOT if sold & {"SPOT", "spot"} else ON_DEMAND,
             image=_CLOSEST if closest else image,
             selector=selector,
@@ -130,17 +133,17 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
 
 def _installed(deployments: list[Object], daemonsets: list[Object]) -> tuple[tuple[str, ...], tuple[str, str] | None]:
     """What the cluster has of the things in `existing.installed`, and its ARC controller."""
-    found, controller = set(), None
-    for each in deployments:
-        labels = _labels(each)
+    installed, controller = set(), None
+    for deployment in deployments:
+        labels = _labels(deployment)
         if "gha-rs-controller" in (text(labels, "app.kubernetes.io/part-of"), text(labels, "app.kubernetes.io/component")):
-            account = text(each, "spec", "template", "spec", "serviceAccountName")
-            controller = (text(each, "metadata", "namespace"), account)
-            found.add("arc-controller")
-        found |= {kind for kind in ("cluster-autoscaler", "gpu-operator", "metrics-server") if kind in name(each)}
-    for each in daemonsets:
-        found |= {kind for kind in ("device-plugin", "dcgm-exporter", "eks-node-monitoring-agent") if kind in name(each)}
-    if "gpu-operator" in found:
+            account = text(deployment, "spec", "template", "spec", "serviceAccountName")
+            controller = (text(deployment, "metadata", "namespace"), account)
+            installed.add("arc-controller")
+        installed |= {kind for kind in ("cluster-autoscaler", "gpu-operator", "metrics-server") if kind in name(deployment)}
+    for daemonset in daemonsets:
+        installed |= {kind for kind in ("device-plugin", "dcgm-exporter", "eks-node-monitoring-agent") if kind in name(daemonset)}
+    if "gpu-operator" in installed:
         # The operator runs a device plugin and an exporter of its own.
-        found -= {"device-plugin", "dcgm-exporter"}
-    return tuple(sorted(found)), controller
+        installed -= {"device-plugin", "dcgm-exporter"}
+    return tuple(sorted(installed)), controller

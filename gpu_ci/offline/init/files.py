@@ -41,10 +41,10 @@ class New:
 
 def require_free(stack: str, root: Path) -> None:
     """Raise InputError if the stack exists: nothing is ever overwritten."""
-    held = [name for name in _names(stack) if (root / name).exists() or (root / name).is_symlink()]
-    held += [f"{STACKS}: [{stack}]"] * (f"policies/config/{stack}.json" in policy_configs(root))
-    if held:
-        raise InputError(f"STACK: stack {stack} exists already ({', '.join(held)}); give another name, or edit these files")
+    existing = [name for name in _names(stack) if (root / name).exists() or (root / name).is_symlink()]
+    existing += [f"{STACKS}: [{stack}]"] * (f"policies/config/{stack}.json" in policy_configs(root))
+    if existing:
+        raise InputError(f"STACK: stack {stack} exists already ({', '.join(existing)}); give another name, or edit these files")
 
 
 def _names(stack: str) -> tuple[str, str]:
@@ -92,7 +92,7 @@ def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: d
 def write(new: New, root: Path) -> None:
     """Write the files, all or none. Raises InputError if one appeared meanwhile or if the folder cannot be written."""
     drafts = {name: root / f"{name}.{os.getpid()}.new" for name in new.files}
-    made: list[Path] = []
+    written: list[Path] = []
     try:
         require_free(new.answers.stack, root)
         for name, draft in drafts.items():
@@ -101,10 +101,10 @@ def write(new: New, root: Path) -> None:
         for name in _names(new.answers.stack):
             # Unlike a rename, a link never replaces a file.
             (root / name).hardlink_to(drafts[name])
-            made.append(root / name)
+            written.append(root / name)
         drafts[STACKS].replace(root / STACKS)
     except BaseException as error:
-        for path in made:
+        for path in written:
             path.unlink()
         if isinstance(error, OSError):
             raise InputError(f"STACK: cannot be written ({error.strerror or error}); make the folder writable") from error

@@ -10,9 +10,8 @@ from typing import Any
 
 from fleet.facts.pricing import Money, average, total
 from fleet.prove import bill
-from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
-from fleet.providers.oke.nodes import FLEX_SHAPE
+from fleet.providers.registry import provider_of
 from fleet.settings.pool import Pool
 from gpu_ci.offline.init.answers import Answers
 from gpu_ci.offline.judge import configure
@@ -30,9 +29,9 @@ def tables(answers: Answers, fleet: Fleet, day: date) -> str:
     for policy, values, why in _wanted(answers, fleet, idle, worst):
         rule = next(rule for rule in RULES if rule.id == policy)
         (default,) = configure([rule], {}, day)
-        kept = {key: value for key, value in values.items() if _needed(key, value, default.config[key])}
-        if kept and rule.levels[answers.kind] != "disabled":
-            lines = [f"{key} = {json.dumps(value)}" for key, value in kept.items()]
+        needed = {key: value for key, value in values.items() if _needed(key, value, default.config[key])}
+        if needed and rule.levels[answers.kind] != "disabled":
+            lines = [f"{key} = {json.dumps(value)}" for key, value in needed.items()]
             parts.append("\n".join((f"\n[{answers.stack}.{policy}]", *lines, f"why = {json.dumps(why)}\n")))
     return "".join(parts)
 
@@ -48,24 +47,25 @@ def _wanted(answers: Answers, fleet: Fleet, idle: Money, worst: Money) -> Iterat
     """(policy, values, why) of each policy that has a ceiling, as the fleet needs it."""
     clusters = [cluster for _, cluster in fleet.clusters_by_name()]
     pods = [runner for cluster in clusters for runner in cluster.pod_runners.values()]
-    bought = [pool for cluster in clusters if cluster.provider != "kubernetes" for pool in cluster.pools.values()]
+    bought = [pool for cluster in clusters if provider_of(cluster).cloud for pool in cluster.pools.values()]
     spot = [pool for pool in bought if pool.capacity == "spot"]
-    sets = [runner for cluster in clusters for name, runner in cluster.runners.items() if name not in cluster.pod_runners]
-    full, machines = sum(map(_gpus, bought)), sum(runner.span.max * runner.machines[0].gpus for runner in sets)
-    each = max((runner.gpus for runner in pods), default=0)
-    taken = max((runner.gpus * runner.span.max for runner in pods), default=0)
+    runners = [runner for cluster in clusters for runner in cluster.runners.values()]
+    sets = [(runner.span.max, runner.whole_machine) for runner in runners if runner.whole_machine is not None]
+    full, machines = sum(map(_gpus, bought)), sum(span * whole.types[0].gpus for span, whole in sets)
+    largest_job = max((runner.gpus for runner in pods), default=0)
+    largest_set = max((runner.gpus * runner.span.max for runner in pods), default=0)
     yield (
         "gpu-limit-ceiling",
-        {"maxPerContainer": each, "maxPerPod": each, "maxPerWorkload": taken},
-        f"GPUs of the largest job: {each}. GPUs of all runners of the largest set: {taken}.",
+        {"maxPerContainer": largest_job, "maxPerPod": largest_job, "maxPerWorkload": largest_set},
+        f"GPUs of the largest job: {largest_job}. GPUs of all runners of the largest set: {largest_set}.",
     )
-    zones = min((len(each.node_zones) for each in clusters if isinstance(each, EksPools)), default=len(answers.zones))
+    zones = min((len(cluster.node_zones) for cluster in clusters if cluster.node_zones), default=len(answers.zones))
     yield (
         "spot-diversified",
         {"minTypes": min((len(pool.instance_types) for pool in spot), default=2), "minZones": zones if spot else 2},
         f"Zones of {answers.region}: {zones}. Types with these GPUs and of similar size: {_listed(spot)}.",
     )
-    most, largest = max(map(_gpus, bought), default=0), max((r.span.max * r.machines[0].gpus for r in sets), default=0)
+    most, largest = max(map(_gpus, bought), default=0), max((span * whole.types[0].gpus for span, whole in sets), default=0)
     yield (
         "gpu-pool-max-size",
         {"maxGpusPerPool": most, "maxGpusPerMachineSet": largest},
@@ -85,9 +85,9 @@ def _wanted(answers: Answers, fleet: Fleet, idle: Money, worst: Money) -> Iterat
             {"worstUsdPerHour": round(ceiling, 2), "idleUsdPerHour": math.ceil(idle.usd * 10) / 10},
             f"{origin} USD an hour: the worst hour costs {worst.usd:.2f} USD, and an hour without jobs {idle.usd:.2f}.",
         )
-    system = [kind for cluster in clusters for kind in getattr(getattr(cluster, "system", None), "instance_types", ())]
-    system += [FLEX_SHAPE for cluster in clusters if cluster.provider == "oke" and cluster.found is None]
-    shapes = [shape for runner in sets for shape in runner.shapes]
+    rooms = [provider_of(cluster).system_machines(cluster) for cluster in clusters]
+    system = [machine.name for room in rooms if room is not None for machine in room[0]]
+    shapes = [machine.name for _, whole in sets for machine in whole.types]
     types = dict.fromkeys([*(kind for pool in bought for kind in pool.instance_types), *shapes, *system])
     yield "instance-type-allowed", {"types": list(types)}, "The instance types of this fleet. No other type may be bought."
 

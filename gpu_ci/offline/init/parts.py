@@ -59,7 +59,7 @@ class Jobs:
         """The runner set as YAML. A node has less memory than its type is sold with, so the limit is three quarters of it."""
         small = self.pools[0].machines[0]
         cpus, gib = small.vcpus * self.gpus // small.gpus, small.memory_mib // 1024 * self.gpus // small.gpus
-        names = [each.name for each in self.pools]
+        names = [pool.name for pool in self.pools]
         yield f"# {self.about}"
         yield f"{self.name}:"
         yield f"  pools: {joined(names)}" if len(names) > 1 else f"  pool: {names[0]}"
@@ -81,51 +81,51 @@ def pools(answers: Answers, most: int, extra: tuple[str, ...] = ()) -> dict[str,
 
     A single one is on demand, because spot needs a second one and a pool behind it.
     """
-    types, named = small(answers), slug(answers.gpu)
-    disks = extra if all(each.nvme_gb for each in types) else ()
-    found: dict[str, tuple[Part, ...]] = {}
+    types, model = small(answers), slug(answers.gpu)
+    disks = extra if all(machine.nvme_gb for machine in types) else ()
+    parts: dict[str, tuple[Part, ...]] = {}
     on_spot = all(map(hardware.preemptible, types))
     if "tests" in answers.jobs and on_spot and most > 1:
-        spot = Part(f"{named}-spot", types, SPOT, "burst", most, extra=disks)
+        spot = Part(f"{model}-spot", types, SPOT, "burst", most, extra=disks)
         behind = "Runs the same jobs while spot has no capacity: docs/fallback.md."
-        found["tests"] = (spot, Part(f"{named}-ondemand", types[:1], ON_DEMAND, "fallback", 1, behind, extra=disks))
+        parts["tests"] = (spot, Part(f"{model}-ondemand", types[:1], ON_DEMAND, "fallback", 1, behind, extra=disks))
     elif "tests" in answers.jobs:
         # A pool for jobs that may be interrupted has to be on spot.
-        found["tests"] = (Part(named, types[:1], ON_DEMAND, "release" if on_spot else "burst", most, extra=disks),)
+        parts["tests"] = (Part(model, types[:1], ON_DEMAND, "release" if on_spot else "burst", most, extra=disks),)
     if "release" in answers.jobs:
-        found["release"] = (Part(f"{named}-release", types[:1], ON_DEMAND, "release", 1, extra=disks),)
+        parts["release"] = (Part(f"{model}-release", types[:1], ON_DEMAND, "release", 1, extra=disks),)
     if "training" in answers.jobs:
         big = large(answers)
-        found["training"] = (Part(f"{named}-training", (big,), ON_DEMAND, "release", 1, extra=extra if big.nvme_gb else ()),)
-    return found
+        parts["training"] = (Part(f"{model}-training", (big,), ON_DEMAND, "release", 1, extra=extra if big.nvme_gb else ()),)
+    return parts
 
 
 def runner_sets(answers: Answers, held: Mapping[str, tuple[Part, ...]], extra: tuple[str, ...] = ()) -> Iterator[Jobs]:
     """The runner sets of pods over these pools. Only the set for tests has labels that fit any GPU job."""
-    named = f"gpu-{slug(answers.gpu)}"
+    set_name = f"gpu-{slug(answers.gpu)}"
     if "tests" in held:
-        about = f"The default set: `runs-on: {named}`, or any subset of its labels such as [self-hosted, gpu]."
-        yield Jobs(named, held["tests"], 1, about, GENERIC_LABELS, extra)
+        about = f"The default set: `runs-on: {set_name}`, or any subset of its labels such as [self-hosted, gpu]."
+        yield Jobs(set_name, held["tests"], 1, about, GENERIC_LABELS, extra)
     if "release" in held:
-        yield Jobs(f"{named}-release", held["release"], 1, "Has no labels, so only jobs that name it run here.", extra=extra)
+        yield Jobs(f"{set_name}-release", held["release"], 1, "Has no labels, so only jobs that name it run here.", extra=extra)
     if "training" in held:
         gpus = held["training"][0].machines[0].gpus
-        yield Jobs(f"{named}-training", held["training"], gpus, f"Each job gets the {gpus} GPUs of one node.", extra=extra)
+        yield Jobs(f"{set_name}-training", held["training"], gpus, f"Each job gets the {gpus} GPUs of one node.", extra=extra)
 
 
 def small(answers: Answers) -> tuple[Machine, ...]:
     """The cheapest machine with few GPUs, and a second similar one if there is one. Raises InputError if there is none."""
-    found = offered(answers.provider, answers.region, answers.gpu)
-    least = min(each.gpus for each in found)
-    few = [each for each in found if each.gpus == least]
-    first, *rest = [each for each in few if each.vcpus >= _LEAST_CPUS * least] or few
-    alike = [each for each in rest if each.gpu_memory_mib == first.gpu_memory_mib and spread(first, each) <= MAX_SPREAD]
+    machines = offered(answers.provider, answers.region, answers.gpu)
+    least = min(machine.gpus for machine in machines)
+    few = [each for each in machines if each.gpus == least]
+    first, *more = [each for each in few if each.vcpus >= _LEAST_CPUS * least] or few
+    alike = [each for each in more if each.gpu_memory_mib == first.gpu_memory_mib and spread(first, each) <= MAX_SPREAD]
     return (first, *alike)[:MIN_TYPES]
 
 
 def large(answers: Answers) -> Machine:
     """The machine for training: with two to four GPUs, or with more if there is no such machine. Raises InputError."""
-    several = [each for each in offered(answers.provider, answers.region, answers.gpu) if each.gpus > 1]
+    several = [machine for machine in offered(answers.provider, answers.region, answers.gpu) if machine.gpus > 1]
     if not several:
         raise InputError(
             f"--jobs: training needs a machine with several GPUs, and {answers.provider} has none with {answers.gpu}; "

@@ -165,7 +165,8 @@ def _user(settings: Cluster, user: User) -> Row:
 
 def _takes(settings: Cluster, user: User) -> str:
     if user.kind == MACHINES:
-        return "<br>".join(f"{_gpus(machine)}, a whole {code(machine.name)}" for machine in settings.runners[user.name].machines)
+        whole = settings.runners[user.name].whole_machine
+        return "<br>".join(f"{_gpus(machine)}, a whole {code(machine.name)}" for machine in (whole.types if whole else ()))
     if user.gpus:
         return _units(user.gpus, settings.pools[user.pools[0]].resource)
     devices = _codes(volume["hostPath"]["path"] for volume in user.spec["volumes"] if "hostPath" in volume)

@@ -14,7 +14,7 @@ from fleet.prove.pod import pod_of
 from fleet.prove.room import Asked
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
-from fleet.providers.oke.launcher_set import launcher_set
+from fleet.providers.registry import provider_of
 from fleet.render.placeholders import placeholders
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
@@ -76,12 +76,10 @@ def users(fleet: Fleet, cluster: str) -> Iterator[User]:
 
 def set_charts(fleet: Fleet, cluster: str) -> dict[str, Chart]:
     """The chart of each runner scale set of a cluster, by the set's name."""
-    settings: Any = fleet.clusters[cluster]
-    url = fleet.github.url
+    settings: Cluster = fleet.clusters[cluster]
+    own = {chart.name: chart for chart in provider_of(settings).charts(settings, cluster, fleet.github)}
     return {
-        name: pod_set(settings, name, runner, fleet.github)
-        if isinstance(runner, PodRunner)
-        else launcher_set(name, runner, url, fleet.group_of(runner), region=settings.region, compartment=settings.machines_in)
+        name: pod_set(settings, name, runner, fleet.github) if isinstance(runner, PodRunner) else own[name]
         for name, runner in settings.runners.items()
     }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from fleet.render.machine import launcher
+from fleet.providers.oke.machine import launcher
 
 SDK: dict[str, Any] = json.loads((Path(__file__).parent / "sdk.json").read_text(encoding="utf-8"))
 START = 1_800_000_000.0

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.render.machine import launcher
-from fleet.render.monitoring.gateway import VALUES
+from fleet.providers.oke.gateway import VALUES
+from fleet.providers.oke.machine import launcher
 from tests.fleet.machine.stub_machine import (
     COMMANDS,
     EXPORTER,

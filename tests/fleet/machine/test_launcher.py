@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from fleet.render.machine import launcher
-from fleet.render.machine.launch import STANDING_LIFETIME, Push, launcher_config
-from fleet.render.machine.launcher import CLAIMED_TAG, GRACE, JIT_KEY, METRICS_KEY, RUNNER_TAG, SET_TAG, SWEEP_EVERY
+from fleet.providers.oke.machine import launcher
+from fleet.providers.oke.machine.launch import STANDING_LIFETIME, Push, launcher_config
+from fleet.providers.oke.machine.launcher import CLAIMED_TAG, GRACE, JIT_KEY, METRICS_KEY, RUNNER_TAG, SET_TAG, SWEEP_EVERY
 from tests.fleet.machine.fake_oci import DONE, PAGE, START, FakeClock, FakeOci, ServiceError, methods, plain
 from tests.fleet.machine.runners import AWAY, HOME, per_job, standing
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from fleet.facts import versions
+from fleet.providers.talos.boot.files import talos_files
 from fleet.providers.talos.cluster import TalosCluster
-from fleet.render.talos.files import talos_files
 from tests.builders import own_machine
 from tests.examples import examples
 from tests.yaml12 import read_all

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from hypothesis import given
 
+from fleet.providers.talos.boot.files import talos_files
 from fleet.providers.talos.cluster import TalosCluster
-from fleet.render.talos.files import talos_files
 from tests.fleet.talos.made import MINORS, NAME, SYSTEM, cluster, clusters, pool, read, some
 
 SECRET_KEYS = re.compile(

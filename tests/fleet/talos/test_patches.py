@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given
 
 from fleet.facts.scheduling import TALOS_PROFILE, Effect, Taint, system_labels
+from fleet.providers.talos.boot.files import talos_files
+from fleet.providers.talos.boot.groups import KERNEL_MODULES
+from fleet.providers.talos.boot.patch import Patch
 from fleet.providers.talos.cluster import TalosCluster
-from fleet.render.talos.files import talos_files
-from fleet.render.talos.groups import KERNEL_MODULES
-from fleet.render.talos.patch import Patch
 from fleet.settings.model import YAML_WORDS
 from tests.fleet.talos.made import GPU_PATCH, MINORS, NAME, SYSTEM, cluster, clusters, kinds, labels_and_taints, pool, read, some
 

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
+from fleet.providers.talos.boot.patch import Patch
 from fleet.providers.talos.cluster import TalosCluster
-from fleet.render.talos.patch import Patch
 from tests.builders import reference
 from tests.fleet.talos.made import GPU_PATCH, MINORS, SYSTEM, VOLUME, cluster, clusters, kinds, pool, read, some
 

@@ -16,10 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts.versions import KUBERNETES, TALOS, TALOS_KUBERNETES
+from fleet.providers.eks import sources as eks
+from fleet.providers.eks.sources import Minor
+from fleet.providers.finding import SourceError
 from gpu_ci.app import app
-from gpu_ci.doctor.sources import eks, web
-from gpu_ci.doctor.sources.eks import Minor
-from gpu_ci.doctor.sources.web import RENEWAL, SourceError
+from gpu_ci.doctor.sources import web
+from gpu_ci.doctor.sources.web import RENEWAL
 from gpu_ci.offline.commands import freshen
 from gpu_ci.offline.freshen.effect import effect, plan_of
 from gpu_ci.offline.freshen.rows import Edit, Tables

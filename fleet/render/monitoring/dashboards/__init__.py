@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from fleet.facts.manifest import Manifest, manifest
 from fleet.providers.fleet import Fleet
-from fleet.render.manifest import Manifest, manifest
 from fleet.render.monitoring.dashboards import cost, gpu, node_health
 from fleet.render.monitoring.dashboards import fleet as overview
 from fleet.settings.cluster import Cluster

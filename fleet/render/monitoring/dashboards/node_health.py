@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet.providers.oke.push import gateway
+from fleet.providers.registry import provider_of
 from fleet.render.monitoring.dashboards.panels import Board, Variable, panels
 from fleet.render.monitoring.rules.rule import by_value
 from fleet.settings.alerts import Alerts
@@ -19,7 +19,9 @@ def board(cluster: Cluster, alerts: Alerts) -> Board:
         "Temperature by GPU": {"limit": alerts.temperature},
     }
     # OCI machines are not nodes. Prometheus has only the metrics that they push.
-    series = '{__name__=~"gpu_ci:node_pool|DCGM_FI_DEV_GPU_TEMP"}' if gateway(cluster) else "gpu_ci:node_pool"
+    series = (
+        '{__name__=~"gpu_ci:node_pool|DCGM_FI_DEV_GPU_TEMP"}' if provider_of(cluster).gateway(cluster) else "gpu_ci:node_pool"
+    )
     node = Variable("node", f"label_values({series}, kubernetes_node)")
     return Board("gpu-ci-nodes", "node health", panels("node_health.toml", changes), (node,))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleet.providers.oke.push import gateway
+from fleet.providers.registry import provider_of
 from fleet.render.monitoring.rules.rule import Rule, alert, one_of
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
@@ -16,7 +16,7 @@ _SLOWED = ("hw_slowdown", "hw_thermal", "sw_thermal", "hw_power_brake")
 
 def fault_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     """The rules of faulty GPUs; none for a cluster without metrics of GPUs."""
-    if not (cluster.pools or gateway(cluster)):
+    if not (cluster.pools or provider_of(cluster).gateway(cluster)):
         return
     yield from _memory()
     yield alert(

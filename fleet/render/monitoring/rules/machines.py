@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleet.providers.oke.push import gateway
+from fleet.providers.registry import provider_of
 from fleet.render.monitoring.rules.rule import Rule, alert, one_of, renamed
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
@@ -12,7 +12,7 @@ from fleet.settings.cluster import Cluster
 
 def machine_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
     """The rule of sets whose machines push; none for a cluster without any. A set with places elsewhere may be silent."""
-    pushing = gateway(cluster)
+    pushing = provider_of(cluster).gateway(cluster)
     if pushing is None or not pushing.complete:
         return
     # Series of nodes have no runner_class, and so no scale_set either.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from fleet.providers.eks.nodes import EksReservation
 from fleet.render.monitoring.rules.rule import Rule, alert
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
@@ -14,12 +13,12 @@ from fleet.settings.cluster import Cluster
 def spending_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     """An alert for each reservation whose end the settings have, and one for the whole cluster."""
     for name, pool in cluster.pools.items():
-        if isinstance(pool.reservation, EksReservation) and pool.reservation.end_date is not None:
-            end = datetime.fromisoformat(pool.reservation.end_date).replace(tzinfo=UTC)
+        if pool.reservation is not None and (last_day := pool.reservation.last_day) is not None:
+            end = datetime.fromisoformat(last_day).replace(tzinfo=UTC)
             yield alert(
                 "GpuCiReservationEnds",
                 f"vector(time()) >= {int(end.timestamp()) - alerts.reservation_notice}",
-                text={"day": pool.reservation.end_date},
+                text={"day": last_day},
                 pool=name,
             )
     # A cent more than the plan: sums of floats are not exact.

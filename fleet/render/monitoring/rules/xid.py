@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
-from fleet.providers.oke.push import gateway
+from fleet.providers.registry import provider_of
 from fleet.render.monitoring.rules.rule import Rule, alert, one_of, record
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
@@ -22,7 +22,7 @@ def xid_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
 
     There are none for a cluster without metrics of GPUs.
     """
-    if not (cluster.pools or gateway(cluster)):
+    if not (cluster.pools or provider_of(cluster).gateway(cluster)):
         return
     for xid in XIDS.values():
         labels = {"xid": xid.code, "meaning": xid.meaning, "category": xid.category}

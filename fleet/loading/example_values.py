@@ -1,0 +1,63 @@
+"""The settings of a stack file that still have an example value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fleet.facts.example_values import meaning
+from fleet.facts.places import Keys
+from fleet.facts.remark import todo
+from fleet.loading.stackfile import StackConfig
+
+_SHOWN = 6
+"""Settings that the remark names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleValue:
+    """A setting with an example value. `line` is its line, or that of what contains it, in the stack file."""
+
+    path: Keys
+    value: str
+    meaning: str
+    line: int
+
+    @property
+    def key(self) -> str:
+        """The path without the namespace: clusters.usw2.zones[0]."""
+        return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).partition(":")[2]
+
+
+def example_values(config: StackConfig) -> Iterator[ExampleValue]:
+    """Every setting with an example value, in the order of the file."""
+    return iter(sorted(_example_values(config), key=lambda example: example.line))
+
+
+def _example_values(config: StackConfig) -> Iterator[ExampleValue]:
+    for key, value in config.objects.items():
+        if key not in config.secret_keys:
+            for path, text in _texts((key,), value):
+                name = next((part for part in reversed(path) if isinstance(part, str)), "")
+                if kind := meaning(name, text):
+                    yield ExampleValue(path, text, kind, config.line_of(*path) or 1)
+
+
+def remarks(config: StackConfig) -> Iterator[str]:
+    """One warning that names the first settings with example values; none if there is no such setting."""
+    # No line numbers: a remark that changes with every inserted line would be new in every pull request.
+    keys = [example.key for example in example_values(config)]
+    more = f" and {len(keys) - _SHOWN} more (gpu-ci doctor {config.stack} lists them)" if len(keys) > _SHOWN else ""
+    if keys:
+        yield todo(f"example values: {', '.join(keys[:_SHOWN])}{more}; set your own before pulumi up")
+
+
+def _texts(path: Keys, value: object) -> Iterator[tuple[Keys, str]]:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _texts((*path, str(key)), part)
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from _texts((*path, index), part)
+    elif isinstance(value, str):
+        yield path, value

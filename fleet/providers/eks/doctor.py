@@ -1,0 +1,197 @@
+"""AWS: credentials, quotas, instance types, add-ons and node images on offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fleet.facts.eks_images import build_of, minor_of, parameter, parameters
+from fleet.facts.support import EKS_SUPPORT
+from fleet.providers.eks import sources
+from fleet.providers.eks.cluster import EksCluster, EksPools
+from fleet.providers.eks.quotas import increase, vcpus_needed
+from fleet.providers.finding import FRESHNESS, Finding, SourceError, guarded, ok, skipped, wrong
+
+AREA = "aws"
+_LATER = "quotas, instance types, add-ons and node images"
+_VERSIONS = "fleet/facts/data/versions.toml"
+Clusters = Mapping[str, EksPools]
+
+
+def findings(clusters: Clusters, session: Any = None) -> Iterator[Finding]:
+    """The findings for EKS clusters. `session` is a boto3 session; the default has the usual credentials."""
+    try:
+        import boto3  # noqa: PLC0415 - an optional extra
+        from botocore import exceptions as errors  # noqa: PLC0415
+        from botocore.config import Config  # noqa: PLC0415
+    except ImportError:
+        yield skipped(AREA, f"boto3 is not installed, so credentials, {_LATER} are not checked; make doctor installs it")
+        return
+    quick = Config(connect_timeout=5, read_timeout=30, retries={"total_max_attempts": 2})
+    try:
+        session = session or boto3.Session()
+        who = session.client("sts", region_name=next(iter(clusters.values())).region, config=quick).get_caller_identity()
+    except (errors.ConnectionError, errors.HTTPClientError) as error:
+        yield skipped(AREA, f"AWS cannot be reached, so credentials, {_LATER} are not checked: {error}")
+        return
+    except (errors.BotoCoreError, errors.ClientError) as error:
+        yield wrong(AREA, f"credentials: {error}", "aws configure sso, then export AWS_PROFILE=<the profile>")
+        yield skipped(AREA, f"{_LATER}: there are no credentials")
+        return
+    yield from guarded(_account(clusters, who), AREA, "credentials", ())
+    regions: dict[str, dict[str, EksPools]] = {}
+    for name, cluster in clusters.items():
+        regions.setdefault(cluster.region, {})[name] = cluster
+    for region, here in regions.items():
+        clients = {
+            service: session.client(service, region_name=region, config=quick)
+            for service in ("service-quotas", "ec2", "eks", "ssm")
+        }
+        for title, checks in (
+            ("quotas", _quotas(clients["service-quotas"], region, here)),
+            ("instance types", _offered(clients["ec2"], region, here)),
+            ("add-ons", _addons(clients["eks"], region, here)),
+            ("node images", _images(clients["ssm"], region, here)),
+            ("your own images", _own_images(clients["ec2"], region, here)),
+        ):
+            yield from guarded(checks, AREA, f"{region}: {title}", (errors.ClientError, errors.BotoCoreError))
+
+
+def _account(clusters: Clusters, who: Mapping[str, str]) -> Iterator[Finding]:
+    account, principal = who["Account"], who["Arn"]
+    accounts = {name: cluster.account for name, cluster in clusters.items() if cluster.account not in (None, account)}
+    for name, owner in accounts.items():
+        fix = f"export AWS_PROFILE=<a profile of account {owner}>"
+        yield wrong(AREA, f"{name}: the settings name account {owner}, the credentials are {principal}", fix)
+    if not accounts:
+        yield ok(AREA, f"credentials: {principal}")
+
+
+def _quotas(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
+    declaring = next(iter(clusters.values()))
+    for code, vcpus in vcpus_needed(declaring, clusters.values()).items():
+        quota = client.get_service_quota(ServiceCode="ec2", QuotaCode=code)["Quota"]
+        fact = f"{region}: quota {code} ({quota['QuotaName']}): full pools need {vcpus} vCPUs, the account has {quota['Value']:g}"
+        yield ok(AREA, fact) if quota["Value"] >= vcpus else wrong(AREA, fact, increase(region, code, vcpus))
+
+
+def _offered(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
+    """A node group in a zone needs one of its types there."""
+    groups = [
+        (f"{name}: {title}", zones, types) for name, cluster in clusters.items() for title, zones, types in _groups(cluster)
+    ]
+    all_types = sorted({each for _, _, types in groups for each in types})
+    pages = client.get_paginator("describe_instance_type_offerings").paginate(
+        LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": all_types}]
+    )
+    offers = {(each["InstanceType"], each["Location"]) for page in pages for each in page["InstanceTypeOfferings"]}
+    for what, zones, types in groups:
+        bare = [zone for zone in zones if not any((each, zone) in offers for each in types)]
+        choices = " or ".join(types)
+        if bare:
+            show = f"--region {region} --location-type availability-zone --filters Name=instance-type,Values={','.join(types)}"
+            fix = f"aws ec2 describe-instance-type-offerings {show}, then write zones that have it"
+            yield wrong(AREA, f"{what}: {', '.join(bare)} does not offer {choices}", fix)
+        else:
+            yield ok(AREA, f"{what}: {', '.join(zones)} offers {choices}")
+
+
+def _groups(cluster: EksPools) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+    """(name, zones, types) of each pool that the program creates."""
+    if isinstance(cluster, EksCluster):
+        yield "system pool", cluster.fixed_zones, cluster.system.instance_types
+    for name, pool in cluster.pools.items():
+        yield f"pool {name}", cluster.zones_with_nodes(pool), pool.instance_types
+
+
+def _addons(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
+    for name, cluster in clusters.items():
+        if not isinstance(cluster, EksCluster):
+            continue
+        minor, missing = cluster.kubernetes_version, False
+        for addon, version in cluster.addon_versions.items():
+            pages = client.get_paginator("describe_addon_versions").paginate(kubernetesVersion=minor, addonName=addon)
+            offers = {
+                offer["addonVersion"]
+                for page in pages
+                for addon_entry in page["addons"]
+                for offer in addon_entry["addonVersions"]
+            }
+            if version not in offers:
+                missing = True
+                show = f"aws eks describe-addon-versions --region {region} --kubernetes-version {minor} --addon-name {addon}"
+                query = "--query 'addons[].addonVersions[].addonVersion'"
+                yield wrong(
+                    AREA,
+                    f"{name}: EKS does not offer {addon} {version} for Kubernetes {minor}",
+                    f"{show} {query}, then write one into {_VERSIONS}",
+                )
+        if not missing:
+            yield ok(AREA, f"{name}: EKS offers all {len(cluster.addon_versions)} add-ons for Kubernetes {minor}")
+
+
+def _images(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
+    """The releases of AWS' images. The program gives Bottlerocket's nodes no release of which the parameter is known."""
+    for name, cluster in clusters.items():
+        release = cluster.kubernetes.ami_release
+        pools = [pool for pool_name, pool in cluster.pools.items() if cluster.image_id(pool_name) is None]
+        variants = ["standard"] * isinstance(cluster, EksCluster)
+        variants += ["nvidia"] * any(each.image == "al2023-nvidia" for each in pools)
+        for variant in variants:
+            fact = f"{name}: node image AL2023 {variant} {release}"
+            try:
+                client.get_parameter(Name=parameter(release, variant))
+            except client.exceptions.ParameterNotFound:
+                path = parameters(minor_of(release), variant)
+                show = f"aws ssm get-parameters-by-path --region {region} --recursive --path {path} --query 'Parameters[].Name'"
+                yield wrong(AREA, f"{fact} is not on offer", f"{show}, then write a release into {_VERSIONS}")
+            else:
+                yield ok(AREA, f"{fact} is on offer")
+        if any(each.image != "al2023-nvidia" for each in pools):
+            yield skipped(AREA, f"{name}: no source names the parameter of a release of Bottlerocket")
+
+
+def _own_images(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
+    used = {(name, image) for name, cluster in clusters.items() for pool in cluster.pools if (image := cluster.image_id(pool))}
+    for name, image in sorted(used):
+        # A filter, because an unknown id would be an error.
+        if client.describe_images(Filters=[{"Name": "image-id", "Values": [image]}])["Images"]:
+            yield ok(AREA, f"{name}: image {image} exists in {region}")
+        else:
+            fix = f"aws ec2 describe-images --region {region} --owners self --query 'Images[].[ImageId,Name]'"
+            yield wrong(AREA, f"{name}: {region} has no image {image} for this account", fix)
+
+
+def freshness(clusters: Clusters, session: Callable[[], Any]) -> Iterator[Finding]:
+    """Whether the support and the node images that clusters pin are those that AWS has now.
+
+    `session` gives a boto3 session, or raises SourceError.
+    """
+    try:
+        yield from list(_fresh(clusters, session()))
+    except SourceError as error:
+        yield skipped(FRESHNESS, f"EKS: {error}")
+
+
+def _fresh(clusters: Clusters, session: Any) -> Iterator[Finding]:
+    first = next(iter(clusters.values()))
+    minors = {entry.minor: entry for entry in sources.minors(sources.client(session, "eks", first.region))}
+    for name, cluster in clusters.items():
+        minor, release = cluster.kubernetes.minor, cluster.kubernetes.ami_release
+        real, row = minors.get(minor), EKS_SUPPORT.get(minor)
+        if real is None:
+            yield wrong(FRESHNESS, f"{name}: EKS has no Kubernetes {minor} any more", f"write one of {', '.join(minors)}")
+        elif row is None or (row.standard_until, row.extended_until) != (real.standard_until, real.extended_until):
+            fact = (
+                f"{name}: AWS ends standard support of {minor} on {real.standard_until}, and all support on {real.extended_until}"
+            )
+            yield wrong(
+                FRESHNESS,
+                f"{fact}; fleet/facts/data/eks_support.csv has other days",
+                "python -m gpu_ci freshen --only 'eks support'",
+            )
+        else:
+            yield ok(FRESHNESS, f"{name}: AWS ends standard support of {minor} on {real.standard_until}, as the table has it")
+        newest = sources.recommended(sources.client(session, "ssm", cluster.region), minor)
+        state = f"is pinned, and AWS recommends {newest}" if build_of(newest) > build_of(release) else "is the newest"
+        yield ok(FRESHNESS, f"{name}: node image {release} {state}")

@@ -1,0 +1,102 @@
+"""Resources on AWS that a destroyed stack left: those with its tag, or with a tag that Kubernetes gives to its own.
+
+Not seen: resources without these tags. Sources: API reference of Resource Groups Tagging; aws/amazon-vpc-cni-k8s
+(`cluster.k8s.amazonaws.com/name` on network interfaces); kubernetes/cloud-provider-aws (`kubernetes.io/cluster/<name>` on load
+balancers, volumes and security groups).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fleet.providers.eks.cluster import EksCluster, EksPools
+from fleet.providers.leftovers import GONE, Left, Leftovers, left
+from fleet.providers.tags import STACK_TAG
+from fleet.settings.cluster import physical_name
+
+_SAME = ("internet-gateway", "launch-template", "network-interface", "route-table", "snapshot", "subnet", "volume", "vpc")
+DELETE = {
+    **{f"ec2 {kind}": f"aws ec2 delete-{kind} --{kind}-id {{id}}" for kind in _SAME},
+    "ec2 elastic-ip": "aws ec2 release-address --allocation-id {id}",
+    "ec2 instance": "aws ec2 terminate-instances --instance-ids {id}",
+    "ec2 natgateway": "aws ec2 delete-nat-gateway --nat-gateway-id {id}",
+    "ec2 security-group": "aws ec2 delete-security-group --group-id {id}",
+    "eks cluster": "aws eks delete-cluster --name {id}",
+    "elasticfilesystem file-system": "aws efs delete-file-system --file-system-id {id}",
+    "elasticloadbalancing loadbalancer": "aws elbv2 delete-load-balancer --load-balancer-arn {arn}",
+    "logs log-group": "aws logs delete-log-group --log-group-name {id}",
+}
+"""The command by service and kind of an ARN."""
+
+
+class AwsLeftovers(Leftovers):
+    """What a stack has on AWS."""
+
+    def __init__(self, project: str, stack: str, clusters: Mapping[str, EksPools]) -> None:
+        self._stack = stack
+        created = {name: cluster for name, cluster in clusters.items() if isinstance(cluster, EksCluster)}
+        self._regions_of = {physical_name(project, stack, name): each.region for name, each in created.items()}
+        copies = {region for each in clusters.values() for ami in each.amis.values() for region in ami.regions}
+        # Global services answer in us-east-1.
+        self._regions = sorted({each.region for each in clusters.values()} | copies | {"us-east-1"})
+
+    def delete_late(self) -> None:
+        """The log groups of the control planes: the last lines of a deleted EKS cluster can create its group again."""
+        for region, name in self._log_groups():
+            _client("logs", region).delete_log_group(logGroupName=name)
+
+    def _log_groups(self) -> Iterator[tuple[str, str]]:
+        """(region, name). Those that AWS creates have no tags."""
+        for cluster, region in self._regions_of.items():
+            pages = _client("logs", region).get_paginator("describe_log_groups")
+            for page in pages.paginate(logGroupNamePrefix=f"/aws/eks/{cluster}/"):
+                yield from ((region, group["logGroupName"]) for group in page["logGroups"])
+
+    def __iter__(self) -> Iterator[Left]:
+        """As in the base class."""
+        logs = dict.fromkeys(self._log_groups())
+        yield from (left(DELETE, region, "logs log-group", name) for region, name in logs)
+        for region in self._regions:
+            filters: list[dict[str, Any]] = [{"Key": STACK_TAG, "Values": [self._stack]}]
+            for cluster in (name for name, place in self._regions_of.items() if place == region):
+                filters.append({"Key": f"kubernetes.io/cluster/{cluster}"})
+                filters.append({"Key": "cluster.k8s.amazonaws.com/name", "Values": [cluster]})
+            pages = _client("resourcegroupstaggingapi", region).get_paginator("get_resources")
+            mappings = (
+                mapping
+                for tag_filter in filters
+                for page in pages.paginate(TagFilters=[tag_filter])
+                for mapping in page["ResourceTagMappingList"]
+            )
+            for arn in dict.fromkeys(each["ResourceARN"] for each in mappings):
+                service, place, kind, identity = _parts(arn)
+                if (place, identity) not in logs and not _gone(place or region, f"{service} {kind}", identity):
+                    yield left(DELETE, place or region, f"{service} {kind}", identity, arn)
+
+
+def _client(service: str, region: str) -> Any:
+    import boto3  # noqa: PLC0415 - an optional extra
+
+    return boto3.client(service, region_name=region)
+
+
+def _gone(region: str, kind: str, identity: str) -> bool:
+    """Whether it is a deleted instance or NAT gateway, which AWS lists for about an hour."""
+    if kind == "ec2 instance":
+        filters = [{"Name": "instance-id", "Values": [identity]}]
+        reservations = _client("ec2", region).describe_instances(Filters=filters)["Reservations"]
+        return all(resource["State"]["Name"] in GONE for reservation in reservations for resource in reservation["Instances"])
+    if kind == "ec2 natgateway":
+        filters = [{"Name": "nat-gateway-id", "Values": [identity]}]
+        return all(each["State"] in GONE for each in _client("ec2", region).describe_nat_gateways(Filters=filters)["NatGateways"])
+    return False
+
+
+def _parts(arn: str) -> tuple[str, str, str, str]:
+    """(service, region, kind, id) of an ARN: `…:volume/vol-1`, `…:log-group:/aws/x`, `…:loadbalancer/net/a/1` or `…:bucket`."""
+    _, _, service, region, _, resource = arn.split(":", 5)
+    kind, _, identity = (
+        resource.replace(":", "/", 1).partition("/") if ":" in resource.partition("/")[0] else resource.partition("/")
+    )
+    return service, region, kind, identity

@@ -1,0 +1,154 @@
+"""Amazon Elastic Kubernetes Service."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from fleet.charts.chart import Chart
+from fleet.facts.bill import Paid
+from fleet.facts.cloud_limits import SUFFIX, limit
+from fleet.facts.pricing import Line
+from fleet.facts.scheduling import EKS_PROFILE
+from fleet.providers.eks import doctor, sources
+from fleet.providers.eks.bill import eks_bill
+from fleet.providers.eks.charts import eks_charts
+from fleet.providers.eks.cluster import EksCluster, EksPools
+from fleet.providers.eks.existing import ExistingEksCluster
+from fleet.providers.eks.fallback import eks_moves, eks_priorities
+from fleet.providers.eks.leftovers import AwsLeftovers
+from fleet.providers.eks.quotas import eks_needs, quota_remarks
+from fleet.providers.eks.starter import EksStarter
+from fleet.providers.finding import Finding
+from fleet.providers.leftovers import Leftovers
+from fleet.providers.provider import Provider
+from fleet.providers.quotas import Need
+from fleet.providers.tags import AWS_TAGS
+from fleet.providers.violation import Claim, Violation, conflicts
+from fleet.settings.github import GitHub
+from fleet.settings.pool import SystemMachines
+
+_MAX_ROLE = limit("aws:iam/role:Role", "name")
+"""The role <cluster>-<ami>-ami-retirement-role that deletes old images, and eight characters that Pulumi adds."""
+# A password goes through a pipe: every user of the machine can read the arguments of a process.
+_ECR = """\
+account="$(aws sts get-caller-identity --query Account --output text)"
+registry="$account.dkr.ecr.{region}.amazonaws.com"
+aws ecr get-login-password --region {region} | {tool} login --username AWS --password-stdin "$registry"
+{tool} tag {local} "$registry"/{name}
+{tool} push "$registry"/{name}
+aws ecr describe-images --region {region} --repository-name {repository} --image-ids imageTag={tag} \\
+  --query 'imageDetails[0].imageDigest' --output text
+"""
+
+
+class Eks(Provider[EksPools]):
+    """EKS: managed node groups in several zones, and Cluster Autoscaler as a chart."""
+
+    settings, existing = EksCluster, ExistingEksCluster
+    cloud = "aws"
+    starter = EksStarter()
+    profile = EKS_PROFILE
+    tags = AWS_TAGS
+    packages = ("pulumi-aws", "pulumi-eks")
+    bounded = True
+    boots = "ec2"
+    orders = True
+    # EKS user guide, managed node groups: Spot. The API has no setting for it.
+    mixed_spot = (
+        "EKS may drain a node before EC2's notice, while a job runs, and has no switch for that "
+        "(docs/capacity.md#capacity-rebalancing)"
+    )
+    push = _ECR
+
+    def bill(self, name: str, cluster: EksPools, day: date) -> Iterator[Paid | Line]:
+        """As in the base class."""
+        return eks_bill(name, cluster, day)
+
+    def needs(self, declaring: EksPools, clusters: Iterable[EksPools]) -> tuple[Need, ...]:
+        """As in the base class: AWS has quotas per account and region."""
+        return eks_needs(declaring, clusters)
+
+    def quota_remarks(self, clusters: Iterable[EksPools]) -> Iterator[str]:
+        """As in the base class."""
+        return quota_remarks(clusters)
+
+    def charts(self, cluster: EksPools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+        """Cluster Autoscaler, which finds its node groups by the physical name; none if the cluster has it already."""
+        return eks_charts(cluster, physical_name, github)
+
+    def system_machines(self, cluster: EksPools) -> SystemMachines | None:
+        """As in the base class."""
+        if not isinstance(cluster, EksCluster):
+            return None
+        return cluster.system.machines, cluster.system.disk, cluster.system.nodes
+
+    def moves(self, name: str, cluster: EksPools, order: Sequence[str]) -> str:
+        """As in the base class."""
+        return eks_moves(name, cluster, order)
+
+    def priorities(self, name: str, cluster: EksPools) -> str:
+        """As in the base class."""
+        return eks_priorities(name, cluster)
+
+    def rules(self, clusters: Mapping[str, EksPools], github: GitHub) -> Iterator[Violation]:
+        """Build caches trust tokens of github.com, and an account has one OIDC provider for them."""
+        caching = [(name, caches) for name, cluster in clusters.items() if (caches := cluster.build_caches) is not None]
+        if caching and not github.owner.startswith("github.com/"):
+            message = "build caches trust the tokens of github.com, and this server has others; remove buildCaches"
+            yield Violation("cache_issuer", message, ("github", "url"))
+        owner = github.owner.partition("/")[2]
+        for name, caches in caching:
+            for bucket, cache in caches.buckets.items():
+                for index, repository in enumerate(cache.repositories):
+                    writer = re.split("[/@]", repository)[0].lower()
+                    if writer not in (owner, *map(str.lower, caches.owners)):
+                        at = ("clusters", name, "buildCaches", "buckets", bucket, "repositories", str(index))
+                        message = (
+                            f"its jobs could write the cache, and its owner is not {owner}; add {writer} to owners, or remove it"
+                        )
+                        yield Violation("cache_owner", message, at, repository)
+        claims = (
+            Claim(caches.account, name, ("clusters", name, "buildCaches", "oidcProvider"))
+            for name, caches in caching
+            if caches.oidc_provider == "create"
+        )
+        for claim, first in conflicts(claims):
+            message = f"cluster {first} already creates GitHub's OIDC provider in account {claim.key}; write existing"
+            yield Violation("oidc_provider_twice", message, claim.at)
+
+    def name_faults(self, cluster: EksPools, name: str) -> Iterator[Violation]:
+        """The role that deletes old images is named after cluster and image."""
+        for ami in cluster.amis:
+            length = len(f"{name}-{ami}-ami-retirement-role") + SUFFIX
+            if _MAX_ROLE.most is not None and length > _MAX_ROLE.most:
+                message = (
+                    f"an IAM role is named after cluster and image and would have {length} characters; IAM takes "
+                    f"{_MAX_ROLE.most}, so the two names have at most {_MAX_ROLE.most - length + len(name) + len(ami)} together; "
+                    "shorten one"
+                )
+                yield Violation("ami_length", message, ("clusters", name, "amis", ami), ami)
+
+    def physical_name_fault(self, cluster: EksPools, physical_name: str) -> str:
+        """As in the base class, for a cluster that the program creates."""
+        most = limit("eks:index:Cluster", "name").most or 0
+        if cluster.found is not None or len(physical_name) <= most:
+            return ""
+        return (
+            f"EKS would call the cluster {physical_name}, {len(physical_name)} characters, and takes {most}; shorten the name of "
+            "the cluster or of the stack"
+        )
+
+    def findings(self, clusters: Mapping[str, EksPools]) -> Iterator[Finding]:
+        """As in the base class."""
+        return doctor.findings(clusters)
+
+    def freshness(self, clusters: Mapping[str, EksPools], session: Callable[[], Any] | None = None) -> Iterator[Finding]:
+        """As in the base class."""
+        return doctor.freshness(clusters, session or sources.session)
+
+    def leftovers(self, project: str, stack: str, clusters: Mapping[str, EksPools]) -> Leftovers:
+        """As in the base class."""
+        return AwsLeftovers(project, stack, clusters)

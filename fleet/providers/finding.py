@@ -1,0 +1,64 @@
+"""What a check of `doctor` finds, and why a source cannot be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+OK, WRONG, SKIPPED = "ok", "wrong", "skipped"
+FRESHNESS = "freshness"
+"""The area of checks whether what a fleet pins is still good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found in an area. `fix` is the command or the edit that fixes it, empty unless the state is wrong."""
+
+    state: str
+    area: str
+    said: str
+    fix: str = ""
+
+
+def ok(area: str, said: str) -> Finding:
+    """The check passed."""
+    return Finding(OK, area, said)
+
+
+def wrong(area: str, said: str, fix: str) -> Finding:
+    """The check failed."""
+    return Finding(WRONG, area, said, fix)
+
+
+def skipped(area: str, reason: str) -> Finding:
+    """Nothing could be checked, for this reason."""
+    return Finding(SKIPPED, area, reason)
+
+
+def guarded(
+    found: Iterator[Finding],
+    area: str,
+    what: str,
+    errors: tuple[type[Exception], ...],
+    reason: Callable[[Exception], str] = str,
+) -> Iterator[Finding]:
+    """The findings of a check. The rest of the check is skipped with the reason if a call fails with one of the errors, or if an
+    answer lacks a field that the check reads.
+    """
+    try:
+        yield from found
+    except errors as failure:
+        yield skipped(area, f"{what}: {reason(failure)}")
+    except (LookupError, TypeError, AttributeError) as failure:
+        yield skipped(area, f"{what}: an answer does not have the expected form ({type(failure).__name__}: {failure})")
+
+
+class SourceError(Exception):
+    """A source cannot be reached, or its answer is refused. The text is the reason in one line.
+
+    `status` is the HTTP status, 0 if there was none. `challenge` is the header WWW-Authenticate of an answer 401.
+    """
+
+    def __init__(self, text: str, status: int = 0, challenge: str = "") -> None:
+        super().__init__(" ".join(text.split())[:300])
+        self.status, self.challenge = status, challenge

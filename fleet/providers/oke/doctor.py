@@ -1,0 +1,207 @@
+"""OCI: credentials, availability domains, limits, shapes, Kubernetes version, add-ons and images on offer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fleet.providers.finding import Finding, guarded, ok, skipped, wrong
+from fleet.providers.oke.cluster import OkeCluster, OkePools
+from fleet.providers.oke.nodes import FLEX_SHAPE
+from fleet.providers.oke.quotas import own_needs
+
+AREA = "oci"
+_LATER = "availability domains, limits, shapes, add-ons and images"
+Clusters = Mapping[str, OkePools]
+
+
+class _Api:
+    """Clients of the SDK by service and region, for one tenancy."""
+
+    def __init__(self, config: dict[str, Any], endpoint: str) -> None:
+        self.tenancy = config["tenancy"]
+        self._config = config
+        self._endpoint = {"service_endpoint": endpoint} if endpoint else {}
+        # A new client checks the key and connects again.
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    def __call__(self, service: str, region: str) -> Any:
+        if (service, region) not in self._clients:
+            self._clients[service, region] = self._client(service, region)
+        return self._clients[service, region]
+
+    def _client(self, service: str, region: str) -> Any:
+        import oci  # noqa: PLC0415 - an optional extra
+
+        kinds = {
+            "identity": oci.identity.IdentityClient,
+            "limits": oci.limits.LimitsClient,
+            "compute": oci.core.ComputeClient,
+            "engine": oci.container_engine.ContainerEngineClient,
+        }
+        quick = {"timeout": (5, 30), "retry_strategy": oci.retry.NoneRetryStrategy(), **self._endpoint}
+        return kinds[service]({**self._config, "region": region}, **quick)
+
+
+def findings(clusters: Clusters, endpoint: str = "") -> Iterator[Finding]:
+    """The findings for OKE clusters, by profile DEFAULT of OCI's config file. `endpoint` replaces all services."""
+    try:
+        import oci  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        yield skipped(AREA, f"oci is not installed, so credentials, {_LATER} are not checked; make doctor installs it")
+        return
+    errors = oci.exceptions
+    try:
+        config = oci.config.from_file()
+        oci.config.validate_config(config)
+        api = _Api(config, endpoint)
+        regions = api("identity", config["region"]).list_region_subscriptions(api.tenancy).data
+    except errors.RequestException as error:
+        yield skipped(AREA, f"OCI cannot be reached, so credentials, {_LATER} are not checked: {error}")
+        return
+    except (errors.ClientError, errors.ServiceError, ValueError, OSError) as error:
+        yield wrong(AREA, f"credentials: {_reason(error)}", "oci setup config")
+        yield skipped(AREA, f"{_LATER}: there are no credentials")
+        return
+    yield from guarded(_tenancy(clusters, config, regions), AREA, "credentials", ())
+    for title, checks in (
+        ("availability domains", _domains(api, clusters)),
+        ("limits", _limits(api, clusters)),
+        ("shapes", _shapes(api, clusters)),
+        ("Kubernetes versions and add-ons", _engine(api, clusters)),
+        ("images", _images(api, clusters)),
+    ):
+        yield from guarded(checks, AREA, title, (errors.ServiceError, errors.RequestException), _reason)
+
+
+def _tenancy(clusters: Clusters, config: Mapping[str, Any], regions: Any) -> Iterator[Finding]:
+    yield ok(AREA, f"credentials: {config['user']} of {config['tenancy']}")
+    for name, cluster in clusters.items():
+        if cluster.tenancy not in (None, config["tenancy"]):
+            fix = "make profile DEFAULT of ~/.oci/config one of that tenancy: oci setup config"
+            yield wrong(AREA, f"{name}: the settings name tenancy {cluster.tenancy}, the credentials {config['tenancy']}", fix)
+    for region in _places(clusters):
+        if any(subscription.region_name == region for subscription in regions):
+            yield ok(AREA, f"the tenancy subscribes to {region}")
+        else:
+            fix = f"oci iam region-subscription create --tenancy-id {config['tenancy']} --region-key <key of {region}>"
+            yield wrong(AREA, f"the tenancy does not subscribe to {region}", fix)
+    home = next((each.region_name for each in regions if each.is_home_region), "")
+    for name, cluster in clusters.items():
+        if home != (cluster.home_region or cluster.region):
+            fact = f"{name}: the tenancy's home region is {home}, the only one where OCI takes policies"
+            yield wrong(AREA, fact, f"set homeRegion: {home}")
+
+
+def _places(clusters: Clusters) -> dict[str, list[str]]:
+    """The availability domains of the fleet's machines by region, each once."""
+    places: dict[str, list[str]] = {}
+    for cluster in clusters.values():
+        for region, domains in ((cluster.region, cluster.zones), *((group[1], group[2]) for group in cluster.shapes())):
+            domains_here = places.setdefault(region, [])
+            domains_here += [domain for domain in domains if domain not in domains_here]
+    return places
+
+
+def _domains(api: _Api, clusters: Clusters) -> Iterator[Finding]:
+    for region, domains in _places(clusters).items():
+        offered = [domain.name for domain in api("identity", region).list_availability_domains(api.tenancy).data]
+        if unknown := [each for each in domains if each not in offered]:
+            yield wrong(AREA, f"{region} has no availability domain {', '.join(unknown)}", f"write one of: {', '.join(offered)}")
+        else:
+            yield ok(AREA, f"{region} has {', '.join(domains)}")
+
+
+def _limits(api: _Api, clusters: Clusters) -> Iterator[Finding]:
+    """The limits of the tenancy. Each is per availability domain, and any domain may get the machines."""
+    places, needed = _places(clusters), Counter[tuple[str, str]]()
+    for need in (own_need for cluster in clusters.values() for own_need in own_needs(cluster)):
+        if need.code is None:
+            yield skipped(AREA, f"{need.region}: no source names the limit of {need.machine}")
+        else:
+            needed[need.region, need.code] += need.units
+    for (region, code), gpus in needed.items():
+        availabilities = [
+            api("limits", region).get_resource_availability("compute", code, api.tenancy, availability_domain=domain).data
+            for domain in places[region]
+        ]
+        if all(availability.available is None for availability in availabilities):
+            yield skipped(AREA, f"{region}: limit {code}: OCI does not say how many GPUs are available")
+            continue
+        limit = sum((each.available or 0) + (each.used or 0) for each in availabilities)
+        fact = f"{region}: limit {code}: full pools and machine sets need {gpus} GPUs, the tenancy has {limit}"
+        if limit >= gpus:
+            yield ok(AREA, fact)
+        else:
+            yield wrong(AREA, fact, f"request an increase of {code} in {region}: the console, page Limits, Quotas and Usage")
+
+
+def _shapes(api: _Api, clusters: Clusters) -> Iterator[Finding]:
+    import oci  # noqa: PLC0415 - an optional extra
+
+    offers = {
+        domain: {
+            shape.shape
+            for shape in oci.pagination.list_call_get_all_results(
+                api("compute", region).list_shapes, api.tenancy, availability_domain=domain
+            ).data
+        }
+        for region, domains in _places(clusters).items()
+        for domain in domains
+    }
+    for name, cluster in clusters.items():
+        system = (("system pool", cluster.region, cluster.zones, (FLEX_SHAPE,)),) if isinstance(cluster, OkeCluster) else ()
+        for title, region, domains, shapes in (*system, *cluster.shapes()):
+            choices = " or ".join(shapes)
+            if bare := [domain for domain in domains if offers[domain].isdisjoint(shapes)]:
+                show = f"oci compute shape list --region {region} --compartment-id {api.tenancy} --query 'data[].shape'"
+                fix = f"{show} --availability-domain <domain>, then write domains that have it"
+                yield wrong(AREA, f"{name}: {title}: {', '.join(bare)} does not offer {choices}", fix)
+            else:
+                yield ok(AREA, f"{name}: {title}: {', '.join(domains)} offers {choices}")
+
+
+def _engine(api: _Api, clusters: Clusters) -> Iterator[Finding]:
+    import oci  # noqa: PLC0415 - an optional extra
+
+    for name, cluster in clusters.items():
+        client, version = api("engine", cluster.region), cluster.kubernetes
+        offered = client.get_node_pool_options("all", compartment_id=api.tenancy).data.kubernetes_versions
+        if version in offered:
+            yield ok(AREA, f"{name}: OKE offers nodes of Kubernetes {version}")
+        else:
+            fix = f"use another kubernetesVersion; OKE offers {', '.join(offered)}"
+            yield wrong(AREA, f"{name}: OKE does not offer nodes of Kubernetes {version}", fix)
+        options = oci.pagination.list_call_get_all_results(client.list_addon_options, version).data
+        addons = {option.name: [release.version_number for release in option.versions] for option in options}
+        for addon, wanted_version in cluster.addon_versions.items():
+            fact = f"{addon} {wanted_version} for Kubernetes {version}"
+            if wanted_version in addons.get(addon, ()):
+                yield ok(AREA, f"{name}: OKE offers {fact}")
+            else:
+                fix = f"set addonVersions.{addon} to one of: {', '.join(addons.get(addon, ())) or 'none is on offer'}"
+                yield wrong(AREA, f"{name}: OKE does not offer {fact}", fix)
+
+
+def _images(api: _Api, clusters: Clusters) -> Iterator[Finding]:
+    import oci  # noqa: PLC0415 - an optional extra
+
+    for name, cluster in clusters.items():
+        for region, image in dict.fromkeys(cluster.images()):
+            try:
+                image_model = api("compute", region).get_image(image).data
+            except oci.exceptions.ServiceError as error:
+                if error.status not in (400, 404):
+                    raise
+                fix = f"oci ce node-pool-options get --region {region} --node-pool-option-id all --query 'data.sources'"
+                yield wrong(AREA, f"{name}: {region} has no image {image}, or you may not read it", f"{fix}, then write its id")
+            else:
+                yield ok(AREA, f"{name}: {region} has image {image_model.display_name}")
+
+
+def _reason(error: Any) -> str:
+    """The error on one line. An error of the service has many fields, of which these say what happened."""
+    if hasattr(error, "status"):
+        return f"{error.operation_name} is answered {error.status} {error.code}: {error.message}"
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,118 @@
+"""Oracle Kubernetes Engine, and machines of Oracle Cloud that run one job each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+
+from fleet.charts.chart import Chart
+from fleet.facts import hardware
+from fleet.facts.bill import Paid
+from fleet.facts.pricing import Line
+from fleet.facts.scheduling import OKE_PROFILE
+from fleet.providers.finding import Finding
+from fleet.providers.leftovers import Leftovers
+from fleet.providers.oke import capacity, doctor
+from fleet.providers.oke.bill import oke_bill
+from fleet.providers.oke.charts import oke_charts
+from fleet.providers.oke.cluster import OkeCluster, OkePools
+from fleet.providers.oke.existing import ExistingOkeCluster
+from fleet.providers.oke.fallback import oke_moves
+from fleet.providers.oke.leftovers import OciLeftovers
+from fleet.providers.oke.machine.cloudinit import user_data
+from fleet.providers.oke.nodes import FLEX_SHAPE
+from fleet.providers.oke.push import Gateway, gateway, push_remarks
+from fleet.providers.oke.quotas import oke_needs
+from fleet.providers.oke.starter import OkeStarter
+from fleet.providers.provider import Provider
+from fleet.providers.quotas import Need
+from fleet.providers.tags import OCI_TAGS
+from fleet.providers.violation import Violation
+from fleet.settings.github import GitHub
+from fleet.settings.model import Nodes
+from fleet.settings.pool import SystemMachines
+
+# A password goes through a pipe: every user of the machine can read the arguments of a process.
+_OCIR = """\
+namespace="$(oci os ns get --query data --raw-output)"
+registry=ocir.{region}.oci.oraclecloud.com
+printf '%s' "${{OCI_AUTH_TOKEN:?set it to an auth token of OCI_USER}}" |
+  {tool} login --username "$namespace/${{OCI_USER:?}}" --password-stdin "$registry"
+{tool} tag {local} "$registry/$namespace"/{name}
+{tool} push "$registry/$namespace"/{name}
+"""
+
+
+class Oke(Provider[OkePools]):
+    """OKE: managed node pools of one shape, and Oracle's add-on for the autoscaler."""
+
+    settings, existing = OkeCluster, ExistingOkeCluster
+    cloud = "oci"
+    starter = OkeStarter()
+    profile = OKE_PROFILE
+    tags = OCI_TAGS
+    packages = ("pulumi-oci",)
+    boots = "oci"
+    orders = True
+    push = _OCIR
+
+    def bill(self, name: str, cluster: OkePools, day: date) -> Iterator[Paid | Line]:
+        """As in the base class."""
+        return oke_bill(name, cluster)
+
+    def needs(self, declaring: OkePools, clusters: Iterable[OkePools]) -> tuple[Need, ...]:
+        """As in the base class: OCI has quotas per compartment."""
+        return oke_needs(declaring, clusters)
+
+    def charts(self, cluster: OkePools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+        """The runner sets whose runners are machines. ARC starts a launcher for each machine."""
+        return oke_charts(cluster, physical_name, github)
+
+    def system_machines(self, cluster: OkePools) -> SystemMachines | None:
+        """As in the base class. The autoscaler leaves their number alone."""
+        if not isinstance(cluster, OkeCluster):
+            return None
+        system = cluster.system
+        machine = hardware.flexible(FLEX_SHAPE, system.ocpus, system.memory)
+        return (machine,), system.disk, Nodes(min=system.nodes, max=system.nodes)
+
+    def moves(self, name: str, cluster: OkePools, order: Sequence[str]) -> str:
+        """As in the base class."""
+        return oke_moves(cluster)
+
+    def rules(self, clusters: Mapping[str, OkePools], github: GitHub) -> Iterator[Violation]:
+        """The dynamic group of a registry has every machine of its compartment, and machines of jobs must have no rights."""
+        created = {name: cluster for name, cluster in clusters.items() if isinstance(cluster, OkeCluster)}
+        for name, owner in created.items():
+            for other, beside in created.items():
+                shared = owner.registry and other != name and beside.machines_in == owner.compartment
+                if shared and any(beside.machine_runners()):
+                    message = (
+                        "the dynamic group has every machine of the compartment, and machines of jobs of cluster "
+                        f"{other} are there; give {other} another machineCompartment"
+                    )
+                    yield Violation("registry_readers", message, ("clusters", name, "registry"))
+
+    def capacity_remarks(self, name: str, cluster: OkePools) -> Iterator[str]:
+        """As in the base class."""
+        return capacity.remarks(name, cluster)
+
+    def gateway(self, cluster: OkePools) -> Gateway | None:
+        """As in the base class."""
+        return gateway(cluster)
+
+    def push_remarks(self, cluster: OkePools) -> Iterator[str]:
+        """As in the base class."""
+        return push_remarks(cluster)
+
+    def user_data(self, cluster: OkePools) -> Mapping[str, str]:
+        """As in the base class. A set without an image uses CNCF's launcher, whose machines boot the owner's images."""
+        return {name: user_data(runner) for name, runner in cluster.machine_runners() if runner.image is not None}
+
+    def findings(self, clusters: Mapping[str, OkePools]) -> Iterator[Finding]:
+        """As in the base class."""
+        return doctor.findings(clusters)
+
+    def leftovers(self, project: str, stack: str, clusters: Mapping[str, OkePools]) -> Leftovers:
+        """As in the base class."""
+        return OciLeftovers(stack, clusters)

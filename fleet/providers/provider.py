@@ -1,0 +1,161 @@
+"""What a provider of clusters is: one class with everything that differs from cloud to cloud.
+
+`fleet/providers/<cloud>/provider.py` has the subclass of a cloud, and `fleet.providers.registry` one instance of each. All other
+code asks `provider_of(cluster)`, and never which provider that is. What differs between single clusters, pools or runners of a
+provider is a property of their settings models instead: `Cluster`, `Pool` and `Runner` have the defaults.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from fleet.charts.chart import Chart, Pod
+from fleet.facts.bill import Paid
+from fleet.facts.pricing import Line
+from fleet.facts.scheduling import SchedulingProfile
+from fleet.providers.finding import Finding
+from fleet.providers.leftovers import Leftovers
+from fleet.providers.quotas import Need
+from fleet.providers.starter import Starter
+from fleet.providers.tags import TagRules
+from fleet.providers.violation import Violation
+from fleet.settings.cluster import Cluster
+from fleet.settings.github import GitHub
+from fleet.settings.pool import SystemMachines
+
+ClusterT = TypeVar("ClusterT", bound=Cluster)
+
+
+class PushGateway(Protocol):
+    """What takes the metrics that machines outside of Kubernetes push."""
+
+    @property
+    def complete(self) -> tuple[str, ...]:
+        """The runner sets all of whose machines push."""
+
+    @property
+    def pod(self) -> Pod:
+        """What its pod requests."""
+
+
+class Provider(ABC, Generic[ClusterT]):
+    """The contract of one provider. Methods without a body here have the default of a provider that has no such thing."""
+
+    settings: ClassVar[type[Cluster]]
+    """The settings of a cluster that the program creates, or of the only kind that the provider has."""
+    existing: ClassVar[type[Cluster] | None] = None
+    """The settings of a cluster that exists already, if the provider has both kinds."""
+    cloud: ClassVar[str]
+    """The cloud of its machines in `data/instances.csv`; empty if the program buys none."""
+    profile: ClassVar[SchedulingProfile]
+    """What it sets on GPU nodes, and what its autoscaler can do."""
+    tags: ClassVar[TagRules]
+    """The rules of its cloud for tags."""
+    deployable: ClassVar[bool] = True
+    """Whether `pulumi up` creates the clusters, or what they contain."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """The Python packages of its Pulumi SDKs."""
+    bounded: ClassVar[bool] = False
+    """Whether a permissions boundary applies to the roles of its clusters."""
+    starter: ClassVar[Starter | None] = None
+    """How `init` writes its clusters; None if it cannot."""
+    boots: ClassVar[str] = "elsewhere"
+    """The row of `data/starts.csv` for the boot of a node."""
+    orders: ClassVar[bool] = False
+    """Whether the program configures an autoscaler, which has one order of pools."""
+    mixed_spot: ClassVar[str] = ""
+    """What it does with spot nodes of its own accord, as a sentence. Empty if a spot pool has one type and no figures."""
+    push: ClassVar[str] = ""
+    """Shell commands that push an image, with fields region, tool, local, repository, tag and name; empty without a registry."""
+
+    # -- money and quotas ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def bill(self, name: str, cluster: ClusterT, day: date) -> Iterator[Paid | Line]:
+        """What one cluster pays for, at the prices of a day. `fleet.prove.bill` counts it."""
+
+    def needs(self, declaring: ClusterT, clusters: Iterable[ClusterT]) -> tuple[Need, ...]:
+        """The quotas that a cluster declares, from all clusters of the provider."""
+        return ()
+
+    def quota_remarks(self, clusters: Iterable[ClusterT]) -> Iterator[str]:
+        """The quotas that all clusters of the provider may lack."""
+        yield from ()
+
+    # -- charts and autoscaler -----------------------------------------------------------------------------------------
+
+    def charts(self, cluster: ClusterT, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+        """The charts that only clusters of this provider have."""
+        return ()
+
+    def system_machines(self, cluster: ClusterT) -> SystemMachines | None:
+        """The machines of the system pool of a cluster that the program creates; None if the settings do not describe them."""
+        return None
+
+    def moves(self, name: str, cluster: ClusterT, order: Sequence[str]) -> str:
+        """When the autoscaler moves on to the next pool of an order, and when it comes back."""
+        return (
+            "the program configures no autoscaler here, so the order counts only among nodes that exist: the scheduler prefers "
+            "the first pool with room"
+        )
+
+    def priorities(self, name: str, cluster: ClusterT) -> str:
+        """The text of the autoscaler's ConfigMap. Empty if no class names several pools, or if only the cloud knows it."""
+        return ""
+
+    # -- proofs of its own ---------------------------------------------------------------------------------------------
+
+    def rules(self, clusters: Mapping[str, ClusterT], github: GitHub) -> Iterator[Violation]:
+        """The rules over all clusters of the provider that general rules do not have."""
+        yield from ()
+
+    def name_faults(self, cluster: ClusterT, name: str) -> Iterator[Violation]:
+        """Names in the settings of the cluster `name` of which a resource's name would be too long."""
+        yield from ()
+
+    def physical_name_fault(self, cluster: ClusterT, physical_name: str) -> str:
+        """Why the cloud refuses the physical name of a cluster, and the fix; empty if it does not."""
+        return ""
+
+    def capacity_remarks(self, name: str, cluster: ClusterT) -> Iterator[str]:
+        """How to ask the cloud whether it has a cluster's machines now."""
+        yield from ()
+
+    # -- metrics -------------------------------------------------------------------------------------------------------
+
+    def gateway(self, cluster: ClusterT) -> PushGateway | None:
+        """The gateway of a cluster's machines; None if none of them can push."""
+        return None
+
+    def push_remarks(self, cluster: ClusterT) -> Iterator[str]:
+        """The machines whose metrics Prometheus does not get, and why."""
+        yield from ()
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def boot_files(self, name: str, cluster: ClusterT) -> Mapping[str, str]:
+        """The text of the configs that machines of the owner boot from, by path. `make render` writes them into the Git tree."""
+        return {}
+
+    def user_data(self, cluster: ClusterT) -> Mapping[str, str]:
+        """The user data of machines that are runners, by runner set."""
+        return {}
+
+    # -- doctor --------------------------------------------------------------------------------------------------------
+
+    def findings(self, clusters: Mapping[str, ClusterT]) -> Iterator[Finding]:
+        """What the cloud lacks for the clusters, by calls that only read."""
+        yield from ()
+
+    def freshness(self, clusters: Mapping[str, ClusterT], session: Callable[[], Any] | None = None) -> Iterator[Finding]:
+        """Whether what the clusters pin of the cloud is still good. `session` replaces that of the cloud's SDK."""
+        yield from ()
+
+    # -- acceptance ----------------------------------------------------------------------------------------------------
+
+    def leftovers(self, project: str, stack: str, clusters: Mapping[str, ClusterT]) -> Leftovers:
+        """What a destroyed stack left in the cloud."""
+        return Leftovers()

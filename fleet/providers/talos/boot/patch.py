@@ -1,0 +1,115 @@
+"""Settings of a machine that the generator of its config does not write, in the form of its Talos release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleet.facts.scheduling import Taint
+from fleet.providers.talos.release import has_documents
+
+Document = dict[str, Any]
+
+_API = "v1alpha1"
+_CRI_PART = "/etc/cri/conf.d/20-customization.part"
+"""The only file outside /var that Talos up to 1.13 allows a config to create (siderolabs/talos v1.13.9
+v1alpha1_sequencer_tasks.go)."""
+_CRI_NAME = "nvidia-default-runtime"
+_KUBELET = "ghcr.io/siderolabs/kubelet"
+"""Talos' image of kubelet (siderolabs/talos pkg/machinery/config/types/k8s/testdata/kubeletconfig.yaml)."""
+_DELETED = {"$patch": "delete"}
+"""With it Talos' strategic merge removes a part. talhelper reads it as a variable, so no file for talhelper has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A machine's part of a config, independent of the Talos release.
+
+    `runtime` is containerd's default runtime. `kubelet` has fields of KubeletConfiguration; `kubernetes` is the release of its
+    kubelet, such as v1.36.3. With `policies` Flannel enforces NetworkPolicies. With `no_network` Talos installs no network
+    plugin. With `takes_pods` a control plane has no taint.
+    """
+
+    hostname: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taint: Taint | None = None
+    kernel_modules: tuple[str, ...] = ()
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    runtime: str = ""
+    kubelet: Mapping[str, Any] = field(default_factory=dict)
+    kubernetes: str = ""
+    policies: bool = False
+    no_network: bool = False
+    takes_pods: bool = False
+
+    def documents(self, talos_version: str) -> tuple[Document, ...]:
+        """The patch for a Talos minor. Empty if there is nothing to set."""
+        # Without `auto: off` it conflicts with the host name that Talos generates.
+        names = (document("HostnameConfig", auto="off", hostname=self.hostname),) if self.hostname else ()
+        return (*names, *(self._documents() if has_documents(talos_version) else self._fields()))
+
+    def _fields(self) -> Iterator[Document]:
+        """Fields of the v1alpha1 config, for Talos up to 1.13."""
+        machine: Document = {}
+        kubelet = dict(self.kubelet)
+        if self.kernel_modules:
+            machine["kernel"] = {"modules": [{"name": name} for name in self.kernel_modules]}
+        if self.sysctls:
+            machine["sysctls"] = dict(self.sysctls)
+        if self.runtime:
+            machine["files"] = [{"path": _CRI_PART, "op": "create", "content": _default_runtime(self.runtime)}]
+        if self.taint is not None:
+            # NodeRestriction rejects nodeTaints of a worker, and its labels with them (siderolabs/talos#8193, #10935).
+            taint = {"key": self.taint.key, "value": self.taint.value, "effect": str(self.taint.effect)}
+            kubelet["registerWithTaints"] = [taint]
+        if kubelet:
+            machine["kubelet"] = {"extraConfig": kubelet}
+        if self.labels:
+            machine["nodeLabels"] = dict(self.labels)
+        cluster: Document = {}
+        if self.policies:
+            cluster["network"] = {"cni": {"name": "flannel", "flannel": {"kubeNetworkPoliciesEnabled": True}}}
+        if self.no_network:
+            cluster["network"] = {"cni": {"name": "none"}}
+        if self.takes_pods:
+            cluster["allowSchedulingOnControlPlanes"] = True
+        if config := {key: part for key, part in (("machine", machine), ("cluster", cluster)) if part}:
+            yield config
+
+    def _documents(self) -> Iterator[Document]:
+        """Documents, for Talos from 1.14 on. There the kubelet registers with the taint of `KubeNodeConfig`."""
+        for name in self.kernel_modules:
+            yield document("KernelModuleConfig", name=name)
+        if self.sysctls:
+            yield document("SysctlConfig", params=dict(self.sysctls))
+        if self.runtime:
+            yield document("CRICustomizationConfig", name=_CRI_NAME, content=_default_runtime(self.runtime))
+        if self.kubelet:
+            # The document must have the image (Talos 1.14, config.schema.json).
+            yield document("KubeletConfig", image=f"{_KUBELET}:{self.kubernetes}", config=dict(self.kubelet))
+        node: Document = {}
+        if self.labels:
+            node["labels"] = dict(self.labels)
+        if self.taint is not None:
+            node["taints"] = {self.taint.key: f"{self.taint.value}:{self.taint.effect}"}
+        if self.takes_pods:
+            # talosctl gen config writes the control plane's taint, and has no option to omit it.
+            node["taints"] = _DELETED
+        if node:
+            yield document("KubeNodeConfig", **node)
+        if self.policies:
+            yield document("KubeFlannelCNIConfig", kubeNetworkPoliciesEnabled=True)
+        if self.no_network:
+            yield document("KubeFlannelCNIConfig", **_DELETED)
+
+
+def document(kind: str, **parts: Any) -> Document:
+    """A document of Talos' config beside the v1alpha1 config."""
+    return {"apiVersion": _API, "kind": kind} | parts
+
+
+def _default_runtime(name: str) -> str:
+    """containerd's config. The plugin's name is the one of containerd 2 (seed 004; siderolabs/docs v1.13 nvidia-gpu.mdx)."""
+    plugin = '"io.containerd.cri.v1.runtime"'
+    return f'[plugins]\n  [plugins.{plugin}]\n    [plugins.{plugin}.containerd]\n      default_runtime_name = "{name}"\n'
