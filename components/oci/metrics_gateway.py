@@ -13,6 +13,7 @@ from components.component import Component
 from components.kubernetes.custom import custom
 from components.oci.in_cluster import InCluster
 from components.oci.security import GROUP, TCP, ports, security_group
+from fleet.facts.manifest import Manifest
 from fleet.providers.oke.gateway import GatewayObjects, gateway_annotations, gateway_objects
 from fleet.providers.oke.push import Gateway
 
