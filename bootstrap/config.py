@@ -63,6 +63,8 @@ class Stack(Model):
     """Jobs that may deploy, best those of an environment. Without it: none."""
     operators: tuple[RoleArn, ...] = ()
     """IAM roles of people who may deploy from their own machine."""
+    session_hours: int = Field(default=2, ge=1, le=12)
+    """The longest session of the deploy role. A first `pulumi up` of a fleet takes up to an hour, an acceptance run up to 5."""
 
 
 class State(Model):

@@ -19,8 +19,8 @@ from fleet.providers.tags import STACK_TAG
 
 PULUMI = "api.pulumi.com/oidc"
 ALIAS = "alias/gpu-ci-state"
-_HOURS = 2
-"""The longest session of a deploy role. A first `pulumi up` of a fleet takes up to an hour."""
+_PREVIEW_HOURS = 2
+"""The longest session of a preview role."""
 
 
 def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
@@ -47,7 +47,9 @@ def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
         for purpose, trust in (("preview", _preview_trust(settings, stack)), ("deployments", _deploy_trust(settings, stack))):
             policies = {"read": read} | (change if purpose == "deployments" else {})
             policies |= {"state": stored[stack, purpose]} if stored else {}
-            roles[purpose][stack] = _role(f"{stack}-{purpose}", target.role(purpose), trust, policies, issuers, opts).arn
+            hours = settings.stacks[stack].session_hours if purpose == "deployments" else _PREVIEW_HOURS
+            role = _role(f"{stack}-{purpose}", target.role(purpose), trust, policies, issuers, hours, opts)
+            roles[purpose][stack] = role.arn
     return outputs | {"deployRoles": roles["deployments"], "previewRoles": roles["preview"]}
 
 
@@ -125,13 +127,14 @@ def _role(
     trust: list[Document],
     policies: Mapping[str, aws.iam.Policy],
     after: list[pulumi.Resource],
+    hours: int,
     opts: pulumi.ResourceOptions,
 ) -> aws.iam.Role:
     role = aws.iam.Role(
         name,
         name=physical,
         assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": trust}),
-        max_session_duration=_HOURS * 3600,
+        max_session_duration=hours * 3600,
         opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=after)),
     )
     for part, policy in policies.items():

@@ -32,6 +32,10 @@ from gpu_ci.offline.day import day_of
 def accept(
     stack: Stack,
     budget_usd: Annotated[str, typer.Option("--budget-usd", help="The most USD that the run may cost.")],
+    minutes: Annotated[
+        int | None,
+        typer.Option("--minutes", help="The most minutes from the first resource to the end; default: all that the steps take."),
+    ] = None,
     repository: Repository = None,
     keep: Annotated[bool, typer.Option("--no-destroy", help="Do not destroy. The budget then ends with the run.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the run.")] = False,
@@ -51,11 +55,11 @@ def accept(
         shell, scan = Shell(ROOT), Scan(config.project, stack, fleet)
         with tempfile.TemporaryDirectory() as folder:
             script = Steps(stack, config.path, fleet, shell, Path(folder), scan, repository or "").script()
-            budget = amount(budget_usd)
-            shell.say(bounded(script, worst, budget))
+            budget, most = amount(budget_usd), seconds(minutes, script)
+            shell.say(bounded(script, worst, budget, most))
             if not yes:
                 _ask(stack)
-            run = Run(shell, script, worst.usd, budget, keep)
+            run = Run(shell, script, worst.usd, budget, keep, most)
             run.run()
         path = record_file or ROOT / record.path_of(day, fleet, run.ok)
         record.write(path, record.document(run, fleet, day, os.environ))
@@ -92,11 +96,20 @@ def amount(text: str) -> float:
     raise InputError(f"--budget-usd: must be a number of USD above 0; got {quoted(text)}; give BUDGET_USD=25")
 
 
-def bounded(script: Script, worst: Money, budget: float) -> str:
+def seconds(minutes: int | None, script: Script) -> float:
+    """The most seconds of a run. Raises InputError if they leave no time before the end."""
+    if minutes is None:
+        return math.inf
+    if minutes * 60 <= script.ending:
+        raise InputError(f"--minutes: must be above {script.ending // 60}, which destroy and leftovers may take; got {minutes}")
+    return minutes * 60
+
+
+def bounded(script: Script, worst: Money, budget: float, longest: float = math.inf) -> str:
     """A line that says what the run costs at most. Raises InputError if that is unknown or more than the budget in USD."""
     if worst.unknown:
         raise InputError(f"--budget-usd: the plan does not know the price of {worst.unknown} items, so no budget is safe")
-    hours, most = script.seconds / 3600, script.bound(worst.usd)
+    hours, most = script.hours(longest), script.bound(worst.usd, longest)
     cost = f"{worst} USD in the worst hour x {hours:.2f} hours at the longest = {most:.2f} USD"
     if most > budget:
         enough = math.ceil(most)

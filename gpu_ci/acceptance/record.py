@@ -46,8 +46,8 @@ def document(run: Run, fleet: Fleet, day: date, environment: Mapping[str, str]) 
         },
         "cost": {
             "worst hour USD": round(run.worst, 3),
-            "longest hours": round(run.script.seconds / 3600, 2),
-            "bound USD": round(run.script.bound(run.worst), 2),
+            "longest hours": round(run.script.hours(run.most), 2),
+            "bound USD": round(run.script.bound(run.worst, run.most), 2),
             "budget USD": run.budget,
             "kept": run.keep,
         },

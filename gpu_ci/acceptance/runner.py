@@ -37,9 +37,13 @@ class Script:
         """The longest time from a stop to the end."""
         return sum(step.seconds + GRACE for step in self.end) + GRACE
 
-    def bound(self, worst: float) -> float:
-        """The most USD that a run can cost if the worst hour of the plan costs `worst` USD."""
-        return worst * self.seconds / 3600
+    def hours(self, most: float) -> float:
+        """The longest time in which something may be paid for, if the run has at most so many seconds."""
+        return min(self.seconds, most) / 3600
+
+    def bound(self, worst: float, most: float = float("inf")) -> float:
+        """The most USD that a run of at most so many seconds can cost if the worst hour of the plan costs `worst` USD."""
+        return worst * self.hours(most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,11 @@ class Run:
     budget: float
     """USD."""
     keep: bool = False
+    most: float = float("inf")
+    """Seconds from the first step that may create something to the end."""
     results: list[Result] = field(default_factory=list)
     _stoppable: bool = True
+    _limit: str = ""
 
     @property
     def ok(self) -> bool:
@@ -87,7 +94,8 @@ class Run:
             if self._all(self.script.before, float("inf")):
                 # The budget may end before the steps' times, because this machine may be suspended between them.
                 allowed = self.budget / self.worst * 3600 if self.worst else float("inf")
-                deadline = self.shell.now() + allowed - self.script.ending
+                self._limit = f"the budget of {self.budget:.2f} USD" if allowed <= self.most else "--minutes"
+                deadline = self.shell.now() + min(allowed, self.most) - self.script.ending
                 try:
                     self._all(self.script.paid, deadline)
                 finally:
@@ -105,7 +113,7 @@ class Run:
         self.shell.say(f"\n== {step.name}: {step.proves}")
         try:
             if began >= deadline:
-                raise StepError(f"the budget of {self.budget:.2f} USD allows no more time")
+                raise StepError(f"{self._limit} allows no more time")
             step.act()
         except StepError as error:
             why = mask(str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -156,6 +157,20 @@ def test_a_machine_that_slept_destroys_when_the_budget_is_reached(made: Any, she
     assert not run.run()
     assert run.results[5].why == "the budget of 100.00 USD allows no more time"
     assert [each.step.name for each in run.results][-2:] == ["destroy", "leftovers"]
+
+
+def test_a_run_that_reaches_its_minutes_ends_early_and_destroys(made: Any, shell: Fake) -> None:
+    run = made()
+    run.most = run.script.ending + 60
+
+    def slow() -> str:
+        shell.time += 61
+        return ""
+
+    shell.answers = {"up --stack": slow, **shell.answers}
+    assert not run.run()
+    assert run.results[5].why == "--minutes allows no more time"
+    assert [result.step.name for result in run.results][-2:] == ["destroy", "leftovers"]
 
 
 def test_no_step_gets_more_time_than_the_budget(made: Any, shell: Fake) -> None:
@@ -421,3 +436,15 @@ def test_a_signal_interrupts_the_command_that_runs(tmp_path: Path) -> None:
     assert [(each.step.name, each.status) for each in run.results] == [("up", "failed"), ("destroy", OK)]
     assert did == ["it"]
     assert run.results[0].seconds < 30
+
+
+def test_minutes_bound_a_run_and_leave_time_for_the_end() -> None:
+    steps = script(3600, 1800)
+    assert command.seconds(None, steps) == math.inf
+    with pytest.raises(
+        InputError, match=rf"--minutes: must be above {steps.ending // 60}, which destroy and leftovers may take; got 5"
+    ):
+        command.seconds(5, steps)
+    longest = command.seconds(steps.ending // 60 + 1, steps)
+    assert steps.bound(2.0, longest) == pytest.approx(2.0 * longest / 3600)
+    assert "at most 6.000 USD in the worst hour x 1.00 hours" in command.bounded(script(7200), Money(6.0), 7, 3600)
