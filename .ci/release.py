@@ -1,8 +1,8 @@
 """Writes the artifacts of a release: `.venv/bin/python .ci/release.py v0.2.0 FOLDER`.
 
-The folder gets the policy pack, the component package, an SBOM (CycloneDX 1.6), their SHA-256 digests, and the notes of the
-release from CHANGELOG.md. The same commit gives the same bytes. A tag that does not fit the project ends with an error line and
-exit status 2.
+The folder gets the wheel, the policy pack, the component package, an SBOM (CycloneDX 1.6), their SHA-256 digests, and the notes
+of the release from CHANGELOG.md. The same commit gives the same bytes. A tag that does not fit the project ends with an error
+line and exit status 2.
 """
 
 from __future__ import annotations
@@ -118,6 +118,11 @@ def archive(files: Iterable[tuple[str, Path]]) -> bytes:
 def artifacts(version: str, root: Path = ROOT) -> Iterator[tuple[str, bytes]]:
     """Name and content of each artifact."""
     with tempfile.TemporaryDirectory() as folder:
+        # Without an index: the build backend is among the packages of the lock.
+        build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+        subprocess.run(build, cwd=root, check=True, stdout=sys.stderr)  # noqa: S603 - no shell
+        for path in Path(folder).glob("*.whl"):
+            yield path.name, path.read_bytes()
         pack = Path(folder) / "pack"
         prefix = f"gpu-ci-policy-pack-{version}"
         written = write_pack(pack, root)

@@ -126,5 +126,5 @@ def test_the_job_that_attests_runs_no_test():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
     test, build = workflow["jobs"]["test"], workflow["jobs"]["build"]
     assert (test["permissions"], build["needs"]) == ({"contents": "read"}, "test")
-    assert [step["run"] for step in test["steps"] if "run" in step] == ["make test"]
+    assert [step["run"].splitlines() for step in test["steps"] if "run" in step] == [["make test", "make test-pages"]]
     assert not [step for step in build["steps"] if "test" in step.get("run", "")]
