@@ -142,6 +142,12 @@ def test_acceptance_imports_fleet_and_the_shared_options_of_offline():
     ] == []
 
 
+def test_audit_imports_fleet_and_the_walk_of_folders_and_nothing_of_pulumi():
+    assert astray("gpu_ci.audit", "fleet", "gpu_ci.offline.folders") == []
+    assert [f"{module} imports {name}" for module in below("gpu_ci.audit") for name in imported(module) if of_sdk(name)] == []
+    assert {name for name in imported("gpu_ci.offline.folders") if name.split(".")[0] in OURS} == {"fleet.facts.errors"}
+
+
 def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
     assert astray("gpu_ci.submit", "fleet", "gpu_ci.app") == []
     assert [f"{module} imports {name}" for module in below("gpu_ci.submit") for name in imported(module) if of_sdk(name)] == []
@@ -296,7 +302,8 @@ CLIENT = ("gpu_ci.submit.kubeconfig", "gpu_ci.submit.cluster", "gpu_ci.submit.ob
 
 
 def test_offline_runs_the_program_and_imports_no_component():
-    assert astray("gpu_ci.offline", "fleet", "gpu_ci.app", "gpu_ci.errors", "gpu_ci.doctor", "policies.rules", *CLIENT) == []
+    allowed = ("fleet", "gpu_ci.app", "gpu_ci.errors", "gpu_ci.audit", "gpu_ci.doctor", "policies.rules", *CLIENT)
+    assert astray("gpu_ci.offline", *allowed) == []
 
 
 def test_only_init_reads_a_cluster_from_offline():
@@ -410,6 +417,7 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
         ("gpu_ci.submit", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
         ("policies.rules", ("fleet.facts",), ["components.build", "fleet.providers.fleet", "gpu_ci.offline.plan"]),
         ("gpu_ci.acceptance", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
+        ("gpu_ci.audit", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
         ("gpu_ci.doctor", ("fleet",), ["components.build", "gpu_ci.offline.plan", "policies.rules"]),
         ("gpu_ci.offline", ("fleet", "gpu_ci.doctor", "policies.rules"), ["components.build"]),
     ],

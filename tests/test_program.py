@@ -122,8 +122,8 @@ WITHOUT = """
 import sys
 for name in ("pulumi", "pulumi_policy", "pulumi_aws", "pulumi_kubernetes", "google", "grpc"):
     sys.modules[name] = None
-from gpu_ci.__main__ import main
-main()
+import gpu_ci.__main__
+gpu_ci.__main__.main()
 """
 """`gpu-ci` where no import of the extra `pulumi` succeeds."""
 INSTALL = "resources and policies not judged: install gpu-ci[pulumi]"
@@ -205,7 +205,7 @@ def test_a_wheel_makes_and_plans_a_stack_in_an_empty_folder(wheel, tmp_path):
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[1].split(" ")[0] == word, done.stdout
     done = run(ENTRY, "plan", "staging", folder=tmp_path, PYTHONPATH=str(wheel))
-    assert done.returncode == 2, "the stacks of the wheel's source are nobody's"
+    assert done.returncode == 2, "the stacks of the wheel's source are not those of the folder"
 
 
 BARE = """

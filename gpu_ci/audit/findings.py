@@ -21,7 +21,7 @@ _OF_GITHUB = re.compile(r"(ubuntu|windows|macos)-(latest|slim|[0-9][0-9.]*)(-\w+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of an audit: `place` is file and line, `rule` what was looked at."""
+    """One line of an audit: `place` is file and line, `rule` what was checked."""
 
     place: str
     level: Level
@@ -61,7 +61,7 @@ def _arc_age(part: RunnerSet | Controller, day: date) -> Iterator[Finding]:
     if newest is None:
         return
     if not numbers(part.version):
-        message = "the file does not say which version of ARC runs; look at the release in the cluster"
+        message = "the file does not say which version of ARC runs; read it from the release in the cluster"
         yield Finding(part.place, "undeterminable", "arc-age", message)
     elif numbers(part.version) < numbers(newest["version"]):
         released = next((f" of {row['released']}" for row in releases if row["version"] == part.version), "")

@@ -1,4 +1,4 @@
-"""Whoever runs a released version can take the next one: each resource of its state is still in the program."""
+"""A stack of a released version can take the next one: each resource of its state is still in the program."""
 
 from __future__ import annotations
 

@@ -40,6 +40,8 @@ SCHEDULED = "freshen.yml"
 SEARCH = "search.yml"
 """Searches for examples that break a property: docs/commands.md."""
 PUBLISHING = ("release.yml", "site.yml")
+ACCEPTANCE = "acceptance.yml"
+"""Builds a stack on a cloud, and destroys it: docs/acceptance.md. A person starts it."""
 TOKEN_WRITES = {
     "comment.yml": {"pull-requests"},
     "preview.yml": {"id-token"},
@@ -49,6 +51,7 @@ TOKEN_WRITES = {
     SEARCH: {"issues"},
     "release.yml": {"attestations", "contents", "id-token"},
     "site.yml": {"id-token", "pages"},
+    ACCEPTANCE: {"contents", "id-token", "pull-requests"},
 }
 """Rights to write that a job of each workflow may have; every other right is to read."""
 
@@ -79,6 +82,7 @@ def test_there_are_the_workflows_of_a_pull_request_and_of_gpus():
         WAKE,
         SCHEDULED,
         SEARCH,
+        ACCEPTANCE,
         *ON_GPUS,
         *PUBLISHING,
     }
@@ -109,8 +113,9 @@ def test_rights_are_none_at_the_top_and_least_by_job(path):
     for name, job in held["jobs"].items():
         writes = {right for right, level in job["permissions"].items() if level != "read"}
         assert writes <= TOKEN_WRITES.get(path.name, set()), name
-        # Kubeflow's own end-to-end test has two hours (kubeflow/trainer v2.3.0 test-e2e.yaml).
-        assert 0 < timeout(held, job) <= (120 if path.name in ON_GPUS else 60), name
+        # Kubeflow's own end-to-end test has two hours (kubeflow/trainer v2.3.0 test-e2e.yaml). GitHub stops a job after six.
+        longest = 120 if path.name in ON_GPUS else 355 if (path.name, name) == (ACCEPTANCE, "run") else 60
+        assert 0 < timeout(held, job) <= longest, name
 
 
 def timeout(held: Any, job: dict[str, Any]) -> int:
@@ -143,7 +148,7 @@ def test_no_run_is_started_with_rights_for_code_of_others(path):
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in FILES if path.name not in (BY_HAND, RERUN, WAKE, SCHEDULED, SEARCH, *ON_GPUS, *PUBLISHING)],
+    [path for path in FILES if path.name not in (BY_HAND, RERUN, WAKE, SCHEDULED, SEARCH, ACCEPTANCE, *ON_GPUS, *PUBLISHING)],
     ids=lambda path: path.name,
 )
 def test_two_runs_of_one_pull_request_do_not_meet(path):
@@ -435,6 +440,80 @@ def test_the_plans_of_today_fail_if_one_fails_or_something_ends_within_14_days(d
     assert (tmp_path / "summary").read_text() == "plan --markdown -- acme\n"
 
 
+# -- acceptance --------------------------------------------------------------------------------------------------------
+
+
+def test_the_job_that_spends_money_may_not_write_and_the_one_that_writes_has_no_role_and_runs_no_code_of_the_repository():
+    held = workflow(ACCEPTANCE)
+    assert list(held["on"]) == ["workflow_dispatch"], "only a person spends money"
+    run, propose = held["jobs"]["run"], held["jobs"]["propose"]
+    assert list(held["jobs"]) == ["run", "propose"]
+    assert run["permissions"] == {"contents": "read", "id-token": "write"}
+    assert run["environment"] == ACCEPTANCE.removesuffix(".yml"), "its reviewers decide, and the role trusts its name"
+    assert propose["permissions"] == {"contents": "write", "pull-requests": "write"}
+    assert "environment" not in propose
+    assert not re.search(r"secrets\.|vars\.", str(propose))
+    assert [step["uses"].partition("@")[0] for step in propose["steps"] if "uses" in step] == [
+        "actions/checkout",
+        "actions/download-artifact",
+    ]
+    (script,) = [step["run"] for step in propose["steps"] if "run" in step]
+    assert not re.search(r"python|make |\.ci/|\./|\.venv", script)
+    assert "git apply --index --include='docs/acceptance/*.json' \"$patch\"" in script, "the patch may change nothing else"
+    (download,) = used(ACCEPTANCE, "actions/download-artifact")
+    assert download["with"]["path"].startswith("${{ runner.temp }}/"), "no file of the artifact lies in the checkout"
+
+
+def test_one_acceptance_runs_at_a_time_and_none_is_canceled():
+    held = workflow(ACCEPTANCE)
+    assert held["concurrency"] == {"group": "acceptance", "cancel-in-progress": False}
+    assert "concurrency" not in held["jobs"]["run"]
+
+
+def test_budget_and_minutes_are_inputs_that_reach_the_command_and_the_job_has_time_for_them():
+    inputs = workflow(ACCEPTANCE)["on"]["workflow_dispatch"]["inputs"]
+    assert list(inputs) == ["stack", "budget-usd", "minutes"]
+    assert inputs["budget-usd"]["required"] is True
+    assert "default" not in inputs["budget-usd"], "a person writes what it may cost"
+    (step,) = [step for _, step in steps(ACCEPTANCE) if "gpu-ci accept" in step.get("run", "")]
+    given = {"STACK": "stack", "BUDGET_USD": "budget-usd", "MINUTES": "minutes"}
+    assert {name: f"${{{{ inputs.{word} }}}}" for name, word in given.items()}.items() <= step["env"].items()
+    (line,) = [line.strip() for line in step["run"].splitlines() if "gpu-ci accept" in line]
+    assert line == '.venv/bin/gpu-ci accept --yes --budget-usd "$BUDGET_USD" --minutes "$MINUTES" -- "$STACK" || status=$?'
+    assert set(re.findall(r"--[\w-]+", line)) <= options()["accept"]
+    (most,) = re.findall(r"to (\d+)$", inputs["minutes"]["description"])
+    assert f'"$MINUTES" -le {most} ]' in step["run"]
+    assert workflow(ACCEPTANCE)["jobs"]["run"]["timeout-minutes"] >= int(most) + 45, "plan, doctor and preview come before"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "status"), [("180", 0), ("300", 0), ("180", 1), ("180", 2), ("301", None), ("180.5", None), ("", None)]
+)
+def test_an_acceptance_leaves_its_record_and_its_status_and_does_not_start_if_github_would_stop_it(minutes, status, tmp_path):
+    (run,) = [step["run"] for _, step in steps(ACCEPTANCE) if "gpu-ci accept" in step.get("run", "")]
+    program = tmp_path / ".venv" / "bin" / "gpu-ci"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/bash\necho "$*" > build/words\necho "{{}}" > docs/acceptance/day.json\nexit {status}\n')
+    program.chmod(0o755)
+    (tmp_path / "docs" / "acceptance").mkdir(parents=True)
+    (tmp_path / "docs" / "acceptance" / "README.md").write_text("records\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for words in (["init", "-q"], ["add", "docs"], ["commit", "-q", "-m", "a"]):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    environment = os.environ | {"STACK": "acme; false", "BUDGET_USD": "5", "MINUTES": minutes}
+    shell = [str(shutil.which("bash")), "-e", "-o", "pipefail", "-c", run]
+    done = subprocess.run(shell, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    patch = (tmp_path / "build" / "acceptance" / "record.patch").read_text()
+    if status is None:
+        assert (done.returncode, patch) == (2, "")
+        assert done.stdout.startswith("::error::minutes: must be a whole number up to 300")
+        assert not (tmp_path / "build" / "words").exists()
+        return
+    assert done.returncode == status, done.stderr
+    assert (tmp_path / "build" / "words").read_text() == f"accept --yes --budget-usd 5 --minutes {minutes} -- acme; false\n"
+    assert "+++ b/docs/acceptance/day.json" in patch
+
+
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
@@ -445,6 +524,13 @@ def shell_texts() -> Iterator[tuple[str, str]]:
     for script in sorted((ROOT / ".ci").iterdir()):
         if script.is_file() and not script.suffix:
             yield script.name, script.read_text()
+
+
+def recipe(target: str) -> str:
+    """The recipe of a target, and those of the targets that it makes: they have the same variables."""
+    text = targets()[target]
+    made = [word for words in re.findall(r"\$\(MAKE\)(.*)", text) for word in words.split() if word in targets()]
+    return "".join([text, *map(recipe, made)])
 
 
 @cache
@@ -462,13 +548,12 @@ def test_every_target_of_make_exists_and_takes_its_variables():
         (target,) = [name for name in names if name in targets()] or [f"{names} of {place}"]
         assert target in targets()
         for variable in (word.partition("=")[0] for word in words if "=" in word):
-            assert re.search(rf"\b{variable}\b", targets()[target]), f"{place}: make {target} does not read {variable}"
+            assert re.search(rf"\b{variable}\b", recipe(target)), f"{place}: make {target} does not read {variable}"
 
 
 def options() -> dict[str, set[str]]:
     """Options of each command of `gpu-ci`."""
-    group = typer.main.get_command(app)
-    assert hasattr(group, "commands")
+    group: Any = typer.main.get_command(app)
     return {name: {opt for each in held.params for opt in each.opts} for name, held in group.commands.items()}
 
 
@@ -497,10 +582,17 @@ PAGE = (ROOT / "docs" / "pull-requests.md").read_text()
 
 
 def test_the_page_tells_of_every_variable_and_environment_that_the_workflows_read():
-    read = {name for path in FILES for name in re.findall(r"\bvars\.(\w+)", path.read_text())}
-    assert "GPU_CI_PREVIEW_STACKS" in read
-    assert {name for name in read if f"`{name}`" not in PAGE} == set()
+    def read(path: Path) -> set[str]:
+        return set(re.findall(r"\b(?:vars|secrets)\.(\w+)", path.read_text()))
+
+    others = set().union(*(set(re.findall(r"\bvars\.(\w+)", path.read_text())) for path in FILES if path.name != ACCEPTANCE))
+    assert "GPU_CI_PREVIEW_STACKS" in others
+    assert {name for name in others if f"`{name}`" not in PAGE} == set()
     assert "environment:preview-staging" in PAGE
+    page = (ROOT / "docs" / "acceptance.md").read_text()
+    assert "PULUMI_BACKEND_URL" in read(FOLDER / ACCEPTANCE)
+    assert {name for name in read(FOLDER / ACCEPTANCE) if f"`{name}`" not in page} == set()
+    assert "environment `acceptance`" in page
 
 
 def test_the_page_tells_of_every_option_of_the_plan_that_is_for_pull_requests():
