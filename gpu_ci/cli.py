@@ -5,6 +5,7 @@ from gpu_ci.acceptance import cli as accept  # noqa: F401 - importing a command 
 from gpu_ci.app import app
 from gpu_ci.offline.commands import (  # noqa: F401
     arc_upgrade,
+    audit,
     calendar,
     charts,
     check,

@@ -31,7 +31,7 @@ Declared = tuple[Recording | None, Recording | None]
 alone = plan.declared
 """For a test that must record for itself."""
 FOLDER = ROOT / ".pytest_cache" / "recordings"
-SOURCES = ("fleet", "gpu_ci", "components", "policies", "__main__.py", "Pulumi.yaml", "requirements.txt")
+SOURCES = ("fleet", "gpu_ci", "components", "policies", "__main__.py", "Pulumi.yaml", "requirements.txt", "tests/plans.py")
 """What a recording depends on beside the settings."""
 _LIMIT = 24
 """Recordings that a process keeps: some MiB each."""
@@ -135,5 +135,6 @@ def _fields(resource: Resource) -> dict[str, Any]:
 _REDUCED: dict[type, Callable[[Any], Any]] = {
     MappingProxyType: lambda proxy: (_frozen, (dict(proxy),)),
     wire.Unknown: lambda _: (_unknown, ()),
+    wire.Secret: lambda secret: (wire.Secret, (secret.reveal(),)),  # here it keeps its value, as the resources' Structs do
     Resource: lambda resource: (_resource, (_fields(resource),)),
 }

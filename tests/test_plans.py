@@ -29,6 +29,7 @@ def test_a_recording_that_is_read_is_the_one_that_was_written(tmp_path: Path) ->
     ]
     assert (found.outputs, found.messages, found.preview) == (made.outputs, made.messages, made.preview)
     assert any(each is wire.UNKNOWN for each in found.outputs["clusters"]["usw2"].values())
+    assert found.outputs["kubeconfigs"]["usw2"].reveal() is wire.UNKNOWN, "a secret keeps what it hides"
     with pytest.raises(TypeError):
         found.outputs["clusters"] = {}
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from gpu_ci.offline import words
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.changes import changed_lines
@@ -144,14 +145,18 @@ def _label(resource: Resource) -> str:
 
 def detail(token: str, inputs: Mapping[str, Any]) -> str:
     """The text after the name of a resource of this type in the tree; "" for most types, and for inputs that are not known."""
+    texts = {name: ", ".join(map(str, value)) if isinstance(value, list | tuple) else value for name, value in inputs.items()}
+    if isinstance(tags := inputs.get("tags"), Mapping) and BLOCK_TYPE_TAG in tags:
+        # The type of a capacity block is in the launch template, and in a tag for readers.
+        texts.setdefault("instanceTypes", tags[BLOCK_TYPE_TAG])
     try:
-        return _DETAILS.get(token, "").format_map(inputs)
+        return _DETAILS.get(token, "").format_map(texts)
     except (KeyError, TypeError, ValueError):
         return ""
 
 
 _DETAILS = {
-    "aws:eks/nodeGroup:NodeGroup": "{capacityType}, {scalingConfig[minSize]}-{scalingConfig[maxSize]} nodes",
+    "aws:eks/nodeGroup:NodeGroup": "{capacityType} {instanceTypes}, {scalingConfig[minSize]}-{scalingConfig[maxSize]} nodes",
     "kubernetes:helm.sh/v3:Release": "{version} in {namespace}",
     "kubernetes:argoproj.io/v1alpha1:Application": "in {spec[destination][namespace]}, by ArgoCD",
     "gpu-ci:index:TalosGpuNode": "{instanceType} ({gpus} {gpu}) at {address}",

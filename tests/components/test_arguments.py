@@ -159,6 +159,12 @@ def test_gitops_declares_an_application_instead_of_a_release():
         ),
         (ArcRunnerSet, {"github_app": APP}, ["githubPrivateKey: githubApp and githubPrivateKey belong together"]),
         (ArcRunnerSet, {"runner_scale_set_name": "Big"}, ["runnerScaleSetName: a name is a DNS label", 'got "Big"']),
+        (
+            ArcRunnerSet,
+            {"node_selector": {"a": "b"}, "node_selectors": [{"a": "c"}]},
+            ["nodeSelectors: is instead of nodeSelector; remove one of the two"],
+        ),
+        (ArcRunnerSet, {"usd_per_hour": "cheap"}, ["usdPerHour: not a price; write 0.376", 'got "cheap"']),
         (ArcRunnerSet, {"replicas": 2}, ["replicas: unknown argument; known are github_url"]),
         (ArcRunnerSet, {"cpu": 4}, ["cpu: not a mapping; its keys are request, limit", "got 4"]),
         (DevicePluginStack, {"runtime_handler": "NVIDIA"}, ["runtimeHandler: not the name of a container runtime"]),

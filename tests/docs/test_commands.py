@@ -342,9 +342,10 @@ def test_a_target_that_make_lacks_is_found():
 
 
 def dead(page: Path, target: str) -> bool:
-    """Whether a link within the project leads nowhere."""
+    """Whether a link within the project leads nowhere. The head of a generated page is read in the folder of the page."""
     path, _, anchor = target.partition("#")
-    there = (page.parent / path).resolve() if path else page
+    folder = ROOT / "docs" if page.name.endswith("_head.md") else page.parent
+    there = (folder / path).resolve() if path else page
     return not there.exists() or (anchor != "" and anchor not in anchors(there))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, NotRequired, TypeVar, get_args, get_origin, get_type_hints, is_typeddict
 
 import pytest
+from pulumi import Output
 
 from components import outputs
 from gpu_ci.offline.wire import UNKNOWN, Secret
@@ -70,8 +71,10 @@ def text_of(hint: Any) -> str:
 
 def table(name: str, example: Mapping[str, Any]) -> str:
     kind = getattr(outputs, name)
-    hints = get_type_hints(kind)
-    annotated = get_type_hints(kind, include_extras=True)
+    # `pulumi.Input` has these as text.
+    names = {"Output": Output, "T": TypeVar("T")}
+    hints = get_type_hints(kind, localns=names)
+    annotated = get_type_hints(kind, localns=names, include_extras=True)
     texts = {key: text_of(hint) for key, hint in annotated.items()}
     rows = [f"| `{key}` | {shown(hints[key])} | {known(example[key])} | {texts[key]} |" for key in hints]
     return "\n".join(["", "| key | type | before the first `up` | |", "|---|---|---|---|", *rows, "", ""])

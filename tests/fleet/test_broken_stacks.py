@@ -3882,15 +3882,25 @@ def _pattern(message: ast.expr) -> str:
 BEYOND_FILES = {"from_zero", "vgpu_license", "one_machine", "open_modules", "owned_vendor", "runtime_handler"}
 """No stack file breaks it. test_settings, test_enablement, test_talos and, for arguments of components,
 tests/components/test_arguments give it something that does."""
+OF_ARGUMENTS = {
+    ("machine_set.py", "provider_tag"),
+    ("runner_sets.py", "two_selectors"),
+    ("runner_sets.py", "usd_per_hour"),
+}
+"""(module, rule) of what only an argument of a component breaks; there test_arguments, test_cluster_arguments and
+test_oci_gpu_runner_arguments of tests/components do. Other modules still need a file for a rule of the same name."""
 
 
 def test_every_rule_of_the_settings_has_a_broken_file() -> None:
     raised, calls = _raised(), list(_calls())
     assert len(calls) > 40, "the calls were found"
+    assert {(place.partition(":")[0], rule) for place, rule, _ in calls} >= OF_ARGUMENTS, "remove what is gone"
     unshown = [
         f"{place} {rule}"
         for place, rule, pattern in calls
-        if rule not in BEYOND_FILES and not any(rule == known and pattern.fullmatch(message) for known, message in raised)
+        if rule not in BEYOND_FILES
+        and (place.partition(":")[0], rule) not in OF_ARGUMENTS
+        and not any(rule == known and pattern.fullmatch(message) for known, message in raised)
     ]
     assert unshown == [], "add a file to broken/ for each"
 

@@ -53,6 +53,12 @@ def test_explain_and_check_have_them_too(slip: Path, tmp_path: Path) -> None:
     assert (found["file"], found["line"]) == (str(pod), 3)
 
 
+def test_a_folder_without_anything_to_audit_is_an_error(tmp_path: Path) -> None:
+    (found,) = errors("audit", str(tmp_path), "--json")
+    assert found["path"] == "PATH"
+    assert found["message"].startswith(f"{tmp_path} has no workflow and nothing of ARC")
+
+
 @pytest.mark.parametrize("command", ["plan", "start", "calendar"])
 def test_an_unknown_stack_and_a_wrong_option_are_errors_without_a_file(command: str) -> None:
     (found,) = errors(command, "stagin", "--json")
@@ -71,7 +77,7 @@ def test_a_credential_in_a_wrong_value_is_masked(tmp_path: Path) -> None:
 def test_no_command_with_json_is_left_out() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # several commands are a group
     with_json = {name for name, command in commands.items() if any("--json" in each.opts for each in command.params)}
-    assert with_json == {"plan", "check", "explain", "start", "doctor", "calendar", "freshen"}, "test a new one here"
+    assert with_json == {"plan", "check", "explain", "start", "doctor", "calendar", "freshen", "audit"}, "test a new one here"
 
 
 def test_an_explanation_as_json_says_where_a_pod_runs(tmp_path: Path) -> None:
@@ -84,8 +90,9 @@ def test_an_explanation_as_json_says_where_a_pod_runs(tmp_path: Path) -> None:
     assert result.exit_code == 1
     (found,) = json.loads(result.stdout)["pods"]
     assert found["runs"] is False
-    assert found["pools"][0]["reasons"]
-    assert found["pools"][0]["changes"]
+    reasons = found["pools"][0]["reasons"]
+    assert reasons
+    assert all(reason["reason"] and reason["fix"] for reason in reasons), "each reason has its fix"
 
 
 def test_the_name_of_a_stack_file_is_taken_as_the_stack() -> None:

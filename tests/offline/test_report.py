@@ -7,6 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
 from gpu_ci.offline.report import detail
@@ -145,7 +146,25 @@ def test_json_has_a_reserved_pool_at_one_price():
             {"instanceType": "rig", "gpu": "RTX 3090", "gpus": 2, "address": "192.0.2.20"},
             "rig (2 RTX 3090) at 192.0.2.20",
         ),
-        ("aws:eks/nodeGroup:NodeGroup", {"capacityType": "SPOT", "scalingConfig": "[unknown]"}, ""),
+        (
+            "aws:eks/nodeGroup:NodeGroup",
+            {"capacityType": "SPOT", "instanceTypes": ["g5.xlarge", "g5.2xlarge"], "scalingConfig": {"minSize": 0, "maxSize": 2}},
+            "SPOT g5.xlarge, g5.2xlarge, 0-2 nodes",
+        ),
+        (
+            "aws:eks/nodeGroup:NodeGroup",
+            {
+                "capacityType": "CAPACITY_BLOCK",
+                "tags": {BLOCK_TYPE_TAG: "p5.48xlarge"},
+                "scalingConfig": {"minSize": 0, "maxSize": 1},
+            },
+            "CAPACITY_BLOCK p5.48xlarge, 0-1 nodes",
+        ),
+        (
+            "aws:eks/nodeGroup:NodeGroup",
+            {"capacityType": "SPOT", "instanceTypes": ["g5.xlarge"], "scalingConfig": "[unknown]"},
+            "",
+        ),
         ("oci:Core/vcn:Vcn", {"cidrBlocks": ["10.0.0.0/16"]}, ""),
     ],
 )

@@ -40,7 +40,7 @@ VALUES = {
 }
 """Config of the programs."""
 PROGRAMS = sorted(FOLDER.glob("*/__main__.py"))
-TEMPLATE = ROOT / "template"
+TEMPLATE = ROOT / "examples/template"
 ELSEWHERE = {
     "gpu_node_group": {"budget-alarm-required", "system-pool-exists"},
     "oci_gpu_runner": {"budget-alarm-required", "quota-declared"},

@@ -55,7 +55,7 @@ def text_of(model: type[BaseModel], field: str) -> Text:
 
 @cache
 def _texts(model: type) -> dict[str, Text]:
-    if not issubclass(model, BaseModel) or not model.__module__.startswith(("fleet.", "offline.")):
+    if not issubclass(model, BaseModel) or not model.__module__.startswith(("fleet.", "gpu_ci.")):
         return {}
     body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
     texts = {}
