@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts.scheduling import GPU_TAINT_KEY
 from fleet.facts.versions import CHARTS
-from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, matching, problem
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, matching, problem, refusal
 
 CONTROLLER_CHART, AUTOSCALER_CHART = "arc-controller", "cluster-autoscaler"
 NODE_AGENT = "eks-node-monitoring-agent"
@@ -96,8 +96,8 @@ class Existing(Model):
                 "them; start one job per pool to see it"
             )
 
-    @model_validator(mode="after")
-    def _controller_rules(self) -> Self:
+    @refusal
+    def _controller_rules(self) -> None:
         """Refuse an installed ARC controller that is not described, and a description of one that is not installed."""
         if (CONTROLLER_CHART in self.installed) != (self.controller is not None):
             raise problem(
@@ -105,7 +105,6 @@ class Existing(Model):
                 f"{CONTROLLER_CHART} in installed and controller (namespace, serviceAccount) belong together; give both or none",
                 at=("controller",) if self.controller is not None else ("installed",),
             )
-        return self
 
 
 Context = Annotated[

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field
 
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.remark import todo
@@ -16,7 +16,7 @@ from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
 from fleet.settings.existing import Existing, ExistingContext, refuse_caches, require_existing
 from fleet.settings.kubelet import DescribedKubelet, ResourceManagers
 from fleet.settings.machines import WithMachines
-from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, without
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, refusal, without
 from fleet.settings.pool import MachineName, Pool
 from fleet.settings.runner import PodRunner, SetName
 
@@ -84,14 +84,13 @@ class DescribedPool(Pool):
         """As in the base class: the labels that the settings name."""
         return dict(self.selector)
 
-    @model_validator(mode="after")
-    def _described_rules(self) -> Self:
+    @refusal
+    def _described_rules(self) -> None:
         """Refuse settings that would change nodes which exist already."""
         for key in ("cdi", "idle_delay", "labels", "sharing"):
             if key in self.model_fields_set:
                 name = "idleDelay" if key == "idle_delay" else key
                 raise problem("described_pool", f"{name} is a setting of nodes that the program creates; remove it", at=(name,))
-        return self
 
 
 class KubernetesCluster(Cluster, WithMachines):
@@ -149,8 +148,8 @@ class KubernetesCluster(Cluster, WithMachines):
                 "see that the GPU nodes have it"
             )
 
-    @model_validator(mode="after")
-    def _existing_rules(self) -> Self:
+    @refusal
+    def _existing_rules(self) -> None:
         """Refuse what only a cloud has, queues, and settings that do not fit what the cluster has."""
         require_existing(self.existing, self)
         for (first, earlier), (second, later) in combinations(self.pools.items(), 2):
@@ -172,4 +171,3 @@ class KubernetesCluster(Cluster, WithMachines):
                 at=("queues",),
             )
         self._require_enablement()
-        return self

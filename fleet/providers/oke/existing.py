@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field
 
 from fleet.providers.oke.cluster import OkePools
 from fleet.providers.oke.ocid import ClusterId, CompartmentId, SecurityGroupId, SubnetId
 from fleet.providers.oke.runners import OkePodRunner
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.existing import AUTOSCALER_CHART, Existing, ExistingContext, refuse_caches, require_existing
-from fleet.settings.model import DnsLabel, problem, without
+from fleet.settings.model import DnsLabel, problem, refusal, without
 from fleet.settings.runner import SetName
 
 
@@ -91,8 +91,8 @@ class ExistingOkeCluster(OkePools):
                 "cluster has it already, write cluster-autoscaler into installed"
             )
 
-    @model_validator(mode="after")
-    def _existing_rules(self) -> Self:
+    @refusal
+    def _existing_rules(self) -> None:
         """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
         require_existing(self.existing, self)
         if self.declare_quotas:
@@ -101,4 +101,3 @@ class ExistingOkeCluster(OkePools):
                 "an OCI quota also bounds what others have in the cluster's compartment; remove declareQuotas",
                 at=("declareQuotas",),
             )
-        return self
