@@ -19,7 +19,7 @@ from fleet.settings.budget import Budget
 from fleet.settings.caches import Cache, Volumes, class_name
 from fleet.settings.egress import closed_networks, may_open
 from fleet.settings.enablement import EnabledPool, require_enablement
-from fleet.settings.existing import NODE_AGENT, Existing
+from fleet.settings.existing import ENABLEMENTS, NODE_AGENT, Existing
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
@@ -130,7 +130,8 @@ class Cluster(Model):
     @property
     def found(self) -> Existing | None:
         """The facts of a cluster that exists already; None for a cluster that the program creates."""
-        return None
+        existing: Existing | None = getattr(self, "existing", None)
+        return existing
 
     @property
     def system_selector(self) -> Mapping[str, str]:
@@ -396,6 +397,8 @@ class Cluster(Model):
         """(path, description) of each thing that only one cluster of a stack may have."""
         if self.gitops is not None:
             yield ("gitops", "path"), f"folder {self.gitops.path} of {self.gitops.repository}"
+        if self.found is not None:
+            yield ("existing", self.found.KEY), self.found.CALLED.format(identity=self.found.identity, region=self.region)
 
     def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """(path, account) of each value that contains the cloud account, such as "abcd:" in OCI's availability domains."""
@@ -538,6 +541,28 @@ class Cluster(Model):
             for name, pool in self.pools.items()
         }
         require_enablement(self.enablement, self.operator, pools)
+
+    def _require_existing(self, existing: Existing) -> None:
+        """Refuse settings that do not fit a cluster which exists already. Raises a settings problem."""
+        if self.protect:
+            raise problem("existing_protect", "the program does not own this control plane; remove protect", at=("protect",))
+        for name in ENABLEMENTS:
+            if name in existing.installed and name != self.enablement:
+                raise problem(
+                    "existing_enablement",
+                    f"the cluster has {name}, which would advertise the GPUs too; write enablement: {name}",
+                    at=("enablement",),
+                    value=self.enablement,
+                )
+        for name, pool in self.pools.items():
+            key = "sharing" if pool.sharing is not None else "cdi" if pool.cdi else ""
+            if key and self.enablement in existing.installed:
+                raise problem(
+                    "existing_sharing",
+                    f"the program does not install {self.enablement} here, so it cannot configure it; remove {key}, or "
+                    f"{self.enablement} from installed",
+                    at=("pools", name, key),
+                )
 
     @refusal
     def _use_rules(self) -> None:

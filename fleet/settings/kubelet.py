@@ -7,7 +7,7 @@ still rejects; the placement proof knows them (`fleet.prove.topology`).
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
@@ -60,17 +60,6 @@ def unowned(owned: dict[str, str]) -> BeforeValidator:
         return value
 
     return BeforeValidator(check)
-
-
-class ResourceManagers(Protocol):
-    """The settings of kubelet that decide by NUMA nodes which pods it admits; None is kubelet's default: none, container."""
-
-    @property
-    def cpu_manager_policy(self) -> _CpuManager | None: ...
-    @property
-    def topology_manager_policy(self) -> _TopologyManager | None: ...
-    @property
-    def topology_manager_scope(self) -> _TopologyScope | None: ...
 
 
 class DescribedKubelet(Model):
@@ -135,6 +124,10 @@ class KubeletFlags(Model):
                 "image_gc",
                 "imageGCLowThresholdPercent (default 80) is not below imageGCHighThresholdPercent (default 85); lower it",
             )
+
+
+ResourceManagers = DescribedKubelet | KubeletFlags
+"""The settings of kubelet that decide by NUMA nodes which pods it admits; None is kubelet's default: none, container."""
 
 
 class KubeletConfig(KubeletFlags):

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import REPEATED_SUBNET, EksPools, SubnetId
-from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches, require_existing
+from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches
 from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
 from fleet.settings.runner import PodRunner, SetName
 
@@ -34,6 +34,9 @@ RoleArn = Annotated[
 class ExistingEks(Existing):
     """An EKS cluster as AWS shows it."""
 
+    KEY: ClassVar[str] = "name"
+    CALLED: ClassVar[str] = "the EKS cluster {identity} in {region}"
+
     name: ClusterName
     """Name of the EKS cluster."""
     node_role_arn: RoleArn
@@ -47,11 +50,6 @@ class ExistingEks(Existing):
     def _subnet_rules(self) -> None:
         """Refuse one subnet for several zones."""
         require_once("repeated_subnet", REPEATED_SUBNET, self.subnets.values(), at=("subnets",))
-
-    @property
-    def identity(self) -> str:
-        """As in the base class: the name."""
-        return self.name
 
 
 class ExistingEksCluster(EksPools):
@@ -71,11 +69,6 @@ class ExistingEksCluster(EksPools):
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     @property
-    def found(self) -> Existing:
-        """As in the base class."""
-        return self.existing
-
-    @property
     def accounts(self) -> frozenset[str]:
         """As in the base class, and the account of the node role."""
         return super().accounts | {self.existing.node_role_arn.split(":")[4]}
@@ -91,11 +84,6 @@ class ExistingEksCluster(EksPools):
     def node_zones(self) -> tuple[str, ...]:
         """As in the base class: those of the subnets."""
         return tuple(self.existing.subnets)
-
-    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """As in the base class, and the cluster."""
-        yield from super().holdings()
-        yield ("existing", "name"), f"the EKS cluster {self.existing.name} in {self.region}"
 
     def _cluster_remarks(self) -> Iterator[str]:
         """As in the base class: what nothing here shows of the cluster."""
@@ -123,4 +111,4 @@ class ExistingEksCluster(EksPools):
     @refusal
     def _existing_rules(self) -> None:
         """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
-        require_existing(self.existing, self)
+        self._require_existing(self.existing)

@@ -13,7 +13,7 @@ from fleet.facts.remark import todo
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
-from fleet.settings.existing import Existing, ExistingContext, refuse_caches, require_existing
+from fleet.settings.existing import ExistingContext, refuse_caches
 from fleet.settings.kubelet import DescribedKubelet, ResourceManagers
 from fleet.settings.machines import WithMachines
 from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, refusal, without
@@ -117,16 +117,6 @@ class KubernetesCluster(Cluster, WithMachines):
     runners: dict[SetName, PodRunner] = Field(default_factory=dict)
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
-    @property
-    def found(self) -> Existing:
-        """As in the base class."""
-        return self.existing
-
-    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """As in the base class, and the cluster."""
-        yield from super().holdings()
-        yield ("existing", "context"), f"the cluster of context {self.existing.context}"
-
     def _remarks(self) -> Iterator[str]:
         """As in the base class, and what nothing here shows of the cluster."""
         yield from super()._remarks()
@@ -151,7 +141,7 @@ class KubernetesCluster(Cluster, WithMachines):
     @refusal
     def _existing_rules(self) -> None:
         """Refuse what only a cloud has, queues, and settings that do not fit what the cluster has."""
-        require_existing(self.existing, self)
+        self._require_existing(self.existing)
         for (first, earlier), (second, later) in combinations(self.pools.items(), 2):
             if earlier.selector.items() <= later.selector.items() or later.selector.items() <= earlier.selector.items():
                 raise problem(
