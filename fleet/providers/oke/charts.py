@@ -8,9 +8,9 @@ from fleet.providers.oke.machine_set import machine_chart, machine_set_of
 from fleet.settings.github import GitHub
 
 
-def oke_charts(settings: OkePools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+def oke_charts(cluster: OkePools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
     """The runner sets whose runners are machines. ARC starts a launcher for each machine."""
     return tuple(
-        machine_chart(machine_set_of(settings, physical_name, name, runner, github))
-        for name, runner in settings.machine_runners()
+        machine_chart(machine_set_of(cluster, physical_name, name, runner, github))
+        for name, runner in cluster.machine_runners()
     )
