@@ -11,6 +11,5 @@ from fleet.settings.github import GitHub
 def oke_charts(cluster: OkePools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
     """The runner sets whose runners are machines. ARC starts a launcher for each machine."""
     return tuple(
-        machine_chart(machine_set_of(cluster, physical_name, name, runner, github))
-        for name, runner in cluster.machine_runners()
+        machine_chart(machine_set_of(cluster, physical_name, name, runner, github)) for name, runner in cluster.machine_runners()
     )
