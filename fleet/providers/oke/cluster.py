@@ -15,7 +15,6 @@ from fleet.facts.remark import below, todo
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
 from fleet.providers.oke.addresses import OF_MOUNT_TARGET, node_subnet, of_node
-from fleet.providers.oke.budget import OciBudget
 from fleet.providers.oke.caches import Attachment, OkeCache, block_class
 from fleet.providers.oke.network import OkeNetwork
 from fleet.providers.oke.nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
@@ -33,6 +32,7 @@ from fleet.providers.oke.ocir import OcirRegistry
 from fleet.providers.oke.runners import AnyRunner, OkePodRunner
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner, require_own_network
 from fleet.settings import compatibility
+from fleet.settings.budget import Budget
 from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
@@ -47,6 +47,14 @@ from fleet.settings.runner import SetName
 def _minor_of(version: str) -> str:
     """The Kubernetes minor in an add-on's version: "1.34" of "v1.34.3"."""
     return ".".join(version.removeprefix("v").split(".")[:2])
+
+
+class OciBudget(Budget):
+    """A budget over a compartment and those below it."""
+
+    compartment: CompartmentId | None = None
+    """OCID of the compartment that the budget watches, with those below it. Default: the cluster's. If machines are in another
+    one, name a compartment above both."""
 
 
 class OkePools(Cluster):

@@ -89,3 +89,10 @@ def machine_chart(made: MachineSet) -> Chart:
         selector=made.launcher_node_selector,
         place=made.place,
     )
+
+
+def oke_charts(cluster: OkePools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+    """The runner sets whose runners are machines. ARC starts a launcher for each machine."""
+    return tuple(
+        machine_chart(machine_set_of(cluster, physical_name, name, runner, github)) for name, runner in cluster.machine_runners()
+    )
