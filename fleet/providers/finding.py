@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 OK, WRONG, SKIPPED = "ok", "wrong", "skipped"
@@ -33,6 +33,13 @@ def wrong(area: str, said: str, fix: str) -> Finding:
 def skipped(area: str, reason: str) -> Finding:
     """Nothing could be checked, for this reason."""
     return Finding(SKIPPED, area, reason)
+
+
+def offer(area: str, what: str, places: Iterable[str], bare: Collection[str], choices: str, fix: str) -> Finding:
+    """Whether all places of a group of machines offer one of its types. `bare` are those that do not."""
+    if bare:
+        return wrong(area, f"{what}: {', '.join(bare)} does not offer {choices}", fix)
+    return ok(area, f"{what}: {', '.join(places)} offers {choices}")
 
 
 def guarded(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import Field, GetCoreSchemaHandler, model_validator
+from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from fleet.providers.provider import Provider
@@ -16,7 +16,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.github import GitHub
 from fleet.settings.gitops import ByProgram
-from fleet.settings.model import DnsLabel, Model, TagKey, TagValue, matching, problem
+from fleet.settings.model import DnsLabel, Model, TagKey, TagValue, matching, problem, refusal
 from fleet.settings.runner import Runner
 
 NAMESPACE = "gpu-ci"
@@ -86,11 +86,11 @@ class Fleet(Model):
     docs/bootstrap.md creates roles only with the boundary that bootstrap made for the stack. Example:
     `arn:aws:iam::111122223333:policy/gpu-ci-acme-boundary`"""
 
-    @model_validator(mode="after")
-    def _boundary_rules(self) -> Self:
+    @refusal
+    def _boundary_rules(self) -> None:
         """Refuse a boundary of another account, and one that no role would get."""
         if self.permissions_boundary is None:
-            return self
+            return
         at, owner = ("permissionsBoundary",), self.permissions_boundary.split(":")[4]
         bounded = [cluster for _, cluster in self.clusters_by_name() if provider_of(cluster).bounded]
         accounts = {account for cluster in bounded for account in cluster.accounts}
@@ -99,7 +99,6 @@ class Fleet(Model):
         for account in sorted(accounts - {owner} if owner != "aws" else ()):
             message = f"a cluster is in account {account}, and a role's boundary is a policy of its own account; correct it"
             raise problem("boundary_account", message, at=at)
-        return self
 
     @property
     def deployable(self) -> bool:

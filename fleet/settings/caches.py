@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from fleet.settings.model import Memory, Model, memory_text, problem
+from fleet.settings.model import Memory, Model, memory_text, problem, refusal
 from fleet.settings.namespaces import TeamNamespace
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteMany"]
@@ -70,15 +70,14 @@ class Cache(Model):
         """The hourly price of a full volume, as the number of each unit of the price table."""
         return {}
 
-    @model_validator(mode="after")
-    def _one_claim_each(self) -> Self:
+    @refusal
+    def _one_claim_each(self) -> None:
         """Refuse a namespace given twice."""
         for index, name in enumerate(self.namespaces):
             if name in self.namespaces[:index]:
                 raise problem(
                     "cache_namespace_twice", "the cache has this namespace already; remove one", at=("namespaces", str(index))
                 )
-        return self
 
 
 def class_name(cache: str) -> str:

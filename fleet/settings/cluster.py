@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts.hardware import SPOT
 from fleet.facts.lifecycle import Use
@@ -19,11 +19,11 @@ from fleet.settings.budget import Budget
 from fleet.settings.caches import Cache, Volumes, class_name
 from fleet.settings.egress import closed_networks, may_open
 from fleet.settings.enablement import EnabledPool, require_enablement
-from fleet.settings.existing import NODE_AGENT, Existing
+from fleet.settings.existing import ENABLEMENTS, NODE_AGENT, Existing
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.health import Health
 from fleet.settings.jobs import StackJob, require_jobs
-from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem, require_once
+from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem, refusal, require_once
 from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, PLACEHOLDER_NAMESPACE, levels, reserved
 from fleet.settings.operator import OperatorSettings
@@ -130,7 +130,8 @@ class Cluster(Model):
     @property
     def found(self) -> Existing | None:
         """The facts of a cluster that exists already; None for a cluster that the program creates."""
-        return None
+        existing: Existing | None = getattr(self, "existing", None)
+        return existing
 
     @property
     def system_selector(self) -> Mapping[str, str]:
@@ -396,13 +397,15 @@ class Cluster(Model):
         """(path, description) of each thing that only one cluster of a stack may have."""
         if self.gitops is not None:
             yield ("gitops", "path"), f"folder {self.gitops.path} of {self.gitops.repository}"
+        if self.found is not None:
+            yield ("existing", self.found.KEY), self.found.CALLED.format(identity=self.found.identity, region=self.region)
 
     def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """(path, account) of each value that contains the cloud account, such as "abcd:" in OCI's availability domains."""
         yield from ()
 
-    @model_validator(mode="after")
-    def _cluster_rules(self) -> Self:
+    @refusal
+    def _cluster_rules(self) -> None:
         """Refuse a pool with the system pool's name, a runner of an unknown pool, and private egress that cannot be opened."""
         if SYSTEM_POOL in self.pools:
             raise problem(
@@ -433,10 +436,9 @@ class Cluster(Model):
                     at=("privateEgress", str(index)),
                     value=cidr,
                 )
-        return self
 
-    @model_validator(mode="after")
-    def _delivery_rules(self) -> Self:
+    @refusal
+    def _delivery_rules(self) -> None:
         """Refuse delivery by ArgoCD without a repository, the reverse, and a namespace or secrets that do not fit."""
         if self.by_git != (self.gitops is not None):
             raise problem(
@@ -453,10 +455,9 @@ class Cluster(Model):
                 "use program, external-secrets or sealed-secrets",
                 at=("gitops", "secrets", "by"),
             )
-        return self
 
-    @model_validator(mode="after")
-    def _health_rules(self) -> Self:
+    @refusal
+    def _health_rules(self) -> None:
         """Refuse a startup gate where the program cannot set it once for each new node."""
         if self.health is not None and self.health.startup_gate and not self.SETS_TAINTS:
             raise problem(
@@ -464,10 +465,9 @@ class Cluster(Model):
                 "only the node groups of EKS give new nodes a taint that may be removed later; remove startupGate",
                 at=("health", "startupGate"),
             )
-        return self
 
-    @model_validator(mode="after")
-    def _monitoring_rules(self) -> Self:
+    @refusal
+    def _monitoring_rules(self) -> None:
         """Refuse CloudWatch elsewhere than on EKS, a namespace of Prometheus with another owner, and a volume without a class."""
         monitoring = self.monitoring
         if monitoring is not None and monitoring.cloudwatch and not self.HAS_CLOUDWATCH:
@@ -477,7 +477,7 @@ class Cluster(Model):
                 at=("monitoring", "cloudwatch"),
             )
         if monitoring is None or not monitoring.installs:
-            return self
+            return
         owned = self.gitops is not None and monitoring.namespace == self.gitops.namespace
         if owned or reserved(monitoring.namespace) or monitoring.namespace in self.team_namespaces:
             raise problem("monitoring_namespace", MONITORING_TAKEN, at=("monitoring", "namespace"), value=monitoring.namespace)
@@ -488,10 +488,9 @@ class Cluster(Model):
                 "cluster's classes in storageClass",
                 at=("monitoring",),
             )
-        return self
 
-    @model_validator(mode="after")
-    def _shared_rules(self) -> Self:
+    @refusal
+    def _shared_rules(self) -> None:
         """Refuse runners that ask for more than a pool with shared GPUs gives, and pools of one class that share differently."""
         for name, runner in self.pod_runners.items():
             first = self.pools[runner.ordered[0]]
@@ -506,10 +505,9 @@ class Cluster(Model):
                         "pools the same sharing, or write a class for each",
                         at=("runners", name, *runner.pool_at(index)),
                     )
-        return self
 
-    @model_validator(mode="after")
-    def _fallback_rules(self) -> Self:
+    @refusal
+    def _fallback_rules(self) -> None:
         """Refuse a fallback pool that no runner class names, and one that is not after a spot pool in a list."""
         for path, settings, pools in self._pool_lists():
             for place, name in enumerate(pools):
@@ -530,7 +528,6 @@ class Cluster(Model):
                     "no runner class uses this fallback pool; add it to pools of a class, after a spot pool, or remove it",
                     at=("pools", name, "role"),
                 )
-        return self
 
     def _require_enablement(self, *, driver_at: Callable[[str, Any], tuple[str, ...]] | None = None, fix: str = "") -> None:
         """Refuse pools and an enablement that do not fit each other.
@@ -545,8 +542,30 @@ class Cluster(Model):
         }
         require_enablement(self.enablement, self.operator, pools)
 
-    @model_validator(mode="after")
-    def _use_rules(self) -> Self:
+    def _require_existing(self, existing: Existing) -> None:
+        """Refuse settings that do not fit a cluster which exists already. Raises a settings problem."""
+        if self.protect:
+            raise problem("existing_protect", "the program does not own this control plane; remove protect", at=("protect",))
+        for name in ENABLEMENTS:
+            if name in existing.installed and name != self.enablement:
+                raise problem(
+                    "existing_enablement",
+                    f"the cluster has {name}, which would advertise the GPUs too; write enablement: {name}",
+                    at=("enablement",),
+                    value=self.enablement,
+                )
+        for name, pool in self.pools.items():
+            key = "sharing" if pool.sharing is not None else "cdi" if pool.cdi else ""
+            if key and self.enablement in existing.installed:
+                raise problem(
+                    "existing_sharing",
+                    f"the program does not install {self.enablement} here, so it cannot configure it; remove {key}, or "
+                    f"{self.enablement} from installed",
+                    at=("pools", name, key),
+                )
+
+    @refusal
+    def _use_rules(self) -> None:
         """Refuse workloads, jobs, team quotas and objectives that do not fit the pools, the caches or each other."""
         require_workloads(self.workloads, self.pools, tuple(self._confined()))
         require_storage(self.workloads, self.caches, default_class=self.DEFAULT_CLASS, sells_volumes=self.SELLS_VOLUMES)
@@ -557,4 +576,3 @@ class Cluster(Model):
             require_queues(self.queues, self.pools)
         if self.monitoring is not None:
             require_objectives(self.monitoring.alerts, self.runners, at=("monitoring", "alerts", "objectives"))
-        return self

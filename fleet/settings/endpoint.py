@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator
 
-from fleet.settings.model import Cidr, Model, limited, problem
+from fleet.settings.model import Cidr, Model, limited, problem, refusal
 
 _WIDEST = {4: 8, 6: 32}
 """Shortest allowed prefix of a public network, by IP version. No single organization owns a larger one."""
@@ -60,8 +60,8 @@ class Endpoint(Model):
             return ()
         return self.private_cidrs or ((own,) if own is not None else ())
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
+    @refusal
+    def _rules(self) -> None:
         """Refuse an endpoint that is both public and private or neither, and keys that belong to the other kind."""
         if self.private == bool(self.public_cidrs):
             raise problem("endpoint", "give either publicCidrs with your networks or private: true")
@@ -73,4 +73,3 @@ class Endpoint(Model):
             raise problem("endpoint_reach", "reachableFrom belongs to a private endpoint; remove it or set private: true")
         if not self.private and self.private_cidrs:
             raise problem("endpoint_reach", "privateCidrs belongs to a private endpoint; remove it or set private: true")
-        return self

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Protocol, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts.scheduling import GPU_TAINT_KEY
 from fleet.facts.versions import CHARTS
-from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, matching, problem
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, matching, problem, refusal
 
 CONTROLLER_CHART, AUTOSCALER_CHART = "arc-controller", "cluster-autoscaler"
 NODE_AGENT = "eks-node-monitoring-agent"
@@ -64,10 +63,16 @@ class Existing(Model):
     system_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels of the nodes that run controllers and listeners. Default: any node whose taints they tolerate."""
 
+    KEY: ClassVar[str]
+    """The key that identifies it."""
+    CALLED: ClassVar[str]
+    """What one is, with {identity} and {region}. Only one cluster of a stack may be it."""
+
     @property
-    @abstractmethod
     def identity(self) -> str:
         """What pools and objects call the cluster: its name, its OCID or its context."""
+        identity: str = getattr(self, self.KEY)
+        return identity
 
     @property
     def releases(self) -> frozenset[str]:
@@ -96,8 +101,8 @@ class Existing(Model):
                 "them; start one job per pool to see it"
             )
 
-    @model_validator(mode="after")
-    def _controller_rules(self) -> Self:
+    @refusal
+    def _controller_rules(self) -> None:
         """Refuse an installed ARC controller that is not described, and a description of one that is not installed."""
         if (CONTROLLER_CHART in self.installed) != (self.controller is not None):
             raise problem(
@@ -105,7 +110,6 @@ class Existing(Model):
                 f"{CONTROLLER_CHART} in installed and controller (namespace, serviceAccount) belong together; give both or none",
                 at=("controller",) if self.controller is not None else ("installed",),
             )
-        return self
 
 
 Context = Annotated[
@@ -122,15 +126,13 @@ Context = Annotated[
 class ExistingContext(Existing):
     """A cluster as the kubeconfig names it."""
 
+    KEY: ClassVar[str] = "context"
+    CALLED: ClassVar[str] = "the cluster of context {identity}"
+
     context: Context
     """Name of the kubeconfig context. Objects in the state belong to it: another name replaces all of them."""
     kubeconfig: Annotated[str, Field(min_length=1)] | None = None
     """Path of the kubeconfig file. Default: as kubectl finds it (KUBECONFIG, ~/.kube/config). Example: `/home/ci/.kube/config`"""
-
-    @property
-    def identity(self) -> str:
-        """As in the base class: the context."""
-        return self.context
 
 
 def refuse_caches(caches: dict[str, Any]) -> dict[str, Any]:
@@ -144,37 +146,3 @@ def refuse_caches(caches: dict[str, Any]) -> dict[str, Any]:
             value=name,
         )
     return caches
-
-
-class _Settings(Protocol):
-    """The settings that `require_existing` reads."""
-
-    @property
-    def enablement(self) -> str: ...
-    @property
-    def protect(self) -> bool: ...
-    @property
-    def pools(self) -> Mapping[str, Any]: ...
-
-
-def require_existing(existing: Existing, cluster: _Settings) -> None:
-    """Refuse settings that do not fit a cluster which exists already. Raises a settings problem."""
-    if cluster.protect:
-        raise problem("existing_protect", "the program does not own this control plane; remove protect", at=("protect",))
-    for name in ENABLEMENTS:
-        if name in existing.installed and name != cluster.enablement:
-            raise problem(
-                "existing_enablement",
-                f"the cluster has {name}, which would advertise the GPUs too; write enablement: {name}",
-                at=("enablement",),
-                value=cluster.enablement,
-            )
-    for name, pool in cluster.pools.items():
-        key = "sharing" if pool.sharing is not None else "cdi" if pool.cdi else ""
-        if key and cluster.enablement in existing.installed:
-            raise problem(
-                "existing_sharing",
-                f"the program does not install {cluster.enablement} here, so it cannot configure it; remove {key}, or "
-                f"{cluster.enablement} from installed",
-                at=("pools", name, key),
-            )

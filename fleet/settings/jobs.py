@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES
 from fleet.settings.caches import Cache
-from fleet.settings.model import Cpu, DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, problem, require_once
+from fleet.settings.model import Cpu, DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, problem, refusal, require_once
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_pool
 from fleet.settings.queues import Queues
@@ -93,8 +93,8 @@ class StackJob(Model):
         """The claims that the job mounts, each once."""
         return tuple(dict.fromkeys(filter(None, (self.cache, self.workspace))))
 
-    @model_validator(mode="after")
-    def _one_place(self) -> Self:
+    @refusal
+    def _one_place(self) -> None:
         """Refuse a job that does not name exactly one of pool, pools and gpuType, and a pool given twice."""
         if sum((self.pool is not None, bool(self.pools), self.gpu_type is not None)) != 1:
             # The error does not show the job, because its variables may be secrets.
@@ -106,7 +106,6 @@ class StackJob(Model):
                     raise problem(
                         "job_pool_known", f"{key} selects among pools, but this job names its pool; remove it", at=(key,)
                     )
-        return self
 
 
 def require_jobs(

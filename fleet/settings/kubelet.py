@@ -7,11 +7,11 @@ still rejects; the placement proof knows them (`fleet.prove.topology`).
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer
 
-from fleet.settings.model import DURATION, Memory, Model, go_duration, limited, memory_text, problem, seconds_of
+from fleet.settings.model import DURATION, Memory, Model, go_duration, limited, memory_text, problem, refusal, seconds_of
 
 _GO_DURATION = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
 
@@ -60,17 +60,6 @@ def unowned(owned: dict[str, str]) -> BeforeValidator:
         return value
 
     return BeforeValidator(check)
-
-
-class ResourceManagers(Protocol):
-    """The settings of kubelet that decide by NUMA nodes which pods it admits; None is kubelet's default: none, container."""
-
-    @property
-    def cpu_manager_policy(self) -> _CpuManager | None: ...
-    @property
-    def topology_manager_policy(self) -> _TopologyManager | None: ...
-    @property
-    def topology_manager_scope(self) -> _TopologyScope | None: ...
 
 
 class DescribedKubelet(Model):
@@ -125,8 +114,8 @@ class KubeletFlags(Model):
     """The most log files of a container. Kubelet's default is 5. Unit: files. Source: Kubernetes, kubelet.config.k8s.io/v1beta1.
     Example: `3`"""
 
-    @model_validator(mode="after")
-    def _flag_rules(self) -> Self:
+    @refusal
+    def _flag_rules(self) -> None:
         """Refuse what kubelet refuses (kubernetes v1.36.3, pkg/kubelet/apis/config/validation): the node would never join."""
         # kubelet's defaults are 85 and 80.
         high, low = self.image_gc_high_threshold_percent, self.image_gc_low_threshold_percent
@@ -135,7 +124,10 @@ class KubeletFlags(Model):
                 "image_gc",
                 "imageGCLowThresholdPercent (default 80) is not below imageGCHighThresholdPercent (default 85); lower it",
             )
-        return self
+
+
+ResourceManagers = DescribedKubelet | KubeletFlags
+"""The settings of kubelet that decide by NUMA nodes which pods it admits; None is kubelet's default: none, container."""
 
 
 class KubeletConfig(KubeletFlags):
@@ -154,8 +146,8 @@ class KubeletConfig(KubeletFlags):
     shutdown_grace_period_critical_pods: _GoDuration | None = None
     """The part of `shutdownGracePeriod` that is left to critical pods. Default: 30s on EKS, 10s on Talos. Example: `20s`"""
 
-    @model_validator(mode="after")
-    def _config_rules(self) -> Self:
+    @refusal
+    def _config_rules(self) -> None:
         """Refuse what kubelet refuses."""
         if self.serialize_image_pulls and (self.max_parallel_image_pulls or 1) > 1:
             raise problem(
@@ -171,4 +163,3 @@ class KubeletConfig(KubeletFlags):
                 f"shutdownGracePeriodCriticalPods (default {of_critical}s) is a part of shutdownGracePeriod (default {of_all}s); "
                 "lower it",
             )
-        return self

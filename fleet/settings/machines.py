@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, field_validator
 
 from fleet.facts import hardware
 from fleet.facts.errors import instead
-from fleet.settings.model import DnsLabel, Form, Memory, Model, problem
+from fleet.settings.model import DnsLabel, Form, Memory, Model, problem, refusal
 from fleet.settings.pool import DESCRIBED
 
 
@@ -50,14 +50,13 @@ class OwnMachine(Model):
     usd_per_hour: Annotated[float, Field(ge=0, le=1000)] | None = None
     """What an hour of the machine costs its owner: power and wear (docs/talos.md). Default: unknown. Unit: USD per hour."""
 
-    @model_validator(mode="after")
-    def _memory_known(self) -> Self:
+    @refusal
+    def _memory_known(self) -> None:
         """Refuse a GPU model of several memory sizes without its size."""
         if self.gpu_memory is None and not hardware.gpus()[self.gpu].memory_mib:
             raise problem(
                 "gpu_memory", f"{self.gpu} is sold with several sizes of memory; add gpuMemory, such as 40Gi", at=("gpuMemory",)
             )
-        return self
 
     def as_machine(self, name: str) -> hardware.Machine:
         """The same as a machine of the table. A disk counts in whole GB, rounded down."""

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -68,6 +69,17 @@ def problem(rule: str, message: str, **context: object) -> PydanticCustomError:
     there. `value` is shown instead, and `private=True` shows nothing.
     """
     return PydanticCustomError(f"gpu_ci_{rule}", "{message}", {"message": message, **context})
+
+
+def refusal(check: Callable[[Any], None]) -> Any:
+    """A validator of a whole model from a method that only raises settings problems."""
+
+    @wraps(check)
+    def validator(self: Any) -> Any:
+        check(self)
+        return self
+
+    return model_validator(mode="after")(validator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,12 +386,11 @@ class Span(Model):
     limit: Any
     """The most that the pod may use. It is not below `request`."""
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
+    @refusal
+    def _rules(self) -> None:
         """Refuse a limit below the request, as the API server does."""
         if self.limit < self.request:
             raise problem("limit", "limit is below request; raise limit or lower request")
-        return self
 
 
 class CpuSpan(Span):
@@ -412,12 +423,11 @@ class Scale(Model):
     """The most runners at the same time. GitHub allows 10,000 per runner group. Unit: runners. Source: docs.github.com, usage
     limits for self-hosted runners."""
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
+    @refusal
+    def _rules(self) -> None:
         """Refuse min above max."""
         if self.min > self.max:
             raise problem("scale", f"min is above max {self.max}; lower min or raise max", at=("min",))
-        return self
 
 
 class Nodes(Scale):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from fleet.settings.alerts import Alerts
 from fleet.settings.github import RepositoryName
-from fleet.settings.model import DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, matching, memory_text, problem
+from fleet.settings.model import DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, matching, memory_text, problem, refusal
 
 NAMESPACE = "monitoring"
 _OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}
@@ -67,8 +67,8 @@ class Monitoring(Model):
         """Whether the program installs Prometheus."""
         return self.prometheus == "install"
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
+    @refusal
+    def _one_kind(self) -> None:
         """Refuse labels for an installed Prometheus, which selects every monitor and rule, and a volume for an existing one."""
         if self.installs and self.labels:
             raise problem("monitoring_labels", "an installed Prometheus selects every monitor; remove labels", at=("labels",))
@@ -91,4 +91,3 @@ class Monitoring(Model):
                     f"{key} is a setting of a Prometheus that the program installs; remove it, or write prometheus: install",
                     at=(key,),
                 )
-        return self

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator
 
 from fleet.facts import versions
 from fleet.settings import compatibility
-from fleet.settings.model import DnsLabel, Model, matching, problem
+from fleet.settings.model import DnsLabel, Model, matching, problem, refusal
 
 _PUBLIC = "nvcr.io/nvidia"
 """NVIDIA's public registry of driver images. Driver images of vGPU guests are in no public registry."""
@@ -58,8 +58,8 @@ class OperatorSettings(Model):
     service_monitor: bool = False
     """Whether the DCGM exporter gets a ServiceMonitor. The cluster must have that CRD. Example: `true`"""
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
+    @refusal
+    def _rules(self) -> None:
         """Refuse a license secret without the private repository of the vGPU driver."""
         if self.driver.license_secret is not None and self.driver.repository in (None, _PUBLIC):
             raise problem(
@@ -67,4 +67,3 @@ class OperatorSettings(Model):
                 "no public registry has a licensed vGPU driver; name your own in repository",
                 at=("driver", "repository"),
             )
-        return self

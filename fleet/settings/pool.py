@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr
 
 from fleet.facts import hardware
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import Duration, Form, LabelKey, LabelValue, Memory, Model, Nodes, memory_text, problem, require_once
+from fleet.settings.model import (
+    Duration,
+    Form,
+    LabelKey,
+    LabelValue,
+    Memory,
+    Model,
+    Nodes,
+    memory_text,
+    problem,
+    refusal,
+    require_once,
+)
 from fleet.settings.schedules import PoolSchedules, require_within
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -177,8 +189,8 @@ class Pool(Model):
         machines = (described.get(name) or hardware.find(name) for name in self.instance_types)
         self._machines = tuple(machine for machine in machines if machine is not None)
 
-    @model_validator(mode="after")
-    def _reservation_rules(self) -> Self:
+    @refusal
+    def _reservation_rules(self) -> None:
         """Refuse a reservation without reserved capacity, the reverse, and more nodes than are reserved."""
         if (self.capacity in hardware.PREPAID) != (self.reservation is not None):
             kind = self.capacity if self.capacity in hardware.PREPAID else "reserved or capacity-block"
@@ -193,10 +205,9 @@ class Pool(Model):
                 f"the reservation holds {self.reservation.count} machines, and nodes beyond them never start; lower max",
                 at=("nodes", "max"),
             )
-        return self
 
-    @model_validator(mode="after")
-    def _placeholder_rules(self) -> Self:
+    @refusal
+    def _placeholder_rules(self) -> None:
         """Refuse placeholders that no node could have, and those of shared GPUs."""
         at = ("placeholders",)
         if self.placeholders and self.sharing is not None:
@@ -211,13 +222,12 @@ class Pool(Model):
             )
         if self.placeholders > self.nodes.max:
             raise problem("placeholder_size", f"the pool has {self.nodes.max} nodes at most; lower it, or raise nodes.max", at=at)
-        return self
 
-    @model_validator(mode="after")
-    def _scheduled_rules(self) -> Self:
+    @refusal
+    def _scheduled_rules(self) -> None:
         """Refuse schedules that nothing can carry out, those of paid nodes, and windows that do not fit `nodes`."""
         if self.schedules is None:
-            return self
+            return
         if self.UNSCHEDULED:
             raise problem(
                 "unscheduled", f"unsupported: {self.UNSCHEDULED}; give a runner class schedules instead", at=("schedules",)
@@ -229,10 +239,9 @@ class Pool(Model):
                 at=("schedules",),
             )
         require_within(self.schedules, self.nodes, "nodes.min", "nodes.max")
-        return self
 
-    @model_validator(mode="after")
-    def _pool_rules(self) -> Self:
+    @refusal
+    def _pool_rules(self) -> None:
         """Refuse mixed hardware, spot for release jobs and as a fallback, and labels that the program or the provider sets."""
         alike(self.machines, at=("instanceTypes",))
         if self.sharing is not None:
@@ -271,7 +280,6 @@ class Pool(Model):
                     "NVIDIA's software reads labels of nvidia.com, and some of them leave a node without GPUs; remove it",
                     at=("labels", key),
                 )
-        return self
 
     @property
     def machines(self) -> tuple[hardware.Machine, ...]:
@@ -417,8 +425,8 @@ class SystemPool(Model):
     disk: Disk = 50 * 1024
     """Root volume of each system node. A whole number of Gi, at least 30Gi. Example: `80Gi`"""
 
-    @model_validator(mode="after")
-    def _system_rules(self) -> Self:
+    @refusal
+    def _system_rules(self) -> None:
         """Refuse an empty system pool: the autoscaler runs there, so no node would ever start."""
         if self.nodes.min < 1:
             raise problem(
@@ -427,7 +435,6 @@ class SystemPool(Model):
                 at=("nodes", "min"),
                 value=self.nodes.min,
             )
-        return self
 
     @property
     def machines(self) -> tuple[hardware.Machine, ...]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from fleet.settings.model import DnsLabel, Model, problem, require_once
+from fleet.settings.model import DnsLabel, Model, problem, refusal, require_once
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import Pool, require_pool
 
@@ -30,13 +30,12 @@ class Flavor(Model):
     pools: tuple[str, ...]
     """Two or more pools, the first choice first (docs/fallback.md). Example: `[t4-spot, t4-ondemand]`"""
 
-    @model_validator(mode="after")
-    def _each_pool_once(self) -> Self:
+    @refusal
+    def _each_pool_once(self) -> None:
         """Refuse a pool given twice, and fewer than two pools."""
         require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
         if len(self.pools) < 2:
             raise problem("flavor_alone", "a flavor has two pools or more; add one, or write quotas of the pool", at=("pools",))
-        return self
 
 
 class Quota(Model):
@@ -60,15 +59,14 @@ class Quota(Model):
         """The name of its ResourceFlavor in Kueue: that of the pool or the flavor."""
         return self.pool or self.flavor or ""
 
-    @model_validator(mode="after")
-    def _one_place(self) -> Self:
+    @refusal
+    def _one_place(self) -> None:
         """Refuse a quota of no pool and no flavor, or of both."""
         if (self.pool is None) is (self.flavor is None):
             raise problem("queue_quota", "a quota names either a pool or a flavor; write one of the two", at=("pool",))
-        return self
 
-    @model_validator(mode="after")
-    def _lends_its_own(self) -> Self:
+    @refusal
+    def _lends_its_own(self) -> None:
         """Refuse to lend more than the nominal quota, as Kueue's webhook does."""
         if self.lend is not None and self.lend > self.nominal:
             raise problem(
@@ -76,7 +74,6 @@ class Quota(Model):
                 f"a team can lend at most its own quota, which is {self.nominal} here; lower lend or raise nominal",
                 at=("lend",),
             )
-        return self
 
 
 class Preemption(Model):
@@ -109,8 +106,8 @@ class Team(Model):
     preemption: Preemption = Preemption()
     """Which Jobs may be stopped for a waiting Job of this team. Default: none."""
 
-    @model_validator(mode="after")
-    def _one_quota_a_pool(self) -> Self:
+    @refusal
+    def _one_quota_a_pool(self) -> None:
         """Refuse a pool or flavor given twice: a ClusterQueue has each flavor once."""
         names = [quota.name for quota in self.quotas]
         for index, quota in enumerate(self.quotas):
@@ -121,7 +118,6 @@ class Team(Model):
                     f"the team has a quota of this {kind} already; remove one",
                     at=("quotas", str(index), kind),
                 )
-        return self
 
 
 class Queues(Model):
@@ -168,8 +164,8 @@ class Queues(Model):
             for index, quota in enumerate(team.quotas):
                 yield name, index, quota
 
-    @model_validator(mode="after")
-    def _cohort_rules(self) -> Self:
+    @refusal
+    def _cohort_rules(self) -> None:
         """Refuse borrowing without a cohort, and preemption settings that Kueue rejects or ignores."""
         for name, index, quota in self.quotas():
             for key, value in (("borrow", quota.borrow), ("lend", quota.lend)):
@@ -200,7 +196,6 @@ class Queues(Model):
                     at=(*at, "quotas"),
                 )
             self._preemption_rules((*at, "preemption"), team.preemption)
-        return self
 
     def _preemption_rules(self, at: tuple[str, ...], preemption: Preemption) -> None:
         reclaim, borrow = preemption.reclaim_within_cohort, preemption.borrow_within_cohort
@@ -218,8 +213,8 @@ class Queues(Model):
             )
             raise problem("queue_borrow_preemption", why, at=(*at, "borrowWithinCohort"))
 
-    @model_validator(mode="after")
-    def _one_team_a_namespace(self) -> Self:
+    @refusal
+    def _one_team_a_namespace(self) -> None:
         """Refuse a namespace that two teams have: its Jobs would all wait in the queue of one team."""
         holders: dict[str, str] = {}
         for name, team in self.teams.items():
@@ -231,7 +226,6 @@ class Queues(Model):
                         at=("teams", name, "namespaces", str(index)),
                     )
                 holders[namespace] = name
-        return self
 
 
 def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
-from fleet.settings.model import Model, matching, problem, require_once
+from fleet.settings.model import Model, matching, problem, refusal, require_once
 from fleet.settings.runner import ImageReference
 
 _DOCKER_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
@@ -128,8 +128,8 @@ class Registry(Model):
         references = (parts(reference) for reference in self.copies)
         return tuple(dict.fromkeys(f"{each.host}/{each.path}" for each in references))
 
-    @model_validator(mode="after")
-    def _copies_once(self) -> Self:
+    @refusal
+    def _copies_once(self) -> None:
         """Refuse an image without a tag or that is listed twice, and copies that nodes must pull but that are not listed."""
         for index, reference in enumerate(self.copies):
             if not parts(reference).version.startswith(":"):
@@ -142,4 +142,3 @@ class Registry(Model):
         require_once("copy_twice", "an image is listed twice; remove one", exact, at=("copies",))
         if self.use_copies and not self.copies:
             raise problem("no_copies", "there are no copies to use; list images in copies, or remove it", at=("useCopies",))
-        return self

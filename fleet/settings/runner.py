@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from fleet.facts.cloud_limits import limit
 from fleet.facts.hardware import Machine
@@ -26,6 +26,7 @@ from fleet.settings.model import (
     matching,
     memory_text,
     problem,
+    refusal,
     require_once,
 )
 from fleet.settings.schedules import RunnerSchedules, require_within
@@ -160,13 +161,12 @@ class Runner(Model):
     def asks(self) -> str:
         """The resources of one runner in words: "1 GPU, 4 CPU, 16Gi"."""
 
-    @model_validator(mode="after")
-    def _labels_once(self) -> Self:
+    @refusal
+    def _labels_once(self) -> None:
         """Refuse a label given twice."""
         counts = Counter(label.lower() for label in self.labels)
         if repeated := sorted({label for label in self.labels if counts[label.lower()] > 1}):
             raise problem("labels", f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one", at=("labels",))
-        return self
 
 
 class RunnerPod(Runner):
@@ -201,8 +201,8 @@ class RunnerPod(Runner):
         """Its requests in words."""
         return f"{self.gpus} GPU, {self.cpu.request / 1000:g} CPU, {self.memory.request / 1024:g}Gi"
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
+    @refusal
+    def _rules(self) -> None:
         """Refuse CPU and disk with which no runner starts, and a /dev/shm that fills the memory limit."""
         for at, kind, value in ((("cpu", "limit"), "cpu", self.cpu.limit), (("scratch",), "scratch", self.scratch)):
             if (fault := limit("RunnerPod", kind).fault(value)) is not None:
@@ -214,7 +214,6 @@ class RunnerPod(Runner):
                 at=("shm",),
                 value=memory_text(self.shm),
             )
-        return self
 
 
 class PodRunner(RunnerPod):
@@ -247,8 +246,8 @@ class PodRunner(RunnerPod):
         """The path of the setting that names a pool of `ordered`."""
         return ("pool",) if self.pool is not None else ("pools", str(index))
 
-    @model_validator(mode="after")
-    def _pool_rules(self) -> Self:
+    @refusal
+    def _pool_rules(self) -> None:
         """Refuse a class without a pool, both keys together, a pool given twice, and windows that do not fit `scale`."""
         if (self.pool is None) == (not self.pools):
             raise problem(
@@ -259,4 +258,3 @@ class PodRunner(RunnerPod):
         require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
         if self.schedules is not None:
             require_within(self.schedules, self.scale, "scale.min", "scale.max")
-        return self

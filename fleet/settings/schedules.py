@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, ClassVar, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from fleet.facts import bill
 from fleet.facts.remark import todo
-from fleet.settings.model import Day, DnsLabel, Model, QuotedText, Scale, matching, problem, require_once
+from fleet.settings.model import Day, DnsLabel, Model, QuotedText, Scale, matching, problem, refusal, require_once
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: tuple[str, ...] = get_args(Weekday)
@@ -72,8 +72,8 @@ class Window(Model):
     KEY: ClassVar[str] = ""
     """The key that has its capacity."""
 
-    @model_validator(mode="after")
-    def _window_rules(self) -> Self:
+    @refusal
+    def _window_rules(self) -> None:
         """Refuse a day given twice, and a window of no or all hours."""
         require_once("repeated_day", "a day is given twice; remove one", self.days, at=("days",))
         if 0 < self.minutes < _SHORTEST:
@@ -83,7 +83,6 @@ class Window(Model):
             raise problem(
                 "empty_window", "start and end are equal; write two times, or raise the minimum for all hours", at=("end",)
             )
-        return self
 
     @property
     def count(self) -> int:
@@ -134,8 +133,8 @@ class Schedules(Model):
     windows: Mapping[DnsLabel, Window]
     """One to three windows, by name. At least two minutes are between them."""
 
-    @model_validator(mode="after")
-    def _schedule_rules(self) -> Self:
+    @refusal
+    def _schedule_rules(self) -> None:
         """Refuse no or many windows, windows that meet, and a holiday given twice."""
         if not 1 <= len(self.windows) <= 3:
             raise problem("windows", "schedules have 1 to 3 windows; add one, or join some", at=("windows",))
@@ -151,7 +150,6 @@ class Schedules(Model):
                             f"it overlaps {owner}, or less than {_GAP} minutes are between them; move one",
                             at=("windows", name),
                         )
-        return self
 
     @property
     def zone(self) -> ZoneInfo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from fleet.facts.pods import Level
 from fleet.facts.versions import IMAGES, Image
@@ -20,6 +20,7 @@ from fleet.settings.model import (
     Model,
     memory_text,
     problem,
+    refusal,
     selected_by,
 )
 from fleet.settings.namespaces import TeamNamespace
@@ -120,8 +121,8 @@ class PoolWorkload(Workload):
         """Name of its claim; `name` is the name of the workload."""
         return name + self.KEPT
 
-    @model_validator(mode="after")
-    def _shm_fits(self) -> PoolWorkload:
+    @refusal
+    def _shm_fits(self) -> None:
         """Refuse a /dev/shm that fills the memory limit."""
         if self.shm >= self.memory.limit:
             raise problem(
@@ -130,7 +131,6 @@ class PoolWorkload(Workload):
                 at=("shm",),
                 value=memory_text(self.shm),
             )
-        return self
 
 
 def _cpu(request: int, limit: int) -> CpuSpan:
@@ -260,8 +260,8 @@ class CoralWorkload(Workload):
     """Command in place of the check for the stick. Required with your own `image`, and only allowed there. Example: `[python3,
     /app/main.py]`"""
 
-    @model_validator(mode="after")
-    def _image_and_command(self) -> CoralWorkload:
+    @refusal
+    def _image_and_command(self) -> None:
         """Refuse your own image without a command, and the reverse: the check needs the pinned image."""
         if (self.image is None) is not (self.command is None):
             raise problem(
@@ -270,7 +270,6 @@ class CoralWorkload(Workload):
                 "give both or neither",
                 at=("image" if self.command is None else "command",),
             )
-        return self
 
 
 AnyWorkload = Annotated[

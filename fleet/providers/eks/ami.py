@@ -8,15 +8,15 @@ selects the newest release that has it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machine
 from fleet.providers.eks.nodes import AmiId, EksPool
 from fleet.settings import compatibility
-from fleet.settings.model import Model, limited, matching, problem, require_once
+from fleet.settings.model import Model, limited, matching, problem, refusal, require_once
 from fleet.settings.pool import Disk, GpuType
 
 _Release = Annotated[
@@ -86,8 +86,8 @@ class GpuAmi(Model):
     """The image in use. Without it, pools that name the entry run AWS' image. Example: `{id: ami-0a1b2c3d4e5f60718, release:
     1.36.3-20260911}`"""
 
-    @model_validator(mode="after")
-    def _ami_rules(self) -> Self:
+    @refusal
+    def _ami_rules(self) -> None:
         """Refuse a release whose kernel panics, or whose driver is of another branch, and a list that has a value twice."""
         for at, release in ((("release",), self.release), (("built", "release"), self.built.release if self.built else None)):
             if release is not None and eks_images.build_of(release) in eks_images.BAD_BUILDS:
@@ -101,7 +101,6 @@ class GpuAmi(Model):
             )
         require_once("pre_pull_twice", "an image is given twice; remove one", self.pre_pull, at=("prePull",))
         require_once("ami_region_twice", "a region is given twice; remove one", self.regions, at=("regions",))
-        return self
 
     def base(self, minor: str) -> str:
         """The release of AWS' image from which the pipeline builds, for a cluster of that Kubernetes minor."""

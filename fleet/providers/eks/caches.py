@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts.disks import GP3_IOPS, GP3_IOPS_PER_GIB, GP3_IOPS_PER_MIBPS, GP3_MIBPS, GP3_MOST_IOPS, GP3_MOST_MIBPS
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.pricing import gp3_volume
 from fleet.settings.caches import Cache, Volumes, require_size
-from fleet.settings.model import problem
+from fleet.settings.model import problem, refusal
 
 EBS_DRIVER, EFS_DRIVER = "aws-ebs-csi-driver", "aws-efs-csi-driver"
 """EKS add-ons."""
@@ -85,8 +85,8 @@ class EksCache(Cache):
             grows=False,
         )
 
-    @model_validator(mode="after")
-    def _gp3_rules(self) -> Self:
+    @refusal
+    def _gp3_rules(self) -> None:
         """Refuse values that EC2 refuses for a gp3 volume, and iops or throughput with EFS."""
         if self.storage != "ebs":
             for key in sorted({"iops", "throughput"} & self.model_fields_set):
@@ -95,7 +95,7 @@ class EksCache(Cache):
                     "iops and throughput apply only to ebs, and EFS scales its throughput with use; remove them",
                     at=(key,),
                 )
-            return self
+            return
         require_size(self, 1, _LARGEST, "a gp3 volume")
         most = max(GP3_IOPS, GP3_IOPS_PER_GIB * self.gib)
         if self.iops > most:
@@ -110,4 +110,3 @@ class EksCache(Cache):
                 f"gp3 needs {GP3_IOPS_PER_MIBPS} IOPS per MiB/s, and the volume has {self.iops}; raise iops or lower throughput",
                 at=("throughput",),
             )
-        return self

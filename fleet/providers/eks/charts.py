@@ -8,16 +8,14 @@ from fleet.providers.eks.cluster import EksPools
 from fleet.settings.github import GitHub
 
 
-def eks_charts(settings: EksPools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+def eks_charts(cluster: EksPools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
     """Cluster Autoscaler, which finds its node groups by the cluster's physical name; none if the cluster has it already."""
-    if AUTOSCALER in settings.provided:
+    if AUTOSCALER in cluster.provided:
         return ()
-    return (autoscaler(settings, physical_name, by_priority=bool(settings.pool_orders)),)
+    return (autoscaler(cluster, physical_name, by_priority=bool(cluster.pool_orders)),)
 
 
-def autoscaler(settings: EksPools, physical_name: str, *, by_priority: bool) -> Chart:
+def autoscaler(cluster: EksPools, physical_name: str, *, by_priority: bool) -> Chart:
     """The chart of Cluster Autoscaler. `by_priority`: whether it prefers node groups by its ConfigMap."""
-    name = physical_name if settings.found is None else settings.found.identity
-    return cluster_autoscaler(
-        name, settings.region, settings.kubernetes_version, settings.system_selector, by_priority=by_priority
-    )
+    name = physical_name if cluster.found is None else cluster.found.identity
+    return cluster_autoscaler(name, cluster.region, cluster.kubernetes_version, cluster.system_selector, by_priority=by_priority)

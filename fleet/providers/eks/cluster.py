@@ -6,9 +6,9 @@ import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from fleet.charts.cloudwatch import CLOUDWATCH
 from fleet.facts import eks_images, versions
@@ -34,7 +34,7 @@ from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.existing import NODE_AGENT
 from fleet.settings.health import Health
-from fleet.settings.model import Cidr, DnsLabel, Form, Model, Nodes, QuotedText, limited, matching, problem, require_once
+from fleet.settings.model import Cidr, DnsLabel, Form, Model, Nodes, QuotedText, limited, matching, problem, refusal, require_once
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import PodRunner, SetName
@@ -116,8 +116,8 @@ class Network(Model):
     """Existing private subnets by zone. Each needs its own route out: a NAT gateway or VPC endpoints. Example: `{us-west-2a:
     subnet-0a1b2c3d4e5f60718}`"""
 
-    @model_validator(mode="after")
-    def _network_rules(self) -> Self:
+    @refusal
+    def _network_rules(self) -> None:
         """Refuse settings that mix a new VPC with an existing one, and values that EC2 refuses."""
         if bool(self.private_subnets) != (self.vpc_id is not None):
             raise problem(
@@ -134,7 +134,7 @@ class Network(Model):
                     at=("cidr",),
                     value=self.new_cidr,
                 )
-            return self
+            return
         require_once("repeated_subnet", REPEATED_SUBNET, self.private_subnets.values(), at=("privateSubnets",))
         if self.cidr or self.nat_gateways:
             raise problem(
@@ -142,7 +142,6 @@ class Network(Model):
                 "cidr and natGateways belong to a new VPC; remove them, or remove vpcId",
                 at=("cidr",) if self.cidr else ("natGateways",),
             )
-        return self
 
     @property
     def new_cidr(self) -> str:
@@ -379,8 +378,8 @@ class EksPools(Cluster):
                     "nodes.max of one per zone or more"
                 )
 
-    @model_validator(mode="after")
-    def _eks_rules(self) -> Self:
+    @refusal
+    def _eks_rules(self) -> None:
         """Refuse a region that is not AWS's, and zones of another region."""
         if not _REGION.fullmatch(self.region):
             raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",))
@@ -388,10 +387,9 @@ class EksPools(Cluster):
             for zone in zones:
                 if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
                     raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=at, value=zone)
-        return self
 
-    @model_validator(mode="after")
-    def _eks_ami_rules(self) -> Self:
+    @refusal
+    def _eks_ami_rules(self) -> None:
         """Refuse images and pools that do not fit each other, and copies in a region that is not AWS' or has the image anyway."""
         require_amis(self.amis, self.pools, self.kubernetes_version)
         for name, ami in self.amis.items():
@@ -401,18 +399,16 @@ class EksPools(Cluster):
                         "not another commercial AWS region (the cluster's own has the image anyway); write one such as us-east-2"
                     )
                     raise problem("ami_region", message, at=("amis", name, "regions", str(index)))
-        return self
 
-    @model_validator(mode="after")
-    def _eks_enablement(self) -> Self:
+    @refusal
+    def _eks_enablement(self) -> None:
         """Refuse pools and an enablement that do not fit each other."""
         images = ", ".join(f"{minor} has {row.driver or 'an unknown one'}" for minor, row in versions.KUBERNETES.items())
         fix = f"the driver is in the node image of kubernetesVersion: {images}; use one that fits, or remove the pool"
         self._require_enablement(fix=fix)
-        return self
 
-    @model_validator(mode="after")
-    def _eks_pool_rules(self) -> Self:
+    @refusal
+    def _eks_pool_rules(self) -> None:
         """Refuse types of another cloud, zones outside of the cluster, and labels of domains that EKS reserves."""
         for name, pool in self.pools.items():
             if pool.reservation is not None and pool.reservation.owner is not None and pool.reservation.owner == self.account:
@@ -450,7 +446,6 @@ class EksPools(Cluster):
                     f"a spread placement group has up to {SPREAD_PER_ZONE} machines in a zone, here {most} in all; lower max",
                     at=("pools", name, "nodes", "max"),
                 )
-        return self
 
 
 class EksCluster(EksPools):
@@ -612,8 +607,8 @@ class EksCluster(EksPools):
         yield from remarks(self.kubernetes_version, self.region, day, self.upgrade_policy)
         yield from super().remarks_on(day)
 
-    @model_validator(mode="after")
-    def _own_rules(self) -> Self:
+    @refusal
+    def _own_rules(self) -> None:
         """Refuse settings that EKS refuses: a single zone, a zone without a subnet, subnets of other zones."""
         for at, zones in self._zone_settings():
             if self.network.vpc_id is None and any(zone[-1] > "g" for zone in zones):
@@ -647,4 +642,3 @@ class EksCluster(EksPools):
                 at=("network", "privateSubnets"),
                 value=sorted(self.network.private_subnets),
             )
-        return self

@@ -10,7 +10,7 @@ from fleet.facts.support import EKS_SUPPORT
 from fleet.providers.eks import sources
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.quotas import increase, vcpus_needed
-from fleet.providers.finding import FRESHNESS, Finding, SourceError, guarded, ok, skipped, wrong
+from fleet.providers.finding import FRESHNESS, Finding, SourceError, guarded, offer, ok, skipped, wrong
 
 AREA = "aws"
 _LATER = "quotas, instance types, add-ons and node images"
@@ -23,14 +23,12 @@ def findings(clusters: Clusters, session: Any = None) -> Iterator[Finding]:
     try:
         import boto3  # noqa: PLC0415 - an optional extra
         from botocore import exceptions as errors  # noqa: PLC0415
-        from botocore.config import Config  # noqa: PLC0415
     except ImportError:
         yield skipped(AREA, f"boto3 is not installed, so credentials, {_LATER} are not checked; make doctor installs it")
         return
-    quick = Config(connect_timeout=5, read_timeout=30, retries={"total_max_attempts": 2})
     try:
         session = session or boto3.Session()
-        who = session.client("sts", region_name=next(iter(clusters.values())).region, config=quick).get_caller_identity()
+        who = sources.client(session, "sts", next(iter(clusters.values())).region).get_caller_identity()
     except (errors.ConnectionError, errors.HTTPClientError) as error:
         yield skipped(AREA, f"AWS cannot be reached, so credentials, {_LATER} are not checked: {error}")
         return
@@ -43,17 +41,14 @@ def findings(clusters: Clusters, session: Any = None) -> Iterator[Finding]:
     for name, cluster in clusters.items():
         regions.setdefault(cluster.region, {})[name] = cluster
     for region, here in regions.items():
-        clients = {
-            service: session.client(service, region_name=region, config=quick)
-            for service in ("service-quotas", "ec2", "eks", "ssm")
-        }
-        for title, checks in (
-            ("quotas", _quotas(clients["service-quotas"], region, here)),
-            ("instance types", _offered(clients["ec2"], region, here)),
-            ("add-ons", _addons(clients["eks"], region, here)),
-            ("node images", _images(clients["ssm"], region, here)),
-            ("your own images", _own_images(clients["ec2"], region, here)),
+        for title, service, check in (
+            ("quotas", "service-quotas", _quotas),
+            ("instance types", "ec2", _offered),
+            ("add-ons", "eks", _addons),
+            ("node images", "ssm", _images),
+            ("your own images", "ec2", _own_images),
         ):
+            checks = check(sources.client(session, service, region), region, here)
             yield from guarded(checks, AREA, f"{region}: {title}", (errors.ClientError, errors.BotoCoreError))
 
 
@@ -88,12 +83,9 @@ def _offered(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
     for what, zones, types in groups:
         bare = [zone for zone in zones if not any((each, zone) in offers for each in types)]
         choices = " or ".join(types)
-        if bare:
-            show = f"--region {region} --location-type availability-zone --filters Name=instance-type,Values={','.join(types)}"
-            fix = f"aws ec2 describe-instance-type-offerings {show}, then write zones that have it"
-            yield wrong(AREA, f"{what}: {', '.join(bare)} does not offer {choices}", fix)
-        else:
-            yield ok(AREA, f"{what}: {', '.join(zones)} offers {choices}")
+        show = f"--region {region} --location-type availability-zone --filters Name=instance-type,Values={','.join(types)}"
+        fix = f"aws ec2 describe-instance-type-offerings {show}, then write zones that have it"
+        yield offer(AREA, what, zones, bare, choices, fix)
 
 
 def _groups(cluster: EksPools) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
@@ -111,12 +103,7 @@ def _addons(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
         minor, missing = cluster.kubernetes_version, False
         for addon, version in cluster.addon_versions.items():
             pages = client.get_paginator("describe_addon_versions").paginate(kubernetesVersion=minor, addonName=addon)
-            offers = {
-                offer["addonVersion"]
-                for page in pages
-                for addon_entry in page["addons"]
-                for offer in addon_entry["addonVersions"]
-            }
+            offers = [release["addonVersion"] for page in pages for entry in page["addons"] for release in entry["addonVersions"]]
             if version not in offers:
                 missing = True
                 show = f"aws eks describe-addon-versions --region {region} --kubernetes-version {minor} --addon-name {addon}"
@@ -155,11 +142,10 @@ def _own_images(client: Any, region: str, clusters: Clusters) -> Iterator[Findin
     used = {(name, image) for name, cluster in clusters.items() for pool in cluster.pools if (image := cluster.image_id(pool))}
     for name, image in sorted(used):
         # A filter, because an unknown id would be an error.
-        if client.describe_images(Filters=[{"Name": "image-id", "Values": [image]}])["Images"]:
-            yield ok(AREA, f"{name}: image {image} exists in {region}")
-        else:
-            fix = f"aws ec2 describe-images --region {region} --owners self --query 'Images[].[ImageId,Name]'"
-            yield wrong(AREA, f"{name}: {region} has no image {image} for this account", fix)
+        exists = client.describe_images(Filters=[{"Name": "image-id", "Values": [image]}])["Images"]
+        missing = f"{name}: {region} has no image {image} for this account"
+        fix = f"aws ec2 describe-images --region {region} --owners self --query 'Images[].[ImageId,Name]'"
+        yield ok(AREA, f"{name}: image {image} exists in {region}") if exists else wrong(AREA, missing, fix)
 
 
 def freshness(clusters: Clusters, session: Callable[[], Any]) -> Iterator[Finding]:

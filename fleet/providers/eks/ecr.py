@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import quoted
-from fleet.settings.model import AccountId, Model, matching, problem
+from fleet.settings.model import AccountId, Model, matching, problem, refusal
 from fleet.settings.registry import Mirror, Registry, RunnerImage, parts
 
 UPSTREAMS = {
@@ -79,8 +79,8 @@ class EcrRegistry(Registry):
                     at=("registry", "pullThrough", host, "secret"),
                 )
 
-    @model_validator(mode="after")
-    def _cache_rules(self) -> Self:
+    @refusal
+    def _cache_rules(self) -> None:
         """Refuse registries that ECR does not cache, missing and needless secrets, and copies of cached images."""
         for host, upstream in self.pull_through.items():
             at = ("pullThrough", host)
@@ -104,7 +104,6 @@ class EcrRegistry(Registry):
                     f"pullThrough caches {parts(copy).host} already; remove the copy",
                     at=("copies", str(index)),
                 )
-        return self
 
 
 def cold_start_nat(image: RunnerImage, region: str) -> str:

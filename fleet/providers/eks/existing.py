@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field
 
 from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import REPEATED_SUBNET, EksPools, SubnetId
-from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches, require_existing
-from fleet.settings.model import DnsLabel, matching, problem, require_once, without
+from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches
+from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
 from fleet.settings.runner import PodRunner, SetName
 
 ClusterName = Annotated[
@@ -34,6 +34,9 @@ RoleArn = Annotated[
 class ExistingEks(Existing):
     """An EKS cluster as AWS shows it."""
 
+    KEY: ClassVar[str] = "name"
+    CALLED: ClassVar[str] = "the EKS cluster {identity} in {region}"
+
     name: ClusterName
     """Name of the EKS cluster."""
     node_role_arn: RoleArn
@@ -43,16 +46,10 @@ class ExistingEks(Existing):
     """Private subnets of the new nodes, by zone. Each needs its own route out: a NAT gateway or VPC endpoints. Example:
     `{us-west-2a: subnet-0a1b2c3d4e5f60718}`"""
 
-    @model_validator(mode="after")
-    def _subnet_rules(self) -> Self:
+    @refusal
+    def _subnet_rules(self) -> None:
         """Refuse one subnet for several zones."""
         require_once("repeated_subnet", REPEATED_SUBNET, self.subnets.values(), at=("subnets",))
-        return self
-
-    @property
-    def identity(self) -> str:
-        """As in the base class: the name."""
-        return self.name
 
 
 class ExistingEksCluster(EksPools):
@@ -72,32 +69,21 @@ class ExistingEksCluster(EksPools):
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
     @property
-    def found(self) -> Existing:
-        """As in the base class."""
-        return self.existing
-
-    @property
     def accounts(self) -> frozenset[str]:
         """As in the base class, and the account of the node role."""
         return super().accounts | {self.existing.node_role_arn.split(":")[4]}
 
-    @model_validator(mode="after")
-    def _account_rules(self) -> Self:
+    @refusal
+    def _account_rules(self) -> None:
         """Refuse a node role of another account: EC2 cannot use it."""
         if len(self.accounts) > 1:
             message = f"the cluster is in account {self.account}, and a node's role is of its own account; correct one"
             raise problem("node_role_account", message, at=("existing", "nodeRoleArn"))
-        return self
 
     @property
     def node_zones(self) -> tuple[str, ...]:
         """As in the base class: those of the subnets."""
         return tuple(self.existing.subnets)
-
-    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """As in the base class, and the cluster."""
-        yield from super().holdings()
-        yield ("existing", "name"), f"the EKS cluster {self.existing.name} in {self.region}"
 
     def _cluster_remarks(self) -> Iterator[str]:
         """As in the base class: what nothing here shows of the cluster."""
@@ -122,8 +108,7 @@ class ExistingEksCluster(EksPools):
                 f"it with aws eks describe-addon --cluster-name {self.existing.name} --addon-name eks-pod-identity-agent"
             )
 
-    @model_validator(mode="after")
-    def _existing_rules(self) -> Self:
+    @refusal
+    def _existing_rules(self) -> None:
         """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
-        require_existing(self.existing, self)
-        return self
+        self._require_existing(self.existing)

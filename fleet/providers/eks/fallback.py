@@ -25,40 +25,40 @@ _MINUTES = (1, 2)
 """How long after EC2's refusal the autoscaler moves on. Derived: Auto Scaling tries at once, the autoscaler reads each minute."""
 
 
-def eks_priorities(cluster: str, settings: EksPools) -> str:
+def eks_priorities(name: str, cluster: EksPools) -> str:
     """The ConfigMap's text for the cluster `cluster`. Empty if no runner class names several pools.
 
     Empty too if the cluster has its own autoscaler, whose ConfigMap the program does not own.
     """
-    return _priorities(cluster, settings) if settings.pool_orders and AUTOSCALER not in settings.provided else ""
+    return _priorities(name, cluster) if cluster.pool_orders and AUTOSCALER not in cluster.provided else ""
 
 
-def _priorities(cluster: str, settings: EksPools) -> str:
+def _priorities(name: str, cluster: EksPools) -> str:
     """The text. The autoscaler knows a group by its Auto Scaling group, which EKS calls eks-<node group>-<UUID>.
 
     Pulumi calls a node group by its logical name and seven hexadecimal digits.
     """
-    ranks = pool_ranks(settings.pool_orders)
+    ranks = pool_ranks(cluster.pool_orders)
     return priorities(
         ranks,
         {
             pool: [
-                anchored(f"eks-{cluster}-{pool}-{zone}-nodes-") + "[0-9a-f]{7}-[0-9a-f]{8}-"
-                for zone in settings.groups_of(settings.pools[pool])
+                anchored(f"eks-{name}-{pool}-{zone}-nodes-") + "[0-9a-f]{7}-[0-9a-f]{8}-"
+                for zone in cluster.groups_of(cluster.pools[pool])
             ]
             for pool in ranks
         },
     )
 
 
-def eks_moves(cluster: str, settings: EksPools, order: Sequence[str]) -> str:
+def eks_moves(name: str, cluster: EksPools, order: Sequence[str]) -> str:
     """When the autoscaler moves on to the next pool of an order and when it comes back, in words."""
-    if AUTOSCALER in settings.provided:
+    if AUTOSCALER in cluster.provided:
         return (
             f"the cluster's own autoscaler chooses: run it with --expander={BY_PRIORITY} and add to its ConfigMap "
-            f"{KUBE_SYSTEM}/{PRIORITIES}: {', '.join(_priorities(cluster, settings).splitlines())}"
+            f"{KUBE_SYSTEM}/{PRIORITIES}: {', '.join(_priorities(name, cluster).splitlines())}"
         )
-    zones = [len(settings.groups_of(settings.pools[pool])) for pool in order[:-1]]
+    zones = [len(cluster.groups_of(cluster.pools[pool])) for pool in order[:-1]]
     least, most = (minutes * sum(zones) for minutes in _MINUTES)
     return (
         f"while EC2 refuses machines, the autoscaler reaches the last pool in {least} to {most} minutes, and tries the others "

@@ -11,16 +11,16 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from fleet.facts.cloud_limits import limit
 from fleet.facts.credentials import holds_credential
 from fleet.facts.scheduling import Taint
 from fleet.facts.yaml_text import yaml_text
 from fleet.settings.kubelet import PLACEMENT, KubeletConfig, owned_fields, unowned
-from fleet.settings.model import Model, limited, problem
+from fleet.settings.model import Model, limited, problem, refusal
 
 MOST_BYTES = 8 * 1024
 """EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the cluster and all labels of the node. EKS
@@ -61,12 +61,11 @@ class Rlimit(Model):
     hard: Annotated[int, Field(ge=0, le=2**64 - 1)]
     """The highest value of the soft limit. Unit: that of the limit (bytes for RLIMIT_MEMLOCK, files for RLIMIT_NOFILE)."""
 
-    @model_validator(mode="after")
-    def _rlimit_rules(self) -> Self:
+    @refusal
+    def _rlimit_rules(self) -> None:
         """Refuse a soft limit above the hard one, which the kernel refuses."""
         if self.soft > self.hard:
             raise problem("rlimit_soft", f"soft is above hard {self.hard}; lower soft or raise hard", at=("soft",))
-        return self
 
 
 class RuntimeProcess(Model):
@@ -152,14 +151,13 @@ class LocalStorage(Model):
     disabled_mounts: tuple[Literal["Containerd", "PodLogs", "SOCI"], ...] | None = None
     """What stays on the root disk although there is an array. Only with `RAID0`. Example: `[PodLogs]`"""
 
-    @model_validator(mode="after")
-    def _storage_rules(self) -> Self:
+    @refusal
+    def _storage_rules(self) -> None:
         """Refuse mounts of an array that the strategy does not make."""
         if self.disabled_mounts is not None and self.strategy != "RAID0":
             raise problem(
                 "disabled_mounts", "only RAID0 mounts directories on the local disks; remove it", at=("disabledMounts",)
             )
-        return self
 
 
 class Instance(Model):
@@ -192,12 +190,11 @@ class NodeConfig(Model):
     feature_gates: FeatureGates | None = None
     """Experimental features of nodeadm."""
 
-    @model_validator(mode="after")
-    def _config_rules(self) -> Self:
+    @refusal
+    def _config_rules(self) -> None:
         """Refuse user data that EC2 refuses for its size."""
         if (size := len(user_data(self).encode())) > MOST_BYTES:
             raise problem("node_config_size", f"user data of {size} bytes; it has {MOST_BYTES} at most, shorten it", private=True)
-        return self
 
     @property
     def array(self) -> bool:

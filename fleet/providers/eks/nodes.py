@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts.disks import FAST_PULL_MIBPS, GP3_IOPS_PER_GIB, ebs_mibps, gp3_on
 from fleet.facts.hardware import CAPACITY_BLOCK, PREPAID, RESERVED, SPOT, Machine, machines
@@ -18,7 +18,7 @@ from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
 from fleet.providers.eks.warm import WarmPool
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.local_disks import require_local_disks
-from fleet.settings.model import Day, Nodes, matching, problem, require_once
+from fleet.settings.model import Day, Nodes, matching, problem, refusal, require_once
 from fleet.settings.pool import Pool, Reservation
 
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
@@ -54,14 +54,13 @@ class EksReservation(Reservation):
         """As in the base class."""
         return self.end_date
 
-    @model_validator(mode="after")
-    def _dates(self) -> Self:
+    @refusal
+    def _dates(self) -> None:
         """Refuse an end before the start."""
         if self.start_date is not None and self.end_date is not None and self.end_date < self.start_date:
             raise problem(
                 "reservation_dates", f"it starts after that day, on {self.start_date}; correct one of them", at=("endDate",)
             )
-        return self
 
 
 class EksPool(Pool):
@@ -116,8 +115,8 @@ class EksPool(Pool):
         """The entry of `amis`, if the settings name one."""
         return None if self.ami_id else self.ami
 
-    @model_validator(mode="after")
-    def _eks_rules(self) -> Self:
+    @refusal
+    def _eks_rules(self) -> None:
         """Refuse a reservation that EC2 cannot use for the pool, and a zone given twice."""
         if self.reservation is not None and len(self.instance_types) > 1:
             raise problem(
@@ -138,10 +137,9 @@ class EksPool(Pool):
             raise problem(
                 "ami_image", "an image of your own is made from al2023-nvidia; remove ami, or use that image", at=("ami",)
             )
-        return self
 
-    @model_validator(mode="after")
-    def _node_rules(self) -> Self:
+    @refusal
+    def _node_rules(self) -> None:
         """Refuse capacity blocks, adapters, placement groups and node settings that do not fit the pool's machines."""
         _capacity_block(self)
         _efa(self)
@@ -150,7 +148,6 @@ class EksPool(Pool):
         _root_disk(self)
         _fast_image_pull(self)
         _warm(self)
-        return self
 
     def could_buy(self, machine: Machine) -> bool:
         """As in the base class: the local disks and adapters that the pool uses."""

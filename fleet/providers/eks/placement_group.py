@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from fleet.settings.model import Model, problem
+from fleet.settings.model import Model, problem, refusal
 
 SPREAD_PER_ZONE = 7
 """Running machines of a spread placement group in one zone (EC2 user guide, placement group rules and limitations)."""
@@ -23,8 +23,8 @@ class PlacementGroup(Model):
     name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     """Name of an existing placement group. Give this or `strategy`. Example: `training`"""
 
-    @model_validator(mode="after")
-    def _group_rules(self) -> Self:
+    @refusal
+    def _group_rules(self) -> None:
         """Refuse a group that is new and existing, or neither, and partitions of another strategy."""
         if (self.strategy is None) == (self.name is None):
             raise problem(
@@ -32,7 +32,6 @@ class PlacementGroup(Model):
             )
         if self.partitions is not None and self.strategy != "partition":
             raise problem("partitions", "only the strategy partition has partitions; remove them", at=("partitions",))
-        return self
 
     @property
     def one_zone(self) -> bool:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from fleet.charts.chart import Chart
-from fleet.facts.bill import Paid
 from fleet.facts.cloud_limits import SUFFIX, limit
-from fleet.facts.pricing import Line
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks import doctor, sources
 from fleet.providers.eks.bill import eks_bill
@@ -22,9 +18,7 @@ from fleet.providers.eks.leftovers import AwsLeftovers
 from fleet.providers.eks.quotas import eks_needs, quota_remarks
 from fleet.providers.eks.starter import EksStarter
 from fleet.providers.finding import Finding
-from fleet.providers.leftovers import Leftovers
 from fleet.providers.provider import Provider
-from fleet.providers.quotas import Need
 from fleet.providers.tags import AWS_TAGS
 from fleet.providers.violation import Claim, Violation, conflicts
 from fleet.settings.github import GitHub
@@ -63,21 +57,15 @@ class Eks(Provider[EksPools]):
     )
     push = _ECR
 
-    def bill(self, name: str, cluster: EksPools, day: date) -> Iterator[Paid | Line]:
-        """As in the base class."""
-        return eks_bill(name, cluster, day)
+    bill = staticmethod(eks_bill)
 
-    def needs(self, declaring: EksPools, clusters: Iterable[EksPools]) -> tuple[Need, ...]:
-        """As in the base class: AWS has quotas per account and region."""
-        return eks_needs(declaring, clusters)
+    needs = staticmethod(eks_needs)
+    """As in the base class: AWS has quotas per account and region."""
 
-    def quota_remarks(self, clusters: Iterable[EksPools]) -> Iterator[str]:
-        """As in the base class."""
-        return quota_remarks(clusters)
+    quota_remarks = staticmethod(quota_remarks)
 
-    def charts(self, cluster: EksPools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
-        """Cluster Autoscaler, which finds its node groups by the physical name; none if the cluster has it already."""
-        return eks_charts(cluster, physical_name, github)
+    charts = staticmethod(eks_charts)
+    """Cluster Autoscaler, which finds its node groups by the physical name; none if the cluster has it already."""
 
     def system_machines(self, cluster: EksPools) -> SystemMachines | None:
         """As in the base class."""
@@ -85,13 +73,9 @@ class Eks(Provider[EksPools]):
             return None
         return cluster.system.machines, cluster.system.disk, cluster.system.nodes
 
-    def moves(self, name: str, cluster: EksPools, order: Sequence[str]) -> str:
-        """As in the base class."""
-        return eks_moves(name, cluster, order)
+    moves = staticmethod(eks_moves)
 
-    def priorities(self, name: str, cluster: EksPools) -> str:
-        """As in the base class."""
-        return eks_priorities(name, cluster)
+    priorities = staticmethod(eks_priorities)
 
     def rules(self, clusters: Mapping[str, EksPools], github: GitHub) -> Iterator[Violation]:
         """Build caches trust tokens of github.com, and an account has one OIDC provider for them."""
@@ -141,14 +125,10 @@ class Eks(Provider[EksPools]):
             "the cluster or of the stack"
         )
 
-    def findings(self, clusters: Mapping[str, EksPools]) -> Iterator[Finding]:
-        """As in the base class."""
-        return doctor.findings(clusters)
+    findings = staticmethod(doctor.findings)
 
     def freshness(self, clusters: Mapping[str, EksPools], session: Callable[[], Any] | None = None) -> Iterator[Finding]:
         """As in the base class."""
         return doctor.freshness(clusters, session or sources.session)
 
-    def leftovers(self, project: str, stack: str, clusters: Mapping[str, EksPools]) -> Leftovers:
-        """As in the base class."""
-        return AwsLeftovers(project, stack, clusters)
+    leftovers = AwsLeftovers

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts.disks import GP3_IOPS, GP3_IOPS_PER_MIBPS, GP3_MIBPS, GP3_MOST_IOPS, GP3_MOST_MIBPS
 from fleet.facts.pricing import gp3_volume
-from fleet.settings.model import Model, problem
+from fleet.settings.model import Model, problem, refusal
 
 
 class DiskPerformance(Model):
@@ -19,8 +19,8 @@ class DiskPerformance(Model):
     iops: Annotated[int, Field(ge=GP3_IOPS, le=GP3_MOST_IOPS)] = GP3_IOPS
     """IOPS of the root disk. IOPS above 3,000 cost extra. Unit: operations per second. Example: `6000`"""
 
-    @model_validator(mode="after")
-    def _gp3_rules(self) -> Self:
+    @refusal
+    def _gp3_rules(self) -> None:
         """Refuse a throughput that EC2 refuses for the IOPS."""
         if (needed := self.throughput * GP3_IOPS_PER_MIBPS) > self.iops:
             raise problem(
@@ -29,7 +29,6 @@ class DiskPerformance(Model):
                 "throughput",
                 at=("throughput",),
             )
-        return self
 
     @property
     def extra(self) -> dict[str, float]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field
 
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.remark import todo
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
-from fleet.settings.existing import Existing, ExistingContext, refuse_caches, require_existing
+from fleet.settings.existing import ExistingContext, refuse_caches
 from fleet.settings.kubelet import DescribedKubelet, ResourceManagers
 from fleet.settings.machines import WithMachines
-from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, without
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem, refusal, without
 from fleet.settings.pool import MachineName, Pool
 from fleet.settings.runner import PodRunner, SetName
 
@@ -84,14 +84,13 @@ class DescribedPool(Pool):
         """As in the base class: the labels that the settings name."""
         return dict(self.selector)
 
-    @model_validator(mode="after")
-    def _described_rules(self) -> Self:
+    @refusal
+    def _described_rules(self) -> None:
         """Refuse settings that would change nodes which exist already."""
         for key in ("cdi", "idle_delay", "labels", "sharing"):
             if key in self.model_fields_set:
                 name = "idleDelay" if key == "idle_delay" else key
                 raise problem("described_pool", f"{name} is a setting of nodes that the program creates; remove it", at=(name,))
-        return self
 
 
 class KubernetesCluster(Cluster, WithMachines):
@@ -118,16 +117,6 @@ class KubernetesCluster(Cluster, WithMachines):
     runners: dict[SetName, PodRunner] = Field(default_factory=dict)
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
 
-    @property
-    def found(self) -> Existing:
-        """As in the base class."""
-        return self.existing
-
-    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """As in the base class, and the cluster."""
-        yield from super().holdings()
-        yield ("existing", "context"), f"the cluster of context {self.existing.context}"
-
     def _remarks(self) -> Iterator[str]:
         """As in the base class, and what nothing here shows of the cluster."""
         yield from super()._remarks()
@@ -149,10 +138,10 @@ class KubernetesCluster(Cluster, WithMachines):
                 "see that the GPU nodes have it"
             )
 
-    @model_validator(mode="after")
-    def _existing_rules(self) -> Self:
+    @refusal
+    def _existing_rules(self) -> None:
         """Refuse what only a cloud has, queues, and settings that do not fit what the cluster has."""
-        require_existing(self.existing, self)
+        self._require_existing(self.existing)
         for (first, earlier), (second, later) in combinations(self.pools.items(), 2):
             if earlier.selector.items() <= later.selector.items() or later.selector.items() <= earlier.selector.items():
                 raise problem(
@@ -172,4 +161,3 @@ class KubernetesCluster(Cluster, WithMachines):
                 at=("queues",),
             )
         self._require_enablement()
-        return self

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self
-
-from pydantic import model_validator
+from typing import ClassVar, Literal
 
 from fleet.facts.pricing import oci_volume
 from fleet.settings.caches import Cache, Volumes, require_size
-from fleet.settings.model import problem
+from fleet.settings.model import problem, refusal
 
 Attachment = Literal["paravirtualized", "iscsi"]
 
@@ -83,8 +81,8 @@ class OkeCache(Cache):
             grows=False,
         )
 
-    @model_validator(mode="after")
-    def _oci_rules(self) -> Self:
+    @refusal
+    def _oci_rules(self) -> None:
         """Refuse a size that a block volume cannot have, and settings of the other kind of storage."""
         if self.storage == "block":
             require_size(self, _SMALLEST, _LARGEST, "an OCI block volume")
@@ -96,7 +94,6 @@ class OkeCache(Cache):
                 )
         elif "vpus" in self.model_fields_set:
             raise problem("cache_vpus", "vpus apply only to block volumes, not to File Storage; remove vpus", at=("vpus",))
-        return self
 
 
 def _json(value: object) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from fleet.facts import hardware, versions
 from fleet.facts.lifecycle import Use, of_oke
@@ -15,7 +15,6 @@ from fleet.facts.remark import below, todo
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
 from fleet.providers.oke.addresses import OF_MOUNT_TARGET, node_subnet, of_node
-from fleet.providers.oke.budget import OciBudget
 from fleet.providers.oke.caches import Attachment, OkeCache, block_class
 from fleet.providers.oke.network import OkeNetwork
 from fleet.providers.oke.nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
@@ -33,12 +32,13 @@ from fleet.providers.oke.ocir import OcirRegistry
 from fleet.providers.oke.runners import AnyRunner, OkePodRunner
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner, require_own_network
 from fleet.settings import compatibility
+from fleet.settings.budget import Budget
 from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.local_disks import unused_disks
-from fleet.settings.model import DnsLabel, Duration, problem
+from fleet.settings.model import DnsLabel, Duration, problem, refusal
 from fleet.settings.pool import idle_delay_range, require_in_zones
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import SetName
@@ -47,6 +47,14 @@ from fleet.settings.runner import SetName
 def _minor_of(version: str) -> str:
     """The Kubernetes minor in an add-on's version: "1.34" of "v1.34.3"."""
     return ".".join(version.removeprefix("v").split(".")[:2])
+
+
+class OciBudget(Budget):
+    """A budget over a compartment and those below it."""
+
+    compartment: CompartmentId | None = None
+    """OCID of the compartment that the budget watches, with those below it. Default: the cluster's. If machines are in another
+    one, name a compartment above both."""
 
 
 class OkePools(Cluster):
@@ -237,8 +245,8 @@ class OkePools(Cluster):
         for name, pool in self.pools.items():
             yield ("pools", name, "reservation", "id"), pool.reservation.id if pool.reservation else None
 
-    @model_validator(mode="after")
-    def _oke_rules(self) -> Self:
+    @refusal
+    def _oke_rules(self) -> None:
         """Refuse availability domains, images and other OCIDs of another region, an unknown version, and missing images."""
         require_domains(
             "oke_zone", f"not an availability domain of {self.region}; use its own", self.zones, self.region, at=("zones",)
@@ -280,10 +288,9 @@ class OkePools(Cluster):
                     "the reservation's availability domain is not one of the cluster's; add it to zones",
                     at=("pools", name, "reservation", "zone"),
                 )
-        return self
 
-    @model_validator(mode="after")
-    def _oke_governance(self) -> Self:
+    @refusal
+    def _oke_governance(self) -> None:
         """Refuse budgets and quotas without tenancy or paths, and versions of add-ons that are not installed."""
         if self.tenancy is None and self.in_tenancy:
             raise problem(
@@ -305,7 +312,6 @@ class OkePools(Cluster):
                     "addon_absent", f"this cluster does not install {name}; remove its version", at=("addonVersions", name)
                 )
         self._require_autoscaler(self.addon_versions.get(AUTOSCALER_ADDON))
-        return self
 
     def _require_autoscaler(self, version: str | None) -> None:
         """Refuse an autoscaler that is older than Oracle's for the cluster's minor, or newer than the cluster.
@@ -323,11 +329,10 @@ class OkePools(Cluster):
             at=("addonVersions", AUTOSCALER_ADDON),
         )
 
-    @model_validator(mode="after")
-    def _oke_enablement(self) -> Self:
+    @refusal
+    def _oke_enablement(self) -> None:
         """Refuse pools and an enablement that do not fit each other."""
         self._require_enablement(driver_at=lambda _, pool: ("nodeImages", pool.image, "driver"))
-        return self
 
 
 class OkeCluster(OkePools):
@@ -492,11 +497,11 @@ class OkeCluster(OkePools):
             if runner.image is not None and boots_here:
                 yield ("runners", name, "image", "id"), runner.image.id
 
-    @model_validator(mode="after")
-    def _oke_registry(self) -> Self:
+    @refusal
+    def _oke_registry(self) -> None:
         """Refuse a registry without tenancy, where its dynamic group belongs, and one that machines of jobs could read."""
         if self.registry is None:
-            return self
+            return
         if self.tenancy is None:
             raise problem(
                 "registry_tenancy",
@@ -510,10 +515,9 @@ class OkeCluster(OkePools):
                 "add machineCompartment",
                 at=("registry",),
             )
-        return self
 
-    @model_validator(mode="after")
-    def _oke_plugin(self) -> Self:
+    @refusal
+    def _oke_plugin(self) -> None:
         """Refuse a setting of OKE's device plugin that contradicts the enablement."""
         by_addon = self.enablement == GPU_PLUGIN_ADDON
         if self.gpu_plugin_addon is not None and self.gpu_plugin_addon != by_addon:
@@ -527,10 +531,9 @@ class OkeCluster(OkePools):
                 f"{reason}; remove gpuPluginAddon, which follows from enablement, or set another enablement",
                 at=("gpuPluginAddon",),
             )
-        return self
 
-    @model_validator(mode="after")
-    def _oke_volumes_and_addresses(self) -> Self:
+    @refusal
+    def _oke_volumes_and_addresses(self) -> None:
         """Refuse block volumes for VMs and bare metal together, and a new VCN with too few addresses for permanent nodes.
 
         A storage class attaches its volumes in one way.
@@ -553,10 +556,9 @@ class OkeCluster(OkePools):
                     at=("network", "cidr"),
                     value=self.network.new_cidr,
                 )
-        return self
 
-    @model_validator(mode="after")
-    def _oke_machine_rules(self) -> Self:
+    @refusal
+    def _oke_machine_rules(self) -> None:
         """Refuse standing machines outside of the cluster's domains, and places in other regions without network and image."""
         for name, runner in self.machine_runners():
             if isinstance(runner, VmRunner):
@@ -569,4 +571,3 @@ class OkeCluster(OkePools):
                 )
             if isinstance(runner, VmPerJobRunner):
                 require_own_network(runner, self.region, at=("runners", name))
-        return self

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleet.providers.finding import Finding, guarded, ok, skipped, wrong
+from fleet.providers.finding import Finding, guarded, offer, ok, skipped, wrong
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.quotas import own_needs
@@ -82,11 +82,10 @@ def _tenancy(clusters: Clusters, config: Mapping[str, Any], regions: Any) -> Ite
             fix = "make profile DEFAULT of ~/.oci/config one of that tenancy: oci setup config"
             yield wrong(AREA, f"{name}: the settings name tenancy {cluster.tenancy}, the credentials {config['tenancy']}", fix)
     for region in _places(clusters):
-        if any(subscription.region_name == region for subscription in regions):
-            yield ok(AREA, f"the tenancy subscribes to {region}")
-        else:
-            fix = f"oci iam region-subscription create --tenancy-id {config['tenancy']} --region-key <key of {region}>"
-            yield wrong(AREA, f"the tenancy does not subscribe to {region}", fix)
+        subscribed = any(subscription.region_name == region for subscription in regions)
+        fix = f"oci iam region-subscription create --tenancy-id {config['tenancy']} --region-key <key of {region}>"
+        missing = wrong(AREA, f"the tenancy does not subscribe to {region}", fix)
+        yield ok(AREA, f"the tenancy subscribes to {region}") if subscribed else missing
     home = next((each.region_name for each in regions if each.is_home_region), "")
     for name, cluster in clusters.items():
         if home != (cluster.home_region or cluster.region):
@@ -131,10 +130,8 @@ def _limits(api: _Api, clusters: Clusters) -> Iterator[Finding]:
             continue
         limit = sum((each.available or 0) + (each.used or 0) for each in availabilities)
         fact = f"{region}: limit {code}: full pools and machine sets need {gpus} GPUs, the tenancy has {limit}"
-        if limit >= gpus:
-            yield ok(AREA, fact)
-        else:
-            yield wrong(AREA, fact, f"request an increase of {code} in {region}: the console, page Limits, Quotas and Usage")
+        fix = f"request an increase of {code} in {region}: the console, page Limits, Quotas and Usage"
+        yield ok(AREA, fact) if limit >= gpus else wrong(AREA, fact, fix)
 
 
 def _shapes(api: _Api, clusters: Clusters) -> Iterator[Finding]:
@@ -153,13 +150,10 @@ def _shapes(api: _Api, clusters: Clusters) -> Iterator[Finding]:
     for name, cluster in clusters.items():
         system = (("system pool", cluster.region, cluster.zones, (FLEX_SHAPE,)),) if isinstance(cluster, OkeCluster) else ()
         for title, region, domains, shapes in (*system, *cluster.shapes()):
-            choices = " or ".join(shapes)
-            if bare := [domain for domain in domains if offers[domain].isdisjoint(shapes)]:
-                show = f"oci compute shape list --region {region} --compartment-id {api.tenancy} --query 'data[].shape'"
-                fix = f"{show} --availability-domain <domain>, then write domains that have it"
-                yield wrong(AREA, f"{name}: {title}: {', '.join(bare)} does not offer {choices}", fix)
-            else:
-                yield ok(AREA, f"{name}: {title}: {', '.join(domains)} offers {choices}")
+            bare = [domain for domain in domains if offers[domain].isdisjoint(shapes)]
+            show = f"oci compute shape list --region {region} --compartment-id {api.tenancy} --query 'data[].shape'"
+            fix = f"{show} --availability-domain <domain>, then write domains that have it"
+            yield offer(AREA, f"{name}: {title}", domains, bare, " or ".join(shapes), fix)
 
 
 def _engine(api: _Api, clusters: Clusters) -> Iterator[Finding]:
@@ -168,20 +162,19 @@ def _engine(api: _Api, clusters: Clusters) -> Iterator[Finding]:
     for name, cluster in clusters.items():
         client, version = api("engine", cluster.region), cluster.kubernetes
         offered = client.get_node_pool_options("all", compartment_id=api.tenancy).data.kubernetes_versions
-        if version in offered:
-            yield ok(AREA, f"{name}: OKE offers nodes of Kubernetes {version}")
-        else:
-            fix = f"use another kubernetesVersion; OKE offers {', '.join(offered)}"
-            yield wrong(AREA, f"{name}: OKE does not offer nodes of Kubernetes {version}", fix)
+        fix = f"use another kubernetesVersion; OKE offers {', '.join(offered)}"
+        yield _release(f"{name}: OKE", f"nodes of Kubernetes {version}", version in offered, fix)
         options = oci.pagination.list_call_get_all_results(client.list_addon_options, version).data
         addons = {option.name: [release.version_number for release in option.versions] for option in options}
         for addon, wanted_version in cluster.addon_versions.items():
+            releases = addons.get(addon, ())
+            fix = f"set addonVersions.{addon} to one of: {', '.join(releases) or 'none is on offer'}"
             fact = f"{addon} {wanted_version} for Kubernetes {version}"
-            if wanted_version in addons.get(addon, ()):
-                yield ok(AREA, f"{name}: OKE offers {fact}")
-            else:
-                fix = f"set addonVersions.{addon} to one of: {', '.join(addons.get(addon, ())) or 'none is on offer'}"
-                yield wrong(AREA, f"{name}: OKE does not offer {fact}", fix)
+            yield _release(f"{name}: OKE", fact, wanted_version in releases, fix)
+
+
+def _release(who: str, fact: str, there: bool, fix: str) -> Finding:
+    return ok(AREA, f"{who} offers {fact}") if there else wrong(AREA, f"{who} does not offer {fact}", fix)
 
 
 def _images(api: _Api, clusters: Clusters) -> Iterator[Finding]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field
 
 from fleet.providers.oke.cluster import OkePools
 from fleet.providers.oke.ocid import ClusterId, CompartmentId, SecurityGroupId, SubnetId
 from fleet.providers.oke.runners import OkePodRunner
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
-from fleet.settings.existing import AUTOSCALER_CHART, Existing, ExistingContext, refuse_caches, require_existing
-from fleet.settings.model import DnsLabel, problem, without
+from fleet.settings.existing import AUTOSCALER_CHART, ExistingContext, refuse_caches
+from fleet.settings.model import DnsLabel, problem, refusal, without
 from fleet.settings.runner import SetName
 
 
 class ExistingOke(ExistingContext):
     """An OKE cluster as the console shows it, and the kubeconfig context of its Kubernetes API."""
+
+    KEY: ClassVar[str] = "id"
+    CALLED: ClassVar[str] = "the OKE cluster {identity}"
 
     id: ClusterId
     """OCID of the OKE cluster."""
@@ -27,11 +30,6 @@ class ExistingOke(ExistingContext):
     """OCID of the network security group of the new nodes and of their pods."""
     network_compartment: CompartmentId | None = None
     """OCID of the compartment of the subnet. Default: that of the cluster. Example: `ocid1.compartment.oc1..examplenetwork`"""
-
-    @property
-    def identity(self) -> str:
-        """As in the base class: the OCID."""
-        return self.id
 
 
 class ExistingOkeCluster(OkePools):
@@ -49,16 +47,6 @@ class ExistingOkeCluster(OkePools):
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
     runners: dict[SetName, OkePodRunner] = Field(default_factory=dict)
     """Runner classes by name. The name is what a workflow writes in `runs-on`, at most 45 characters."""
-
-    @property
-    def found(self) -> Existing:
-        """As in the base class."""
-        return self.existing
-
-    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """As in the base class, and the cluster."""
-        yield from super().holdings()
-        yield ("existing", "id"), f"the OKE cluster {self.existing.id}"
 
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
         """As in the base class, and the cluster with its network."""
@@ -91,14 +79,13 @@ class ExistingOkeCluster(OkePools):
                 "cluster has it already, write cluster-autoscaler into installed"
             )
 
-    @model_validator(mode="after")
-    def _existing_rules(self) -> Self:
+    @refusal
+    def _existing_rules(self) -> None:
         """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
-        require_existing(self.existing, self)
+        self._require_existing(self.existing)
         if self.declare_quotas:
             raise problem(
                 "existing_quotas",
                 "an OCI quota also bounds what others have in the cluster's compartment; remove declareQuotas",
                 at=("declareQuotas",),
             )
-        return self

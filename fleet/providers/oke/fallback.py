@@ -18,15 +18,15 @@ PROVISION_MINUTES = 25
 """A GPU node boots, joins and pulls in ten minutes and more. Oracle's own recommendation."""
 
 
-def oke_priorities(settings: OkePools, ids: Mapping[str, str]) -> str:
+def oke_priorities(cluster: OkePools, ids: Mapping[str, str]) -> str:
     """The ConfigMap's text. `ids` are the OCIDs of the node pools, by pool."""
-    ranks = pool_ranks(settings.pool_orders)
+    ranks = pool_ranks(cluster.pool_orders)
     return priorities(ranks, {pool: [anchored(ids[pool]) + "$"] for pool in ranks})
 
 
-def oke_moves(settings: OkePools) -> str:
+def oke_moves(cluster: OkePools) -> str:
     """When the autoscaler moves on to the next pool of an order and when it comes back, in words."""
-    if AUTOSCALER in settings.provided:
+    if AUTOSCALER in cluster.provided:
         return (
             f"the cluster's own autoscaler chooses: set expander of its add-on to {BY_PRIORITY} and write the OCIDs of the node "
             f"pools (output nodePoolIds) to the ConfigMap {KUBE_SYSTEM}/{PRIORITIES}"

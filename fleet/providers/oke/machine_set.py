@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from fleet.charts.chart import Chart
 from fleet.charts.runner_sets import SetSettings, of_cluster
@@ -15,7 +15,7 @@ from fleet.providers.oke.ocid import CompartmentId, Region, require_place, requi
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner, require_own_network
 from fleet.providers.tags import OCI_TAGS
 from fleet.settings.github import GitHub
-from fleet.settings.model import LabelKey, LabelValue, TagKey, TagValue, problem
+from fleet.settings.model import LabelKey, LabelValue, TagKey, TagValue, problem, refusal
 from fleet.settings.monitoring import REMOTE_WRITE
 
 
@@ -45,22 +45,20 @@ class Surroundings(SetSettings):
 class StandingSet(VmRunner, Surroundings):
     """A set of standing machines."""
 
-    @model_validator(mode="after")
-    def _region_rules(self) -> Self:
+    @refusal
+    def _region_rules(self) -> None:
         """Refuse domains and an image of another region."""
         require_place(self.availability_domains, self.region)
         require_region(self.image.id, self.region, at=("image", "id"))
-        return self
 
 
 class PerJobSet(VmPerJobRunner, Surroundings):
     """A set with a machine for each job."""
 
-    @model_validator(mode="after")
-    def _region_rules(self) -> Self:
+    @refusal
+    def _region_rules(self) -> None:
         """Refuse places in other regions without network and image."""
         require_own_network(self, self.region, at=())
-        return self
 
 
 MachineSet = StandingSet | PerJobSet
@@ -90,4 +88,11 @@ def machine_chart(made: MachineSet) -> Chart:
         compartment=made.compartment_id,
         selector=made.launcher_node_selector,
         place=made.place,
+    )
+
+
+def oke_charts(cluster: OkePools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+    """The runner sets whose runners are machines. ARC starts a launcher for each machine."""
+    return tuple(
+        machine_chart(machine_set_of(cluster, physical_name, name, runner, github)) for name, runner in cluster.machine_runners()
     )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
-
-from pydantic import model_validator
+from typing import Annotated
 
 from fleet.providers.oke.ocid import CompartmentId, SubnetId, VcnId
-from fleet.settings.model import Cidr, Model, limited, problem
+from fleet.settings.model import Cidr, Model, limited, problem, refusal
 
 
 class OkeNetwork(Model):
@@ -26,8 +24,8 @@ class OkeNetwork(Model):
     compartment: CompartmentId | None = None
     """OCID of the compartment of an existing network. Default: the cluster's. Example: `ocid1.compartment.oc1..examplenetwork`"""
 
-    @model_validator(mode="after")
-    def _network_rules(self) -> Self:
+    @refusal
+    def _network_rules(self) -> None:
         """Refuse settings that mix a new VCN with an existing one, and an existing one without both subnets."""
         ids = {"vcn": self.vcn, "endpointSubnet": self.endpoint_subnet, "nodeSubnet": self.node_subnet}
         missing = [key for key, ocid in ids.items() if ocid is None]
@@ -51,7 +49,6 @@ class OkeNetwork(Model):
                 at=("cidr",),
                 value=self.new_cidr,
             )
-        return self
 
     @property
     def new_cidr(self) -> str:

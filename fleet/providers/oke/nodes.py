@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE
@@ -14,7 +14,7 @@ from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
 from fleet.settings.kubelet import KubeletFlags, ResourceManagers, unowned
 from fleet.settings.local_disks import require_local_disks
-from fleet.settings.model import Memory, Model, problem, without
+from fleet.settings.model import Memory, Model, problem, refusal, without
 from fleet.settings.pool import Pool, Reservation, require_own_labels
 
 FLEX_SHAPE = "VM.Standard.E5.Flex"
@@ -70,8 +70,8 @@ class OkePool(Pool):
         """As in the base class: what `kubelet` sets."""
         return self.kubelet
 
-    @model_validator(mode="after")
-    def _oke_rules(self) -> Self:
+    @refusal
+    def _oke_rules(self) -> None:
         """Refuse pools that OKE cannot create."""
         if len(self.instance_types) > 1:
             raise problem(
@@ -89,7 +89,6 @@ class OkePool(Pool):
                 "reserved_zones", "the nodes of a reserved pool are in the reservation's zone; remove zones", at=("zones",)
             )
         require_own_labels("oke_reserved_label", "OKE or kubelet refuses", OKE_PROFILE, self.labels, at=())
-        return self
 
 
 class NodeImageId(Model):
@@ -121,8 +120,8 @@ class OkeSystemPool(Model):
     disk: BootVolume = 100 * 1024
     """Boot volume of each system node. Example: `150Gi`"""
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
+    @refusal
+    def _rules(self) -> None:
         """Refuse memory that the shape does not have for its OCPUs: 1 to 64 GB each, whole GB."""
         most = min(64 * self.ocpus, _FLEX_MEMORY)
         if self.memory % 1024 or not self.ocpus <= self.memory // 1024 <= most:
@@ -131,4 +130,3 @@ class OkeSystemPool(Model):
                 f"{FLEX_SHAPE} with ocpus {self.ocpus} has {self.ocpus}Gi to {most}Gi, whole Gi; write one between",
                 at=("memory",),
             )
-        return self

@@ -8,62 +8,15 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
+from fleet.facts.tables import rows
 from fleet.settings.model import Form, matching, problem, require_once
 
 _OCID = re.compile(r"ocid1\.([a-z0-9]+)\.oc1\.([a-z0-9-]*)\.([A-Za-z0-9._-]+)")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
 _DOMAIN = re.compile(r"[A-Za-z0-9]{4}:([A-Z0-9-]+)-AD-[1-3]")
 
-# Commercial regions by their key (oracle/oci-python-sdk 2.189.0, src/oci/regions_definitions.py).
-# Add a row for each new region.
-_BY_KEY = {
-    "lej": "af-casablanca-1",
-    "jnb": "af-johannesburg-1",
-    "hsg": "ap-batam-1",
-    "yny": "ap-chuncheon-1",
-    "onm": "ap-delhi-1",
-    "hyd": "ap-hyderabad-1",
-    "jbp": "ap-kulai-2",
-    "mel": "ap-melbourne-1",
-    "bom": "ap-mumbai-1",
-    "kix": "ap-osaka-1",
-    "icn": "ap-seoul-1",
-    "sin": "ap-singapore-1",
-    "xsp": "ap-singapore-2",
-    "syd": "ap-sydney-1",
-    "nrt": "ap-tokyo-1",
-    "yul": "ca-montreal-1",
-    "yyz": "ca-toronto-1",
-    "ams": "eu-amsterdam-1",
-    "fra": "eu-frankfurt-1",
-    "mad": "eu-madrid-1",
-    "orf": "eu-madrid-3",
-    "mrs": "eu-marseille-1",
-    "lin": "eu-milan-1",
-    "cdg": "eu-paris-1",
-    "arn": "eu-stockholm-1",
-    "nrq": "eu-turin-1",
-    "zrh": "eu-zurich-1",
-    "mtz": "il-jerusalem-1",
-    "auh": "me-abudhabi-1",
-    "dxb": "me-dubai-1",
-    "jed": "me-jeddah-1",
-    "ruh": "me-riyadh-1",
-    "mty": "mx-monterrey-1",
-    "qro": "mx-queretaro-1",
-    "bog": "sa-bogota-1",
-    "scl": "sa-santiago-1",
-    "gru": "sa-saopaulo-1",
-    "vap": "sa-valparaiso-1",
-    "vcp": "sa-vinhedo-1",
-    "cwl": "uk-cardiff-1",
-    "lhr": "uk-london-1",
-    "iad": "us-ashburn-1",
-    "ord": "us-chicago-1",
-    "phx": "us-phoenix-1",
-    "aga": "us-saltlake-2",
-    "sjc": "us-sanjose-1",
-}
+_BY_KEY = {row["key"]: row["region"] for row in rows("oci_regions.csv")}
+"""Commercial regions by the three letters that OCIDs have."""
 
 
 def _kind(kind: str) -> AfterValidator:

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
-from fleet.charts.chart import Chart
 from fleet.facts import hardware
 from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import OKE_PROFILE
-from fleet.providers.finding import Finding
 from fleet.providers.leftovers import Leftovers
 from fleet.providers.oke import capacity, doctor
 from fleet.providers.oke.bill import oke_bill
-from fleet.providers.oke.charts import oke_charts
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.existing import ExistingOkeCluster
 from fleet.providers.oke.fallback import oke_moves
 from fleet.providers.oke.leftovers import OciLeftovers
 from fleet.providers.oke.machine.cloudinit import user_data
+from fleet.providers.oke.machine_set import oke_charts
 from fleet.providers.oke.nodes import FLEX_SHAPE
-from fleet.providers.oke.push import Gateway, gateway, push_remarks
+from fleet.providers.oke.push import gateway, push_remarks
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.oke.starter import OkeStarter
 from fleet.providers.provider import Provider
-from fleet.providers.quotas import Need
 from fleet.providers.tags import OCI_TAGS
 from fleet.providers.violation import Violation
 from fleet.settings.github import GitHub
@@ -60,13 +57,11 @@ class Oke(Provider[OkePools]):
         """As in the base class."""
         return oke_bill(name, cluster)
 
-    def needs(self, declaring: OkePools, clusters: Iterable[OkePools]) -> tuple[Need, ...]:
-        """As in the base class: OCI has quotas per compartment."""
-        return oke_needs(declaring, clusters)
+    needs = staticmethod(oke_needs)
+    """As in the base class: OCI has quotas per compartment."""
 
-    def charts(self, cluster: OkePools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
-        """The runner sets whose runners are machines. ARC starts a launcher for each machine."""
-        return oke_charts(cluster, physical_name, github)
+    charts = staticmethod(oke_charts)
+    """The runner sets whose runners are machines. ARC starts a launcher for each machine."""
 
     def system_machines(self, cluster: OkePools) -> SystemMachines | None:
         """As in the base class. The autoscaler leaves their number alone."""
@@ -93,25 +88,17 @@ class Oke(Provider[OkePools]):
                     )
                     yield Violation("registry_readers", message, ("clusters", name, "registry"))
 
-    def capacity_remarks(self, name: str, cluster: OkePools) -> Iterator[str]:
-        """As in the base class."""
-        return capacity.remarks(name, cluster)
+    capacity_remarks = staticmethod(capacity.remarks)
 
-    def gateway(self, cluster: OkePools) -> Gateway | None:
-        """As in the base class."""
-        return gateway(cluster)
+    gateway = staticmethod(gateway)
 
-    def push_remarks(self, cluster: OkePools) -> Iterator[str]:
-        """As in the base class."""
-        return push_remarks(cluster)
+    push_remarks = staticmethod(push_remarks)
 
     def user_data(self, cluster: OkePools) -> Mapping[str, str]:
         """As in the base class. A set without an image uses CNCF's launcher, whose machines boot the owner's images."""
         return {name: user_data(runner) for name, runner in cluster.machine_runners() if runner.image is not None}
 
-    def findings(self, clusters: Mapping[str, OkePools]) -> Iterator[Finding]:
-        """As in the base class."""
-        return doctor.findings(clusters)
+    findings = staticmethod(doctor.findings)
 
     def leftovers(self, project: str, stack: str, clusters: Mapping[str, OkePools]) -> Leftovers:
         """As in the base class."""

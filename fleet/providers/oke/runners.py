@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Discriminator, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Tag
 
 from fleet.providers.oke.vm_runner import VmPerJobRunner, VmRunner
-from fleet.settings.model import problem
+from fleet.settings.model import problem, refusal
 from fleet.settings.runner import KINDS, PodRunner
 
 _LEAST_REASON, _MOST_REASON = 20, 200
@@ -33,8 +33,8 @@ class OkePodRunner(PodRunner):
     """Why you accept that the network isolation of pods is not enforced on OKE, in words. Required until it is
     (docs/isolation.md)."""
 
-    @model_validator(mode="after")
-    def _consent(self) -> Self:
+    @refusal
+    def _consent(self) -> None:
         """Refuse a set whose owner has not accepted that its jobs are not isolated."""
         if self.accept_unenforced_network is None:
             raise problem(
@@ -43,7 +43,6 @@ class OkePodRunner(PodRunner):
                 "(kind: vm-per-job), or add acceptUnenforcedNetwork with the reason why you accept that",
                 at=("acceptUnenforcedNetwork",),
             )
-        return self
 
 
 def _kind(value: Any) -> str | None:

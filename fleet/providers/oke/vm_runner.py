@@ -7,9 +7,9 @@ registration of one job to one machine. So the GitHub App's key stays with ARC, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from fleet.facts import hardware, versions
 from fleet.facts.remark import todo
@@ -25,7 +25,7 @@ from fleet.providers.oke.ocid import (
 )
 from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
-from fleet.settings.model import Duration, Model, Scale, matching, problem, require_once
+from fleet.settings.model import Duration, Model, Scale, matching, problem, refusal, require_once
 from fleet.settings.runner import ImageReference, Runner, WholeMachine
 
 _LEAST_LIFETIME, _MOST_LIFETIME = 600, 5 * 86_400
@@ -60,14 +60,13 @@ class Place(Model):
     image: ImageId | None = None
     """OCID of the boot image in that region. Required outside of the cluster's region. Default: `image` of the runner class."""
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
+    @refusal
+    def _rules(self) -> None:
         """Refuse domains and OCIDs of another region, and a domain given twice."""
         require_place(self.availability_domains, self.region)
         require_region(self.subnet, self.region, at=("subnet",))
         require_region(self.security_group, self.region, at=("securityGroup",))
         require_region(self.image, self.region, at=("image",))
-        return self
 
 
 class MachineImage(Model):
@@ -146,8 +145,8 @@ class MachineRunner(Runner):
             # docs.oracle.com, Block Volume overview: for bare metal only three CPU shapes support it.
             yield f"OCI cannot encrypt the disk traffic of bare-metal GPU shapes ({bare}); use VM shapes if you need that"
 
-    @model_validator(mode="after")
-    def _machine_rules(self) -> Self:
+    @refusal
+    def _machine_rules(self) -> None:
         """Refuse different shapes, a release on spot, spot that OCI does not sell, and tools that are incompatible."""
         self._shapes_are_alike()
         if self.capacity == "spot":
@@ -167,7 +166,6 @@ class MachineRunner(Runner):
                 f"the pinned nvkind works with toolkit {' and '.join(versions.NVKIND.toolkits)}; use one, or set nvkind: false",
                 at=("toolkit",),
             )
-        return self
 
     def _shapes_are_alike(self) -> None:
         """Refuse shapes with different GPUs or another architecture, because a job can run on any of them."""
@@ -213,8 +211,8 @@ class VmRunner(MachineRunner):
         """One runner per machine."""
         return Scale.model_construct(min=self.count, max=self.count)
 
-    @model_validator(mode="after")
-    def _pool_rules(self) -> Self:
+    @refusal
+    def _pool_rules(self) -> None:
         """Refuse settings that an instance pool cannot have."""
         if self.capacity == "spot":
             # docs.oracle.com, preemptible instances.
@@ -230,7 +228,6 @@ class VmRunner(MachineRunner):
                 at=("shapes",),
             )
         require_different(self.availability_domains, at=("availabilityDomains",))
-        return self
 
 
 class VmPerJobRunner(MachineRunner):
@@ -274,8 +271,8 @@ class VmPerJobRunner(MachineRunner):
             "CNCF's launcher has no setting for in-transit encryption, legacy metadata endpoints and security groups",
         )
 
-    @model_validator(mode="after")
-    def _place_rules(self) -> Self:
+    @refusal
+    def _place_rules(self) -> None:
         """Refuse an availability domain in two places: the second try would repeat the first."""
         tried: set[str] = set()
         for index, place in enumerate(self.places):
@@ -287,17 +284,16 @@ class VmPerJobRunner(MachineRunner):
                     value=again[0],
                 )
             tried.update(place.availability_domains)
-        return self
 
-    @model_validator(mode="after")
-    def _launcher_rules(self) -> Self:
+    @refusal
+    def _launcher_rules(self) -> None:
         """Refuse settings that the launcher does not support."""
         if self.booted_here:
             if self.image is None:
                 raise problem(
                     "machine_image", "the launcher needs an image of yours; set image with id and driver", at=("image",)
                 )
-            return self
+            return
         if self.image is not None:
             raise problem(
                 "cncf_image",
@@ -316,7 +312,6 @@ class VmPerJobRunner(MachineRunner):
                 raise problem(
                     "cncf_subnet", "CNCF's launcher needs a subnet in each place; add it", at=("places", str(index), "subnet")
                 )
-        return self
 
 
 def require_own_network(runner: VmPerJobRunner, region: str, *, at: tuple[str, ...]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field
 
 from fleet.facts import versions
 from fleet.facts.lifecycle import Use, of_kubernetes, of_row
@@ -20,7 +20,7 @@ from fleet.settings.egress import within
 from fleet.settings.enablement import GPU_OPERATOR, Enablement
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
 from fleet.settings.machines import WithMachines
-from fleet.settings.model import DnsLabel, QuotedText, matching, problem, without
+from fleet.settings.model import DnsLabel, QuotedText, matching, problem, refusal, without
 from fleet.settings.runner import PodRunner, SetName
 
 _OPERATOR_FROM = (1, 13)
@@ -180,8 +180,8 @@ class TalosCluster(Cluster, WithMachines):
                 "cni none: nodes stay NotReady until you install a network plugin; choose one that enforces network policies"
             )
 
-    @model_validator(mode="after")
-    def _versions_fit(self) -> Self:
+    @refusal
+    def _versions_fit(self) -> None:
         """Refuse a Talos release that is not pinned, and a Kubernetes version that it does not support."""
         if self.talos_version not in versions.TALOS:
             raise problem(
@@ -197,10 +197,9 @@ class TalosCluster(Cluster, WithMachines):
                 f"no pinned release of this minor works with Talos {self.talos_version}; use one of: {', '.join(releases)}",
                 at=("kubernetesVersion",),
             )
-        return self
 
-    @model_validator(mode="after")
-    def _hosts_once(self) -> Self:
+    @refusal
+    def _hosts_once(self) -> None:
         """Refuse a host name or an address given twice: Talos would configure one machine as two."""
         names = Counter(name for _, name, _ in self.hosts())
         addresses = Counter(host.address for _, _, host in self.hosts())
@@ -211,10 +210,9 @@ class TalosCluster(Cluster, WithMachines):
                 raise problem(
                     "address_twice", "another host has that address; correct it", at=(*path, "address"), value=host.address
                 )
-        return self
 
-    @model_validator(mode="after")
-    def _own_machines(self) -> Self:
+    @refusal
+    def _own_machines(self) -> None:
         """Refuse settings that only clouds have, such as budgets and quotas, and secrets that only `pulumi up` could write."""
         for key, value in (("budget", self.budget), ("declareQuotas", self.declare_quotas), ("protect", self.protect)):
             if value:
@@ -225,10 +223,9 @@ class TalosCluster(Cluster, WithMachines):
                 "pulumi up is not available for this cluster; use external-secrets, sealed-secrets or sops",
                 at=("gitops", "secrets", "by"),
             )
-        return self
 
-    @model_validator(mode="after")
-    def _talos_enablement(self) -> Self:
+    @refusal
+    def _talos_enablement(self) -> None:
         """Refuse pools and an enablement that do not fit each other, and a Talos release that the operator does not support."""
         if self.enablement == GPU_OPERATOR and minor(self.talos_version) < _OPERATOR_FROM:
             raise problem(
@@ -239,7 +236,6 @@ class TalosCluster(Cluster, WithMachines):
                 value=self.enablement,
             )
         self._require_enablement(driver_at=lambda name, _: ("pools", name, "driver", "tier"))
-        return self
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fleet.facts.hardware import OWNED
 from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.settings.kubelet import KubeletConfig, ResourceManagers, owned_fields, unowned
-from fleet.settings.model import DnsLabel, Form, Memory, Model, Nodes, matching, memory_text, problem, without
+from fleet.settings.model import DnsLabel, Form, Memory, Model, Nodes, matching, memory_text, problem, refusal, without
 from fleet.settings.pool import MachineName, Pool, require_own_labels
 
 _TURING = (7, 5)
@@ -69,15 +69,14 @@ class UserVolume(Model):
     """Space of the install disk that stays for containers and images. The volume gets the rest of that disk. It has an effect
     only at the first boot. Give this or `disk`. Example: `400Gi`"""
 
-    @model_validator(mode="after")
-    def _one_place(self) -> Self:
+    @refusal
+    def _one_place(self) -> None:
         """Refuse a volume with both places, and one without a place."""
         if (self.disk is None) == (self.ephemeral is None):
             raise problem(
                 "volume_place",
                 "a user volume is on another disk, or beside Talos on the install disk; set disk or ephemeral, not both",
             )
-        return self
 
 
 class Host(Model):
@@ -93,8 +92,8 @@ class Host(Model):
     volume: UserVolume | None = None
     """Disk space for a provisioner of local volumes."""
 
-    @model_validator(mode="after")
-    def _other_disk(self) -> Self:
+    @refusal
+    def _other_disk(self) -> None:
         """Refuse a disk that Talos uses as a whole already, and room on the install disk if EPHEMERAL is not there."""
         if self.ephemeral_disk == self.install_disk:
             raise problem(
@@ -118,7 +117,6 @@ class Host(Model):
                 "Talos is installed on this disk and uses all of it; name another disk, or set ephemeral instead of disk",
                 at=("volume", "disk"),
             )
-        return self
 
 
 class Hosts(Nodes):
@@ -184,8 +182,8 @@ class TalosPool(Pool):
         """As in the base class: what `kubelet` sets."""
         return self.kubelet
 
-    @model_validator(mode="after")
-    def _talos_rules(self) -> Self:
+    @refusal
+    def _talos_rules(self) -> None:
         """Refuse rented machines, GPUs of other vendors, an idle delay, labels that kubelet may not set, unfit modules."""
         for machine in self.machines:
             gpu = machine.gpu
@@ -228,7 +226,6 @@ class TalosPool(Pool):
         if "idle_delay" in self.model_fields_set:
             raise problem("talos_idle", "your own machines always stay on; remove idleDelay", at=("idleDelay",))
         require_own_labels("talos_reserved_label", "kubelet may not set", TALOS_PROFILE, self.labels, at=())
-        return self
 
 
 class TalosSystem(Model):
@@ -244,8 +241,8 @@ class ControlPlane(Model):
     hosts: Annotated[dict[DnsLabel, Host], Field(min_length=1)]
     """The hosts, by host name: an odd number, because etcd tolerates no more failures with one host more."""
 
-    @model_validator(mode="after")
-    def _odd(self) -> Self:
+    @refusal
+    def _odd(self) -> None:
         """Refuse an even number of hosts. For example, etcd with two members loses its quorum if either of them fails."""
         if len(self.hosts) % 2 == 0:
             raise problem(
@@ -254,4 +251,3 @@ class ControlPlane(Model):
                 at=("hosts",),
                 value=sorted(self.hosts),
             )
-        return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date
 
 from fleet.facts.bill import Paid
@@ -35,6 +35,4 @@ class Talos(Provider[TalosCluster]):
             line = Line(name, f"pool {pool_name}", text, pool.nodes.min, pool.nodes.max, price, price, ("the stack file",))
             yield Paid(name=pool_name, line=line, region=cluster.region)
 
-    def boot_files(self, name: str, cluster: TalosCluster) -> Mapping[str, str]:
-        """As in the base class."""
-        return talos_files(name, cluster)
+    boot_files = staticmethod(talos_files)
