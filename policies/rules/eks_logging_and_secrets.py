@@ -9,7 +9,7 @@ import re
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP, is_hollow
 from .read import Data, Faults, Later, entries, shown, strings, text, true, walk, whole
-from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, schema
+from .rule import CLUSTER_SETTINGS, Args, Rule, facts, schema
 
 LOG_TYPES = ("api", "audit", "authenticator")
 _GROUP = re.compile(r"/aws/eks/[^/]+/cluster")
@@ -46,11 +46,8 @@ def _kept(props: Data) -> Faults:
 
 
 RULE = Rule(
-    order=(Section.HARDENING, 40),
-    title="EKS writes audit logs that expire",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=frozenset((EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP)),
-    levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
     config={
         "logTypes": schema.strings(
             LOG_TYPES,
@@ -59,10 +56,6 @@ RULE = Rule(
         ),
         "requireKms": schema.flag("Whether secrets must be encrypted with a KMS key of your account."),
     },
-    rationale="Runners execute code that strangers wrote. If that code misbehaves, only the audit log shows what it did.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html",
-    fix="Add api, audit and authenticator to enabledClusterLogTypes; set retentionInDays, and with requireKms the key's ARN.",
     settings={LOG_GROUP: f"{CLUSTER_SETTINGS}.logRetentionDays", "": f"{CLUSTER_SETTINGS}.logTypes"},
     check=_check,
-    of_existing=dict.fromkeys(("eks", "kubernetes"), "which logs its control plane writes"),
 )

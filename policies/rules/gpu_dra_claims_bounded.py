@@ -15,7 +15,7 @@ from .exceptions import matches
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each, kind_of
 from .pods import PodSpec, pod_specs
 from .read import Data, Later, bound, count, entries, shown, strings, text, walk, whole
-from .rule import Args, Rule, Section, Severity, schema, setting
+from .rule import Args, Rule, facts, schema, setting
 
 GPU_CLASSES = ("*.nvidia.com", "gpu.amd.com", "gpu.intel.com")
 MAX_COUNT = 1
@@ -108,18 +108,12 @@ def _asked(path: str, body: Data, bounds: _Bounds, faults: list[str], later: Lat
 
 
 RULE = Rule(
-    order=(Section.SCHEDULING, 60),
-    title="Claims ask for a small number of GPUs",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=CLAIMS | POD | RUNNER_SET | HELM,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "maxCount": schema.integer(MAX_COUNT, "The most GPUs that one claim may ask for."),
         "maxClaims": schema.integer(MAX_CLAIMS, "The most claims that one pod may have."),
         "deviceClasses": schema.strings(GPU_CLASSES, "Device classes of GPUs; * matches any text.", minLength=1),
     },
-    rationale="GPU quotas do not count claims, and a claim for all devices takes every GPU of a node.",
-    source="https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/",
-    fix="Claim with allocationMode ExactCount and a count within maxCount, and give a pod no more than maxClaims claims.",
     check=_check,
 )

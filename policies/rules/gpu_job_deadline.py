@@ -15,7 +15,7 @@ from .kinds import POD, kind_of
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus
 from .read import Faults, Later, bound, keys, shown, walk, whole
 from .record import steps
-from .rule import Args, Rule, Section, Severity, setting
+from .rule import Args, Rule, facts, setting
 
 _SPECS = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}
 JOBS = frozenset(token for token in POD if kind_of(token) in _SPECS)
@@ -79,11 +79,8 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 
 RULE = Rule(
-    order=(Section.SCHEDULING, 100),
-    title="GPU jobs have a deadline, are deleted, and are retried a few times",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=JOBS,
-    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         field.setting: {
             "type": "integer",
@@ -93,9 +90,6 @@ RULE = Rule(
         }
         for field in _FIELDS
     },
-    rationale="A job that hangs or fails repeatedly keeps its GPU node, at the full price, until somebody notices.",
-    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup",
-    fix="Set activeDeadlineSeconds, ttlSecondsAfterFinished and backoffLimit of the Job's spec within the bounds.",
     check=of_gpu_pods(_faults),
     remedy=_remediate,
 )

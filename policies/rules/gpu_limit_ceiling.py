@@ -18,7 +18,7 @@ from fleet.facts.scheduling import is_gpu_resource
 from .kinds import HELM, POD, QUEUES, RUNNER_SET, kind_of
 from .pods import REGULAR, Container, PodSpec, containers_of, gpu_count, pod_specs
 from .read import Data, Faults, Later, bound, entries, gpus, shown, text, walk, whole
-from .rule import RUNNER_SETTINGS, Args, Rule, Section, Severity, schema, setting
+from .rule import Args, Rule, facts, schema, setting
 
 PER_CONTAINER, PER_POD, PER_WORKLOAD, PER_QUEUE = 1, 1, 8, 8
 
@@ -109,20 +109,13 @@ def _queue_faults(props: Data, most: int, later: Later) -> Faults:
 
 
 RULE = Rule(
-    order=(Section.SCHEDULING, 20),
-    title="No pod or workload takes too many GPUs",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=POD | RUNNER_SET | HELM | QUEUES,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "maxPerContainer": schema.integer(PER_CONTAINER, "The most GPUs that one container may ask for."),
         "maxPerPod": schema.integer(PER_POD, "The most GPUs that the scheduler counts for one pod."),
         "maxPerWorkload": schema.integer(PER_WORKLOAD, "The most GPUs that the pods of one workload or runner set take at once."),
         "maxPerQueue": schema.integer(PER_QUEUE, "The most GPUs of nominal quota that one Kueue queue or cohort hands out."),
     },
-    rationale="A pod or runner set that may take every GPU starves all others. Without a limit its cost has no limit either.",
-    source="https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers",
-    fix="Lower the GPU limit, replicas, parallelism or nominalQuota, and give each runner set a maxRunners.",
-    settings=f"{RUNNER_SETTINGS}.scale.max",
     check=_check,
 )

@@ -19,7 +19,7 @@ from .draft import Draft
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODES, OKE_NODE_POOL, TALOS_NODE
 from .pools import gpu_sign
 from .read import Data, Faults, Later, items, line, shown, text, walk
-from .rule import Args, Rule, Section, Severity, schema, setting
+from .rule import Args, Rule, facts, schema, setting
 
 _KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 _KUBERNETES_EFFECT = {effect: effect.value for effect in Effect}
@@ -146,16 +146,9 @@ _SPECIAL: Mapping[str, Callable[[Data, str, Later], Faults]] = {OKE_NODE_POOL: _
 """Kinds without a list of taints."""
 
 RULE = Rule(
-    order=(Section.TAINTS, 10),
-    title="GPU pools are tainted",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=NODES,
-    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    critical=True,
     config={"key": schema.string(GPU_TAINT_KEY, "The key of the GPU taint. Its value may differ by provider.")},
-    rationale="Without a taint any pod starts or keeps a GPU node, and the cluster pays for unused GPUs.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
-    fix=f"Add the taint {GPU_TAINT_KEY} with effect NO_SCHEDULE (EKS) or NoSchedule (Karpenter, Talos) to the pool.",
     check=_check,
     remedy=_remediate,
 )

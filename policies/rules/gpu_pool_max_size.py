@@ -24,7 +24,7 @@ from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
 from .pools import OKE_MOST, Choice, booted, choices, gpus_each, most, of_gpu_pool
 from .read import Later, bound, gpus, line, shown, walk, whole
 from .releases import Release, releases
-from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Section, Severity, StackRule, each, schema, setting
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, StackRule, each, facts, schema, setting
 
 PER_POOL = 4
 PER_MACHINE_SET = 4
@@ -130,12 +130,8 @@ def _shown_path(path: tuple[str, ...]) -> str:
 
 
 RULE = StackRule(
-    order=(Section.COST, 60),
-    title="GPU pools have a maximum size",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=POOLS | {AUTO_SCALING_GROUP} | HELM,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    critical=True,
     config={
         "maxGpusPerPool": schema.integer(PER_POOL, "The most GPUs that one pool of nodes may have.", minimum=1, maximum=100000),
         "maxGpusPerMachineSet": schema.integer(
@@ -145,12 +141,6 @@ RULE = StackRule(
             maximum=100000,
         ),
     },
-    rationale="With an endless queue of jobs an autoscaler buys without a limit. Only the maximum of each pool stops it.",
-    source="https://karpenter.sh/docs/concepts/nodepools/#speclimits",
-    fix=(
-        f"EKS: lower scalingConfig.maxSize. OKE: tag the pool {OKE_MOST[-1]} with its maximum. Karpenter: set spec.limits of "
-        f"{GPU_RESOURCE}. Launchers: lower maxRunners."
-    ),
     settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.scale.max") | {"": f"{POOL_SETTINGS}.nodes.max"},
     check=each(_check),
 )

@@ -10,7 +10,7 @@ from fleet.facts.scheduling import RUNNER_PRIORITY
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each
 from .pods import PodSpec, of_gpu_pods
 from .read import Data, Faults, Later, bound, shown, text, walk
-from .rule import JOB_SETTINGS, Args, Rule, Section, Severity, setting
+from .rule import Args, Rule, facts, setting
 
 CLASSES = api_tokens("scheduling.k8s.io", ("v1", "v1beta1", "v1alpha1"), ("PriorityClass",), ("", "Patch", "List"))
 _SYSTEM = "system-"
@@ -48,11 +48,8 @@ def _above(path: str, value: Data, args: Args) -> Faults:
 
 
 RULE = Rule(
-    order=(Section.SCHEDULING, 110),
-    title="GPU pods have a priority class of the fleet",
-    severity=Severity.LOW,
+    **facts(__name__),
     types=POD | RUNNER_SET | HELM | CLASSES,
-    levels={"dev": "disabled", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
     config={
         "ceiling": {
             "type": "integer",
@@ -60,9 +57,5 @@ RULE = Rule(
             "description": "The highest value that a priority class may have.",
         }
     },
-    rationale="Other pods can preempt a GPU job without a class. With a system class, the job can preempt pods that nodes need.",
-    source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
-    fix=f"Set priorityClassName {RUNNER_PRIORITY.name} on GPU pods, and give no class a higher value.",
-    settings=f"{JOB_SETTINGS}.priority",
     check=_check,
 )

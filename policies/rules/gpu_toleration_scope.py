@@ -16,7 +16,7 @@ from .pods import SERVING, PodSpec, pod_specs, serves_the_node, takes_gpus, tole
 from .pools import GPU_TAINTS
 from .read import Data, Later, line, strings, walk
 from .releases import releases
-from .rule import Args, Rule, Section, Severity, schema
+from .rule import Args, Rule, facts, schema
 
 CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
     kinds.CONTROLLER_CHART: ((),),
@@ -78,18 +78,12 @@ def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:
 
 
 RULE = Rule(
-    order=(Section.SCHEDULING, 80),
-    title="Only GPU pods tolerate the taint of GPU nodes",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=kinds.POD | kinds.RUNNER_SET | kinds.HELM,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "allowNames": schema.strings(
             SERVING, "Names of containers that serve every node; a pod with only these containers may tolerate any taint."
         )
     },
-    rationale="A pod that needs no GPU can keep a GPU node running, and the cluster then pays for an unused GPU.",
-    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
-    fix="Remove the toleration from pods without a GPU limit, and give every toleration with operator Exists a key.",
     check=_check,
 )

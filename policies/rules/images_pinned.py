@@ -16,7 +16,7 @@ from .images import Named, of_pods, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
 from .read import Later, line, shown, strings, text, true
 from .releases import releases
-from .rule import Args, Rule, Section, Severity, entry, pod_settings, schema
+from .rule import Args, Rule, entry, facts, pod_settings, schema
 
 WORKLOAD_IMAGES = (
     "docker.io/library/python",
@@ -114,11 +114,8 @@ def _within(registry: str, repository: str) -> bool:
 
 
 RULE = Rule(
-    order=(Section.SUPPLY_CHAIN, 10),
-    title="Images are pinned and from allowed registries",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=POD | RUNNER_SET | HELM | CLUSTER_POLICY,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "registries": schema.strings(
             REGISTRIES, "Registries, or paths below them, that images may come from; * matches any part of a name.", minLength=1
@@ -126,9 +123,6 @@ RULE = Rule(
         "extraRegistries": schema.strings((), "Registries in addition to those of `registries`, such as your own.", minLength=1),
         "requireDigest": schema.flag("Whether an image needs a digest. Only a digest always means the same content."),
     },
-    rationale="If a tag moves, or if anybody can push to a registry, jobs run code without a review.",
-    source="https://kubernetes.io/docs/concepts/containers/images/",
-    fix="Write registry/repository:version@sha256:digest. In a scale set leave containerMode empty and write all containers.",
     settings=pod_settings("image"),
     check=_check,
 )

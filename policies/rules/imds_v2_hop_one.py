@@ -13,7 +13,7 @@ boots for one job is not a resource, so this rule does not see it.
 from . import kinds
 from .draft import Draft
 from .read import Data, Faults, Later, keys, shown, text, true, walk, whole
-from .rule import Args, Rule, Section, Severity, schema
+from .rule import Args, Rule, facts, schema
 
 MAX_HOP = 1
 
@@ -105,12 +105,8 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 
 RULE = Rule(
-    order=(Section.HARDENING, 10),
-    title="Instance metadata needs a token and stays on the node",
-    severity=Severity.CRITICAL,
+    **facts(__name__),
     types=frozenset((*_OPTIONS, *_FLAGS, kinds.EKS_NODE_GROUP)),
-    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    critical=True,
     config={
         "maxHop": schema.integer(
             MAX_HOP,
@@ -119,12 +115,6 @@ RULE = Rule(
             maximum=64,
         )
     },
-    rationale="A job that reads the node's metadata gets the node's cloud credentials, whatever its own rights are.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html",
-    fix=(
-        "EC2: metadataOptions {httpTokens: required, httpPutResponseHopLimit: 1}. "
-        f'OCI: instanceOptions.{_LEGACY} true; OKE: nodeMetadata.{_LEGACY} "true".'
-    ),
     check=_check,
     remedy=_remediate,
 )

@@ -9,7 +9,7 @@ import re
 
 from .kinds import api_tokens
 from .read import Data, Faults, Later, bound, count, entries, keys, label, shown, text, true, walk
-from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, schema, setting
+from .rule import Args, Rule, facts, schema, setting
 
 _GROUP = ("monitoring.coreos.com", ("v1",))
 POD_MONITOR = api_tokens(*_GROUP, ("PodMonitor",), ("",))
@@ -88,19 +88,12 @@ def _alerts(props: Data, later: Later) -> Faults:
 
 
 RULE = Rule(
-    order=(Section.HARDENING, 140),
-    title="Monitors select targets, and alerts say what to do",
-    severity=Severity.LOW,
+    **facts(__name__),
     types=POD_MONITOR | SERVICE_MONITOR | PROMETHEUS_RULE,
-    levels={"dev": "advisory", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
     config={
         "maxIntervalSeconds": schema.integer(
             _LONGEST, "Most seconds between two scrapes of a DCGM exporter: as often as it reads the GPUs.", minimum=1
         )
     },
-    rationale="A monitor that selects nothing reports no error. An alert without a runbook costs time when time is short.",
-    source="https://prometheus-operator.dev/docs/api-reference/api/",
-    fix="Name the targets' namespace and port in each monitor, and write severity and runbook_url on each alert.",
-    settings=f"{CLUSTER_SETTINGS}.monitoring",
     check=_check,
 )

@@ -18,7 +18,7 @@ from . import kinds
 from .pods import containers_of, pod_specs
 from .read import Data, Later, keys, strings, text, walk
 from .releases import Release, releases, sources, step, texts
-from .rule import Args, Rule, Section, Severity, schema
+from .rule import Args, Rule, facts, schema
 from .userdata import MACHINES, readings
 
 SECRET_KEYS = ("github_app_private_key",)
@@ -163,9 +163,7 @@ _FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 RULE = Rule(
-    order=(Section.SUPPLY_CHAIN, 50),
-    title="The stack has no long-lived credentials",
-    severity=Severity.CRITICAL,
+    **facts(__name__),
     types=frozenset(FORBIDDEN)
     | frozenset(_FIELDS)
     | kinds.POD
@@ -173,8 +171,6 @@ RULE = Rule(
     | kinds.HELM
     | kinds.SECRETS
     | kinds.CONFIG_MAPS,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    critical=True,
     config={
         "secretKeys": schema.strings(
             SECRET_KEYS, "Keys of Secrets that may hold a private key; add tls.key where the stack makes certificates."
@@ -183,8 +179,5 @@ RULE = Rule(
             LATE_KEYS, "Keys of Secrets and ConfigMaps that a preview need not know. The update judges their values."
         ),
     },
-    rationale="A credential that never expires gets copied with state, logs and images, and works for anybody who finds a copy.",
-    source="https://docs.github.com/en/actions/concepts/security/openid-connect",
-    fix="Remove it. Use a role, a workload identity or OIDC trust, and for GitHub an App with its key in a Secret.",
     check=_check,
 )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .documents import listed, statements
 from .kinds import IAM_ROLE
 from .read import Data, Faults, Later, entries, keys, shown, strings, text, walk
-from .rule import Resource, Section, Severity, Stack, StackRule, Violations, schema
+from .rule import Resource, Stack, StackRule, Violations, facts, schema
 
 ATTACHMENTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role", "aws:iam/policyAttachment:PolicyAttachment": "roles"}
 """Token to the property with the roles."""
@@ -153,15 +153,8 @@ _FAULTS = {
 }
 
 RULE = StackRule(
-    order=(Section.HARDENING, 70),
-    title="Nodes have only the permissions that they need",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=frozenset(_FAULTS),
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     config={"allowed": schema.strings(ALLOWED, "Names of managed policies that a node's role may have.")},
-    rationale="Code that breaks out of a job's container has the permissions of the node.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html",
-    fix="Attach only the policies that EKS requires to the node's role. Grant other permissions to single pods, and never all.",
     check=_check,
-    of_existing={"eks": "the rights of its nodes' role"},
 )

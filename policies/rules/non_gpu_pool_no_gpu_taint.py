@@ -10,7 +10,7 @@ from fleet.facts.scheduling import GPU_TAINT_KEY
 from .kinds import KARPENTER_NODE_POOL, POOLS
 from .pools import CATEGORY_LABEL, FAMILY_LABEL, INSTANCE_TYPE_LABEL, accelerated, choices, machine_sign, requirements, taints
 from .read import Data, Faults, Later, count, items, line, shown, text, walk
-from .rule import POOL_SETTINGS, Args, Rule, Section, Severity, schema
+from .rule import Args, Rule, facts, schema
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -71,15 +71,8 @@ def _named(names: list[str]) -> str:
 
 
 RULE = Rule(
-    order=(Section.TAINTS, 30),
-    title="Pools without GPUs have no GPU taint",
-    severity=Severity.LOW,
+    **facts(__name__),
     types=POOLS,
-    levels={"dev": "advisory", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
     config={"key": schema.string(GPU_TAINT_KEY, "The key of the GPU taint, with any value and effect.")},
-    rationale="A CPU pool with the GPU taint gets no CPU pods, and GPU pods cannot use it.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
-    fix=f"Remove the taint {GPU_TAINT_KEY} from pools whose machines have no GPU.",
-    settings=f"{POOL_SETTINGS}.instanceTypes",
     check=_check,
 )

@@ -14,7 +14,7 @@ from . import kinds
 from .draft import Draft
 from .read import Data, Later, entries, keys, label, parsed, strings, text, true, walk
 from .record import Provider
-from .rule import Args, Rule, Section, Severity, schema, setting, stack_file
+from .rule import Args, Rule, facts, schema, setting, stack_file
 
 REQUIRED = ("owner", "cost-center", "stack", "ttl")
 
@@ -135,11 +135,8 @@ def _default_tags(provider: Provider | None) -> Data:
 
 
 RULE = Rule(
-    order=(Section.HARDENING, 120),
-    title="Resources have required tags",
-    severity=Severity.LOW,
+    **facts(__name__),
     types=OCI | AWS | {kinds.AUTO_SCALING_GROUP, kinds.NAMESPACE},
-    levels={"dev": "remediate", "staging": "remediate", "prod": "mandatory", "homelab": "disabled"},
     config={
         "tags": schema.strings(REQUIRED, "Tags that every resource of a cloud must have."),
         "labels": schema.strings((), "Labels that every Kubernetes namespace must have."),
@@ -150,9 +147,6 @@ RULE = Rule(
             "description": "Name to value of the tags that a remediation may add.",
         },
     },
-    rationale="A node without an owner keeps running. Tags split the bill and help to find forgotten resources.",
-    source="https://docs.aws.amazon.com/whitepapers/latest/tagging-best-practices/tagging-best-practices.html",
-    fix="Set gpu-ci:tags in the stack file: every provider and every OCI resource takes them from there.",
     check=_check,
     remedy=_remediate,
 )

@@ -217,7 +217,8 @@ class _Common:
 
     `id` is the name of the check's file with hyphens, unless it is given. `order` is the section and the place in it. `types` are
     the resource tokens that the rule judges; `levels` has one level for each of STACK_KINDS; `config` maps each property to its
-    JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `settings` is the key of the stack
+    JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `facts` gives the rules of the pack
+    what is plain data. `settings` is the key of the stack
     file that changes what the rule judges, for all resources or by type ("" for all other types); it is "" if no setting does. A
     strict plan fails where a `critical` rule is undeterminable. `of_existing` says, by provider, what the rule would have to see
     of a cluster that the stack did not create. Such a cluster makes the rule undeterminable. With `partly` the rule bounds single
@@ -276,6 +277,19 @@ class _Common:
     def schemas(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON schema of each config property, with those that all rules share."""
         return {**self.config, **_SHARED}
+
+
+@cache
+def _written() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads((_FOLDER / "rules.toml").read_text(encoding="utf-8"))
+
+
+def facts(module: str) -> dict[str, Any]:
+    """What `rules.toml` says of the rule in a module: arguments of `Rule` and `StackRule`. The order is that of the tables."""
+    name = module.rpartition(".")[2].replace("_", "-")
+    data = dict(_written()[name])
+    order = Section(data.pop("section")), list(_written()).index(name)
+    return data | {"order": order, "severity": Severity(data["severity"])}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -29,7 +29,7 @@ from .networks import DIRECTIONS, Address, denies, ways_out
 from .pools import booted
 from .read import Data, Later, UndeterminableError, count, keys, shown, some, strings, text, walk
 from .releases import Release, releases
-from .rule import Resource, Section, Severity, Stack, StackRule, Violation, schema, setting, unseen
+from .rule import Resource, Stack, StackRule, Violation, facts, schema, setting, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
 
 METADATA = ("169.254.169.254", "fd00:ec2::254")
@@ -240,12 +240,9 @@ def _address(value: Data) -> Address | None:
 
 
 RULE = StackRule(
-    order=(Section.HARDENING, 100),
-    title="Runners have isolated namespaces",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=RUNNER_SETS
     | {kinds.NAMESPACE, kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "metadataAddresses": schema.strings(
             METADATA, "Addresses at which nodes find their instance metadata; no egress rule may reach one."
@@ -255,11 +252,5 @@ RULE = StackRule(
             "Service accounts whose pods run no job and need their token, such as launchers with workload identity.",
         ),
     },
-    rationale="A pull request can run anybody's code in a runner pod. It must not reach the node's permissions or other jobs.",
-    source="https://docs.github.com/en/actions/reference/security/secure-use",
-    fix=(
-        "Give runners a namespace with the Pod Security label, a NetworkPolicy that denies by default and blocks instance "
-        "metadata, a ResourceQuota and a LimitRange; set automountServiceAccountToken to false."
-    ),
     check=_check,
 )

@@ -21,7 +21,7 @@ from .node_labels import wanted
 from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
 from .read import Data, Faults, Later, items, keys, line, shown, strings, text, true, walk, whole
 from .releases import Release, objects, passed_over, releases, step
-from .rule import Args, Rule, Section, Severity, setting
+from .rule import Args, Rule, facts, setting
 
 EXEMPT = (
     "nvidia-device-plugin/nvidia-device-plugin",
@@ -198,12 +198,8 @@ _ROOT = "a kernel vulnerability could then give root on the node; write the imag
 
 
 RULE = Rule(
-    order=(Section.HARDENING, 90),
-    title="No pod has root access to its node",
-    severity=Severity.CRITICAL,
+    **facts(__name__),
     types=POD | RUNNER_SET | HELM,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    critical=True,
     config={
         "exempt": schema.strings(
             EXEMPT,
@@ -212,8 +208,5 @@ RULE = Rule(
         ),
         "capabilities": schema.strings((), "Capabilities that a container may add."),
     },
-    rationale="A job that is root on its node can read the node's credentials, and the data of other and later jobs there.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/pod-security.html",
-    fix="Remove privileged, hostNetwork, hostPID, hostIPC, hostPath, added capabilities, runAsUser 0 and containerMode dind.",
     check=_check,
 )

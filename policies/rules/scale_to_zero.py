@@ -29,7 +29,7 @@ from .pods import pod_specs, pods_of, takes_gpus
 from .pools import ANNOTATIONS, FIRST, LEAST, bought, gpu_sign, ignored
 from .read import Data, Later, bound, keys, shown, text, true, walk, whole
 from .releases import Release, releases
-from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, schema, setting
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, facts, schema, setting
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
 _MIN_RUNNERS = ("minRunners",)
@@ -169,20 +169,14 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 
 RULE = Rule(
-    order=(Section.COST, 50),
-    title="GPU pools scale down to zero nodes",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=POOLS | {AUTO_SCALING_GROUP} | HELM | RUNNER_SET,
-    levels={"dev": "remediate", "staging": "mandatory", "prod": "advisory", "homelab": "disabled"},
     config={
         "minAllowed": schema.integer(
             0, "How many nodes a GPU pool, and how many runners a set of GPU runners, may keep without jobs.", maximum=100
         ),
         "warmPool": schema.flag("Whether a GPU pool on AWS may have a warm pool."),
     },
-    rationale="A GPU node that waits for jobs costs as much as a busy one, and most hours of a week have no jobs.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",
-    fix="EKS: scalingConfig minSize, desiredSize 0. OKE: nodeConfigDetails.size 0. ARC: minRunners 0. Karpenter: not Never.",
     settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.scale.min") | {"": f"{POOL_SETTINGS}.nodes.min"},
     check=_check,
     remedy=_remediate,

@@ -21,7 +21,7 @@ from fleet.facts.spot import spread as how_many_times
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, requirements, row_of, sold_as_spot
 from .read import Data, Faults, Later, count, entries, keys, provided, shown, text, walk, whole
-from .rule import POOL_SETTINGS, Args, Section, Severity, StackRule, each, schema, stack_file
+from .rule import POOL_SETTINGS, Args, StackRule, each, facts, schema, stack_file
 
 _ADD = "add one"
 _EKS_ADD = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
@@ -136,11 +136,8 @@ _PATHS = {
 }
 
 RULE = StackRule(
-    order=(Section.COST, 30),
-    title="Spot GPU pools have several types and zones",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=POOLS | {AUTO_SCALING_GROUP},
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     config={
         "minTypes": schema.integer(MIN_TYPES, "The least number of machine types of a spot GPU pool.", minimum=1, maximum=20),
         "minZones": schema.integer(
@@ -156,12 +153,5 @@ RULE = StackRule(
             maximum=100,
         ),
     },
-    rationale="Spot capacity of one type in one zone often runs out. A pool with other types and zones continues.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
-    fix=(
-        "Name two or more types with the same GPUs and similar CPUs and memory on the pool itself, and two or more zones. "
-        "On EKS each zone of a pool is a separate node group, so a new zone changes no other node."
-    ),
-    settings=f"{POOL_SETTINGS}.instanceTypes",
     check=each(_check),
 )

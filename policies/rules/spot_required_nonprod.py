@@ -27,7 +27,7 @@ from fleet.facts.scheduling import CAPACITY_LABEL, FALLBACK, ROLE_LABEL
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import CAPACITY_KEY, bought, of_gpu_pool, requirements, role, sold_as_spot
 from .read import Data, Faults, Later, count, entries, keys, line, provided, shown, strings, text, walk
-from .rule import POOL_SETTINGS, Args, Rule, Section, Severity, schema, stack_file
+from .rule import POOL_SETTINGS, Args, Rule, facts, schema, stack_file
 
 ROLES = ("burst",)
 KNOWN_ROLES = ("burst", "release", FALLBACK)
@@ -155,11 +155,8 @@ _FAULTS: dict[str, Callable[[Data, Later], Faults]] = {
 }
 
 RULE = Rule(
-    order=(Section.COST, 10),
-    title="Burst GPU pools run on spot",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=POOLS | {AUTO_SCALING_GROUP},
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "disabled", "homelab": "disabled"},
     config={
         "roles": schema.strings(
             ROLES,
@@ -168,12 +165,5 @@ RULE = Rule(
             enum=list(KNOWN_ROLES),
         )
     },
-    rationale="An interrupted CI job can run again, so bursts of jobs outside production need no on-demand capacity.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
-    fix=(
-        "EKS: capacityType SPOT. Karpenter: capacity-type In [spot]. "
-        "OKE, on shapes that OCI sells as preemptible: preemptibleNodeConfig in every placement."
-    ),
-    settings=f"{POOL_SETTINGS}.capacity",
     check=_check,
 )

@@ -19,7 +19,7 @@ from fleet.facts.quantities import quantity
 from .cost import HOURS, SUPPORT_ENDED, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several
 from .read import Later
-from .rule import NOTHING, POOL_SETTINGS, Section, Severity, Stack, StackRule, Violations, schema, setting
+from .rule import NOTHING, Stack, StackRule, Violations, facts, schema, setting
 
 WORST_USD = 10.0
 IDLE_USD = 0.5
@@ -69,12 +69,8 @@ def _usd(price: float) -> str:
 
 
 RULE = StackRule(
-    order=(Section.COST, 80),
-    title="The worst hour and an hour without jobs stay below their limits",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=MACHINES | UNITS,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    critical=True,
     config={
         "worstUsdPerHour": schema.number(
             WORST_USD, "USD per hour that the stack may cost with every pool and runner set at its maximum."
@@ -84,10 +80,6 @@ RULE = StackRule(
             "USD per hour that the stack may cost without jobs, as the mean of a week with all schedules. A month has 730 hours.",
         ),
     },
-    rationale="Without this sum, you find a maximum with one zero too many only on next month's bill.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/cost-opt.html",
-    fix="Lower the maximum (idle: the minimum) of a pool or runner set, or use a cheaper type. Otherwise raise the limit.",
-    settings=f"{POOL_SETTINGS}.nodes.max",
     check=_check,
     in_manifests=NOTHING,
 )

@@ -12,7 +12,7 @@ from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
 from .pools import gpus_each
 from .read import Later, bound, line
-from .rule import POOL_SETTINGS, Section, Severity, Stack, StackRule, Violations, schema, setting
+from .rule import Stack, StackRule, Violations, facts, schema, setting
 
 MAX_GPUS = 8
 
@@ -64,16 +64,8 @@ def _fault(group: Group) -> str:
 
 
 RULE = StackRule(
-    order=(Section.COST, 70),
-    title="All pools together have no more GPUs than the limit",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=MACHINES,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    critical=True,
     config={"maxGpus": schema.integer(MAX_GPUS, "GPUs that the stack may have with every pool and runner set at its maximum.")},
-    rationale="Each pool alone may look small, but the account, the quotas and the budget have to cover the sum.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/aiml-compute.html",
-    fix="Lower the maximum of a pool or runner set, or use a type with fewer GPUs. Otherwise raise maxGpus, and write why.",
-    settings=f"{POOL_SETTINGS}.nodes.max",
     check=_check,
 )

@@ -20,7 +20,7 @@ from .clusters import Clustered, cluster_of, named, names
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
 from .pools import LEAST, bought, least, machine_sign, taints
 from .read import Later, bound, text, walk
-from .rule import CLUSTER_SETTINGS, NOTHING, Resource, Section, Severity, Stack, StackRule, Violation, schema
+from .rule import NOTHING, Resource, Stack, StackRule, Violation, facts, schema
 
 MIN_NODES = 1
 _WEAK = ("PREFER_NO_SCHEDULE", "PreferNoSchedule")
@@ -105,21 +105,13 @@ def _fault(cluster: str, pools: list[_Pool], minimum: int) -> str:
 
 
 RULE = StackRule(
-    order=(Section.TAINTS, 40),
-    title="Every cluster has an untainted pool",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=POOLS | {OKE_CLUSTER},
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "minNodes": schema.integer(
             MIN_NODES, "The least number of nodes that the untainted pools of a cluster keep together.", minimum=1, maximum=100
         )
     },
-    rationale="Without an untainted node, CoreDNS and the controllers of runners and nodes never start.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/managed-coredns.html",
-    fix="Give each cluster a CPU pool without taints, with a minimum of one node or more.",
-    settings=f"{CLUSTER_SETTINGS}.system.nodes.min",
     check=_check,
     in_manifests=NOTHING,
-    of_existing=dict.fromkeys(("eks", "oke", "kubernetes"), "its nodes without taints"),
 )
