@@ -5,7 +5,7 @@ Judged: repositories. The rule does not see scanning that the whole registry con
 
 from .draft import Draft
 from .read import Faults, Later, entries, shown, text, true, walk
-from .rule import Args, Rule, facts, schema
+from .rule import Args, Rule, facts
 
 ECR_REPOSITORY = "aws:ecr/repository:Repository"
 
@@ -46,10 +46,4 @@ def _remediate(args: Args, draft: Draft) -> None:
             draft.put(True, *_SCAN)
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=frozenset((ECR_REPOSITORY,)),
-    config={"requireKms": schema.flag("Whether a repository must be encrypted with a KMS key.")},
-    check=_check,
-    remedy=_remediate,
-)
+RULE = Rule(**facts(__name__), types=frozenset((ECR_REPOSITORY,)), check=_check, remedy=_remediate)

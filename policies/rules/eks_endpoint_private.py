@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER, is_hollow
 from .networks import exposed, network, world
 from .read import Data, Faults, Later, count, items, keys, shown, strings, true, walk
-from .rule import Args, Rule, entry, facts, schema
+from .rule import Args, Rule, entry, facts
 
 _API_PORT = 6443
 
@@ -76,12 +76,5 @@ def _oke(props: Data, later: Later) -> Faults:
 
 
 RULE = Rule(
-    **facts(__name__),
-    types=frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, OCI_NSG_RULE)) | OCI_SECURITY_LISTS,
-    config={
-        "cidrs": schema.strings(
-            (), "Networks that may reach a public EKS endpoint. Empty allows every network but the whole internet."
-        )
-    },
-    check=_check,
+    **facts(__name__), types=frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, OCI_NSG_RULE)) | OCI_SECURITY_LISTS, check=_check
 )

@@ -17,7 +17,7 @@ from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_am
 from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
-from .rule import Args, Rule, facts, pod_settings, schema
+from .rule import Args, Rule, facts, pod_settings
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 # NVIDIA's container runtime injects no GPU for these values.
@@ -27,7 +27,7 @@ _RUNTIME_CLASSES = (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-leg
 
 
 def _check(args: Args, later: Later) -> Faults:
-    allowed = frozenset(strings(args.config, "allowNoLimitNames", SERVING))
+    allowed = frozenset(strings(args.config, "allowNoLimitNames"))
     for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
@@ -142,13 +142,5 @@ def _sees_gpus(variable: Data) -> bool:
 
 
 RULE = Rule(
-    **facts(__name__),
-    types=POD | RUNNER_SET | HELM,
-    config={
-        "allowNoLimitNames": schema.strings(
-            SERVING, "Names of containers that serve a node without taking a GPU; a pod with only these containers is exempt."
-        )
-    },
-    settings=pod_settings("gpus"),
-    check=_check,
+    **facts(__name__, allowNoLimitNames=list(SERVING)), types=POD | RUNNER_SET | HELM, settings=pod_settings("gpus"), check=_check
 )

@@ -17,7 +17,7 @@ from .plugin_config import SHARED, configs_of
 from .pods import PodSpec, containers_of, pod_specs
 from .read import Data, Later, entries, keys, line, shown, strings, text, walk
 from .releases import Release, releases
-from .rule import Args, Rule, entry, facts, schema, setting
+from .rule import Args, Rule, entry, facts, setting
 
 _SLICE = "nvidia.com/mig-"
 _MIXED = "mixed"
@@ -94,13 +94,4 @@ def _release_strategies(release: Release, later: Later) -> Iterator[tuple[str, s
         yield ".".join((release.values_path, *path)), text(strategy)
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=POD | RUNNER_SET | HELM | QUEUES | CLUSTER_POLICY,
-    config={
-        "profiles": schema.strings(
-            (), "MIG profiles of this stack's GPUs under strategy mixed, as 1g.5gb or 1g.10gb.me; empty without MIG.", minLength=1
-        )
-    },
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | QUEUES | CLUSTER_POLICY, check=_check)

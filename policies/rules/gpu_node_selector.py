@@ -13,7 +13,7 @@ from .kinds import HELM, POD, RUNNER_SET
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
 from .pools import INSTANCE_TYPE_LABEL
 from .read import Data, Faults, Later, count, entries, items, label, line, some, strings, text, walk
-from .rule import Args, Rule, facts, pod_settings, schema
+from .rule import Args, Rule, facts, pod_settings
 
 LABELS = (
     POOL_LABEL,
@@ -28,7 +28,7 @@ LABELS = (
 
 
 def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
-    labels = strings(args.config, "labels", LABELS)
+    labels = strings(args.config, "labels")
     hidden = Later()
     selected = some(lambda _: labels, lambda key: label(walk(pod.spec, "nodeSelector", key)), hidden)
     if not (selected or _required(pod.spec, labels, hidden)) and later.clear(hidden):
@@ -64,9 +64,8 @@ def _selects(term: Data, labels: tuple[str, ...], later: Later) -> bool:
 
 
 RULE = Rule(
-    **facts(__name__),
+    **facts(__name__, labels=list(LABELS)),
     types=POD | RUNNER_SET | HELM,
-    config={"labels": schema.strings(LABELS, "Keys of node labels that distinguish GPU machines.", least=1, minLength=1)},
     settings=pod_settings("pool"),
     check=of_gpu_pods(_faults),
 )

@@ -39,7 +39,7 @@ def _pod_faults(pod: PodSpec, args: Args, later: Later) -> Faults:
 
 
 def _above(path: str, value: Data, args: Args) -> Faults:
-    ceiling = bound(args.config, "ceiling", RUNNER_PRIORITY.value)
+    ceiling = bound(args.config, "ceiling")
     if (quantity(value) or 0) > ceiling:
         yield (
             f"{path} is {shown(value)}: a pod above {ceiling} can preempt running GPU jobs; write {ceiling} or less, or raise "
@@ -47,15 +47,4 @@ def _above(path: str, value: Data, args: Args) -> Faults:
         )
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=POD | RUNNER_SET | HELM | CLASSES,
-    config={
-        "ceiling": {
-            "type": "integer",
-            "default": RUNNER_PRIORITY.value,
-            "description": "The highest value that a priority class may have.",
-        }
-    },
-    check=_check,
-)
+RULE = Rule(**facts(__name__, ceiling=RUNNER_PRIORITY.value), types=POD | RUNNER_SET | HELM | CLASSES, check=_check)

@@ -15,15 +15,13 @@ from functools import partial
 
 from .kinds import AUTO_SCALING_GROUP, AUTO_SCALING_TAG, EKS_NODE_GROUP, LAUNCH_TEMPLATE
 from .read import Later, entries, strings, text, walk
-from .required_tags import REQUIRED, propagated, set_tags
-from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, schema, stack_file
-
-VOLUME = ("gpu-ci/stack", "gpu-ci/cluster", "gpu-ci/pool")
+from .required_tags import propagated, set_tags
+from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, stack_file
 
 
 def _check(stack: Stack, later: Later) -> Violations:
-    required = strings(stack.config, "tags", REQUIRED)
-    fixed = strings(stack.config, "volumeTags", VOLUME)
+    required = strings(stack.config, "tags")
+    fixed = strings(stack.config, "volumeTags")
     users = _by_target(stack.of(EKS_NODE_GROUP, AUTO_SCALING_GROUP), "launchTemplate")
     tags = _by_target(stack.of(AUTO_SCALING_TAG), "autoscalingGroupName")
     for template in stack.of(LAUNCH_TEMPLATE):
@@ -105,10 +103,6 @@ def _propagated(tag: Resource, later: Later) -> str:
 RULE = StackRule(
     **facts(__name__),
     types=frozenset((LAUNCH_TEMPLATE, EKS_NODE_GROUP, AUTO_SCALING_GROUP, AUTO_SCALING_TAG)),
-    config={
-        "tags": schema.strings(REQUIRED, "Tags that every instance must have."),
-        "volumeTags": schema.strings(VOLUME, "Tags that a volume may have in place of the required ones."),
-    },
     check=_check,
     in_manifests=NOTHING,
 )

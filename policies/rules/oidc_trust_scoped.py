@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from .documents import listed, statements
 from .kinds import IAM_ROLE
 from .read import Data, Faults, Later, keys, shown, strings, walk
-from .rule import Args, Rule, facts, schema, setting
+from .rule import Args, Rule, facts, setting
 
 _ISSUER = "token.actions.githubusercontent.com"
 _SUBJECT, _AUDIENCE = "sub", "aud"
@@ -78,9 +78,4 @@ def _claims(statement: Data, claim: str) -> list[str]:
     ]
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=frozenset((IAM_ROLE,)),
-    config={"orgs": schema.strings((), "Owners on GitHub whose repositories may be trusted; empty allows every named owner.")},
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=frozenset((IAM_ROLE,)), check=_check)

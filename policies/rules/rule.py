@@ -20,7 +20,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Self
 
-from . import exceptions, schema
+from . import exceptions
 from .draft import Draft
 from .exceptions import EXCEPTIONS
 from .kinds import EXISTING_CLUSTER, HELM, POD, RUNNER_SET, kind_of
@@ -28,8 +28,8 @@ from .node_groups import Pool, pooled
 from .read import Later, UndeterminableError, line, text, walk
 from .record import Resource, UnknownError
 
-__all__ = ["Resource", "schema"]
-"""What rules import from here and other modules define."""
+__all__ = ["Resource"]
+"""What rules import from here and another module defines."""
 
 _FOLDER = Path(__file__).resolve().parent.parent
 """Has stacks.toml and config/, in the repository and in a published pack."""
@@ -284,12 +284,18 @@ def _written() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads((_FOLDER / "rules.toml").read_text(encoding="utf-8"))
 
 
-def facts(module: str) -> dict[str, Any]:
-    """What `rules.toml` says of the rule in a module: arguments of `Rule` and `StackRule`. The order is that of the tables."""
+def facts(module: str, **defaults: Any) -> dict[str, Any]:
+    """What `rules.toml` says of the rule in a module: arguments of `Rule` and `StackRule`. The order is that of the tables.
+
+    `defaults` are those of config properties that have theirs from the facts of the fleet.
+    """
     name = module.rpartition(".")[2].replace("_", "-")
     data = dict(_written()[name])
+    config = {
+        key: words | ({"default": defaults[key]} if key in defaults else {}) for key, words in data.pop("config", {}).items()
+    }
     order = Section(data.pop("section")), list(_written()).index(name)
-    return data | {"order": order, "severity": Severity(data["severity"])}
+    return data | {"order": order, "severity": Severity(data["severity"]), "config": config}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

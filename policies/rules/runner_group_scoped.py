@@ -14,7 +14,7 @@ import re
 from .kinds import HELM
 from .read import Data, Faults, Later, label, line, shown, strings, text, walk
 from .releases import releases
-from .rule import Args, Rule, entry, facts, schema, stack_file
+from .rule import Args, Rule, entry, facts, stack_file
 
 RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
 """The rule does not judge its Patch, because a Patch does not show the fields that it keeps."""
@@ -70,16 +70,4 @@ def _shown_url(url: Data) -> str:
     return "one with a password" if "@" in text(url) else shown(url)
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=HELM | {RUNNER_SET},
-    config={
-        "owners": schema.strings(
-            (),
-            "Owners that these runners may serve, as host/organization or host/enterprises/name. Leave it empty if the stack "
-            "serves one owner: `github.url` of the stack file names it, and every runner set takes it from there.",
-            pattern="^[^/]+/[^/].*$",
-        )
-    },
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=HELM | {RUNNER_SET}, check=_check)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
 
-from . import charts, schema
+from . import charts
 from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, POD, RUNNER_SET
 from .node_labels import wanted
@@ -22,17 +22,6 @@ from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volum
 from .read import Data, Faults, Later, items, keys, line, shown, strings, text, true, walk, whole
 from .releases import Release, objects, passed_over, releases, step
 from .rule import Args, Rule, facts, setting
-
-EXEMPT = (
-    "nvidia-device-plugin/nvidia-device-plugin",
-    "nvidia-device-plugin/nvidia-device-plugin-mps-control-daemon",
-    "gpu-operator/gpu-operator",
-    "gpu-operator/gpu-operator-node-feature-discovery-worker",
-    "dcgm-exporter/dcgm-exporter",
-    "monitoring/kube-prometheus-stack",
-    "monitoring/kube-prometheus-stack-prometheus-node-exporter",
-)
-"""Namespace and name of the pods of this project's charts that serve the node."""
 
 _HOST_FLAGS = ("hostNetwork", "hostPID", "hostIPC")
 
@@ -42,7 +31,7 @@ _Named = Callable[[str], str]
 
 def _check(args: Args, later: Later) -> Faults:
     config = args.config
-    exempt = strings(config, "exempt", EXEMPT)
+    exempt = strings(config, "exempt")
     allowed = frozenset(strings(config, "capabilities"))
     for release in releases(args.type, args.props, later):
         of = _of_release(release)
@@ -197,16 +186,4 @@ _PRIVILEGED = "a privileged container is root on its node, with all GPUs, creden
 _ROOT = "a kernel vulnerability could then give root on the node; write the image's own user, above 0"
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=POD | RUNNER_SET | HELM,
-    config={
-        "exempt": schema.strings(
-            EXEMPT,
-            "Pods that serve the node and may be privileged, as namespace/name; * matches any text.",
-            pattern="^[^/]+/[^/]+$",
-        ),
-        "capabilities": schema.strings((), "Capabilities that a container may add."),
-    },
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM, check=_check)

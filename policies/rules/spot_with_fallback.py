@@ -30,10 +30,8 @@ from .pods import takes_gpus
 from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, requirements
 from .read import Data, Later, bound, entries, line, shown, text, walk, whole
 from .record import Resource
-from .rule import CLUSTER_SETTINGS, RUNNER_SETTINGS, Stack, StackRule, Violation, facts, schema, setting, unseen
+from .rule import CLUSTER_SETTINGS, RUNNER_SETTINGS, Stack, StackRule, Violation, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
-
-MAX_FALLBACK = 1
 
 _GPU_LIMIT = ("spec", "limits", GPU_RESOURCE)
 _NAMES = 5
@@ -93,7 +91,7 @@ class _Grade:
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
-    limit = bound(stack.config, "maxFallback", MAX_FALLBACK)
+    limit = bound(stack.config, "maxFallback")
     unlabeled, unread_sets, outside = Later(), Later(), Later()
     readings = [_read(resource, later, unlabeled) for resource in pooled(stack.of(POOLS))]
     pools = [pool for pool in readings if pool is not None]
@@ -269,11 +267,6 @@ def _missing(spot: _Pool, user: _Set | None) -> str:
 RULE = StackRule(
     **facts(__name__),
     types=POOLS | {OKE_CLUSTER} | RUNNER_SETS,
-    config={
-        "maxFallback": schema.integer(
-            MAX_FALLBACK, "The most nodes that the on-demand fallback of a spot GPU pool may have.", maximum=1000
-        )
-    },
     settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.pools") | {"": f"{CLUSTER_SETTINGS}.pools"},
     check=_check,
 )

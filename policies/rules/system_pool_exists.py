@@ -20,9 +20,8 @@ from .clusters import Clustered, cluster_of, named, names
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
 from .pools import LEAST, bought, least, machine_sign, taints
 from .read import Later, bound, text, walk
-from .rule import NOTHING, Resource, Stack, StackRule, Violation, facts, schema
+from .rule import NOTHING, Resource, Stack, StackRule, Violation, facts
 
-MIN_NODES = 1
 _WEAK = ("PREFER_NO_SCHEDULE", "PreferNoSchedule")
 
 
@@ -36,7 +35,7 @@ class _Pool:
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
-    minimum = bound(stack.config, "minNodes", MIN_NODES) or MIN_NODES
+    minimum = bound(stack.config, "minNodes")
     pools = [_read(resource, later) for resource in stack.of(POOLS)]
     placed = [pool for pool in pools if pool is not None]
     for here in _clusters(placed):
@@ -104,14 +103,4 @@ def _fault(cluster: str, pools: list[_Pool], minimum: int) -> str:
     )
 
 
-RULE = StackRule(
-    **facts(__name__),
-    types=POOLS | {OKE_CLUSTER},
-    config={
-        "minNodes": schema.integer(
-            MIN_NODES, "The least number of nodes that the untainted pools of a cluster keep together.", minimum=1, maximum=100
-        )
-    },
-    check=_check,
-    in_manifests=NOTHING,
-)
+RULE = StackRule(**facts(__name__), types=POOLS | {OKE_CLUSTER}, check=_check, in_manifests=NOTHING)

@@ -17,7 +17,7 @@ from . import kinds
 from .draft import Draft
 from .read import Data, Faults, Later, entries, keys, shown, text, true, walk
 from .record import steps
-from .rule import Args, Rule, facts, schema
+from .rule import Args, Rule, facts
 
 EBS_VOLUME = "aws:ebs/volume:Volume"
 FILE_SYSTEM = "aws:efs/fileSystem:FileSystem"
@@ -104,10 +104,4 @@ def _transit(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]
                 yield f"{prefix}{_TRANSIT}", f"is {shown(value)}: {why}; write true"
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=_OF_AWS | _OF_OCI,
-    config={"requireKms": schema.flag("Whether EBS volumes and EFS file systems must have a KMS key of your account.")},
-    check=_check,
-    remedy=_remediate,
-)
+RULE = Rule(**facts(__name__), types=_OF_AWS | _OF_OCI, check=_check, remedy=_remediate)
