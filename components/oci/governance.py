@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import pulumi
 import pulumi_oci as oci
@@ -17,6 +18,21 @@ class Tenancy:
 
     ocid: pulumi.Input[str]
     iam: pulumi.ProviderResource | None
+
+
+class InRegion(Protocol):
+    """Settings of something in a region of the tenancy."""
+
+    region: str
+    home_region: str | None
+
+
+def home_provider(name: str, settings: InRegion, opts: pulumi.ResourceOptions) -> oci.Provider | None:
+    """The provider of the tenancy's home region, the only one where OCI accepts policies, budgets and quotas; None if that is
+    the region of the settings."""
+    if settings.home_region in (None, settings.region):
+        return None
+    return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=opts)
 
 
 def budget(

@@ -20,6 +20,8 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Self
 
+from fleet.facts.quantities import quantity
+
 from . import exceptions
 from .draft import Draft
 from .exceptions import EXCEPTIONS
@@ -263,6 +265,15 @@ class _Common:
                 later.note(unseen(cluster, self.of_existing[provider]))
         return later
 
+    def bounded(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The config, with the default of each number that is none or too small. The engine refuses such a config."""
+        wrong = {
+            name: words["default"]
+            for name, words in self.config.items()
+            if words["type"] in ("integer", "number") and not _is_number(config.get(name), words.get("minimum"))
+        }
+        return {**config, **wrong}
+
     @property
     def level(self) -> Level:
         """The strictest of `levels`. The pack enforces it for a stack without a policy config."""
@@ -277,6 +288,11 @@ class _Common:
     def schemas(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON schema of each config property, with those that all rules share."""
         return {**self.config, **_SHARED}
+
+
+def _is_number(value: Any, least: float | None) -> bool:
+    number = quantity(value)
+    return number is not None and (least is None or number >= least)
 
 
 @cache
@@ -309,6 +325,7 @@ class Rule(_Common):
         """What the rule says of a resource, if it reads that type. `as_of` decides whether an exception is valid."""
         if args.type not in self.reads:
             return Outcome()
+        args = replace(args, config=self.bounded(args.config))
         excuse, faults = exceptions.exemption(args.config, args.urn, as_of)
         outcome = Outcome([(fault, None) for fault in faults])
         hidden: list[str] = []
@@ -341,7 +358,7 @@ class Rule(_Common):
             return None
         draft = Draft(args.props)
         with Later():
-            self.remedy(replace(args, props=draft.reading), draft)
+            self.remedy(replace(args, props=draft.reading, config=self.bounded(args.config)), draft)
         return draft.changed
 
 
@@ -367,7 +384,9 @@ class StackRule(_Common):
         seen_ones = sorted((resource for resource in resources if resource.type in self.reads), key=lambda resource: resource.urn)
         any_urn = seen_ones[0].urn if seen_ones else ""
         existing = _existing(seen_ones)
-        stack = Stack(tuple(resource for resource in seen_ones if resource.type in self.types), config, as_of, existing)
+        stack = Stack(
+            tuple(resource for resource in seen_ones if resource.type in self.types), self.bounded(config), as_of, existing
+        )
         outcome = Outcome([(fault, None) for fault in exceptions.expired(config, as_of)])
         hidden: dict[str, str] = {}
         later = Later()
