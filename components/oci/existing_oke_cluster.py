@@ -39,7 +39,7 @@ class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
     def declare(self, name: str, args: ExistingOkeClusterArgs) -> dict[str, Any]:
         settings, existing = args.settings, args.settings.existing
         ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.id, settings.provider), opts=self._child)
-        self.home_provider = home_provider(name, settings, self._child)
+        self.home_provider = home_provider(name, settings.home_region, settings.region, self._child)
         """The provider of the tenancy's home region; None if that is the cluster's region."""
         if settings.budget is not None and settings.tenancy is not None:
             target, tenancy = settings.budget.compartment or settings.compartment, Tenancy(settings.tenancy, self.home_provider)

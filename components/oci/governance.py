@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import pulumi
 import pulumi_oci as oci
@@ -20,19 +19,9 @@ class Tenancy:
     iam: pulumi.ProviderResource | None
 
 
-class InRegion(Protocol):
-    """Settings of something in a region of the tenancy."""
-
-    region: str
-    home_region: str | None
-
-
-def home_provider(name: str, settings: InRegion, opts: pulumi.ResourceOptions) -> oci.Provider | None:
-    """The provider of the tenancy's home region, the only one where OCI accepts policies, budgets and quotas; None if that is
-    the region of the settings."""
-    if settings.home_region in (None, settings.region):
-        return None
-    return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=opts)
+def home_provider(name: str, home: str | None, region: str, opts: pulumi.ResourceOptions) -> oci.Provider | None:
+    """The provider of the tenancy's home region, where alone OCI accepts policies, budgets and quotas; None if it is `region`."""
+    return None if home in (None, region) else oci.Provider(f"{name}-oci-home", region=home, opts=opts)
 
 
 def budget(

@@ -278,7 +278,7 @@ class OciGpuRunner(PackagedComponent[Read]):
     def _rights(self, name: str, args: Read, chart: Chart) -> list[oci.identity.Policy]:
         """A policy in the compartment of the machines, and one in each other compartment of their network."""
         settings = args.settings
-        home = home_provider(name, settings, self._child)
+        home = home_provider(name, settings.home_region, settings.region, self._child)
         cluster: pulumi.Output[str] = pulumi.Output.from_input(args.cluster_id)
         permissions = STANDING if isinstance(settings, StandingSet) else PER_JOB
         network = [allowed for allowed in permissions if allowed in NETWORK]

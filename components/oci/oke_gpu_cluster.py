@@ -214,7 +214,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
         self._tags = {STACK_TAG: settings.stack_tag or pulumi.get_stack()} | settings.tags
         # Older versions created it outside of the component.
         earlier = pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)
-        self.home_provider = home_provider(name, settings, self._below(aliases=[earlier]))
+        self.home_provider = home_provider(name, settings.home_region, settings.region, self._below(aliases=[earlier]))
         """The provider of the tenancy's home region; None if that is the cluster's region."""
         self._govern(name, args)
         vcn_id, node_subnet_id, endpoint_subnet_id = self._network(name, args)
