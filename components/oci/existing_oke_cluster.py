@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-import pulumi_oci as oci
 
 from components.component import Component
 from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
 from components.kubernetes.provider import kubernetes_provider
-from components.oci.governance import Tenancy, budget
+from components.oci.governance import Tenancy, budget, home_provider
 from fleet.providers.oke.existing import ExistingOkeCluster as Settings
 
 
@@ -40,7 +39,7 @@ class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
     def declare(self, name: str, args: ExistingOkeClusterArgs) -> dict[str, Any]:
         settings, existing = args.settings, args.settings.existing
         ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.id, settings.provider), opts=self._child)
-        self.home_provider = self._home(name, settings)
+        self.home_provider = home_provider(name, settings.home_region, settings.region, self._child)
         """The provider of the tenancy's home region; None if that is the cluster's region."""
         if settings.budget is not None and settings.tenancy is not None:
             target, tenancy = settings.budget.compartment or settings.compartment, Tenancy(settings.tenancy, self.home_provider)
@@ -55,9 +54,3 @@ class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
             "nodeSubnetId": self.node_subnet_id,
             "nodeSecurityGroupId": self.node_security_group_id,
         }
-
-    def _home(self, name: str, settings: Settings) -> oci.Provider | None:
-        """OCI accepts policies only in the tenancy's home region. Budgets belong to the tenancy too."""
-        if settings.home_region in (None, settings.region):
-            return None
-        return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=self._child)

@@ -19,6 +19,11 @@ class Tenancy:
     iam: pulumi.ProviderResource | None
 
 
+def home_provider(name: str, home: str | None, region: str, opts: pulumi.ResourceOptions) -> oci.Provider | None:
+    """The provider of the tenancy's home region, where alone OCI accepts policies, budgets and quotas; None if it is `region`."""
+    return None if home in (None, region) else oci.Provider(f"{name}-oci-home", region=home, opts=opts)
+
+
 def budget(
     name: str,
     settings: Budget,

@@ -15,6 +15,7 @@ from components.kubernetes.arc_runner_set import GitHubAppArgs
 from components.kubernetes.args import GitOpsArgs
 from components.kubernetes.scale_set import ScaleSet
 from components.kubernetes.set_settings import parts, read_app
+from components.oci.governance import home_provider
 from components.oci.launchers import keep_launchers, launcher_objects
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights, policy
 from components.oci.runner_settings import PATHS, SPAN, machine_set
@@ -274,16 +275,10 @@ class OciGpuRunner(PackagedComponent[Read]):
             )
         )
 
-    def _home(self, name: str, settings: MachineSet) -> oci.Provider | None:
-        """The provider of the tenancy's home region, because OCI accepts policies only there. None if `region` is the home."""
-        if settings.home_region in (None, settings.region):
-            return None
-        return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=self._child)
-
     def _rights(self, name: str, args: Read, chart: Chart) -> list[oci.identity.Policy]:
         """A policy in the compartment of the machines, and one in each other compartment of their network."""
         settings = args.settings
-        home = self._home(name, settings)
+        home = home_provider(name, settings.home_region, settings.region, self._child)
         cluster: pulumi.Output[str] = pulumi.Output.from_input(args.cluster_id)
         permissions = STANDING if isinstance(settings, StandingSet) else PER_JOB
         network = [allowed for allowed in permissions if allowed in NETWORK]

@@ -15,7 +15,7 @@ from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.kubernetes.args import TolerationArgs
 from components.kubernetes.provider import kubernetes_provider
-from components.oci.governance import Tenancy, budget, quota
+from components.oci.governance import Tenancy, budget, home_provider, quota
 from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
@@ -212,7 +212,9 @@ class OkeGpuCluster(PackagedComponent[Read]):
         settings = args.settings
         self._cluster_name = settings.cluster_name or name
         self._tags = {STACK_TAG: settings.stack_tag or pulumi.get_stack()} | settings.tags
-        self.home_provider = self._home(name, settings)
+        # Older versions created it outside of the component.
+        earlier = pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)
+        self.home_provider = home_provider(name, settings.home_region, settings.region, self._below(aliases=[earlier]))
         """The provider of the tenancy's home region; None if that is the cluster's region."""
         self._govern(name, args)
         vcn_id, node_subnet_id, endpoint_subnet_id = self._network(name, args)
@@ -253,15 +255,6 @@ class OkeGpuCluster(PackagedComponent[Read]):
             "nodeSecurityGroupId": self.node_security_group_id,
             "machineSecurityGroupId": self.machine_security_group_id,
         }
-
-    def _home(self, name: str, settings: OkeCluster) -> oci.Provider | None:
-        """OCI accepts policies only in the tenancy's home region. Budgets and quotas belong to the tenancy too."""
-        if settings.home_region in (None, settings.region):
-            return None
-        # Older versions created it outside of the component.
-        earlier = pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)
-        opts = self._below(aliases=[earlier])
-        return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=opts)
 
     def _govern(self, name: str, args: Read) -> None:
         """Budget and quotas, if the settings have them."""

@@ -8,7 +8,7 @@ import re
 
 from .kinds import EKS_ADDON, EKS_ADDON_COMPONENT, OKE_ADDON, is_hollow
 from .read import Faults, Later, shown, text, walk
-from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity
+from .rule import CLUSTER_SETTINGS, Args, Rule, facts
 
 _WHOLE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]")
 """The start of an exact version. A range does not match."""
@@ -29,14 +29,5 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 RULE = Rule(
-    order=(Section.SUPPLY_CHAIN, 40),
-    title="Cluster add-ons have a chosen version",
-    severity=Severity.LOW,
-    types=frozenset(_VERSIONS),
-    levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
-    rationale="An add-on that updates by itself can break the network, DNS or GPUs of a cluster at any time.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/updating-an-add-on.html",
-    fix="Set addonVersion (EKS) or version (OKE). The cloud's CLI lists the versions for the cluster's Kubernetes version.",
-    settings={OKE_ADDON: f"{CLUSTER_SETTINGS}.addonVersions"},
-    check=_check,
+    **facts(__name__), types=frozenset(_VERSIONS), settings={OKE_ADDON: f"{CLUSTER_SETTINGS}.addonVersions"}, check=_check
 )

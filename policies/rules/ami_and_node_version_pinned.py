@@ -17,10 +17,7 @@ from fleet.facts.eks_images import BAD_BUILDS
 
 from . import kinds
 from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, walk
-from .rule import CLUSTER_SETTINGS, POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, schema
-
-VERSIONS = ("1.34", "1.35", "1.36")
-"""Kubernetes minor versions of `fleet/facts/data/versions.toml`."""
+from .rule import CLUSTER_SETTINGS, POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, facts
 
 _AMI = re.compile(r"ami-[0-9a-z]+")
 # 1.2.3-20260131 of Amazon Linux, 1.2.3-29cc92cc of Bottlerocket (EKS user guide, AMI versions).
@@ -33,7 +30,7 @@ def _check(args: Args, later: Later) -> Faults:
     yield from _IMAGES[args.type](args.type, args.props, later)
     field = _VERSION_FIELDS.get(args.type)
     if field is not None:
-        supported = strings(args.config, "kubernetesVersions", VERSIONS)
+        supported = strings(args.config, "kubernetesVersions")
         yield from _version(field, args.props, supported, later)
 
 
@@ -125,19 +122,8 @@ _IMAGES: dict[str, Callable[[str, Data, Later], Faults]] = {
 _VERSION_FIELDS = {kinds.EKS_NODE_GROUP: "version", kinds.OKE_NODE_POOL: "kubernetesVersion"}
 
 RULE = Rule(
-    order=(Section.SUPPLY_CHAIN, 30),
-    title="Node images and versions are pinned",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=frozenset(_IMAGES),
-    levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
-    config={
-        "kubernetesVersions": schema.strings(
-            VERSIONS, "Kubernetes minor versions that nodes may have.", least=1, pattern="^[0-9]+\\.[0-9]+$"
-        )
-    },
-    rationale="An unpinned image can change GPU driver and kernel between two jobs, and you cannot go back to the old image.",
-    source="https://karpenter.sh/docs/tasks/managing-amis/",
-    fix="EKS: releaseVersion. EC2: ami-… as image. Karpenter: alias family@version. OKE and OCI: the image's OCID.",
     settings={
         kinds.EKS_NODE_GROUP: f"{CLUSTER_SETTINGS}.kubernetesVersion",
         kinds.OKE_NODE_POOL: f"{CLUSTER_SETTINGS}.nodeImages",

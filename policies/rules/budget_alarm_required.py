@@ -11,7 +11,7 @@ from functools import partial
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, groups, several
 from .read import Data, Later, count, entries, some, text, walk
-from .rule import CLUSTER_SETTINGS, NOTHING, Resource, Section, Severity, Stack, StackRule, Violations, unseen
+from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, unseen
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 MONITOR = "aws:costexplorer/anomalyMonitor:AnomalyMonitor"
@@ -75,15 +75,8 @@ _ALARMS: dict[str, tuple[Callable[[Stack, Later], bool], str]] = {
 }
 
 RULE = StackRule(
-    order=(Section.COST, 90),
-    title="A budget alarm reports overspending",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=MACHINES | {AWS_BUDGET, MONITOR, SUBSCRIPTION, OCI_BUDGET, OCI_ALERT},
-    levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
-    rationale="A ceiling limits what a stack may cost. A budget alarm reports what it really costs, before the bill does.",
-    source="https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html",
-    fix="AWS: a budget with a notification, or an anomaly monitor with a subscription. OCI: a budget and a rule with recipients.",
-    settings=f"{CLUSTER_SETTINGS}.budget",
     check=_check,
     in_manifests=NOTHING,
 )

@@ -10,7 +10,7 @@ import re
 from .kinds import HELM
 from .read import Faults, Later, shown, text
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, facts
 
 # semver.org 2.0.0, with the v that some charts put before it.
 _VERSION = re.compile(r"v?(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
@@ -70,14 +70,4 @@ def _source_faults(path: str, address: str, fixes: tuple[str, str, str]) -> Faul
         yield f"{path} is {shown(address)}: without TLS nothing verifies what it serves; {fixes[1]}"
 
 
-RULE = Rule(
-    order=(Section.SUPPLY_CHAIN, 20),
-    title="Charts have one version and a trusted source",
-    severity=Severity.MEDIUM,
-    types=HELM,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    rationale="Without an exact version, any update can install another chart, often with wide permissions in the cluster.",
-    source="https://helm.sh/docs/chart_best_practices/dependencies/",
-    fix="Set version (targetRevision) to one version, and chart to oci://… or repositoryOpts.repo (repoURL) to https://….",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=HELM, check=_check)

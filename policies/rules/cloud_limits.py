@@ -18,7 +18,7 @@ from fleet.facts.yaml_text import helm_values
 
 from .read import Data, Later, items, keys, line, parsed, shown, text, walk
 from .record import Unknown, UnknownError
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, facts
 from .userdata import decoded
 
 _LONGEST = 65536
@@ -99,15 +99,4 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield line(str(fault), most=400)
 
 
-RULE = Rule(
-    order=(Section.HARDENING, 140),
-    title="Clouds and nodes accept every value",
-    severity=Severity.HIGH,
-    types=frozenset(token for token in limits() if ":" in token),
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    rationale="A cloud refuses a bad value in the middle of an update. A node with one starts, is paid, and never joins.",
-    source="https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html",
-    fix="Give a value in the range that the message names. The table with all ranges is fleet/facts/data/cloud_limits.csv.",
-    partly=True,
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=frozenset(token for token in limits() if ":" in token), check=_check)

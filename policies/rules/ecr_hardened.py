@@ -5,7 +5,7 @@ Judged: repositories. The rule does not see scanning that the whole registry con
 
 from .draft import Draft
 from .read import Faults, Later, entries, shown, text, true, walk
-from .rule import Args, Rule, Section, Severity, schema
+from .rule import Args, Rule, facts
 
 ECR_REPOSITORY = "aws:ecr/repository:Repository"
 
@@ -46,16 +46,4 @@ def _remediate(args: Args, draft: Draft) -> None:
             draft.put(True, *_SCAN)
 
 
-RULE = Rule(
-    order=(Section.SUPPLY_CHAIN, 80),
-    title="ECR tags are immutable and images are scanned",
-    severity=Severity.MEDIUM,
-    types=frozenset((ECR_REPOSITORY,)),
-    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={"requireKms": schema.flag("Whether a repository must be encrypted with a KMS key.")},
-    rationale="Anybody who can move a tag of the runner image can run code in every later job.",
-    source="https://docs.aws.amazon.com/AmazonECR/latest/userguide/image-tag-mutability.html",
-    fix="Set imageTagMutability IMMUTABLE and imageScanningConfiguration.scanOnPush true.",
-    check=_check,
-    remedy=_remediate,
-)
+RULE = Rule(**facts(__name__), types=frozenset((ECR_REPOSITORY,)), check=_check, remedy=_remediate)

@@ -5,7 +5,7 @@ Judged: repositories together with lifecycle policies. A policy belongs to the r
 
 from .ecr_hardened import ECR_REPOSITORY
 from .read import Later, text, walk
-from .rule import Section, Severity, Stack, StackRule, Violations
+from .rule import Stack, StackRule, Violations, facts
 
 LIFECYCLE_POLICY = "aws:ecr/lifecyclePolicy:LifecyclePolicy"
 
@@ -37,14 +37,4 @@ def _check(stack: Stack, later: Later) -> Violations:
         later.join(unread)
 
 
-RULE = StackRule(
-    order=(Section.SUPPLY_CHAIN, 90),
-    title="ECR deletes old images",
-    severity=Severity.LOW,
-    types=frozenset((ECR_REPOSITORY, LIFECYCLE_POLICY)),
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    rationale="A CUDA image has gigabytes, and a repository without a lifecycle policy keeps every image forever.",
-    source="https://docs.aws.amazon.com/AmazonECR/latest/userguide/LifecyclePolicies.html",
-    fix="Add an aws.ecr.LifecyclePolicy for the repository.",
-    check=_check,
-)
+RULE = StackRule(**facts(__name__), types=frozenset((ECR_REPOSITORY, LIFECYCLE_POLICY)), check=_check)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER, is_hollow
 from .networks import exposed, network, world
 from .read import Data, Faults, Later, count, items, keys, shown, strings, true, walk
-from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, entry, schema
+from .rule import Args, Rule, entry, facts
 
 _API_PORT = 6443
 
@@ -76,24 +76,5 @@ def _oke(props: Data, later: Later) -> Faults:
 
 
 RULE = Rule(
-    order=(Section.HARDENING, 30),
-    title="The Kubernetes API is not open to the whole internet",
-    severity=Severity.CRITICAL,
-    types=frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, OCI_NSG_RULE)) | OCI_SECURITY_LISTS,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    critical=True,
-    config={
-        "cidrs": schema.strings(
-            (), "Networks that may reach a public EKS endpoint. Empty allows every network but the whole internet."
-        )
-    },
-    rationale="Anybody who reaches the API with a leaked token controls the cluster, its GPUs and every secret in it.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html",
-    fix=(
-        "EKS: endpointPublicAccess false, or publicAccessCidrs with your networks. "
-        "OKE: isPublicIpEnabled false, or add a network security group."
-    ),
-    settings=f"{CLUSTER_SETTINGS}.endpoint.publicCidrs",
-    check=_check,
-    of_existing=dict.fromkeys(("eks", "oke", "kubernetes"), "who reaches its API"),
+    **facts(__name__), types=frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, OCI_NSG_RULE)) | OCI_SECURITY_LISTS, check=_check
 )

@@ -9,9 +9,8 @@ import re
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP, is_hollow
 from .read import Data, Faults, Later, entries, shown, strings, text, true, walk, whole
-from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, schema
+from .rule import CLUSTER_SETTINGS, Args, Rule, facts
 
-LOG_TYPES = ("api", "audit", "authenticator")
 _GROUP = re.compile(r"/aws/eks/[^/]+/cluster")
 """The log group of a control plane (EKS user guide, control-plane-logs)."""
 _KEY = {EKS_COMPONENT: ("encryptionConfigKeyArn",), EKS_CLUSTER: ("encryptionConfig", "provider", "keyArn")}
@@ -26,7 +25,7 @@ def _check(args: Args, later: Later) -> Faults:
     config = args.config
     unread = Later()
     written = [text(name) for _, name in entries(args.props, "enabledClusterLogTypes", unread)]
-    missing = [name for name in strings(config, "logTypes", LOG_TYPES) if name and name not in written]
+    missing = [name for name in strings(config, "logTypes") if name and name not in written]
     # An unknown type may be the one that is missing.
     if missing and not unread:
         yield f"enabledClusterLogTypes lacks {', '.join(missing)}: no other log shows who did what in the cluster; add them"
@@ -46,23 +45,8 @@ def _kept(props: Data) -> Faults:
 
 
 RULE = Rule(
-    order=(Section.HARDENING, 40),
-    title="EKS writes audit logs that expire",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=frozenset((EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP)),
-    levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
-    config={
-        "logTypes": schema.strings(
-            LOG_TYPES,
-            "Control plane logs that must be on.",
-            enum=["api", "audit", "authenticator", "controllerManager", "scheduler"],
-        ),
-        "requireKms": schema.flag("Whether secrets must be encrypted with a KMS key of your account."),
-    },
-    rationale="Runners execute code that strangers wrote. If that code misbehaves, only the audit log shows what it did.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html",
-    fix="Add api, audit and authenticator to enabledClusterLogTypes; set retentionInDays, and with requireKms the key's ARN.",
     settings={LOG_GROUP: f"{CLUSTER_SETTINGS}.logRetentionDays", "": f"{CLUSTER_SETTINGS}.logTypes"},
     check=_check,
-    of_existing=dict.fromkeys(("eks", "kubernetes"), "which logs its control plane writes"),
 )

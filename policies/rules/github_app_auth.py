@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from .kinds import HELM, SECRET
 from .read import Data, Faults, Later, keys, label, shown, text, walk
 from .releases import releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, facts
 from .userdata import decoded
 
 TOKEN = "github_token"  # noqa: S105 - the name of a key, not a token
@@ -82,15 +82,4 @@ def _reader(holder: Data, key: str, *, encoded: bool = False) -> Callable[[], st
     return read
 
 
-RULE = Rule(
-    order=(Section.SUPPLY_CHAIN, 60),
-    title="Runner sets register as a GitHub App",
-    severity=Severity.HIGH,
-    types=HELM | {SECRET},
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    rationale="Anybody who reads a personal token can do everything that its owner may do, not only register runners.",
-    source="https://docs.github.com/en/actions/how-tos/manage-runners/use-actions-runner-controller/authenticate-to-the-api",
-    fix=f"Create a Secret with {_APP}, and set githubConfigSecret to its name.",
-    settings="github",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=HELM | {SECRET}, check=_check)

@@ -15,16 +15,13 @@ from fleet.facts.quantities import quantity
 from .kinds import HELM, POD, RUNNER_SET
 from .pods import Container, PodSpec, containers_of, gpu_count, pod_specs, volumes_of
 from .read import Data, Faults, Later, entries, provided, shown, some, text, walk
-from .rule import Args, Rule, Section, Severity, pod_settings, schema, setting
-
-GIB_PER_GPU = 4
+from .rule import Args, Rule, facts, pod_settings, setting
 
 _ASKED = ("cpu", "memory", "ephemeral-storage")
 
 
 def _check(args: Args, later: Later) -> Faults:
-    configured = quantity(args.config.get("minMemGiPerGpu"))
-    gib = Fraction(GIB_PER_GPU) if configured is None else configured
+    gib = quantity(args.config.get("minMemGiPerGpu")) or Fraction()
     for pod in pod_specs(args.type, args.props, later):
         for container in containers_of(pod, later):
             for fault in _container_faults(pod, container, gib, later):
@@ -103,16 +100,4 @@ def _size(amount: Data) -> Fraction:
     return quantity(amount) or Fraction(0)
 
 
-RULE = Rule(
-    order=(Section.SCHEDULING, 30),
-    title="GPU containers limit their memory and request CPU and disk",
-    severity=Severity.MEDIUM,
-    types=POD | RUNNER_SET | HELM,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={"minMemGiPerGpu": schema.number(GIB_PER_GPU, "GiB of memory that a container must request for each GPU.")},
-    rationale="Without limits, a GPU job can use up the node's memory or disk. The node then evicts it, or other pods.",
-    source="https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/",
-    fix="Set limits.memory and requests of cpu, memory and ephemeral-storage; give memory volumes a sizeLimit.",
-    settings=pod_settings("memory"),
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM, settings=pod_settings("memory"), check=_check)

@@ -7,7 +7,7 @@ overlap (API reference, CronJobSpec).
 from .kinds import POD, kind_of
 from .pods import PodSpec, of_gpu_pods
 from .read import Faults, Later, shown, text, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, facts
 
 CRON_JOBS = frozenset(token for token in POD if kind_of(token) == "CronJob")
 _ONE_AT_A_TIME = ("Forbid", "Replace")
@@ -23,14 +23,4 @@ def _faults(pod: PodSpec, _: Args, later: Later) -> Faults:
             )
 
 
-RULE = Rule(
-    order=(Section.SCHEDULING, 105),
-    title="Scheduled GPU jobs run one at a time",
-    severity=Severity.MEDIUM,
-    types=CRON_JOBS,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    rationale="A scheduled job that hangs takes one more GPU at every tick of its schedule, until the pool is full.",
-    source="https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#concurrency-policy",
-    fix="Set spec.concurrencyPolicy of the CronJob to Forbid, or to Replace where the newest run counts.",
-    check=of_gpu_pods(_faults),
-)
+RULE = Rule(**facts(__name__), types=CRON_JOBS, check=of_gpu_pods(_faults))

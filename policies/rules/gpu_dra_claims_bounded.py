@@ -15,11 +15,7 @@ from .exceptions import matches
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each, kind_of
 from .pods import PodSpec, pod_specs
 from .read import Data, Later, bound, count, entries, shown, strings, text, walk, whole
-from .rule import Args, Rule, Section, Severity, schema, setting
-
-GPU_CLASSES = ("*.nvidia.com", "gpu.amd.com", "gpu.intel.com")
-MAX_COUNT = 1
-MAX_CLAIMS = 1
+from .rule import Args, Rule, facts, setting
 
 _VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
 _SPEC = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
@@ -38,11 +34,11 @@ class _Bounds:
 
 def _check(args: Args, later: Later) -> Iterator[str]:
     config = args.config
-    classes = strings(config, "deviceClasses", GPU_CLASSES)
-    bounds = _Bounds(classes, bound(config, "maxCount", MAX_COUNT))
+    classes = strings(config, "deviceClasses")
+    bounds = _Bounds(classes, bound(config, "maxCount"))
     if args.type not in CLAIMS:
         for pod in pod_specs(args.type, args.props, later):
-            yield from _pod_faults(pod, bound(config, "maxClaims", MAX_CLAIMS), later)
+            yield from _pod_faults(pod, bound(config, "maxClaims"), later)
         return
     path = _SPEC[kind_of(args.type)]
     for prefix, claim in each(args.type, args.props, later):
@@ -107,19 +103,4 @@ def _asked(path: str, body: Data, bounds: _Bounds, faults: list[str], later: Lat
     return 0
 
 
-RULE = Rule(
-    order=(Section.SCHEDULING, 60),
-    title="Claims ask for a small number of GPUs",
-    severity=Severity.MEDIUM,
-    types=CLAIMS | POD | RUNNER_SET | HELM,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "maxCount": schema.integer(MAX_COUNT, "The most GPUs that one claim may ask for."),
-        "maxClaims": schema.integer(MAX_CLAIMS, "The most claims that one pod may have."),
-        "deviceClasses": schema.strings(GPU_CLASSES, "Device classes of GPUs; * matches any text.", minLength=1),
-    },
-    rationale="GPU quotas do not count claims, and a claim for all devices takes every GPU of a node.",
-    source="https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/",
-    fix="Claim with allocationMode ExactCount and a count within maxCount, and give a pod no more than maxClaims claims.",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=CLAIMS | POD | RUNNER_SET | HELM, check=_check)

@@ -15,7 +15,7 @@ from .kinds import POD, kind_of
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus
 from .read import Faults, Later, bound, keys, shown, walk, whole
 from .record import steps
-from .rule import Args, Rule, Section, Severity, setting
+from .rule import Args, Rule, facts, setting
 
 _SPECS = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}
 JOBS = frozenset(token for token in POD if kind_of(token) in _SPECS)
@@ -24,20 +24,19 @@ _ARGO_CD = "argocd.argoproj.io/"
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of a Job, the config property (`setting`) for its largest value with its default, and the API's least value."""
+    """A field of a Job, the config property (`setting`) for its largest value, and the API's least value."""
 
     name: str
     setting: str
-    default: int
     least: int
     meaning: str
 
 
 _TTL = "ttlSecondsAfterFinished"
 _FIELDS = (
-    _Field("activeDeadlineSeconds", "maxDeadlineSeconds", 7200, 1, "a GPU job ends after at most {} seconds"),
-    _Field(_TTL, "maxTtlSeconds", 3600, 0, "a finished GPU job is deleted after at most {} seconds"),
-    _Field("backoffLimit", "maxBackoff", 3, 0, "a GPU job is retried at most {} times"),
+    _Field("activeDeadlineSeconds", "maxDeadlineSeconds", 1, "a GPU job ends after at most {} seconds"),
+    _Field(_TTL, "maxTtlSeconds", 0, "a finished GPU job is deleted after at most {} seconds"),
+    _Field("backoffLimit", "maxBackoff", 0, "a GPU job is retried at most {} times"),
 )
 
 
@@ -48,7 +47,7 @@ def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
             value = walk(pod.owner, *path, field.name)
             if value is None and field.name == _TTL and _recreated(pod, path):
                 continue
-            most = bound(config, field.setting, field.default)
+            most = bound(config, field.setting)
             number = whole(value)
             if number is None or not field.least <= number <= most:
                 yield (
@@ -74,28 +73,8 @@ def _remediate(args: Args, draft: Draft) -> None:
                 by_index = field.name == "backoffLimit" and walk(pod.owner, *path, "backoffLimitPerIndex") is not None
                 recreated = field.name == _TTL and _recreated(pod, path)
                 if not (by_index or recreated) and walk(pod.owner, *path, field.name) is None:
-                    most = bound(config, field.setting, field.default)
+                    most = bound(config, field.setting)
                     draft.put(most, *steps(pod.owner_path), *path, field.name)
 
 
-RULE = Rule(
-    order=(Section.SCHEDULING, 100),
-    title="GPU jobs have a deadline, are deleted, and are retried a few times",
-    severity=Severity.MEDIUM,
-    types=JOBS,
-    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        field.setting: {
-            "type": "integer",
-            "minimum": field.least,
-            "default": field.default,
-            "description": f"The largest {field.name} of a Job that takes GPUs.",
-        }
-        for field in _FIELDS
-    },
-    rationale="A job that hangs or fails repeatedly keeps its GPU node, at the full price, until somebody notices.",
-    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup",
-    fix="Set activeDeadlineSeconds, ttlSecondsAfterFinished and backoffLimit of the Job's spec within the bounds.",
-    check=of_gpu_pods(_faults),
-    remedy=_remediate,
-)
+RULE = Rule(**facts(__name__), types=JOBS, check=of_gpu_pods(_faults), remedy=_remediate)

@@ -18,9 +18,7 @@ from fleet.facts.scheduling import is_gpu_resource
 from .kinds import HELM, POD, QUEUES, RUNNER_SET, kind_of
 from .pods import REGULAR, Container, PodSpec, containers_of, gpu_count, pod_specs
 from .read import Data, Faults, Later, bound, entries, gpus, shown, text, walk, whole
-from .rule import RUNNER_SETTINGS, Args, Rule, Section, Severity, schema, setting
-
-PER_CONTAINER, PER_POD, PER_WORKLOAD, PER_QUEUE = 1, 1, 8, 8
+from .rule import Args, Rule, facts, setting
 
 # Path of the number of pods that run at once, in the object that owns the pod. Without a number it is 1.
 _COUNTS: dict[str, tuple[str, ...]] = {
@@ -38,7 +36,7 @@ _RUNNERS: dict[str, tuple[str, ...]] = {
 def _check(args: Args, later: Later) -> Faults:
     config = args.config
     if args.type in QUEUES:
-        yield from _queue_faults(args.props, bound(config, "maxPerQueue", PER_QUEUE), later)
+        yield from _queue_faults(args.props, bound(config, "maxPerQueue"), later)
     for pod in pod_specs(args.type, args.props, later):
         # A runner set has one listener, whatever its number of runners.
         kind = "" if pod.owner_path.endswith("listenerTemplate.") else kind_of(args.type)
@@ -47,21 +45,21 @@ def _check(args: Args, later: Later) -> Faults:
 
 def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Data], later: Later) -> Faults:
     counted = [(container, gpu_count(container, later)) for container in containers_of(pod, later)]
-    most = bound(config, "maxPerContainer", PER_CONTAINER)
+    most = bound(config, "maxPerContainer")
     greedy = [(container, taking) for container, taking in counted if taking > most]
     for container, taking in greedy:
         yield (
             f"{pod.path}.{container.path}.resources asks for too many GPUs ({taking}): a container takes at most {most}; ask for "
             f"fewer, or raise {setting('maxPerContainer')}"
         )
-    taking, most = _effective(counted, later), bound(config, "maxPerPod", PER_POD)
+    taking, most = _effective(counted, later), bound(config, "maxPerPod")
     if taking > most and not greedy:
         yield (
             f"{pod.path} asks for too many GPUs ({taking} in all): a pod takes at most {most}; ask for fewer, or raise "
             f"{setting('maxPerPod')}"
         )
     if taking:
-        yield from _workload_faults(pod, kind, taking, bound(config, "maxPerWorkload", PER_WORKLOAD), later)
+        yield from _workload_faults(pod, kind, taking, bound(config, "maxPerWorkload"), later)
 
 
 def _effective(counted: list[tuple[Container, int]], later: Later) -> int:
@@ -108,21 +106,4 @@ def _queue_faults(props: Data, most: int, later: Later) -> Faults:
         )
 
 
-RULE = Rule(
-    order=(Section.SCHEDULING, 20),
-    title="No pod or workload takes too many GPUs",
-    severity=Severity.HIGH,
-    types=POD | RUNNER_SET | HELM | QUEUES,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "maxPerContainer": schema.integer(PER_CONTAINER, "The most GPUs that one container may ask for."),
-        "maxPerPod": schema.integer(PER_POD, "The most GPUs that the scheduler counts for one pod."),
-        "maxPerWorkload": schema.integer(PER_WORKLOAD, "The most GPUs that the pods of one workload or runner set take at once."),
-        "maxPerQueue": schema.integer(PER_QUEUE, "The most GPUs of nominal quota that one Kueue queue or cohort hands out."),
-    },
-    rationale="A pod or runner set that may take every GPU starves all others. Without a limit its cost has no limit either.",
-    source="https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers",
-    fix="Lower the GPU limit, replicas, parallelism or nominalQuota, and give each runner set a maxRunners.",
-    settings=f"{RUNNER_SETTINGS}.scale.max",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | QUEUES, check=_check)

@@ -17,7 +17,7 @@ from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_am
 from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
-from .rule import Args, Rule, Section, Severity, pod_settings, schema
+from .rule import Args, Rule, facts, pod_settings
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 # NVIDIA's container runtime injects no GPU for these values.
@@ -27,7 +27,7 @@ _RUNTIME_CLASSES = (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-leg
 
 
 def _check(args: Args, later: Later) -> Faults:
-    allowed = frozenset(strings(args.config, "allowNoLimitNames", SERVING))
+    allowed = frozenset(strings(args.config, "allowNoLimitNames"))
     for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
@@ -142,20 +142,5 @@ def _sees_gpus(variable: Data) -> bool:
 
 
 RULE = Rule(
-    order=(Section.SCHEDULING, 10),
-    title="GPU pods limit their GPUs",
-    severity=Severity.HIGH,
-    types=POD | RUNNER_SET | HELM,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    critical=True,
-    config={
-        "allowNoLimitNames": schema.strings(
-            SERVING, "Names of containers that serve a node without taking a GPU; a pod with only these containers is exempt."
-        )
-    },
-    rationale="On a GPU node, a pod without a GPU limit gets no GPU, or gets every GPU without the scheduler counting them.",
-    source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
-    fix=f"Set resources.limits of {GPU_RESOURCE} to a whole number on the container that uses the GPU, and make requests equal.",
-    settings=pod_settings("gpus"),
-    check=_check,
+    **facts(__name__, allowNoLimitNames=list(SERVING)), types=POD | RUNNER_SET | HELM, settings=pod_settings("gpus"), check=_check
 )

@@ -17,7 +17,7 @@ from .plugin_config import SHARED, configs_of
 from .pods import PodSpec, containers_of, pod_specs
 from .read import Data, Later, entries, keys, line, shown, strings, text, walk
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity, entry, schema, setting
+from .rule import Args, Rule, entry, facts, setting
 
 _SLICE = "nvidia.com/mig-"
 _MIXED = "mixed"
@@ -94,19 +94,4 @@ def _release_strategies(release: Release, later: Later) -> Iterator[tuple[str, s
         yield ".".join((release.values_path, *path)), text(strategy)
 
 
-RULE = Rule(
-    order=(Section.SCHEDULING, 50),
-    title="Pods ask for known MIG profiles",
-    severity=Severity.LOW,
-    types=POD | RUNNER_SET | HELM | QUEUES | CLUSTER_POLICY,
-    levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "profiles": schema.strings(
-            (), "MIG profiles of this stack's GPUs under strategy mixed, as 1g.5gb or 1g.10gb.me; empty without MIG.", minLength=1
-        )
-    },
-    rationale="A pod that asks for a MIG profile that no GPU has stays pending forever, and no autoscaler can help.",
-    source="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html",
-    fix="Ask for a profile that the stack has, or for nvidia.com/gpu if it has none; list new profiles in `profiles`.",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | QUEUES | CLUSTER_POLICY, check=_check)

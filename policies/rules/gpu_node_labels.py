@@ -27,7 +27,7 @@ from .node_labels import Wanted, labels_of, ours, wanted
 from .pods import PodSpec, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
-from .rule import POOL_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violations, pod_settings, unseen
+from .rule import POOL_SETTINGS, Resource, Stack, StackRule, Violations, facts, pod_settings, unseen
 
 _PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
 _NAMES = 5
@@ -156,14 +156,8 @@ def _takes_gpus(spec: PodSpec) -> bool:
 
 
 RULE = StackRule(
-    order=(Section.TAINTS, 20),
-    title="Pod selectors match pool labels",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=NODES | _PODS | HELM | {OKE_CLUSTER},
-    levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
-    rationale="A runner whose selector matches no pool takes no job. A GPU pool that no runner selects costs money without use.",
-    source="https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
-    fix="Select on gpu-ci/pool with the name of a pool of the same cluster, and give every GPU pool a runner set.",
     settings=pod_settings("pool") | dict.fromkeys(NODES, POOL_SETTINGS),
     check=_check,
 )

@@ -13,7 +13,7 @@ from .kinds import HELM, POD, RUNNER_SET
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
 from .pools import INSTANCE_TYPE_LABEL
 from .read import Data, Faults, Later, count, entries, items, label, line, some, strings, text, walk
-from .rule import Args, Rule, Section, Severity, pod_settings, schema
+from .rule import Args, Rule, facts, pod_settings
 
 LABELS = (
     POOL_LABEL,
@@ -28,7 +28,7 @@ LABELS = (
 
 
 def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
-    labels = strings(args.config, "labels", LABELS)
+    labels = strings(args.config, "labels")
     hidden = Later()
     selected = some(lambda _: labels, lambda key: label(walk(pod.spec, "nodeSelector", key)), hidden)
     if not (selected or _required(pod.spec, labels, hidden)) and later.clear(hidden):
@@ -64,15 +64,8 @@ def _selects(term: Data, labels: tuple[str, ...], later: Later) -> bool:
 
 
 RULE = Rule(
-    order=(Section.SCHEDULING, 90),
-    title="GPU pods select their machines",
-    severity=Severity.LOW,
+    **facts(__name__, labels=list(LABELS)),
     types=POD | RUNNER_SET | HELM,
-    levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
-    config={"labels": schema.strings(LABELS, "Keys of node labels that distinguish GPU machines.", least=1, minLength=1)},
-    rationale="A pod that takes any free GPU may run on the most expensive one, or on one that its image cannot use.",
-    source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
-    fix=f"Add a nodeSelector on {POOL_LABEL} or another label that names the accelerator.",
     settings=pod_settings("pool"),
     check=of_gpu_pods(_faults),
 )

@@ -19,7 +19,7 @@ from .draft import Draft
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODES, OKE_NODE_POOL, TALOS_NODE
 from .pools import gpu_sign
 from .read import Data, Faults, Later, items, line, shown, text, walk
-from .rule import Args, Rule, Section, Severity, schema, setting
+from .rule import Args, Rule, facts, setting
 
 _KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 _KUBERNETES_EFFECT = {effect: effect.value for effect in Effect}
@@ -52,7 +52,7 @@ class _Taints:
 
 
 def _check(args: Args, later: Later) -> Faults:
-    key = text(args.config.get("key", GPU_TAINT_KEY))
+    key = text(args.config.get("key"))
     if args.type in _SPECIAL:
         yield from _SPECIAL[args.type](args.props, key, later)
         return
@@ -107,7 +107,7 @@ def _remediate(args: Args, draft: Draft) -> None:
     """Adds the missing taint and changes no other: a weak taint does no harm, and the owner has to fix a misspelt one."""
     if args.type in _SPECIAL:
         return
-    key = text(args.config.get("key", GPU_TAINT_KEY))
+    key = text(args.config.get("key"))
     dialect = _DIALECTS[args.type]
     hidden = Later()
     taints = _read(args.props, dialect, key, hidden)
@@ -145,17 +145,4 @@ def _check_talos(props: Data, key: str, _: Later) -> Faults:
 _SPECIAL: Mapping[str, Callable[[Data, str, Later], Faults]] = {OKE_NODE_POOL: _check_oke, TALOS_NODE: _check_talos}
 """Kinds without a list of taints."""
 
-RULE = Rule(
-    order=(Section.TAINTS, 10),
-    title="GPU pools are tainted",
-    severity=Severity.HIGH,
-    types=NODES,
-    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    critical=True,
-    config={"key": schema.string(GPU_TAINT_KEY, "The key of the GPU taint. Its value may differ by provider.")},
-    rationale="Without a taint any pod starts or keeps a GPU node, and the cluster pays for unused GPUs.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
-    fix=f"Add the taint {GPU_TAINT_KEY} with effect NO_SCHEDULE (EKS) or NoSchedule (Karpenter, Talos) to the pool.",
-    check=_check,
-    remedy=_remediate,
-)
+RULE = Rule(**facts(__name__, key=GPU_TAINT_KEY), types=NODES, check=_check, remedy=_remediate)

@@ -24,10 +24,7 @@ from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
 from .pools import OKE_MOST, Choice, booted, choices, gpus_each, most, of_gpu_pool
 from .read import Later, bound, gpus, line, shown, walk, whole
 from .releases import Release, releases
-from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Section, Severity, StackRule, each, schema, setting
-
-PER_POOL = 4
-PER_MACHINE_SET = 4
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, StackRule, each, facts, setting
 
 _LIMIT = ("spec", "limits", GPU_RESOURCE)
 _REPLICAS = ("spec", "replicas")
@@ -38,9 +35,9 @@ Types = Callable[[Later], Iterator[Choice]]
 
 def _check(args: Args, later: Later) -> Iterator[str]:
     for release in releases(args.type, args.props, later):
-        yield from _machine_set(release, bound(args.config, "maxGpusPerMachineSet", PER_MACHINE_SET), later)
+        yield from _machine_set(release, bound(args.config, "maxGpusPerMachineSet"), later)
     if args.type not in HELM:
-        cap = bound(args.config, "maxGpusPerPool", PER_POOL)
+        cap = bound(args.config, "maxGpusPerPool")
         read = _karpenter if args.type == KARPENTER_NODE_POOL else _nodes
         yield from of_gpu_pool(args.type, args.props, lambda unsure: read(args, cap, unsure), later)
 
@@ -130,27 +127,8 @@ def _shown_path(path: tuple[str, ...]) -> str:
 
 
 RULE = StackRule(
-    order=(Section.COST, 60),
-    title="GPU pools have a maximum size",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=POOLS | {AUTO_SCALING_GROUP} | HELM,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    critical=True,
-    config={
-        "maxGpusPerPool": schema.integer(PER_POOL, "The most GPUs that one pool of nodes may have.", minimum=1, maximum=100000),
-        "maxGpusPerMachineSet": schema.integer(
-            PER_MACHINE_SET,
-            "The most GPUs of all machines of a runner set that boots a machine for each job.",
-            minimum=1,
-            maximum=100000,
-        ),
-    },
-    rationale="With an endless queue of jobs an autoscaler buys without a limit. Only the maximum of each pool stops it.",
-    source="https://karpenter.sh/docs/concepts/nodepools/#speclimits",
-    fix=(
-        f"EKS: lower scalingConfig.maxSize. OKE: tag the pool {OKE_MOST[-1]} with its maximum. Karpenter: set spec.limits of "
-        f"{GPU_RESOURCE}. Launchers: lower maxRunners."
-    ),
     settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.scale.max") | {"": f"{POOL_SETTINGS}.nodes.max"},
     check=each(_check),
 )

@@ -10,7 +10,7 @@ from fleet.facts.scheduling import RUNNER_PRIORITY
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each
 from .pods import PodSpec, of_gpu_pods
 from .read import Data, Faults, Later, bound, shown, text, walk
-from .rule import JOB_SETTINGS, Args, Rule, Section, Severity, setting
+from .rule import Args, Rule, facts, setting
 
 CLASSES = api_tokens("scheduling.k8s.io", ("v1", "v1beta1", "v1alpha1"), ("PriorityClass",), ("", "Patch", "List"))
 _SYSTEM = "system-"
@@ -39,7 +39,7 @@ def _pod_faults(pod: PodSpec, args: Args, later: Later) -> Faults:
 
 
 def _above(path: str, value: Data, args: Args) -> Faults:
-    ceiling = bound(args.config, "ceiling", RUNNER_PRIORITY.value)
+    ceiling = bound(args.config, "ceiling")
     if (quantity(value) or 0) > ceiling:
         yield (
             f"{path} is {shown(value)}: a pod above {ceiling} can preempt running GPU jobs; write {ceiling} or less, or raise "
@@ -47,22 +47,4 @@ def _above(path: str, value: Data, args: Args) -> Faults:
         )
 
 
-RULE = Rule(
-    order=(Section.SCHEDULING, 110),
-    title="GPU pods have a priority class of the fleet",
-    severity=Severity.LOW,
-    types=POD | RUNNER_SET | HELM | CLASSES,
-    levels={"dev": "disabled", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
-    config={
-        "ceiling": {
-            "type": "integer",
-            "default": RUNNER_PRIORITY.value,
-            "description": "The highest value that a priority class may have.",
-        }
-    },
-    rationale="Other pods can preempt a GPU job without a class. With a system class, the job can preempt pods that nodes need.",
-    source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
-    fix=f"Set priorityClassName {RUNNER_PRIORITY.name} on GPU pods, and give no class a higher value.",
-    settings=f"{JOB_SETTINGS}.priority",
-    check=_check,
-)
+RULE = Rule(**facts(__name__, ceiling=RUNNER_PRIORITY.value), types=POD | RUNNER_SET | HELM | CLASSES, check=_check)

@@ -16,14 +16,14 @@ from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, plugin_configs
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
 from .read import Data, Faults, Later, shown, true, walk
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity, pod_settings, schema, setting
+from .rule import Args, Rule, facts, pod_settings, setting
 
 _VENDOR = GPU_RESOURCE.partition("/")[0] + "/"
 
 
 def _check(args: Args, later: Later) -> Faults:
     token, props = args.type, args.props
-    sliced = true(args.config.get("timeSliced", False))
+    sliced = true(args.config.get("timeSliced"))
     for pod in pod_specs(token, props, later):
         yield from _pod_faults(pod, sliced, later)
     for config in plugin_configs(token, props, later):
@@ -98,15 +98,5 @@ def _inert(path: str, config: Data) -> Faults:
 
 
 RULE = Rule(
-    order=(Section.SCHEDULING, 40),
-    title="Containers take one share of a GPU, under its own name",
-    severity=Severity.MEDIUM,
-    types=POD | RUNNER_SET | HELM | CONFIG_MAPS | CLUSTER_POLICY,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={"timeSliced": schema.flag(f"Whether {GPU_RESOURCE} means a share of a GPU on this stack's nodes.")},
-    rationale="Two shares give no more of a GPU than one share. A share with the name of a GPU looks like a whole GPU.",
-    source="https://github.com/NVIDIA/k8s-device-plugin#shared-access-to-gpus",
-    fix="Ask for 1 of a shared resource; in the plugin's config set renameByDefault and failRequestsGreaterThanOne to true.",
-    settings=pod_settings("gpus"),
-    check=_check,
+    **facts(__name__), types=POD | RUNNER_SET | HELM | CONFIG_MAPS | CLUSTER_POLICY, settings=pod_settings("gpus"), check=_check
 )

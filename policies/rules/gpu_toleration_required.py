@@ -17,7 +17,7 @@ from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus, tolerations
 from .pools import GPU_TAINTS
 from .read import Faults, Later, line, shown, strings, text
 from .record import steps
-from .rule import Args, Rule, Section, Severity, schema
+from .rule import Args, Rule, facts
 
 VALUES = tuple(dict.fromkeys(taint.value for taint in GPU_TAINTS))
 _EFFECTS = tuple(effect.value for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE))
@@ -49,7 +49,7 @@ def _wanted(args: Args) -> _Wanted:
     key = text(config.get("key")) or GPU_TAINT_KEY
     effect_name = text(config.get("effect"))
     effect = Effect(effect_name) if effect_name in _EFFECTS else Effect.NO_SCHEDULE
-    values = strings(config, "values", VALUES) or VALUES
+    values = strings(config, "values") or VALUES
     return _Wanted(tuple(Taint(key, value, effect) for value in values))
 
 
@@ -92,23 +92,8 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 
 RULE = Rule(
-    order=(Section.SCHEDULING, 70),
-    title="GPU pods tolerate the taint of GPU nodes",
-    severity=Severity.HIGH,
+    **facts(__name__, key=GPU_TAINT_KEY, values=list(VALUES), effect=Effect.NO_SCHEDULE.value),
     types=POD | RUNNER_SET | HELM,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "key": schema.string(GPU_TAINT_KEY, "The key of the taint on this stack's GPU nodes."),
-        "values": schema.strings(
-            VALUES, "The values that the taint has on this stack's GPU nodes; they differ by provider.", least=1
-        ),
-        "effect": schema.string(
-            Effect.NO_SCHEDULE.value, "The effect of the taint on this stack's GPU nodes.", enum=list(_EFFECTS)
-        ),
-    },
-    rationale="A pod that asks for a GPU and does not tolerate the taint of GPU nodes stays pending forever.",
-    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
-    fix=f"Add the toleration {{key: {GPU_TAINT_KEY}, operator: Exists, effect: {Effect.NO_SCHEDULE}}}.",
     check=of_gpu_pods(_faults),
     remedy=_remediate,
 )

@@ -16,7 +16,7 @@ from .pods import SERVING, PodSpec, pod_specs, serves_the_node, takes_gpus, tole
 from .pools import GPU_TAINTS
 from .read import Data, Later, line, strings, walk
 from .releases import releases
-from .rule import Args, Rule, Section, Severity, schema
+from .rule import Args, Rule, facts
 
 CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
     kinds.CONTROLLER_CHART: ((),),
@@ -30,7 +30,7 @@ CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    allowed = frozenset(strings(args.config, "allowNames", SERVING))
+    allowed = frozenset(strings(args.config, "allowNames"))
     for pod in pod_specs(args.type, args.props, later):
         yield from _pod_faults(pod, allowed, later)
     for release in releases(args.type, args.props, later):
@@ -77,19 +77,4 @@ def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:
     return f"{place} tolerates {line(toleration.key)}: {why}; remove the toleration"
 
 
-RULE = Rule(
-    order=(Section.SCHEDULING, 80),
-    title="Only GPU pods tolerate the taint of GPU nodes",
-    severity=Severity.MEDIUM,
-    types=kinds.POD | kinds.RUNNER_SET | kinds.HELM,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "allowNames": schema.strings(
-            SERVING, "Names of containers that serve every node; a pod with only these containers may tolerate any taint."
-        )
-    },
-    rationale="A pod that needs no GPU can keep a GPU node running, and the cluster then pays for an unused GPU.",
-    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
-    fix="Remove the toleration from pods without a GPU limit, and give every toleration with operator Exists a key.",
-    check=_check,
-)
+RULE = Rule(**facts(__name__, allowNames=list(SERVING)), types=kinds.POD | kinds.RUNNER_SET | kinds.HELM, check=_check)

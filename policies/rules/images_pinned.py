@@ -16,32 +16,7 @@ from .images import Named, of_pods, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
 from .read import Later, line, shown, strings, text, true
 from .releases import releases
-from .rule import Args, Rule, Section, Severity, entry, pod_settings, schema
-
-WORKLOAD_IMAGES = (
-    "docker.io/library/python",
-    "docker.io/nvidia/cuda",
-    "docker.io/ollama/ollama",
-    "docker.io/pytorch/pytorch",
-    "docker.io/tensorflow/tensorflow",
-    "docker.io/yanwk/comfyui-boot",
-    "mcr.microsoft.com/azuredocs/samples-tf-mnist-demo",
-)
-"""Other images of this project's workloads. These are single repositories, because anybody may push to these registries."""
-REGISTRIES = (
-    "ecr-public.aws.com/docker/library/redis",
-    "ghcr.io/actions",
-    "ghcr.io/cncf",
-    "ghcr.io/oracle",
-    "nvcr.io/nvidia",
-    "public.ecr.aws/docker/library/redis",
-    "quay.io/argoproj",
-    "quay.io/prometheus",
-    "quay.io/prometheus-operator",
-    "registry.k8s.io",
-    *WORKLOAD_IMAGES,
-)
-"""Registries and repositories of this project's own charts, launchers and workloads."""
+from .rule import Args, Rule, entry, facts, pod_settings
 
 _WRITE = "write registry/repository:version@sha256:digest"
 _WORD = re.compile(r"[A-Za-z0-9]+")
@@ -76,9 +51,9 @@ class _Demands:
 
 def _check(args: Args, later: Later) -> Iterator[str]:
     config = args.config
-    extra = strings(config, "extraRegistries", ())
-    registries = tuple(filter(None, (*strings(config, "registries", REGISTRIES), *extra)))
-    demands = _Demands(registries, true(config.get("requireDigest", False)))
+    extra = strings(config, "extraRegistries")
+    registries = tuple(filter(None, (*strings(config, "registries"), *extra)))
+    demands = _Demands(registries, true(config.get("requireDigest")))
     for path, image, maker in of_pods(args.type, args.props, later):
         if image:
             why = f", made by {maker}" if maker else ""
@@ -113,22 +88,4 @@ def _within(registry: str, repository: str) -> bool:
     return re.fullmatch(rf"{pattern}(?:/.*)?", repository, re.DOTALL) is not None
 
 
-RULE = Rule(
-    order=(Section.SUPPLY_CHAIN, 10),
-    title="Images are pinned and from allowed registries",
-    severity=Severity.HIGH,
-    types=POD | RUNNER_SET | HELM | CLUSTER_POLICY,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "registries": schema.strings(
-            REGISTRIES, "Registries, or paths below them, that images may come from; * matches any part of a name.", minLength=1
-        ),
-        "extraRegistries": schema.strings((), "Registries in addition to those of `registries`, such as your own.", minLength=1),
-        "requireDigest": schema.flag("Whether an image needs a digest. Only a digest always means the same content."),
-    },
-    rationale="If a tag moves, or if anybody can push to a registry, jobs run code without a review.",
-    source="https://kubernetes.io/docs/concepts/containers/images/",
-    fix="Write registry/repository:version@sha256:digest. In a scale set leave containerMode empty and write all containers.",
-    settings=pod_settings("image"),
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | CLUSTER_POLICY, settings=pod_settings("image"), check=_check)

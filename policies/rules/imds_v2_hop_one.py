@@ -12,10 +12,8 @@ boots for one job is not a resource, so this rule does not see it.
 
 from . import kinds
 from .draft import Draft
-from .read import Data, Faults, Later, keys, shown, text, true, walk, whole
-from .rule import Args, Rule, Section, Severity, schema
-
-MAX_HOP = 1
+from .read import Data, Faults, Later, bound, keys, shown, text, true, walk, whole
+from .rule import Args, Rule, facts
 
 _LEGACY = "areLegacyImdsEndpointsDisabled"
 _FLAGS: dict[str, tuple[str, Data]] = {
@@ -33,7 +31,7 @@ _OPTIONS = {
 
 
 def _check(args: Args, later: Later) -> Faults:
-    max_hop = whole(args.config.get("maxHop", MAX_HOP)) or MAX_HOP
+    max_hop = bound(args.config, "maxHop")
     if args.type in _OPTIONS:
         yield from _metadata_options(args.type, args.props, max_hop, later)
     elif args.type == kinds.EKS_NODE_GROUP:
@@ -89,7 +87,7 @@ def _remediate(args: Args, draft: Draft) -> None:
 
     It leaves an instance configuration alone, because that may hold several options.
     """
-    max_hop = whole(args.config.get("maxHop", MAX_HOP)) or MAX_HOP
+    max_hop = bound(args.config, "maxHop")
     token, later = args.type, Later()
     if token in _OPTIONS and any(True for _ in _metadata_options(token, args.props, max_hop, later)):
         path = _OPTIONS[token]
@@ -104,27 +102,4 @@ def _remediate(args: Args, draft: Draft) -> None:
         draft.put(value, field, _LEGACY)
 
 
-RULE = Rule(
-    order=(Section.HARDENING, 10),
-    title="Instance metadata needs a token and stays on the node",
-    severity=Severity.CRITICAL,
-    types=frozenset((*_OPTIONS, *_FLAGS, kinds.EKS_NODE_GROUP)),
-    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    critical=True,
-    config={
-        "maxHop": schema.integer(
-            MAX_HOP,
-            "The largest hop limit of an EC2 metadata answer; 2 lets pods reach the node's credentials.",
-            minimum=1,
-            maximum=64,
-        )
-    },
-    rationale="A job that reads the node's metadata gets the node's cloud credentials, whatever its own rights are.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html",
-    fix=(
-        "EC2: metadataOptions {httpTokens: required, httpPutResponseHopLimit: 1}. "
-        f'OCI: instanceOptions.{_LEGACY} true; OKE: nodeMetadata.{_LEGACY} "true".'
-    ),
-    check=_check,
-    remedy=_remediate,
-)
+RULE = Rule(**facts(__name__), types=frozenset((*_OPTIONS, *_FLAGS, kinds.EKS_NODE_GROUP)), check=_check, remedy=_remediate)

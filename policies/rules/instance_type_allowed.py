@@ -13,17 +13,13 @@ from functools import lru_cache
 from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE
 from .pools import FAMILY_LABEL, INSTANCE_TYPE_LABEL, MACHINE_KINDS, choices, requirements
 from .read import Data, Later, count, entries, items, keys, line, shown, strings, text, walk
-from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, entry, schema
-
-_SMALL = tuple(f"{family}.{size}" for family in ("g4dn", "g5", "g6") for size in ("xlarge", "2xlarge", "4xlarge"))
-TYPES = (*_SMALL, "VM.GPU3.1", "VM.GPU.A10.1", "m5.*", "m6a.*", "m6i.*", "m7a.*", "m7i.*", "t3.*", "VM.Standard.E5.Flex")
-"""Types with one small GPU, or none."""
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, entry, facts
 
 _ALLOWED_TYPES = "allowedInstanceTypes"
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    allowed = strings(args.config, "types", TYPES)
+    allowed = strings(args.config, "types")
     if args.type == KARPENTER_NODE_POOL:
         yield from _karpenter(args.props, allowed, later)
         return
@@ -107,25 +103,8 @@ def _listed(allowed: tuple[str, ...]) -> str:
 
 
 RULE = Rule(
-    order=(Section.COST, 110),
-    title="Machines have allowed types",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=MACHINE_KINDS | HELM,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={
-        "types": schema.strings(
-            TYPES,
-            "Machine types and shapes that may be bought, with or without GPU; * matches any characters.",
-            least=1,
-            minLength=1,
-            maxLength=60,
-            pattern="^[A-Za-z0-9.*-]+$",
-        )
-        | {"maxItems": 200}
-    },
-    rationale="A typo in a type's name can buy a machine at fifty times the price, or one whose processor cannot run the jobs.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html",
-    fix="Use a type of the list, or add the type to this policy's `types` for the stack.",
     settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.shapes") | {"": f"{POOL_SETTINGS}.instanceTypes"},
     check=_check,
 )

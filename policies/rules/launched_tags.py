@@ -15,15 +15,13 @@ from functools import partial
 
 from .kinds import AUTO_SCALING_GROUP, AUTO_SCALING_TAG, EKS_NODE_GROUP, LAUNCH_TEMPLATE
 from .read import Later, entries, strings, text, walk
-from .required_tags import REQUIRED, propagated, set_tags
-from .rule import NOTHING, Resource, Section, Severity, Stack, StackRule, Violations, schema, stack_file
-
-VOLUME = ("gpu-ci/stack", "gpu-ci/cluster", "gpu-ci/pool")
+from .required_tags import propagated, set_tags
+from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, stack_file
 
 
 def _check(stack: Stack, later: Later) -> Violations:
-    required = strings(stack.config, "tags", REQUIRED)
-    fixed = strings(stack.config, "volumeTags", VOLUME)
+    required = strings(stack.config, "tags")
+    fixed = strings(stack.config, "volumeTags")
     users = _by_target(stack.of(EKS_NODE_GROUP, AUTO_SCALING_GROUP), "launchTemplate")
     tags = _by_target(stack.of(AUTO_SCALING_TAG), "autoscalingGroupName")
     for template in stack.of(LAUNCH_TEMPLATE):
@@ -103,19 +101,8 @@ def _propagated(tag: Resource, later: Later) -> str:
 
 
 RULE = StackRule(
-    order=(Section.HARDENING, 125),
-    title="Instances and their volumes have required tags",
-    severity=Severity.LOW,
+    **facts(__name__),
     types=frozenset((LAUNCH_TEMPLATE, EKS_NODE_GROUP, AUTO_SCALING_GROUP, AUTO_SCALING_TAG)),
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={
-        "tags": schema.strings(REQUIRED, "Tags that every instance must have."),
-        "volumeTags": schema.strings(VOLUME, "Tags that a volume may have in place of the required ones."),
-    },
-    rationale="Instances and their disks are most of a bill, and default tags of the provider do not reach them.",
-    source="https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html",
-    fix="Set gpu-ci:tags in the stack file: the Auto Scaling groups pass them to new instances.",
-    settings="tags",
     check=_check,
     in_manifests=NOTHING,
 )

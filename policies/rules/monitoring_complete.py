@@ -9,7 +9,7 @@ import re
 
 from .kinds import api_tokens
 from .read import Data, Faults, Later, bound, count, entries, keys, label, shown, text, true, walk
-from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, schema, setting
+from .rule import Args, Rule, facts, setting
 
 _GROUP = ("monitoring.coreos.com", ("v1",))
 POD_MONITOR = api_tokens(*_GROUP, ("PodMonitor",), ("",))
@@ -21,7 +21,6 @@ _ENDPOINTS = {True: ("podMetricsEndpoints", ("port", "portNumber", "targetPort")
 _MANAGED = "app.kubernetes.io/managed-by"
 _EXPORTER = "dcgm"
 """Part of a label value of every DCGM exporter."""
-_LONGEST = 15
 _PART = re.compile(r"([0-9]+)(ms|s|m|h|d|w|y)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 
@@ -30,7 +29,7 @@ def _check(args: Args, later: Later) -> Faults:
     if args.type in PROMETHEUS_RULE:
         yield from _alerts(args.props, later)
         return
-    most = bound(args.config, "maxIntervalSeconds", _LONGEST)
+    most = bound(args.config, "maxIntervalSeconds")
     listed, ports = _ENDPOINTS[args.type in POD_MONITOR]
     with later:
         if not (true(walk(args.props, "spec", "namespaceSelector", "any")) or _names(args.props) or _beside(args.props)):
@@ -87,20 +86,4 @@ def _alerts(props: Data, later: Later) -> Faults:
                     yield f"{path}.annotations.runbook_url is not set; write the URL of what to do about the alert"
 
 
-RULE = Rule(
-    order=(Section.HARDENING, 140),
-    title="Monitors select targets, and alerts say what to do",
-    severity=Severity.LOW,
-    types=POD_MONITOR | SERVICE_MONITOR | PROMETHEUS_RULE,
-    levels={"dev": "advisory", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
-    config={
-        "maxIntervalSeconds": schema.integer(
-            _LONGEST, "Most seconds between two scrapes of a DCGM exporter: as often as it reads the GPUs.", minimum=1
-        )
-    },
-    rationale="A monitor that selects nothing reports no error. An alert without a runbook costs time when time is short.",
-    source="https://prometheus-operator.dev/docs/api-reference/api/",
-    fix="Name the targets' namespace and port in each monitor, and write severity and runbook_url on each alert.",
-    settings=f"{CLUSTER_SETTINGS}.monitoring",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=POD_MONITOR | SERVICE_MONITOR | PROMETHEUS_RULE, check=_check)

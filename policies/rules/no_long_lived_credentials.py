@@ -18,11 +18,8 @@ from . import kinds
 from .pods import containers_of, pod_specs
 from .read import Data, Later, keys, strings, text, walk
 from .releases import Release, releases, sources, step, texts
-from .rule import Args, Rule, Section, Severity, schema
+from .rule import Args, Rule, facts
 from .userdata import MACHINES, readings
-
-SECRET_KEYS = ("github_app_private_key",)
-LATE_KEYS = ("launcher.json",)
 
 FORBIDDEN = {
     "aws:iam/accessKey:AccessKey": "an access key of IAM; give the workload a role (Pod Identity, OIDC)",
@@ -58,8 +55,8 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield f"{FORBIDDEN[token]}: this credential works for anybody who has it, and never expires"
         return
     config = args.config
-    allowed = frozenset(strings(config, "secretKeys", SECRET_KEYS))
-    late = frozenset(strings(config, "lateKeys", LATE_KEYS))
+    allowed = frozenset(strings(config, "secretKeys"))
+    late = frozenset(strings(config, "lateKeys"))
     for release in releases(token, args.props, later):
         with later:
             if release.is_scale_set and keys(walk(release.values, "githubConfigSecret")):
@@ -163,9 +160,7 @@ _FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 RULE = Rule(
-    order=(Section.SUPPLY_CHAIN, 50),
-    title="The stack has no long-lived credentials",
-    severity=Severity.CRITICAL,
+    **facts(__name__),
     types=frozenset(FORBIDDEN)
     | frozenset(_FIELDS)
     | kinds.POD
@@ -173,18 +168,5 @@ RULE = Rule(
     | kinds.HELM
     | kinds.SECRETS
     | kinds.CONFIG_MAPS,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    critical=True,
-    config={
-        "secretKeys": schema.strings(
-            SECRET_KEYS, "Keys of Secrets that may hold a private key; add tls.key where the stack makes certificates."
-        ),
-        "lateKeys": schema.strings(
-            LATE_KEYS, "Keys of Secrets and ConfigMaps that a preview need not know. The update judges their values."
-        ),
-    },
-    rationale="A credential that never expires gets copied with state, logs and images, and works for anybody who finds a copy.",
-    source="https://docs.github.com/en/actions/concepts/security/openid-connect",
-    fix="Remove it. Use a role, a workload identity or OIDC trust, and for GitHub an App with its key in a Secret.",
     check=_check,
 )

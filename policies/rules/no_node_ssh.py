@@ -7,7 +7,7 @@ group. Without a source group, remote access opens port 22 to the world (EKS API
 from .kinds import EKS_NODE_GROUP, OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
 from .networks import exposed
 from .read import Faults, Later, count, keys, shown, walk
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, facts
 
 PORTS = (22, 3389)
 
@@ -25,16 +25,9 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 RULE = Rule(
-    order=(Section.HARDENING, 50),
-    title="No SSH from the internet",
-    severity=Severity.CRITICAL,
+    **facts(__name__),
     types=frozenset((EKS_NODE_GROUP, SECURITY_GROUP_RULE, SECURITY_GROUP_INGRESS, OCI_NSG_RULE))
     | SECURITY_GROUPS
     | OCI_SECURITY_LISTS,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    critical=True,
-    rationale="A runner lives for one job and is never repaired by hand. SSH access would only help attackers.",
-    source="https://docs.aws.amazon.com/eks/latest/APIReference/API_RemoteAccessConfig.html",
-    fix="Remove remoteAccess and every rule that opens port 22 or 3389 to 0.0.0.0/0 or ::/0.",
     check=_check,
 )

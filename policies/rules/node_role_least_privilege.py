@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from .documents import listed, statements
 from .kinds import IAM_ROLE
 from .read import Data, Faults, Later, entries, keys, shown, strings, text, walk
-from .rule import Resource, Section, Severity, Stack, StackRule, Violations, schema
+from .rule import Resource, Stack, StackRule, Violations, facts
 
 ATTACHMENTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role", "aws:iam/policyAttachment:PolicyAttachment": "roles"}
 """Token to the property with the roles."""
 ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
 IAM_POLICY = "aws:iam/policy:Policy"
 OCI_POLICY = "oci:Identity/policy:Policy"
+
 ALLOWED = (
     "AmazonEKSWorkerNodePolicy",
     "AmazonEKSWorkerNodeMinimalPolicy",
@@ -29,7 +30,6 @@ ALLOWED = (
 )
 """The policies that EKS requires on a node (EKS user guide, node IAM role), Session Manager instead of SSH, and what a machine
 needs that builds a node image (EC2 Image Builder user guide, prerequisites): it reads components and writes its log."""
-
 _CACHES = frozenset(("ecr:BatchImportUpstreamImage", "ecr:CreateRepository", "ecr:TagResource"))
 """What a node needs for the first pull through a cache of ECR (ECR user guide, pull-through-cache-iam)."""
 _NAMED = re.compile(r":repository/[^*?]")
@@ -45,7 +45,7 @@ _WHOLE_TENANCY = re.compile(r"\s*allow\b.*\bto\s+manage\s+all-resources\s+in\s+t
 
 
 def _check(stack: Stack, later: Later) -> Violations:
-    allowed = strings(stack.config, "allowed", ALLOWED)
+    allowed = strings(stack.config, "allowed")
     for resource in stack.resources:
         for fault in _FAULTS[resource.type](resource, allowed, later):
             yield fault, resource.urn
@@ -152,16 +152,4 @@ _FAULTS = {
     OCI_POLICY: _oci,
 }
 
-RULE = StackRule(
-    order=(Section.HARDENING, 70),
-    title="Nodes have only the permissions that they need",
-    severity=Severity.HIGH,
-    types=frozenset(_FAULTS),
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={"allowed": schema.strings(ALLOWED, "Names of managed policies that a node's role may have.")},
-    rationale="Code that breaks out of a job's container has the permissions of the node.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html",
-    fix="Attach only the policies that EKS requires to the node's role. Grant other permissions to single pods, and never all.",
-    check=_check,
-    of_existing={"eks": "the rights of its nodes' role"},
-)
+RULE = StackRule(**facts(__name__, allowed=list(ALLOWED)), types=frozenset(_FAULTS), check=_check)

@@ -10,11 +10,11 @@ from fleet.facts.scheduling import GPU_TAINT_KEY
 from .kinds import KARPENTER_NODE_POOL, POOLS
 from .pools import CATEGORY_LABEL, FAMILY_LABEL, INSTANCE_TYPE_LABEL, accelerated, choices, machine_sign, requirements, taints
 from .read import Data, Faults, Later, count, items, line, shown, text, walk
-from .rule import POOL_SETTINGS, Args, Rule, Section, Severity, schema
+from .rule import Args, Rule, facts
 
 
 def _check(args: Args, later: Later) -> Faults:
-    key = text(args.config.get("key", GPU_TAINT_KEY))
+    key = text(args.config.get("key"))
     unread, unsure = Later(), Later()
     carried = []
     for path, taint in taints(args.type, args.props, unread):
@@ -70,16 +70,4 @@ def _named(names: list[str]) -> str:
     return f"[{', '.join(map(shown, names[:3]))}{', …' if len(names) > 3 else ''}]"
 
 
-RULE = Rule(
-    order=(Section.TAINTS, 30),
-    title="Pools without GPUs have no GPU taint",
-    severity=Severity.LOW,
-    types=POOLS,
-    levels={"dev": "advisory", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
-    config={"key": schema.string(GPU_TAINT_KEY, "The key of the GPU taint, with any value and effect.")},
-    rationale="A CPU pool with the GPU taint gets no CPU pods, and GPU pods cannot use it.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
-    fix=f"Remove the taint {GPU_TAINT_KEY} from pools whose machines have no GPU.",
-    settings=f"{POOL_SETTINGS}.instanceTypes",
-    check=_check,
-)
+RULE = Rule(**facts(__name__, key=GPU_TAINT_KEY), types=POOLS, check=_check)

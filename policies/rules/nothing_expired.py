@@ -30,7 +30,7 @@ from .kinds import (
 )
 from .read import Data, Later, shown, text, walk
 from .releases import releases
-from .rule import CLUSTER_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violation
+from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violation, facts
 
 Pin = tuple[str, str, Life]
 """Path of a pinned value, the value, and its life."""
@@ -108,14 +108,8 @@ _MINORS = {
 }
 
 RULE = StackRule(
-    order=(Section.SUPPLY_CHAIN, 45),
-    title="Nothing is past its last good day",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=frozenset(_MINORS) | {EKS_NODE_GROUP} | POD | RUNNER_SET | HELM | CLUSTER_POLICY,
-    levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "advisory"},
-    rationale="GitHub gives an old runner no job, AWS charges more for an old control plane, and old software gets no fixes.",
-    source="https://docs.github.com/en/actions/reference/runners/self-hosted-runners",
-    fix="Take a newer version. `gpu-ci calendar STACK` shows every day, its effect and the command.",
     settings=dict.fromkeys((*_MINORS, EKS_NODE_GROUP), f"{CLUSTER_SETTINGS}.kubernetesVersion"),
     check=_check,
 )

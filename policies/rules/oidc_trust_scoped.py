@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from .documents import listed, statements
 from .kinds import IAM_ROLE
 from .read import Data, Faults, Later, keys, shown, strings, walk
-from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity, schema, setting
+from .rule import Args, Rule, facts, setting
 
 _ISSUER = "token.actions.githubusercontent.com"
 _SUBJECT, _AUDIENCE = "sub", "aud"
@@ -78,16 +78,4 @@ def _claims(statement: Data, claim: str) -> list[str]:
     ]
 
 
-RULE = Rule(
-    order=(Section.SUPPLY_CHAIN, 70),
-    title="OIDC trust is limited to named repositories",
-    severity=Severity.CRITICAL,
-    types=frozenset((IAM_ROLE,)),
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={"orgs": schema.strings((), "Owners on GitHub whose repositories may be trusted; empty allows every named owner.")},
-    rationale="GitHub signs tokens for every workflow on GitHub. Only the trust policy limits the role to your jobs.",
-    source="https://docs.github.com/en/actions/reference/security/oidc",
-    fix="Require aud sts.amazonaws.com, and a sub of repo:OWNER/NAME with a branch, a tag or an environment.",
-    settings=f"{CLUSTER_SETTINGS}.buildCaches",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=frozenset((IAM_ROLE,)), check=_check)

@@ -8,7 +8,7 @@ given by its id, the rule cannot judge it.
 
 from . import kinds
 from .read import Data, Faults, Later, entries, line, shown, some, true, walk
-from .rule import CLUSTER_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violations
+from .rule import Resource, Stack, StackRule, Violations, facts
 
 _SUBNETS = {
     kinds.EKS_NODE_GROUP: "subnetIds",
@@ -94,9 +94,7 @@ def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> 
 
 
 RULE = StackRule(
-    order=(Section.HARDENING, 60),
-    title="Nodes and machines have no public address",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=frozenset(
         (
             *_SUBNETS,
@@ -108,11 +106,5 @@ RULE = StackRule(
             kinds.OCI_INSTANCE_CONFIGURATION,
         )
     ),
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    rationale="Runners only open outgoing connections. A public address would only let others reach them.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/subnets.html",
-    fix="Put nodes into private subnets behind a NAT gateway, and write assignPublicIp false for OCI machines.",
-    settings=f"{CLUSTER_SETTINGS}.network",
     check=_check,
-    of_existing=dict.fromkeys(("eks", "oke"), "whether its subnets give out public addresses"),
 )

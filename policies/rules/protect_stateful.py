@@ -7,7 +7,7 @@ has no inputs, the rule judges only the children.
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, cloud_tokens, is_hollow
 from .read import Faults, Later, true, walk
-from .rule import CLUSTER_SETTINGS, Args, Rule, Section, Severity
+from .rule import Args, Rule, facts
 
 STATEFUL = (
     cloud_tokens("aws", efs=("FileSystem",), kms=("Key",))
@@ -24,15 +24,4 @@ def _check(args: Args, _: Later) -> Faults:
     yield "opts.protect is not set: one wrong name in a stack file could delete it with all its data; protect it"
 
 
-RULE = Rule(
-    order=(Section.HARDENING, 130),
-    title="Clusters, file systems, keys and compartments are protected from deletion",
-    severity=Severity.MEDIUM,
-    types=STATEFUL,
-    levels={"dev": "disabled", "staging": "disabled", "prod": "mandatory", "homelab": "disabled"},
-    rationale="Renaming a cluster deletes it. Protection turns such a mistake into an error.",
-    source="https://www.pulumi.com/docs/iac/concepts/resources/options/protect/",
-    fix="Write protect: true for the cluster in the stack file, or ResourceOptions(protect=True) on the resource.",
-    settings=f"{CLUSTER_SETTINGS}.protect",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=STATEFUL, check=_check)

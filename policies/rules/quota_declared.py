@@ -27,7 +27,7 @@ from .kinds import RESOURCE_QUOTA
 from .pods import containers_of, gpu_amounts
 from .pools import row_of
 from .read import Later, UndeterminableError, items, line, shown, some, text, walk
-from .rule import CLUSTER_SETTINGS, Resource, Section, Severity, Stack, StackRule, Violation, stack_file, unseen
+from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violation, facts, stack_file, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
@@ -221,18 +221,8 @@ def _limits(resource: str, quota: Resource) -> bool:
 
 
 RULE = StackRule(
-    order=(Section.COST, 100),
-    title="Quotas limit GPUs and are large enough",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA},
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    rationale="If the cloud's quota is lower than a pool's maximum, jobs wait until support raises the quota.",
-    source="https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html",
-    fix=(
-        "AWS: read the quota of the account, and request what is missing. OCI: a Quota with a statement for the series. "
-        "Kubernetes: a ResourceQuota with requests.nvidia.com/gpu in the runners' namespace."
-    ),
-    settings=f"{CLUSTER_SETTINGS}.declareQuotas",
     check=_check,
     in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA}, _check_namespaces),
 )

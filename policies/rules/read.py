@@ -7,7 +7,7 @@ UnknownError; keys and lengths are safe to read. Data other exception would end 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import TracebackType
 from typing import Self, TypeVar
@@ -187,15 +187,14 @@ def whole(value: Data) -> int | None:
     return int(number) if number is not None and number.denominator == 1 else None
 
 
-def bound(config: Mapping[str, Data], name: str, default: int) -> int:
-    """A whole number from a rule's config, or the default."""
-    number = whole(config.get(name))
-    return default if number is None else number
+def bound(config: Mapping[str, Data], name: str) -> int:
+    """A whole number from a rule's config."""
+    return whole(config.get(name)) or 0
 
 
-def strings(config: Mapping[str, Data], name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+def strings(config: Mapping[str, Data], name: str) -> tuple[str, ...]:
     """A list of strings from a rule's config, which has no unknown values."""
-    return tuple(text(item) for _, item in items(config.get(name, default), Later()))
+    return tuple(text(item) for _, item in items(config.get(name), Later()))
 
 
 def shown(value: Data) -> str:

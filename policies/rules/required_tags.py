@@ -7,16 +7,14 @@ tag counts only if it has a value. The policy `launched-tags` checks the tags th
 A remediation adds the tags that have a value in the config.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from . import kinds
 from .draft import Draft
 from .read import Data, Later, entries, keys, label, parsed, strings, text, true, walk
 from .record import Provider
-from .rule import Args, Rule, Section, Severity, schema, setting, stack_file
-
-REQUIRED = ("owner", "cost-center", "stack", "ttl")
+from .rule import Args, Rule, facts, setting, stack_file
 
 _VPC = ("Eip", "InternetGateway", "NatGateway", "RouteTable", "SecurityGroup", "Subnet", "Vpc", "VpcEndpoint")
 AWS = {kinds.EKS_COMPONENT} | kinds.cloud_tokens(
@@ -83,15 +81,15 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
         present = {name.rpartition(".")[2] for name in set_tags(partial(walk, props, "definedTags"), unread)}
     else:
         path, present = "tags", set_tags(partial(_default_tags, args.provider), unread)
-    absent = [name for name in _names(config, "tags", REQUIRED) if name not in present]
+    absent = [name for name in _names(config, "tags") if name not in present]
     places = _lacking(path, absent, props, later) if path in _OWN else [(path, absent)] if absent else []
     # The unknown value may be the missing tag.
     if (missing := list(places)) and later.clear(unread):
         yield from missing
 
 
-def _names(config: Mapping[str, Data], setting: str, default: Sequence[str] = ()) -> list[str]:
-    return [name for name in strings(config, setting, default) if name]
+def _names(config: Mapping[str, Data], setting: str) -> list[str]:
+    return [name for name in strings(config, setting) if name]
 
 
 def _lacking(path: str, names: Iterable[str], holder: Data, later: Later) -> Iterator[tuple[str, list[str]]]:
@@ -134,25 +132,4 @@ def _default_tags(provider: Provider | None) -> Data:
     return walk(parsed(tags) if isinstance(tags, str) else tags, "tags")
 
 
-RULE = Rule(
-    order=(Section.HARDENING, 120),
-    title="Resources have required tags",
-    severity=Severity.LOW,
-    types=OCI | AWS | {kinds.AUTO_SCALING_GROUP, kinds.NAMESPACE},
-    levels={"dev": "remediate", "staging": "remediate", "prod": "mandatory", "homelab": "disabled"},
-    config={
-        "tags": schema.strings(REQUIRED, "Tags that every resource of a cloud must have."),
-        "labels": schema.strings((), "Labels that every Kubernetes namespace must have."),
-        "values": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "default": {},
-            "description": "Name to value of the tags that a remediation may add.",
-        },
-    },
-    rationale="A node without an owner keeps running. Tags split the bill and help to find forgotten resources.",
-    source="https://docs.aws.amazon.com/whitepapers/latest/tagging-best-practices/tagging-best-practices.html",
-    fix="Set gpu-ci:tags in the stack file: every provider and every OCI resource takes them from there.",
-    check=_check,
-    remedy=_remediate,
-)
+RULE = Rule(**facts(__name__), types=OCI | AWS | {kinds.AUTO_SCALING_GROUP, kinds.NAMESPACE}, check=_check, remedy=_remediate)

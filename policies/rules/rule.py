@@ -20,7 +20,9 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Self
 
-from . import exceptions, schema
+from fleet.facts.quantities import quantity
+
+from . import exceptions
 from .draft import Draft
 from .exceptions import EXCEPTIONS
 from .kinds import EXISTING_CLUSTER, HELM, POD, RUNNER_SET, kind_of
@@ -28,8 +30,8 @@ from .node_groups import Pool, pooled
 from .read import Later, UndeterminableError, line, text, walk
 from .record import Resource, UnknownError
 
-__all__ = ["Resource", "schema"]
-"""What rules import from here and other modules define."""
+__all__ = ["Resource"]
+"""What rules import from here and another module defines."""
 
 _FOLDER = Path(__file__).resolve().parent.parent
 """Has stacks.toml and config/, in the repository and in a published pack."""
@@ -217,7 +219,8 @@ class _Common:
 
     `id` is the name of the check's file with hyphens, unless it is given. `order` is the section and the place in it. `types` are
     the resource tokens that the rule judges; `levels` has one level for each of STACK_KINDS; `config` maps each property to its
-    JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `settings` is the key of the stack
+    JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `facts` gives the rules of the pack
+    what is plain data. `settings` is the key of the stack
     file that changes what the rule judges, for all resources or by type ("" for all other types); it is "" if no setting does. A
     strict plan fails where a `critical` rule is undeterminable. `of_existing` says, by provider, what the rule would have to see
     of a cluster that the stack did not create. Such a cluster makes the rule undeterminable. With `partly` the rule bounds single
@@ -262,6 +265,15 @@ class _Common:
                 later.note(unseen(cluster, self.of_existing[provider]))
         return later
 
+    def bounded(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The config, with the default of each number that is none or too small. The engine refuses such a config."""
+        wrong = {
+            name: words["default"]
+            for name, words in self.config.items()
+            if words["type"] in ("integer", "number") and not _is_number(config.get(name), words.get("minimum"))
+        }
+        return {**config, **wrong}
+
     @property
     def level(self) -> Level:
         """The strictest of `levels`. The pack enforces it for a stack without a policy config."""
@@ -278,6 +290,30 @@ class _Common:
         return {**self.config, **_SHARED}
 
 
+def _is_number(value: Any, least: float | None) -> bool:
+    number = quantity(value)
+    return number is not None and (least is None or number >= least)
+
+
+@cache
+def _written() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads((_FOLDER / "rules.toml").read_text(encoding="utf-8"))
+
+
+def facts(module: str, **defaults: Any) -> dict[str, Any]:
+    """What `rules.toml` says of the rule in a module: arguments of `Rule` and `StackRule`. The order is that of the tables.
+
+    `defaults` are those of config properties that have theirs from the facts of the fleet.
+    """
+    name = module.rpartition(".")[2].replace("_", "-")
+    data = dict(_written()[name])
+    config = {
+        key: words | ({"default": defaults[key]} if key in defaults else {}) for key, words in data.pop("config", {}).items()
+    }
+    order = Section(data.pop("section")), list(_written()).index(name)
+    return data | {"order": order, "severity": Severity(data["severity"]), "config": config}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rule(_Common):
     """One policy that judges each resource by itself."""
@@ -289,6 +325,7 @@ class Rule(_Common):
         """What the rule says of a resource, if it reads that type. `as_of` decides whether an exception is valid."""
         if args.type not in self.reads:
             return Outcome()
+        args = replace(args, config=self.bounded(args.config))
         excuse, faults = exceptions.exemption(args.config, args.urn, as_of)
         outcome = Outcome([(fault, None) for fault in faults])
         hidden: list[str] = []
@@ -321,7 +358,7 @@ class Rule(_Common):
             return None
         draft = Draft(args.props)
         with Later():
-            self.remedy(replace(args, props=draft.reading), draft)
+            self.remedy(replace(args, props=draft.reading, config=self.bounded(args.config)), draft)
         return draft.changed
 
 
@@ -347,7 +384,9 @@ class StackRule(_Common):
         seen_ones = sorted((resource for resource in resources if resource.type in self.reads), key=lambda resource: resource.urn)
         any_urn = seen_ones[0].urn if seen_ones else ""
         existing = _existing(seen_ones)
-        stack = Stack(tuple(resource for resource in seen_ones if resource.type in self.types), config, as_of, existing)
+        stack = Stack(
+            tuple(resource for resource in seen_ones if resource.type in self.types), self.bounded(config), as_of, existing
+        )
         outcome = Outcome([(fault, None) for fault in exceptions.expired(config, as_of)])
         hidden: dict[str, str] = {}
         later = Later()

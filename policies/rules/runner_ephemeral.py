@@ -13,7 +13,7 @@ from functools import lru_cache
 from .kinds import HELM, api_tokens
 from .read import Faults, Later
 from .releases import releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Rule, facts
 from .userdata import MACHINES, script, user_data
 
 _KINDS = ("Runner", "RunnerDeployment", "RunnerReplicaSet", "RunnerSet", "HorizontalRunnerAutoscaler")
@@ -57,15 +57,4 @@ def _of_script(commands: str) -> Faults:
         yield "and never ends the machine: it costs money, and may be misused, after its job; end the script with poweroff"
 
 
-RULE = Rule(
-    order=(Section.HARDENING, 80),
-    title="A runner and its machine run one job",
-    severity=Severity.HIGH,
-    types=LEGACY | HELM | MACHINES,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    critical=True,
-    rationale="On a runner that runs several jobs, a job finds the files, credentials and processes of earlier jobs.",
-    source="https://docs.github.com/en/actions/reference/security/secure-use#hardening-for-self-hosted-runners",
-    fix="Use chart gha-runner-scale-set; on machines config.sh --ephemeral or run.sh --jitconfig, and poweroff at the end.",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=LEGACY | HELM | MACHINES, check=_check)

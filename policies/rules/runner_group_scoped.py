@@ -14,7 +14,7 @@ import re
 from .kinds import HELM
 from .read import Data, Faults, Later, label, line, shown, strings, text, walk
 from .releases import releases
-from .rule import RUNNER_SETTINGS, Args, Rule, Section, Severity, entry, schema, stack_file
+from .rule import Args, Rule, entry, facts, stack_file
 
 RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
 """The rule does not judge its Patch, because a Patch does not show the fields that it keeps."""
@@ -70,23 +70,4 @@ def _shown_url(url: Data) -> str:
     return "one with a password" if "@" in text(url) else shown(url)
 
 
-RULE = Rule(
-    order=(Section.HARDENING, 110),
-    title="Runner sets have their own runner group",
-    severity=Severity.MEDIUM,
-    types=HELM | {RUNNER_SET},
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "owners": schema.strings(
-            (),
-            "Owners that these runners may serve, as host/organization or host/enterprises/name. Leave it empty if the stack "
-            "serves one owner: `github.url` of the stack file names it, and every runner set takes it from there.",
-            pattern="^[^/]+/[^/].*$",
-        )
-    },
-    rationale="In the default group every repository of the owner, even a public one, may run its jobs on these machines.",
-    source="https://docs.github.com/en/actions/how-tos/manage-runners/self-hosted-runners/manage-access",
-    fix="Set runnerGroup to a group for these runners, and githubConfigUrl to the organization that the stack serves.",
-    settings=f"{RUNNER_SETTINGS}.group",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=HELM | {RUNNER_SET}, check=_check)

@@ -29,12 +29,8 @@ from .networks import DIRECTIONS, Address, denies, ways_out
 from .pools import booted
 from .read import Data, Later, UndeterminableError, count, keys, shown, some, strings, text, walk
 from .releases import Release, releases
-from .rule import Resource, Section, Severity, Stack, StackRule, Violation, schema, setting, unseen
+from .rule import Resource, Stack, StackRule, Violation, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
-
-METADATA = ("169.254.169.254", "fd00:ec2::254")
-TOKEN_ACCOUNTS = ("launcher",)
-"""The service account of this project's launchers."""
 
 _LEVELS = ("restricted", "baseline")
 _CNI = "vpc-cni"
@@ -48,10 +44,8 @@ _ByKind = Mapping[str, ByPlace[Resource]]
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
-    metadata = tuple(
-        address for item in strings(stack.config, "metadataAddresses", METADATA) if (address := _address(item)) is not None
-    )
-    accounts = frozenset(strings(stack.config, "tokenServiceAccounts", TOKEN_ACCOUNTS))
+    metadata = tuple(address for item in strings(stack.config, "metadataAddresses") if (address := _address(item)) is not None)
+    accounts = frozenset(strings(stack.config, "tokenServiceAccounts"))
     controllers = ByPlace(_controllers(stack, later), lambda release: place_of_release(*release))
     by_kind = {
         kind: ByPlace(stack.of(kind), place_of) for kind in (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)
@@ -240,26 +234,8 @@ def _address(value: Data) -> Address | None:
 
 
 RULE = StackRule(
-    order=(Section.HARDENING, 100),
-    title="Runners have isolated namespaces",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=RUNNER_SETS
     | {kinds.NAMESPACE, kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "metadataAddresses": schema.strings(
-            METADATA, "Addresses at which nodes find their instance metadata; no egress rule may reach one."
-        ),
-        "tokenServiceAccounts": schema.strings(
-            TOKEN_ACCOUNTS,
-            "Service accounts whose pods run no job and need their token, such as launchers with workload identity.",
-        ),
-    },
-    rationale="A pull request can run anybody's code in a runner pod. It must not reach the node's permissions or other jobs.",
-    source="https://docs.github.com/en/actions/reference/security/secure-use",
-    fix=(
-        "Give runners a namespace with the Pod Security label, a NetworkPolicy that denies by default and blocks instance "
-        "metadata, a ResourceQuota and a LimitRange; set automountServiceAccountToken to false."
-    ),
     check=_check,
 )

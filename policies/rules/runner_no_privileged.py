@@ -14,25 +14,14 @@ from collections.abc import Callable
 
 from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
 
-from . import charts, schema
+from . import charts
 from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, POD, RUNNER_SET
 from .node_labels import wanted
 from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
 from .read import Data, Faults, Later, items, keys, line, shown, strings, text, true, walk, whole
 from .releases import Release, objects, passed_over, releases, step
-from .rule import Args, Rule, Section, Severity, setting
-
-EXEMPT = (
-    "nvidia-device-plugin/nvidia-device-plugin",
-    "nvidia-device-plugin/nvidia-device-plugin-mps-control-daemon",
-    "gpu-operator/gpu-operator",
-    "gpu-operator/gpu-operator-node-feature-discovery-worker",
-    "dcgm-exporter/dcgm-exporter",
-    "monitoring/kube-prometheus-stack",
-    "monitoring/kube-prometheus-stack-prometheus-node-exporter",
-)
-"""Namespace and name of the pods of this project's charts that serve the node."""
+from .rule import Args, Rule, facts, setting
 
 _HOST_FLAGS = ("hostNetwork", "hostPID", "hostIPC")
 
@@ -42,7 +31,7 @@ _Named = Callable[[str], str]
 
 def _check(args: Args, later: Later) -> Faults:
     config = args.config
-    exempt = strings(config, "exempt", EXEMPT)
+    exempt = strings(config, "exempt")
     allowed = frozenset(strings(config, "capabilities"))
     for release in releases(args.type, args.props, later):
         of = _of_release(release)
@@ -197,23 +186,4 @@ _PRIVILEGED = "a privileged container is root on its node, with all GPUs, creden
 _ROOT = "a kernel vulnerability could then give root on the node; write the image's own user, above 0"
 
 
-RULE = Rule(
-    order=(Section.HARDENING, 90),
-    title="No pod has root access to its node",
-    severity=Severity.CRITICAL,
-    types=POD | RUNNER_SET | HELM,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    critical=True,
-    config={
-        "exempt": schema.strings(
-            EXEMPT,
-            "Pods that serve the node and may be privileged, as namespace/name; * matches any text.",
-            pattern="^[^/]+/[^/]+$",
-        ),
-        "capabilities": schema.strings((), "Capabilities that a container may add."),
-    },
-    rationale="A job that is root on its node can read the node's credentials, and the data of other and later jobs there.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/pod-security.html",
-    fix="Remove privileged, hostNetwork, hostPID, hostIPC, hostPath, added capabilities, runAsUser 0 and containerMode dind.",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM, check=_check)

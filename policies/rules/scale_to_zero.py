@@ -29,7 +29,7 @@ from .pods import pod_specs, pods_of, takes_gpus
 from .pools import ANNOTATIONS, FIRST, LEAST, bought, gpu_sign, ignored
 from .read import Data, Later, bound, keys, shown, text, true, walk, whole
 from .releases import Release, releases
-from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, schema, setting
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, facts, setting
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
 _MIN_RUNNERS = ("minRunners",)
@@ -55,7 +55,7 @@ def _faults(args: Args, later: Later) -> list[_Fault]:
     """The certain faults. `later` collects unknown values that could hide one."""
     if args.type not in HELM:
         return _sure(partial(_kept, args), partial(_sign, args), later)
-    allowed = bound(args.config, "minAllowed", 0)
+    allowed = bound(args.config, "minAllowed")
     return [
         fault
         for release in releases(args.type, args.props, later)
@@ -111,7 +111,7 @@ def _release_sign(release: Release, later: Later) -> str:
 
 def _kept(args: Args, later: Later) -> Iterator[_Fault]:
     token, props, config = args.type, args.props, args.config
-    allowed = bound(config, "minAllowed", 0)
+    allowed = bound(config, "minAllowed")
     if token in RUNNER_SET:
         yield from _above(("spec", *_MIN_RUNNERS), props, allowed, _WAITING, later)
         return
@@ -119,7 +119,7 @@ def _kept(args: Args, later: Later) -> Iterator[_Fault]:
     first = FIRST.get(token)
     if first is not None and not ignored(args.opts, first):
         yield from _above(first, props, allowed, "a GPU pool starts without nodes", later)
-    if token in _WARM and not true(config.get("warmPool", False)):
+    if token in _WARM and not true(config.get("warmPool")):
         yield from _warm(_WARM[token], props, later)
     if token == KARPENTER_NODE_POOL:
         with later:
@@ -161,7 +161,7 @@ def _warm(field: str, props: Data, later: Later) -> Iterator[_Fault]:
 
 def _remediate(args: Args, draft: Draft) -> None:
     """Lowers numbers that are too large to the allowed number. The owner has to fix other faults."""
-    allowed = whole(args.config.get("minAllowed", 0)) or 0
+    allowed = bound(args.config, "minAllowed")
     later = Later()
     for fault in _faults(args, later):
         if fault.count:
@@ -169,20 +169,8 @@ def _remediate(args: Args, draft: Draft) -> None:
 
 
 RULE = Rule(
-    order=(Section.COST, 50),
-    title="GPU pools scale down to zero nodes",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=POOLS | {AUTO_SCALING_GROUP} | HELM | RUNNER_SET,
-    levels={"dev": "remediate", "staging": "mandatory", "prod": "advisory", "homelab": "disabled"},
-    config={
-        "minAllowed": schema.integer(
-            0, "How many nodes a GPU pool, and how many runners a set of GPU runners, may keep without jobs.", maximum=100
-        ),
-        "warmPool": schema.flag("Whether a GPU pool on AWS may have a warm pool."),
-    },
-    rationale="A GPU node that waits for jobs costs as much as a busy one, and most hours of a week have no jobs.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",
-    fix="EKS: scalingConfig minSize, desiredSize 0. OKE: nodeConfigDetails.size 0. ARC: minRunners 0. Karpenter: not Never.",
     settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.scale.min") | {"": f"{POOL_SETTINGS}.nodes.min"},
     check=_check,
     remedy=_remediate,

@@ -20,8 +20,8 @@ from fleet.facts.spot import spread as how_many_times
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, requirements, row_of, sold_as_spot
-from .read import Data, Faults, Later, count, entries, keys, provided, shown, text, walk, whole
-from .rule import POOL_SETTINGS, Args, Section, Severity, StackRule, each, schema, stack_file
+from .read import Data, Faults, Later, bound, count, entries, keys, provided, shown, text, walk
+from .rule import POOL_SETTINGS, Args, StackRule, each, facts, stack_file
 
 _ADD = "add one"
 _EKS_ADD = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
@@ -32,8 +32,8 @@ def _check(args: Args, later: Later) -> Faults:
     token, props, config = args.type, args.props, args.config
 
     def faults(unsure: Later) -> Faults:
-        yield from _types(token, props, whole(config.get("minTypes")) or MIN_TYPES, config.get("maxSpread", MAX_SPREAD), unsure)
-        yield from _ZONES[token](props, whole(config.get("minZones")) or MIN_ZONES, unsure)
+        yield from _types(token, props, bound(config, "minTypes"), config.get("maxSpread"), unsure)
+        yield from _ZONES[token](props, bound(config, "minZones"), unsure)
 
     spot, unsold = False, Later()
     with unsold:
@@ -136,32 +136,7 @@ _PATHS = {
 }
 
 RULE = StackRule(
-    order=(Section.COST, 30),
-    title="Spot GPU pools have several types and zones",
-    severity=Severity.MEDIUM,
+    **facts(__name__, minTypes=MIN_TYPES, minZones=MIN_ZONES, maxSpread=MAX_SPREAD),
     types=POOLS | {AUTO_SCALING_GROUP},
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={
-        "minTypes": schema.integer(MIN_TYPES, "The least number of machine types of a spot GPU pool.", minimum=1, maximum=20),
-        "minZones": schema.integer(
-            MIN_ZONES,
-            "The least number of subnets or availability domains of a spot GPU pool; 1 in regions with a single domain.",
-            minimum=1,
-            maximum=6,
-        ),
-        "maxSpread": schema.number(
-            MAX_SPREAD,
-            "How many times the vCPUs or memory of the smallest type another type of the pool may have.",
-            minimum=1,
-            maximum=100,
-        ),
-    },
-    rationale="Spot capacity of one type in one zone often runs out. A pool with other types and zones continues.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
-    fix=(
-        "Name two or more types with the same GPUs and similar CPUs and memory on the pool itself, and two or more zones. "
-        "On EKS each zone of a pool is a separate node group, so a new zone changes no other node."
-    ),
-    settings=f"{POOL_SETTINGS}.instanceTypes",
     check=each(_check),
 )

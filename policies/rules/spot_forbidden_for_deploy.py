@@ -15,9 +15,7 @@ from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL
 from .pools import CAPACITY_KEY, bought, role
 from .read import Data, Later, label, line, strings, walk
 from .releases import Release, releases
-from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, Section, Severity, schema
-
-ROLES = ("release", "deploy")
+from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, facts
 
 _FIXES = {
     EKS_NODE_GROUP: ("capacityType", "write ON_DEMAND"),
@@ -30,7 +28,7 @@ _SPOT_PLACES = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSel
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    roles = frozenset(strings(args.config, "roles", ROLES))
+    roles = frozenset(strings(args.config, "roles"))
     for release in releases(args.type, args.props, later):
         yield from _runner_set(release, roles, later)
     if args.type not in HELM:
@@ -86,15 +84,8 @@ def _places(path: str, template: Data, places: Data, values: frozenset[str], lat
 
 
 RULE = Rule(
-    order=(Section.COST, 40),
-    title="Releases do not run on spot",
-    severity=Severity.HIGH,
+    **facts(__name__),
     types=POOLS | {AUTO_SCALING_GROUP} | HELM,
-    levels={"dev": "disabled", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={"roles": schema.strings(ROLES, f"Roles ({ROLE_LABEL}) whose jobs must not be interrupted.", least=1, minLength=1)},
-    rationale="A release that loses its machine may leave a half-published result, which another run may not fix.",
-    source="https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-interruptions.html",
-    fix="Give pools for releases capacityType ON_DEMAND, no preemptibleNodeConfig, or capacity-type In [on-demand].",
     settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.pool") | {"": f"{POOL_SETTINGS}.capacity"},
     check=_check,
 )

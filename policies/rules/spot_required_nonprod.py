@@ -22,16 +22,12 @@ machine that a launcher boots for one job is not a resource. The settings reject
 from collections.abc import Callable, Sequence
 
 from fleet.facts.hardware import RESERVED, SPOT
-from fleet.facts.scheduling import CAPACITY_LABEL, FALLBACK, ROLE_LABEL
+from fleet.facts.scheduling import CAPACITY_LABEL, ROLE_LABEL
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import CAPACITY_KEY, bought, of_gpu_pool, requirements, role, sold_as_spot
 from .read import Data, Faults, Later, count, entries, keys, line, provided, shown, strings, text, walk
-from .rule import POOL_SETTINGS, Args, Rule, Section, Severity, schema, stack_file
-
-ROLES = ("burst",)
-KNOWN_ROLES = ("burst", "release", FALLBACK)
-"""Roles of pools in a stack file. Jobs of a release pool must not be interrupted. `spot-with-fallback` judges fallback pools."""
+from .rule import POOL_SETTINGS, Args, Rule, facts, stack_file
 
 # Using capacity blocks and reservations costs nothing more, because they cost the same when they are not used.
 _EKS_CHEAP = ("SPOT", "CAPACITY_BLOCK")
@@ -41,7 +37,7 @@ _KARPENTER_CHEAP = ("spot", "reserved")
 
 def _check(args: Args, later: Later) -> Faults:
     token, props = args.type, args.props
-    roles = strings(args.config, "roles", ROLES)
+    roles = strings(args.config, "roles")
     role_label, unnamed = "", Later()
     with unnamed:
         role_label = role(token, props)
@@ -154,26 +150,4 @@ _FAULTS: dict[str, Callable[[Data, Later], Faults]] = {
     AUTO_SCALING_GROUP: _scaling_group,
 }
 
-RULE = Rule(
-    order=(Section.COST, 10),
-    title="Burst GPU pools run on spot",
-    severity=Severity.MEDIUM,
-    types=POOLS | {AUTO_SCALING_GROUP},
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "disabled", "homelab": "disabled"},
-    config={
-        "roles": schema.strings(
-            ROLES,
-            f"Roles ({ROLE_LABEL}) of the GPU pools that must run on spot. A pool without a role is one of them.",
-            least=1,
-            enum=list(KNOWN_ROLES),
-        )
-    },
-    rationale="An interrupted CI job can run again, so bursts of jobs outside production need no on-demand capacity.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
-    fix=(
-        "EKS: capacityType SPOT. Karpenter: capacity-type In [spot]. "
-        "OKE, on shapes that OCI sells as preemptible: preemptibleNodeConfig in every placement."
-    ),
-    settings=f"{POOL_SETTINGS}.capacity",
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP}, check=_check)

@@ -30,10 +30,8 @@ from .pods import takes_gpus
 from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, requirements
 from .read import Data, Later, bound, entries, line, shown, text, walk, whole
 from .record import Resource
-from .rule import CLUSTER_SETTINGS, RUNNER_SETTINGS, Section, Severity, Stack, StackRule, Violation, schema, setting, unseen
+from .rule import CLUSTER_SETTINGS, RUNNER_SETTINGS, Stack, StackRule, Violation, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
-
-MAX_FALLBACK = 1
 
 _GPU_LIMIT = ("spec", "limits", GPU_RESOURCE)
 _NAMES = 5
@@ -93,7 +91,7 @@ class _Grade:
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
-    limit = bound(stack.config, "maxFallback", MAX_FALLBACK)
+    limit = bound(stack.config, "maxFallback")
     unlabeled, unread_sets, outside = Later(), Later(), Later()
     readings = [_read(resource, later, unlabeled) for resource in pooled(stack.of(POOLS))]
     pools = [pool for pool in readings if pool is not None]
@@ -267,19 +265,8 @@ def _missing(spot: _Pool, user: _Set | None) -> str:
 
 
 RULE = StackRule(
-    order=(Section.COST, 20),
-    title="Spot GPU pools have a fallback",
-    severity=Severity.MEDIUM,
+    **facts(__name__),
     types=POOLS | {OKE_CLUSTER} | RUNNER_SETS,
-    levels={"dev": "disabled", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={
-        "maxFallback": schema.integer(
-            MAX_FALLBACK, "The most nodes that the on-demand fallback of a spot GPU pool may have.", maximum=1000
-        )
-    },
-    rationale="Spot capacity of a GPU can run out for hours. A small on-demand pool that the same runner sets use runs the jobs.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",
-    fix="Add a small on-demand pool with the same GPU and a minimum of 0, and name it after the spot pool in `pools`.",
     settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.pools") | {"": f"{CLUSTER_SETTINGS}.pools"},
     check=_check,
 )

@@ -19,10 +19,7 @@ from fleet.facts.quantities import quantity
 from .cost import HOURS, SUPPORT_ENDED, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several
 from .read import Later
-from .rule import NOTHING, POOL_SETTINGS, Section, Severity, Stack, StackRule, Violations, schema, setting
-
-WORST_USD = 10.0
-IDLE_USD = 0.5
+from .rule import NOTHING, Stack, StackRule, Violations, facts, setting
 
 
 def _check(stack: Stack, later: Later) -> Violations:
@@ -31,16 +28,15 @@ def _check(stack: Stack, later: Later) -> Violations:
         if item.fault:
             yield item.fault, item.group.urn if item.group is not None else None
     mean, worst = sums(items)
-    if Money(worst.usd).exceeds(limit := _limit(stack, "worstUsdPerHour", WORST_USD)):
+    if Money(worst.usd).exceeds(limit := _limit(stack, "worstUsdPerHour")):
         yield f"worst hour {rounded_up(worst.usd):.2f} USD is above {limit:.2f}: {_spenders(items, 1, 'worstUsdPerHour')}", None
-    if Money(mean.usd).exceeds(limit := _limit(stack, "idleUsdPerHour", IDLE_USD)):
+    if Money(mean.usd).exceeds(limit := _limit(stack, "idleUsdPerHour")):
         amount = f"{rounded_up(mean.usd):.2f} USD ({mean.usd * HOURS:.0f} a month)"
         yield f"hour without jobs {amount} is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}", None
 
 
-def _limit(stack: Stack, name: str, default: float) -> float:
-    number = quantity(stack.config.get(name, default))
-    return default if number is None else float(number)
+def _limit(stack: Stack, name: str) -> float:
+    return float(quantity(stack.config.get(name)) or 0)
 
 
 def _side(line: Line, way: int) -> tuple[float, Money]:
@@ -68,26 +64,4 @@ def _usd(price: float) -> str:
     return f"{price:.2f}" if price >= 1 else f"{price:.2g}"
 
 
-RULE = StackRule(
-    order=(Section.COST, 80),
-    title="The worst hour and an hour without jobs stay below their limits",
-    severity=Severity.HIGH,
-    types=MACHINES | UNITS,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    critical=True,
-    config={
-        "worstUsdPerHour": schema.number(
-            WORST_USD, "USD per hour that the stack may cost with every pool and runner set at its maximum."
-        ),
-        "idleUsdPerHour": schema.number(
-            IDLE_USD,
-            "USD per hour that the stack may cost without jobs, as the mean of a week with all schedules. A month has 730 hours.",
-        ),
-    },
-    rationale="Without this sum, you find a maximum with one zero too many only on next month's bill.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/cost-opt.html",
-    fix="Lower the maximum (idle: the minimum) of a pool or runner set, or use a cheaper type. Otherwise raise the limit.",
-    settings=f"{POOL_SETTINGS}.nodes.max",
-    check=_check,
-    in_manifests=NOTHING,
-)
+RULE = StackRule(**facts(__name__), types=MACHINES | UNITS, check=_check, in_manifests=NOTHING)

@@ -12,9 +12,7 @@ from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
 from .pools import gpus_each
 from .read import Later, bound, line
-from .rule import POOL_SETTINGS, Section, Severity, Stack, StackRule, Violations, schema, setting
-
-MAX_GPUS = 8
+from .rule import Stack, StackRule, Violations, facts, setting
 
 _WORDS = {SPOT: "spot", ON_DEMAND: "on demand", RESERVED: "reserved", CAPACITY_BLOCK: "in a capacity block"}
 
@@ -29,7 +27,7 @@ def _check(stack: Stack, later: Later) -> Violations:
         elif gpus:
             bought[group.capacity] += gpus
             counted.append((gpus, group))
-    limit = bound(stack.config, "maxGpus", MAX_GPUS)
+    limit = bound(stack.config, "maxGpus")
     if (most := bought.total()) > limit:
         ways = ", ".join(f"{bought[way]} {words}" for way, words in _WORDS.items() if bought[way])
         yield f"{most} GPUs at most ({ways}) are above {limit}: {_holders(counted)}, or raise {setting('maxGpus')}", None
@@ -63,17 +61,4 @@ def _fault(group: Group) -> str:
     return f"{group.name}: it has no maximum number of machines, so nothing limits its GPUs; set its maximum"
 
 
-RULE = StackRule(
-    order=(Section.COST, 70),
-    title="All pools together have no more GPUs than the limit",
-    severity=Severity.HIGH,
-    types=MACHINES,
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    critical=True,
-    config={"maxGpus": schema.integer(MAX_GPUS, "GPUs that the stack may have with every pool and runner set at its maximum.")},
-    rationale="Each pool alone may look small, but the account, the quotas and the budget have to cover the sum.",
-    source="https://docs.aws.amazon.com/eks/latest/best-practices/aiml-compute.html",
-    fix="Lower the maximum of a pool or runner set, or use a type with fewer GPUs. Otherwise raise maxGpus, and write why.",
-    settings=f"{POOL_SETTINGS}.nodes.max",
-    check=_check,
-)
+RULE = StackRule(**facts(__name__), types=MACHINES, check=_check)

@@ -20,9 +20,8 @@ from .clusters import Clustered, cluster_of, named, names
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
 from .pools import LEAST, bought, least, machine_sign, taints
 from .read import Later, bound, text, walk
-from .rule import CLUSTER_SETTINGS, NOTHING, Resource, Section, Severity, Stack, StackRule, Violation, schema
+from .rule import NOTHING, Resource, Stack, StackRule, Violation, facts
 
-MIN_NODES = 1
 _WEAK = ("PREFER_NO_SCHEDULE", "PreferNoSchedule")
 
 
@@ -36,7 +35,7 @@ class _Pool:
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
-    minimum = bound(stack.config, "minNodes", MIN_NODES) or MIN_NODES
+    minimum = bound(stack.config, "minNodes")
     pools = [_read(resource, later) for resource in stack.of(POOLS)]
     placed = [pool for pool in pools if pool is not None]
     for here in _clusters(placed):
@@ -104,22 +103,4 @@ def _fault(cluster: str, pools: list[_Pool], minimum: int) -> str:
     )
 
 
-RULE = StackRule(
-    order=(Section.TAINTS, 40),
-    title="Every cluster has an untainted pool",
-    severity=Severity.HIGH,
-    types=POOLS | {OKE_CLUSTER},
-    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "minNodes": schema.integer(
-            MIN_NODES, "The least number of nodes that the untainted pools of a cluster keep together.", minimum=1, maximum=100
-        )
-    },
-    rationale="Without an untainted node, CoreDNS and the controllers of runners and nodes never start.",
-    source="https://docs.aws.amazon.com/eks/latest/userguide/managed-coredns.html",
-    fix="Give each cluster a CPU pool without taints, with a minimum of one node or more.",
-    settings=f"{CLUSTER_SETTINGS}.system.nodes.min",
-    check=_check,
-    in_manifests=NOTHING,
-    of_existing=dict.fromkeys(("eks", "oke", "kubernetes"), "its nodes without taints"),
-)
+RULE = StackRule(**facts(__name__), types=POOLS | {OKE_CLUSTER}, check=_check, in_manifests=NOTHING)

@@ -17,7 +17,7 @@ from . import kinds
 from .draft import Draft
 from .read import Data, Faults, Later, entries, keys, shown, text, true, walk
 from .record import steps
-from .rule import Args, Rule, Section, Severity, schema
+from .rule import Args, Rule, facts
 
 EBS_VOLUME = "aws:ebs/volume:Volume"
 FILE_SYSTEM = "aws:efs/fileSystem:FileSystem"
@@ -104,16 +104,4 @@ def _transit(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]
                 yield f"{prefix}{_TRANSIT}", f"is {shown(value)}: {why}; write true"
 
 
-RULE = Rule(
-    order=(Section.HARDENING, 20),
-    title="Disks of nodes and machines, and volumes of claims, are encrypted",
-    severity=Severity.HIGH,
-    types=_OF_AWS | _OF_OCI,
-    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={"requireKms": schema.flag("Whether EBS volumes and EFS file systems must have a KMS key of your account.")},
-    rationale="These disks contain source code, models and tokens of every job, and a snapshot outlives the node.",
-    source="https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption.html",
-    fix=f'EC2: ebs.encrypted true in every mapping ("true" in launch templates and storage classes). OCI VMs: {_TRANSIT} true.',
-    check=_check,
-    remedy=_remediate,
-)
+RULE = Rule(**facts(__name__), types=_OF_AWS | _OF_OCI, check=_check, remedy=_remediate)

@@ -400,3 +400,9 @@ def _first_line(process: subprocess.Popen[bytes], log: Path) -> str:
     if not line.isdigit():
         raise RuntimeError(f"the first line on stdout must be the port, not {line!r}; stderr:\n{log.read_text()}")
     return line
+
+
+def default(rule: AnyRule, name: str) -> Any:
+    """The default of a property of a rule's config: a list as a tuple."""
+    value = rule.config[name]["default"]
+    return tuple(value) if isinstance(value, list) else value

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.facts import versions
 from fleet.facts.eks_images import BAD_BUILDS
-from policies.rules.ami_and_node_version_pinned import RULE, VERSIONS
+from policies.rules.ami_and_node_version_pinned import RULE
 from policies.rules.kinds import (
     EC2_INSTANCE,
     EC2_NODE_CLASS,
@@ -18,9 +18,11 @@ from policies.rules.kinds import (
     SPOT_REQUEST,
 )
 from tests.policies.cases import Case
-from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
+from tests.policies.harness import CLEAN, REMOVE, changed, default, judge, said
 from tests.policies.pool_fixtures import EKS, OKE, SPOT, V100
 from tests.policies.suite import Suite
+
+VERSIONS = default(RULE, "kubernetesVersions")
 
 IMAGE = "ocid1.image.oc1.iad.example"
 GROUP = SPOT | {"releaseVersion": "1.34.9-20260714", "version": "1.34"}

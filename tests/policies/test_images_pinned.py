@@ -11,14 +11,17 @@ from fleet.charts.cluster_autoscaler import cluster_autoscaler
 from fleet.charts.device_plugin import device_plugin
 from fleet.facts import versions
 from policies.rules.images import Reference, parsed
-from policies.rules.images_pinned import REGISTRIES, RULE, WORKLOAD_IMAGES
+from policies.rules.images_pinned import RULE
 from policies.rules.kinds import APPLICATION, CLUSTER_POLICY, RELEASE
 from policies.rules.read import line
 from tests.policies.applications import application
 from tests.policies.cases import Case
 from tests.policies.fixtures import POD, RUNNER_SET, pod, release, template
-from tests.policies.harness import CLEAN, changed, config_of, judge, said, secret
+from tests.policies.harness import CLEAN, changed, config_of, default, judge, said, secret
 from tests.policies.suite import Suite, in_pods
+
+REGISTRIES = default(RULE, "registries")
+WORKLOAD_IMAGES = [name for name in REGISTRIES if name.startswith(("docker.io/", "mcr.microsoft.com/"))]
 
 DIGEST = f"sha256:{'5' * 64}"
 WRITE = "write registry/repository:version@sha256:digest"

@@ -8,7 +8,6 @@ import pytest
 
 from fleet.facts.hardware import machines
 from policies.rules.instance_type_allowed import RULE
-from policies.rules.instance_type_allowed import TYPES as DEFAULTS
 from policies.rules.kinds import (
     EC2_INSTANCE,
     LAUNCH_TEMPLATE,
@@ -17,7 +16,7 @@ from policies.rules.kinds import (
     SPOT_REQUEST,
 )
 from tests.policies.cases import Case
-from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge, said, spelled
+from tests.policies.harness import CLEAN, REMOVE, changed, config_of, default, judge, said, spelled
 from tests.policies.pool_fixtures import (
     ASG,
     EKS,
@@ -40,6 +39,8 @@ from tests.policies.pool_fixtures import (
     with_values,
 )
 from tests.policies.suite import Suite
+
+DEFAULTS = default(RULE, "types")
 
 FEW = {"types": ["g5.xlarge", "m6i.*"]}
 FAMILY = {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["g5"]}

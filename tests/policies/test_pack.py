@@ -7,6 +7,7 @@ import os
 import re
 import select
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -80,12 +81,15 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "releases",
         "rule",
         "runner_sets",
-        "schema",
         "userdata",
         "volumes",
     }
     files = {path.stem for path in (POLICIES / "rules").glob("*.py")} - shared
     assert files == {rule.id.replace("-", "_") for rule in RULES}
+
+
+def test_every_table_of_the_data_file_is_a_rule() -> None:
+    assert list(tomllib.loads((POLICIES / "rules.toml").read_text())) == [rule.id for rule in RULES], "in the order of the pages"
 
 
 @EACH_RULE

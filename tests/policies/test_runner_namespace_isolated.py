@@ -11,13 +11,15 @@ from fleet.facts.scheduling import MACHINE_SHAPES
 from fleet.providers.oke.launcher_set import LAUNCHER
 from fleet.render.isolation import network_policy
 from policies.rules.kinds import APPLICATION, EKS_ADDON, LIMIT_RANGE, NAMESPACE, NETWORK_POLICY, OKE_CLUSTER, RESOURCE_QUOTA
-from policies.rules.runner_namespace_isolated import METADATA, RULE, TOKEN_ACCOUNTS
+from policies.rules.runner_namespace_isolated import RULE
 from tests.policies.applications import application
 from tests.policies.cases import Member
-from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, judge_stack, urn
+from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, default, judge_stack, urn
 from tests.policies.machine_fixtures import but, case
 from tests.policies.pool_fixtures import RELEASE, RUNNER, RUNNER_SET, RUNNER_SET_PATCH, runner_set, scale_set
 from tests.policies.suite import Suite
+
+METADATA = default(RULE, "metadataAddresses")
 
 HOME = {"namespace": "runners"}
 INSIDE = {"clusterIdentifier": "usw2"}
@@ -180,7 +182,7 @@ def test_only_false_keeps_the_token_out(value: Any, shown: str) -> None:
 def test_an_account_that_the_config_names_may_have_its_token() -> None:
     spec = ("values", "template", "spec")
     launcher = but(but(SET, *spec, "automountServiceAccountToken", True), *spec, "serviceAccountName", "launcher")
-    assert TOKEN_ACCOUNTS == (LAUNCHER,), "the account of this project's launchers"
+    assert default(RULE, "tokenServiceAccounts") == (LAUNCHER,), "the account of this project's launchers"
     assert messages(launcher, *WALLS) == ()
     assert messages(launcher, *WALLS, tokenServiceAccounts=["other"]) == (token("true"),)
 

@@ -27,9 +27,9 @@ from policies.rules.kinds import (
     STORAGE_CLASS,
     UNPRICED,
 )
-from policies.rules.stack_cost_ceiling import IDLE_USD, RULE, WORST_USD
+from policies.rules.stack_cost_ceiling import RULE
 from tests.policies.cases import Member, StackCase
-from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, config_of, judge_stack, urn
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, config_of, default, judge_stack, urn
 from tests.policies.machine_fixtures import (
     ALL,
     ANNOTATIONS,
@@ -60,6 +60,8 @@ from tests.policies.machine_fixtures import (
 )
 from tests.policies.pool_fixtures import GPU, REQUIREMENTS
 from tests.policies.suite import Suite
+
+IDLE_USD, WORST_USD = default(RULE, "idleUsdPerHour"), default(RULE, "worstUsdPerHour")
 
 UPDATED = T4
 """A group to which EKS adds nodes while it replaces some. The others of these tests get none."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from policies.rules.stack_gpu_ceiling import MAX_GPUS, RULE
+from policies.rules.stack_gpu_ceiling import RULE
 from tests.policies.cases import Member
-from tests.policies.harness import CLEAN, UNKNOWN, config_of, judge_stack, urn
+from tests.policies.harness import CLEAN, UNKNOWN, config_of, default, judge_stack, urn
 from tests.policies.machine_fixtures import (
     ALL,
     ANNOTATIONS,
@@ -34,6 +34,8 @@ from tests.policies.machine_fixtures import (
 )
 from tests.policies.pool_fixtures import GPU, REQUIREMENTS
 from tests.policies.suite import Suite
+
+MAX_GPUS = default(RULE, "maxGpus")
 
 
 def told(most: int, ways: str, parts: str, limit: int = 0, lower: str = "nodes.max") -> str:
