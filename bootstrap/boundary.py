@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from bootstrap.rights import Document, Target, allow, document, fitting
+from bootstrap.rights import Document, Target, allow, document, fitting, scope
 from fleet.facts.tables import rows
 from fleet.providers.tags import STACK_TAG
 
@@ -51,18 +51,15 @@ def boundary(target: Target) -> Document:
     for name in _SCOPES:
         limits = _limits(target, name)
         if limits is not None:
-            statements.append(allow(sorted(action for action in short if _scope(action) == name), **limits))
+            statements.append(
+                allow(sorted(action for action in short if scope(action.replace("*", ""), _SCOPES) == name), **limits)
+            )
     statements.append({"Effect": "Deny", "Action": list(DENIED), "Resource": "*"})
     # The deploy role can delete resources with the stack's tag. So only resources that a role creates get it.
     for action, key in _TAGS.items():
         condition = {"ForAnyValue:StringEquals": {"aws:TagKeys": STACK_TAG}, "Null": {key: "true"}}
         statements.append({"Effect": "Deny", "Action": action, "Resource": "*", "Condition": condition})
     return fitting(target, "boundary", document(statements))
-
-
-def _scope(action: str) -> str:
-    plain = action.replace("*", "")
-    return next(name for name, pattern in _SCOPES.items() if re.fullmatch(pattern, plain))
 
 
 def _limits(target: Target, name: str) -> Document | None:

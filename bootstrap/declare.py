@@ -106,9 +106,7 @@ def _protect(bucket: aws.s3.Bucket, arn: str, key: aws.kms.Key | None, opts: pul
         "Resource": [arn, f"{arn}/*"],
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
-    aws.s3.BucketPolicy(
-        "state-tls", bucket=bucket.id, policy=json.dumps({"Version": "2012-10-17", "Statement": [tls]}), opts=opts
-    )
+    aws.s3.BucketPolicy("state-tls", bucket=bucket.id, policy=json.dumps(rights.document([tls])), opts=opts)
 
 
 def _issuers(settings: Bootstrap, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
@@ -133,7 +131,7 @@ def _role(
     role = aws.iam.Role(
         name,
         name=physical,
-        assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": trust}),
+        assume_role_policy=json.dumps(rights.document(trust)),
         max_session_duration=hours * 3600,
         opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=after)),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -37,18 +37,7 @@ LINKED = (
     *("pullthroughcache.ecr", "servicequotas", "spot"),
 )
 """AWS services that create their own role in the account with the first resource (AWS, services that work with IAM)."""
-ATTACHED = (
-    "AmazonEBSCSIDriverEKSClusterScopedPolicy",
-    "AmazonEC2ContainerRegistryPullOnly",
-    "AmazonEKSWorkerNodePolicy",
-    "AmazonEKS_CNI_Policy",
-    "AmazonSSMManagedInstanceCore",
-    "CloudWatchAgentServerPolicy",
-    "EC2InstanceProfileForImageBuilder",
-    "service-role/AmazonEFSCSIDriverPolicy",
-    "service-role/EC2ImageBuilderLifecycleExecutionPolicy",
-    "AmazonEKSClusterPolicy",
-)
+ATTACHED = tuple(dict.fromkeys(row["policy"] for row in rows("iam_role_policies.csv") if not row["policy"].endswith("(inline)")))
 """AWS managed policies that the fleet attaches to its roles; the last one is by pulumi-eks (nodejs/eks/cluster/cluster.ts)."""
 
 _SCOPES = {
@@ -239,9 +228,9 @@ def state(bucket_arn: str, key_arn: str | None, region: str, stack: str, *, writ
     )
 
 
-def scope(action: str) -> str:
-    """The name of the statement that an action belongs to."""
-    return next(name for name, pattern in _SCOPES.items() if re.fullmatch(pattern, action))
+def scope(action: str, scopes: Mapping[str, str] = _SCOPES) -> str:
+    """The name of the statement that an action belongs to: the first one whose pattern matches."""
+    return next(name for name, pattern in scopes.items() if re.fullmatch(pattern, action))
 
 
 def _reads() -> set[str]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fleet.charts.chart import Chart, Pod, manifests, resources
-from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Level
+from fleet.charts.chart import Chart, Pod, fixed, manifests, resources
+from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Level, shared_memory
 from fleet.facts.pricing import USD_PER_HOUR
 from fleet.facts.scheduling import (
     GPU_RESOURCE,
@@ -39,36 +39,7 @@ LAUNCHER_POD = Pod("launcher", 50, 128)
 """One pod for each runner that is a machine, on the system pool. Their number depends on the jobs, so no chart lists them."""
 METRICS_PORT = 8080
 """Port `metrics` of the controller and of every listener, if the controller's chart has it."""
-_OF_SET = ["name", "namespace", "repository", "organization", "enterprise"]
-_OF_JOB = ["repository", "organization"]
-"""Labels of a job's metrics. With the job's name a metric would have a series for each job, and a rare job's first run would not
-count in a rate."""
-_BUCKETS = [1, 5, 10, 15, 30, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 2400, 3600]
-"""Seconds. ARC's own 45 buckets count jobs that start within 10 ms."""
-_LISTENER_METRICS = {
-    "counters": {
-        "gha_started_jobs_total": {"labels": _OF_JOB},
-        "gha_completed_jobs_total": {"labels": [*_OF_JOB, "job_result"]},
-    },
-    "gauges": {
-        f"gha_{name}": {"labels": _OF_SET}
-        for name in (
-            "assigned_jobs",
-            "running_jobs",
-            "registered_runners",
-            "busy_runners",
-            "min_runners",
-            "max_runners",
-            "desired_runners",
-            "idle_runners",
-        )
-    },
-    "histograms": {
-        "gha_job_startup_duration_seconds": {"labels": _OF_JOB, "buckets": _BUCKETS},
-        "gha_job_execution_duration_seconds": {"labels": [*_OF_JOB, "job_result"], "buckets": _BUCKETS},
-    },
-}
-"""All metrics of ARC 0.14.2. A listener exports only those that this value lists, if the controller's chart turns metrics on."""
+_LISTENER_METRICS = fixed("arc-listener")
 _GRACE = 90
 """Seconds that a runner has to end its job after Kubernetes asks its pod to stop. A spot node has 120 in all."""
 _WAVE_OF_SETS = 5
@@ -232,7 +203,7 @@ def _runner_pod(
     requests = {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)} | gpu
     limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu
     env = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} | ({USD_PER_HOUR: usd_per_hour} if usd_per_hour else {})
-    shm = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}
+    shm = [shared_memory(memory_text(runner.shm))] if mounts_shm else []
     return {
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": _GRACE,
@@ -246,8 +217,8 @@ def _runner_pod(
                 "env": [{"name": name, "value": value} for name, value in env.items()],
                 "resources": {"requests": requests | {"ephemeral-storage": memory_text(runner.scratch)}, "limits": limits},
                 "securityContext": CONFINED,
-                "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}] if mounts_shm else [],  # noqa: S108 - a mount point
+                "volumeMounts": [mount.mount for mount in shm],
             }
         ],
-        "volumes": [shm] if mounts_shm else [],
+        "volumes": [mount.volume for mount in shm],
     }

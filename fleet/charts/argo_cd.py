@@ -20,13 +20,15 @@ return hs
 """Health check in Lua: an Application is as healthy as the objects that it created. ArgoCD has no such check by default (argo-cd
 v3.5 docs/operator-manual/health.md). Without it a wave would not wait for the releases of the wave before."""
 
-_CONTROLLER = Pod("argocd-application-controller", 250, 1024)
-_REPO_SERVER = Pod("argocd-repo-server", 100, 512)
-_SERVER = Pod("argocd-server", 50, 128)
-_APPLICATION_SET = Pod("argocd-applicationset-controller", 50, 128)
-_REDIS = Pod("argocd-redis", 50, 64)
-_SECRET_INIT = Pod("argocd-redis-secret-init", 10, 64)
-"""A Job that ends before the other pods start, so it needs no room beside them."""
+_PODS = {
+    "controller": Pod("argocd-application-controller", 250, 1024),
+    "repoServer": Pod("argocd-repo-server", 100, 512),
+    "server": Pod("argocd-server", 50, 128),
+    "applicationSet": Pod("argocd-applicationset-controller", 50, 128),
+    "redis": Pod("argocd-redis", 50, 64),
+    "redisSecretInit": Pod("argocd-redis-secret-init", 10, 64),
+}
+"""By key of the values. The last one is a Job that ends before the other pods start, so it needs no room beside them."""
 
 _SYNC_TIMEOUT = 3600
 """Seconds. A new GPU node and the operator's driver need up to half of this time."""
@@ -49,15 +51,10 @@ def argo_cd(namespace: str) -> Chart:
                 # Ends a sync that waits for an object that never becomes healthy. Otherwise ArgoCD would sync no later commit.
                 "params": {"controller.sync.timeout.seconds": str(_SYNC_TIMEOUT)},
             },
-            "controller": {"resources": resources(_CONTROLLER)},
-            "repoServer": {"resources": resources(_REPO_SERVER)},
-            "server": {"resources": resources(_SERVER)},
-            "applicationSet": {"resources": resources(_APPLICATION_SET)},
-            "redis": {"resources": resources(_REDIS)},
-            "redisSecretInit": {"resources": resources(_SECRET_INIT)},
+            **{part: {"resources": resources(pod)} for part, pod in _PODS.items()},
             "dex": {"enabled": False},
             "notifications": {"enabled": False},
         },
-        (_CONTROLLER, _REPO_SERVER, _SERVER, _APPLICATION_SET, _REDIS),
+        tuple(_PODS.values())[:-1],
         "infrastructure/controllers/argo-cd",
     )

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from fleet.facts import versions
-from fleet.facts.pods import Level, Requests
+from fleet.facts.pods import Amount, Level, Requests
 from fleet.facts.scheduling import Toleration
+from fleet.facts.yaml_text import read_yaml
 from fleet.settings.model import cpu_text, memory_text
 
 KUBE_SYSTEM = "kube-system"
@@ -89,6 +91,12 @@ def merged(values: Mapping[str, Any], steps: list[str], more: Mapping[str, str])
     return {**values, step: merged(values.get(step, {}), rest, more)}
 
 
+def fixed(name: str) -> dict[str, Any]:
+    """Values that no setting changes: those of a file beside this module. Raises OSError and InputError as `read_yaml` does."""
+    values: Any = read_yaml(Path(__file__).with_name(f"{name}.yaml")).value
+    return dict(values)
+
+
 def requests(pod: Requests) -> dict[str, Any]:
     """Requests in the form of a container's resources."""
     return {"requests": {"cpu": cpu_text(pod.cpu), "memory": memory_text(pod.memory)}}
@@ -97,6 +105,13 @@ def requests(pod: Requests) -> dict[str, Any]:
 def resources(pod: Requests) -> dict[str, Any]:
     """Requests, and a memory limit of twice the request. There is no CPU limit, because it would only throttle a controller."""
     return requests(pod) | {"limits": {"memory": memory_text(pod.memory * 2)}}
+
+
+def amounts(cpu: Amount, memory: Amount, scratch: int, extended: Mapping[str, Any]) -> dict[str, Any]:
+    """Requests and limits. The API server requires that both are the same for extended resources."""
+    requests = {"cpu": cpu_text(cpu.request), "memory": memory_text(memory.request), "ephemeral-storage": memory_text(scratch)}
+    limits = {"cpu": cpu_text(cpu.limit), "memory": memory_text(memory.limit)}
+    return {"requests": {**requests, **extended}, "limits": {**limits, **extended}}
 
 
 def manifests(tolerations: Iterable[Toleration]) -> list[dict[str, str]]:

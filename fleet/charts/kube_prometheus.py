@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleet.charts.chart import Chart, Pod, requests, resources
-from fleet.charts.kube_state_metrics import job_state
+from fleet.charts.chart import Chart, Pod, fixed, requests, resources
 from fleet.facts.scheduling import RUNNER_POD_LABEL, SCALE_SET_LABEL, SYSTEM_SELECTOR
 from fleet.settings.model import memory_text
 from fleet.settings.monitoring import Monitoring
@@ -26,28 +25,7 @@ _NODE_EXPORTER = Pod("node-exporter", 10, 32, on="all nodes")
 """Not measured: requests for some tens of nodes and runner sets. Measure yours with `kubectl top pods -n monitoring`."""
 _FILL = 0.85
 """Part of the volume that samples may fill. The rest is for the write-ahead log, and for blocks while Prometheus merges them."""
-_NOT_REACHABLE = ("kubeControllerManager", "kubeEtcd", "kubeProxy", "kubeScheduler")
-"""EKS and OKE hide their control plane, and Talos binds these to the node's own address. Their alerts would fire forever."""
-_SELECTORS = ("podMonitor", "probe", "rule", "scrapeConfig", "serviceMonitor")
-
 _POD_LABELS = (SCALE_SET_LABEL, RUNNER_POD_LABEL)
-_COLLECTORS = [
-    "cronjobs",
-    "daemonsets",
-    "deployments",
-    "horizontalpodautoscalers",
-    "jobs",
-    "namespaces",
-    "nodes",
-    "persistentvolumeclaims",
-    "persistentvolumes",
-    "poddisruptionbudgets",
-    "pods",
-    "replicasets",
-    "resourcequotas",
-    "statefulsets",
-]
-"""What the chart's own rules and ours read. Each collector is a right to list its kind, and the chart's default has Secrets."""
 
 
 def kube_prometheus(
@@ -70,52 +48,22 @@ def kube_prometheus(
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": memory_text(monitoring.storage)}},
     } | ({"storageClassName": storage_class} if storage_class else {})
-    prometheus: dict[str, Any] = (
-        {f"{kind}SelectorNilUsesHelmValues": False for kind in _SELECTORS}
-        | {
-            "externalLabels": {"cluster": cluster},
-            "retention": f"{monitoring.retention}s",
-            "retentionSize": f"{int(monitoring.storage * _FILL)}MiB",
-            "storageSpec": {"volumeClaimTemplate": {"spec": claim}},
-            "resources": resources(_PROMETHEUS),
-            "nodeSelector": dict(selector),
-        }
-        | ({"enableRemoteWriteReceiver": True} if receives else {})
-    )
-    values: dict[str, Any] = {part: {"enabled": False} for part in _NOT_REACHABLE} | {
-        "prometheus": {"prometheusSpec": prometheus},
-        "alertmanager": {
-            "alertmanagerSpec": {
-                "resources": resources(_ALERTMANAGER),
-                "nodeSelector": dict(selector),
-                # By default an AlertmanagerConfig gets only the alerts of its own namespace.
-                "alertmanagerConfigMatcherStrategy": {"type": "None"},
-            }
-        },
-        "prometheusOperator": {
-            "resources": resources(_OPERATOR),
-            "nodeSelector": dict(selector),
-            "prometheusConfigReloader": {"resources": resources(_RELOADER)},
-            # The webhooks need Jobs that are Helm hooks. The operator itself also refuses invalid rules.
-            "admissionWebhooks": {"enabled": False},
-            "tls": {"enabled": False},
-        },
-        # The program writes dashboards as ConfigMaps, which any Grafana can read.
-        "grafana": {"enabled": False},
-        "kube-state-metrics": {
-            "resources": resources(_STATE_METRICS),
-            "nodeSelector": dict(selector),
-            "collectors": _COLLECTORS,
-            "metricLabelsAllowlist": [f"nodes=[{','.join(node_labels)}]", f"pods=[{','.join(_POD_LABELS)}]"],
-        }
-        | job_state(),
-        # Every node, whatever its taints are. Runners of pools with placeholders end pods of a lower class for CPU and memory.
-        "prometheus-node-exporter": {
-            "resources": requests(_NODE_EXPORTER),
-            "tolerations": [{"operator": "Exists"}],
-            "priorityClassName": "system-node-critical",
-        },
+    values, placed = fixed(STACK), {"nodeSelector": dict(selector)}
+    values["prometheus"]["prometheusSpec"] |= {
+        "externalLabels": {"cluster": cluster},
+        "retention": f"{monitoring.retention}s",
+        "retentionSize": f"{int(monitoring.storage * _FILL)}MiB",
+        "storageSpec": {"volumeClaimTemplate": {"spec": claim}},
+        "resources": resources(_PROMETHEUS),
+        **placed,
+        **({"enableRemoteWriteReceiver": True} if receives else {}),
     }
+    values["alertmanager"]["alertmanagerSpec"] |= {"resources": resources(_ALERTMANAGER)} | placed
+    reloader = {"prometheusConfigReloader": {"resources": resources(_RELOADER)}}
+    values["prometheusOperator"] |= {"resources": resources(_OPERATOR)} | placed | reloader
+    labels = [f"nodes=[{','.join(node_labels)}]", f"pods=[{','.join(_POD_LABELS)}]"]
+    values["kube-state-metrics"] |= {"resources": resources(_STATE_METRICS), "metricLabelsAllowlist": labels} | placed
+    values["prometheus-node-exporter"]["resources"] = requests(_NODE_EXPORTER)
     pods = (_with_reloader(_PROMETHEUS), _with_reloader(_ALERTMANAGER), _OPERATOR, _STATE_METRICS, _NODE_EXPORTER)
     # node-exporter uses the node's network and mounts its file system.
     return Chart(STACK, STACK, monitoring.namespace, values, pods, "infrastructure/monitoring", pod_security="privileged")

@@ -9,19 +9,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fleet.charts.chart import Chart, Pod, resources
+from fleet.charts.chart import Chart, Pod, fixed, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, SYSTEM_SELECTOR
-from fleet.settings.model import go_duration
 
 KUEUE = "kueue"
 NAMESPACE = "kueue-system"
 _POD = Pod(KUEUE, 200, 512)
-
-_READY_WITHIN = 1800
-"""Seconds within which all pods of an admitted Job must run. A GPU node boots and pulls images in ten minutes, and the autoscaler
-gives up on a node after twenty. After this time the Job returns its quota and waits again, so its owner sees that there is no
-capacity."""
 
 
 def kueue(
@@ -65,18 +59,7 @@ def kueue(
 
 def _config(namespaces: list[str], fair_sharing: bool, metrics: bool) -> dict[str, Any]:
     in_namespaces = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": namespaces}
-    config = {
-        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
-        "kind": "Configuration",
-        "leaderElection": {"leaderElect": True},
-        "integrations": {"frameworks": ["batch/job"]},
-        # A Job without a queue gets the default queue of its namespace. No webhook is called outside these namespaces.
-        "manageJobsWithoutQueueName": False,
-        "managedJobsNamespaceSelector": {"matchExpressions": [in_namespaces]},
-        "waitForPodsReady": {"timeout": go_duration(_READY_WITHIN), "blockAdmission": False},
-        # No queue has a quota for disk. A Job that requests a resource without a quota never starts.
-        "resources": {"excludeResourcePrefixes": ["ephemeral-storage"]},
-    }
+    config = fixed("kueue") | {"managedJobsNamespaceSelector": {"matchExpressions": [in_namespaces]}}
     if metrics:
         config["metrics"] = {"enableClusterQueueResources": True}
     # Kueue tries the first strategy before the second (the comment in the chart's values).

@@ -1,8 +1,9 @@
-"""The requests of pods, and what the Pod Security Standards require of them (kubernetes.io, Pod Security Standards)."""
+"""Requests and volumes of pods, and what the Pod Security Standards require of pods (kubernetes.io, Pod Security Standards)."""
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 Level = Literal["privileged", "baseline", "restricted"]
 """Kubernetes' Pod Security Standards."""
@@ -15,6 +16,15 @@ RUNNER_UID = 1001
 """The user id of `runner` in the upstream runner image (actions/runner, images/Dockerfile)."""
 
 
+class Amount(Protocol):
+    """Request and limit of one resource."""
+
+    @property
+    def request(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
+
+
 class Requests(Protocol):
     """What one pod requests, side cars included: `cpu` in millicores, `memory` in MiB."""
 
@@ -24,3 +34,34 @@ class Requests(Protocol):
     def cpu(self) -> int: ...
     @property
     def memory(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A volume with its name and source, and its mount path in the container."""
+
+    name: str
+    path: str
+    source: dict[str, Any]
+    read_only: bool = False
+
+    @property
+    def volume(self) -> dict[str, Any]:
+        """The volume as a pod spec holds it."""
+        return {"name": self.name} | self.source
+
+    @property
+    def mount(self) -> dict[str, Any]:
+        """The mount as a container holds it."""
+        return {"name": self.name, "mountPath": self.path} | ({"readOnly": True} if self.read_only else {})
+
+
+def claimed(name: str, path: str, claim: str, read_only: bool = False) -> Mount:
+    """A volume that outlives the pod."""
+    source = {"claimName": claim} | ({"readOnly": True} if read_only else {})
+    return Mount(name, path, {"persistentVolumeClaim": source}, read_only)
+
+
+def shared_memory(size: str) -> Mount:
+    """A /dev/shm of this size. Data loaders fail with a container's default of 64 MiB."""
+    return Mount("shm", "/dev/shm", {"emptyDir": {"medium": "Memory", "sizeLimit": size}})  # noqa: S108 - a mount point

@@ -10,13 +10,12 @@ from fleet.jobs.manifest import manifest
 from fleet.jobs.naming import job_name
 from fleet.jobs.options import JobOptions
 from fleet.jobs.place import JobPlacement, candidates, place_job, pool_options
-from fleet.jobs.profiles import COUNTS, PROFILES, Amount
+from fleet.jobs.profiles import COUNTS, PROFILES
 from fleet.jobs.spec import GpuJobSpec, gpu_ask, gpu_job
 
 __all__ = [
     "COUNTS",
     "PROFILES",
-    "Amount",
     "GpuJobSpec",
     "JobError",
     "JobOptions",

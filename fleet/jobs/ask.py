@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from fleet.facts.scheduling import GPU_RESOURCE, SHARED_SUFFIX
 from fleet.jobs.arguments import AskArguments
-from fleet.jobs.profiles import PROFILES, Amount
+from fleet.jobs.profiles import PROFILES
+from fleet.prove.pod import Request
 from fleet.settings.model import cpu_text, memory_text
 
 MEMORY_A_GPU = 4096
@@ -24,8 +25,8 @@ class GpuAsk:
 
     gpu_type: str
     gpus: int
-    cpu: Amount
-    memory: Amount
+    cpu: Request
+    memory: Request
     scratch: int
     shm: int
     shm_given: bool = False
@@ -72,25 +73,25 @@ def settled(arguments: AskArguments) -> GpuAsk:
     )
 
 
-def memory_of(arguments: AskArguments) -> Amount:
+def memory_of(arguments: AskArguments) -> Request:
     """MiB, with a request of at least 4Gi for each GPU if the limit is given."""
     usual = PROFILES[arguments.gpu_type].memory.times(arguments.gpu_count)
     return _amount(usual, arguments.memory, arguments.memory_request, MEMORY_A_GPU * arguments.gpu_count)
 
 
-def cpu_of(arguments: AskArguments) -> Amount:
+def cpu_of(arguments: AskArguments) -> Request:
     """Millicores."""
     return _amount(PROFILES[arguments.gpu_type].cpu.times(arguments.gpu_count), arguments.cpu, arguments.cpu_request)
 
 
-def _amount(usual: Amount, limit: int | None, request: int | None, least: int = 0) -> Amount:
+def _amount(usual: Request, limit: int | None, request: int | None, least: int = 0) -> Request:
     """The given amounts. Without a limit the profile's are used; with one, half of it is requested, and `least` if it allows."""
     if limit is None:
-        return Amount(request or usual.request, usual.limit)
-    return Amount(request or max(math.ceil(limit / 2), min(limit, least)), limit)
+        return Request(request or usual.request, usual.limit)
+    return Request(request or max(math.ceil(limit / 2), min(limit, least)), limit)
 
 
-def shm_of(arguments: AskArguments, memory: Amount) -> int:
+def shm_of(arguments: AskArguments, memory: Request) -> int:
     """MiB of /dev/shm. The default is an eighth of the memory limit: 2Gi for a V100, 4Gi for an A100 (seed 001)."""
     return memory.limit // 8 if arguments.shm is None else arguments.shm
 

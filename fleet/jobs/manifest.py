@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from fleet.charts.chart import manifests
+from fleet.charts.chart import amounts, manifests
 from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import (
     ACCELERATOR_LABEL,
@@ -25,7 +25,7 @@ from fleet.jobs.spec import GpuJobSpec
 from fleet.jobs.volumes import mounts
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import Target
-from fleet.settings.model import cpu_text, is_label_value, memory_text
+from fleet.settings.model import is_label_value
 
 Manifest = dict[str, Any]
 REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
@@ -125,22 +125,13 @@ def _pod(job: GpuJobSpec, target: Target) -> Manifest:
 
 def _container(job: GpuJobSpec, target: Target) -> Manifest:
     ask, arguments = job.ask, job.given
-    gpus = {target.resource: str(ask.gpus)}
     container = {
         "name": "worker",
         "image": arguments.image,
         "command": list(arguments.command),
         "args": list(arguments.args),
         "env": list(_variables(job)),
-        "resources": {
-            "requests": {
-                "cpu": cpu_text(ask.cpu.request),
-                "memory": memory_text(ask.memory.request),
-                "ephemeral-storage": memory_text(ask.scratch),
-                **gpus,
-            },
-            "limits": {"cpu": cpu_text(ask.cpu.limit), "memory": memory_text(ask.memory.limit), **gpus},
-        },
+        "resources": amounts(ask.cpu, ask.memory, ask.scratch, {target.resource: str(ask.gpus)}),
         "securityContext": CONFINED,
         "volumeMounts": [mount.mount for mount in mounts(job, own_shm=target.mounts_shm)],
     }

@@ -5,23 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleet.facts import hardware
+from fleet.prove.pod import Request
 
 COUNTS = (1, 2, 4, 8)
 """GPU counts of a job (seed 001). Machines have these counts; any other count leaves GPUs of a node idle."""
 DEFAULT_GPU_TYPE = "v100"
 """The GPU type of a job that names neither a GPU type nor a pool (seed 001)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """A request and a limit in one unit: millicores or MiB."""
-
-    request: int
-    limit: int
-
-    def times(self, count: int) -> Amount:
-        """The amount for `count` GPUs."""
-        return Amount(self.request * count, self.limit * count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +22,8 @@ class Profile:
 
     gpu: str
     accelerator: str
-    cpu: Amount
-    memory: Amount
+    cpu: Request
+    memory: Request
 
 
 def gpu_type(gpu: str) -> str:
@@ -65,7 +54,7 @@ def _profile(gpu: hardware.Gpu, machines: list[hardware.Machine]) -> Profile:
     cores = min((machine.vcpus // machine.gpus for machine in machines), default=_OWN_LIMITS[0])
     gibibytes = min((machine.memory_mib * 3 // 4 // machine.gpus // 1024 for machine in machines), default=_OWN_LIMITS[1])
     cores, gibibytes = _LIMITS.get(gpu.name, (min(cores, _MOST_CORES), min(gibibytes, _MOST_GIBIBYTES)))
-    return Profile(gpu.name, gpu.accelerator, Amount(cores * 500, cores * 1000), Amount(gibibytes * 512, gibibytes * 1024))
+    return Profile(gpu.name, gpu.accelerator, Request(cores * 500, cores * 1000), Request(gibibytes * 512, gibibytes * 1024))
 
 
 def _profiles() -> dict[str, Profile]:

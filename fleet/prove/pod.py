@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from fleet.facts.errors import InputError, quoted
+from fleet.facts.pods import Amount
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import QUEUE_LABEL, Toleration
 
@@ -33,19 +34,23 @@ class Request:
     request: int
     limit: int = 0
 
+    def times(self, count: int) -> Request:
+        """The same for several of them."""
+        return Request(self.request * count, self.limit * count)
+
 
 @dataclass(frozen=True, slots=True)
 class PodAsk:
     """What a pod reserves on a node, for placement. `gpus` are units of the node's own resource."""
 
     gpus: int
-    cpu: Request
-    memory: Request
+    cpu: Amount
+    memory: Amount
     scratch: int
 
     def times(self, count: int) -> PodAsk:
         """The same for several pods together."""
-        cpu, memory = (Request(amount.request * count, amount.limit * count) for amount in (self.cpu, self.memory))
+        cpu, memory = (Request(amount.request, amount.limit).times(count) for amount in (self.cpu, self.memory))
         return PodAsk(self.gpus * count, cpu, memory, self.scratch * count)
 
 

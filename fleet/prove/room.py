@@ -8,21 +8,11 @@ from dataclasses import dataclass
 from fleet.facts.remark import todo
 from fleet.prove.image_fit import node_driver, pinned_image, unrunnable
 from fleet.prove.placement import PlacementError, doubts, fit, per_node, pool_host, unfit
+from fleet.prove.pod import PodAsk
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
-from fleet.settings.model import CpuSpan, MemorySpan
 from fleet.settings.queues import units
 from fleet.settings.workloads import PoolWorkload
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The requests of a workload for placement. `gpus` are units of the pool's resource."""
-
-    gpus: int
-    cpu: CpuSpan
-    memory: MemorySpan
-    scratch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +42,8 @@ def fits(cluster: Cluster, workload: PoolWorkload) -> int:
     return per_node(_asked(workload), (pool_host(cluster, workload.pool),))
 
 
-def _asked(workload: PoolWorkload) -> Asked:
-    return Asked(workload.units, workload.cpu, workload.memory, workload.scratch)
+def _asked(workload: PoolWorkload) -> PodAsk:
+    return PodAsk(workload.units, workload.cpu, workload.memory, workload.scratch)
 
 
 def refusals(fleet: Fleet) -> Iterator[Refusal]:

@@ -13,7 +13,7 @@ from datetime import date
 from fleet.facts.disks import write_seconds
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pricing import Line, Money
-from fleet.facts.starts import Phase, done, phase, seconds
+from fleet.facts.starts import PHASES, Phase, done, phase, seconds
 from fleet.prove.bill import lines
 from fleet.prove.room import standing
 from fleet.providers.fleet import Fleet
@@ -144,41 +144,38 @@ def _least_nodes(cluster: Cluster, runner: PodRunner) -> int:
 
 def _start(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool = False) -> Start:
     """The start of a job that finds this. On a `fresh` node no job has run, so it pulls the image."""
-    return Start(finds, (*_node_phases(cluster, runner, finds), *_runner_phases(cluster, runner, finds, fresh=fresh)))
+    return Start(
+        finds, (*_phases(cluster, runner, finds, fresh=fresh), phase("register", "waiting" if finds == WAITING else "new"))
+    )
 
 
-def _node_phases(cluster: Cluster, runner: Runner, finds: str) -> Iterator[Phase]:
-    """Capacity, boot, driver and plugin."""
-    pool = _pool(cluster, runner)
-    if finds not in (NEW, STOPPED, RUNNING):
-        yield done("capacity") if finds == WAITING else phase("capacity", "ready" if finds == READY else "placeholder")
-        yield from map(done, ("boot", "driver", "plugin"))
-    elif pool is None:
+def _phases(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool) -> Iterator[Phase]:
+    """All phases but the last one."""
+    if finds == WAITING:
+        yield from map(done, PHASES[:-1])
+    elif not isinstance(runner, PodRunner):
         yield phase("capacity", "launcher")
         yield phase("boot", PROVIDERS[cluster.provider].boots)
         yield phase("driver", "image")
         yield done("plugin", "a machine needs none")
-    elif isinstance(runner, PodRunner):
+        yield phase("pull", "machine")
+    else:
+        pool = cluster.pools[runner.ordered[0]]
+        yield from _node_phases(cluster, pool, finds)
+        pulled = {PLACEHOLDER: "the placeholder has pulled the image"} | ({} if fresh else {READY: PULLED})
+        yield done("pull", pulled[finds]) if finds in pulled else _pull(pool, runner)
+
+
+def _node_phases(cluster: Cluster, pool: Pool, finds: str) -> Iterator[Phase]:
+    """Capacity, boot, driver and plugin of a node of a pool."""
+    if finds in (READY, PLACEHOLDER):
+        yield phase("capacity", "ready" if finds == READY else "placeholder")
+        yield from map(done, ("boot", "driver", "plugin"))
+    else:
         yield phase("capacity", "autoscaler")
         yield phase("boot", _BOOTS.get(finds, PROVIDERS[cluster.provider].boots))
-        yield phase("driver", "image" if NODE_IMAGES[cluster.pools[runner.ordered[0]].image].driver else "operator")
+        yield phase("driver", "image" if NODE_IMAGES[pool.image].driver else "operator")
         yield phase("plugin", "device-plugin")
-
-
-def _runner_phases(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool) -> Iterator[Phase]:
-    """Pull and register."""
-    pool = _pool(cluster, runner)
-    if finds == WAITING:
-        yield done("pull")
-    elif pool is None:
-        yield phase("pull", "machine")
-    elif finds == PLACEHOLDER:
-        yield done("pull", "the placeholder has pulled the image")
-    elif finds == READY and not fresh:
-        yield done("pull", PULLED)
-    elif isinstance(runner, PodRunner):
-        yield _pull(pool, runner)
-    yield phase("register", "waiting" if finds == WAITING else "new")
 
 
 def _pull(pool: Pool, runner: PodRunner) -> Phase:

@@ -20,21 +20,13 @@ from fleet.facts import numa
 from fleet.facts.hardware import Machine
 from fleet.facts.numa import Layout
 from fleet.facts.offer import allocatable
+from fleet.facts.pods import Amount
 from fleet.settings.kubelet import ResourceManagers
 
 STRICT = ("restricted", "single-numa-node")
 """Policies of the topology manager that reject pods. The others admit whatever the node has room for."""
 ERROR = "TopologyAffinityError"
 """The reason of a pod that kubelet rejects by NUMA nodes. The pod stays failed."""
-
-
-class Amount(Protocol):
-    """Request and limit of one resource."""
-
-    @property
-    def request(self) -> int: ...
-    @property
-    def limit(self) -> int: ...
 
 
 class Ask(Protocol):

@@ -51,7 +51,9 @@ def test_only_deployments_of_the_stack_may_take_its_deploy_role():
 @pytest.mark.parametrize(("access", "hours"), [({}, 2), ({"sessionHours": 6}, 6)])
 def test_a_session_of_the_deploy_role_is_as_long_as_the_stack_says(access: dict[str, Any], hours: int):
     recording = declared(settings(stacks={"staging": access}))
-    longest = {name: named(recording, f"staging-{name}", ROLE).inputs["maxSessionDuration"] for name in ("deployments", "preview")}
+    longest = {
+        name: named(recording, f"staging-{name}", ROLE).inputs["maxSessionDuration"] for name in ("deployments", "preview")
+    }
     assert longest == {"deployments": hours * 3600, "preview": 7200}
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from fleet.charts.kube_state_metrics import JOB_INFO, JOB_STARTED, RUNNER_CREATED, SET_INFO, job_state, node_labels
+from fleet.charts.chart import fixed
+from fleet.charts.kube_prometheus import STACK
+from fleet.charts.kube_state_metrics import JOB_INFO, JOB_STARTED, RUNNER_CREATED, SET_INFO, node_labels
 from fleet.facts.pricing import USD_PER_HOUR, total
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of, load
@@ -318,7 +320,7 @@ def test_a_runner_knows_the_price_of_its_part_of_a_node_for_the_action_job_cost(
 
 
 def test_kube_state_metrics_exports_the_repository_alone_and_may_read_runners():
-    values = job_state()
+    values = fixed(STACK)["kube-state-metrics"]
     resource, sets = values["customResourceState"]["config"]["spec"]["resources"]
     metric, *times = resource["metrics"]
     names = [f"{resource['metricNamePrefix']}_{each['name']}" for each in (metric, *times)]
@@ -336,7 +338,7 @@ def test_kube_state_metrics_exports_the_repository_alone_and_may_read_runners():
 
 @pytest.mark.parametrize(("at", "label", "field"), [(0, "repository", "jobRepositoryName"), (1, "phase", "phase")])
 def test_the_exported_field_is_in_the_schema_of_the_resource(at: int, label: str, field: str):
-    resource = job_state()["customResourceState"]["config"]["spec"]["resources"][at]
+    resource = fixed(STACK)["kube-state-metrics"]["customResourceState"]["config"]["spec"]["resources"][at]
     kind = resource["groupVersionKind"]["kind"].lower()
     schema = json.loads(builders.reference(f"schemas/actions.github.com/{kind}_v1alpha1.json").read_text())
     info = resource["metrics"][0]["each"]["info"]
@@ -345,7 +347,7 @@ def test_the_exported_field_is_in_the_schema_of_the_resource(at: int, label: str
 
 
 def test_the_times_of_a_runner_are_those_of_its_creation_and_of_the_listeners_write():
-    resource, _ = job_state()["customResourceState"]["config"]["spec"]["resources"]
+    resource, _ = fixed(STACK)["kube-state-metrics"]["customResourceState"]["config"]["spec"]["resources"]
     created, started = (each["each"]["gauge"]["path"] for each in resource["metrics"][1:])
     written = [
         {"manager": "manager", "subresource": "status", "time": "2026-11-23T10:00:02Z"},

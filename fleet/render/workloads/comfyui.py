@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fleet.facts.manifest import Manifest
+from fleet.facts.pods import claimed
 from fleet.providers.target import Target
 from fleet.render.workloads import parts
 from fleet.settings.workloads import ComfyuiWorkload
@@ -34,5 +35,5 @@ def comfyui(meta: parts.Meta, workload: ComfyuiWorkload, target: Target) -> tupl
         command=["sh", "-c", f'mkdir -p {_DATA}/custom_nodes && exec python3 "$@"', "sh", *main],
         **parts.serves(PORT, "/system_stats", startup_seconds=600),
     )
-    volume = parts.claimed("data", _DATA, workload.claim(meta.name))
+    volume = claimed("data", _DATA, workload.claim(meta.name))
     return parts.model_server(meta, workload, target, container, volume, workload.storage, PORT)

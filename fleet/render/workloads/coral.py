@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fleet.charts.chart import manifests
+from fleet.charts.chart import amounts, manifests
 from fleet.facts.manifest import Manifest
 from fleet.facts.scheduling import Toleration
 from fleet.render.workloads import parts
@@ -26,7 +26,7 @@ def coral(meta: parts.Meta, workload: CoralWorkload, tolerations: tuple[Tolerati
         "name": "coral",
         "image": workload.image or WORKLOAD_IMAGES["coral"].reference,
         "command": list(workload.command or ("python3", "-u", "-c", CHECK)),
-        "resources": parts.resources(workload, {}),
+        "resources": amounts(workload.cpu, workload.memory, workload.scratch, {}),
         "securityContext": {"privileged": True},
         "volumeMounts": [{"name": "usb", "mountPath": USB}],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fleet.facts.manifest import Manifest
+from fleet.facts.pods import claimed
 from fleet.providers.target import Target
 from fleet.render.workloads import parts
 from fleet.settings.workloads import OllamaWorkload
@@ -19,5 +20,5 @@ def ollama(meta: parts.Meta, workload: OllamaWorkload, target: Target) -> tuple[
     """
     env = {"HOME": _HOME, "OLLAMA_MODELS": f"{_HOME}/models", "OLLAMA_HOST": f"0.0.0.0:{PORT}"}
     container = parts.gpu_container(workload, target, env, **parts.serves(PORT, "/", startup_seconds=120))
-    volume = parts.claimed("models", _HOME, workload.claim(meta.name))
+    volume = claimed("models", _HOME, workload.claim(meta.name))
     return parts.model_server(meta, workload, target, container, volume, workload.storage, PORT)

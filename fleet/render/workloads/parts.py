@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.charts.chart import manifests
+from fleet.charts.chart import amounts, manifests
+from fleet.facts import pods
 from fleet.facts.manifest import Manifest, manifest
-from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID
+from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount
 from fleet.facts.scheduling import HIGH_PRIORITY, SAFE_TO_EVICT, Priority, workload_labels
 from fleet.providers.target import Target
-from fleet.settings.model import cpu_text, memory_text
-from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload, Storage, Workload
+from fleet.settings.model import memory_text
+from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload, Storage
 
 UID = RUNNER_UID
 """User and group of all containers here. An MPS server serves one user at a time, and the pool's runners are user 1001.
@@ -41,38 +42,9 @@ class Meta:
         return manifest(api, kind, self.name + suffix, self.namespace, spec, labels=self.labels)
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """A volume, and the path at which the container mounts it."""
-
-    path: str
-    volume: Manifest
-
-
-def scratch(name: str, path: str, size: str) -> Mount:
-    """An empty folder that is deleted with the pod."""
-    return Mount(path, {"name": name, "emptyDir": {"sizeLimit": size}})
-
-
-def claimed(name: str, path: str, claim_name: str) -> Mount:
-    """A volume that outlives the pod."""
-    return Mount(path, {"name": name, "persistentVolumeClaim": {"claimName": claim_name}})
-
-
 def shared_memory(workload: PoolWorkload, target: Target) -> list[Mount]:
-    """A /dev/shm of the workload's size. Data loaders fail with a container's default of 64 MiB."""
-    if not target.mounts_shm:
-        return []
-    volume = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(workload.shm)}}
-    return [Mount("/dev/shm", volume)]  # noqa: S108 - a mount point
-
-
-def resources(workload: Workload, extended: Mapping[str, int]) -> Manifest:
-    """Requests and limits. The API server requires that both are the same for extended resources."""
-    requests = {"cpu": cpu_text(workload.cpu.request), "memory": memory_text(workload.memory.request)}
-    limits = {"cpu": cpu_text(workload.cpu.limit), "memory": memory_text(workload.memory.limit)}
-    scratch = {"ephemeral-storage": memory_text(workload.scratch)}
-    return {"requests": requests | scratch | dict(extended), "limits": limits | dict(extended)}
+    """A /dev/shm of the workload's size, where the pod may have its own."""
+    return [pods.shared_memory(memory_text(workload.shm))] if target.mounts_shm else []
 
 
 def gpu_container(workload: PoolWorkload, target: Target, env: Mapping[str, str], **more: Any) -> Manifest:
@@ -85,7 +57,7 @@ def gpu_container(workload: PoolWorkload, target: Target, env: Mapping[str, str]
         "name": workload.kind,
         "image": workload.image or WORKLOAD_IMAGES[workload.kind].reference,
         "env": [{"name": key, "value": value} for key, value in variables.items()],
-        "resources": resources(workload, {target.resource: workload.units}),
+        "resources": amounts(workload.cpu, workload.memory, workload.scratch, {target.resource: workload.units}),
         "securityContext": CONFINED,
     } | more
 
@@ -109,7 +81,7 @@ def gpu_pod(target: Target, container: Manifest, mounts: Sequence[Mount], priori
 def _mounted(container: Manifest, mounts: Sequence[Mount]) -> Manifest:
     if not mounts:
         return {"containers": [container]}
-    where = [{"name": mount.volume["name"], "mountPath": mount.path} for mount in mounts]
+    where = [mount.mount for mount in mounts]
     return {"containers": [container | {"volumeMounts": where}], "volumes": [mount.volume for mount in mounts]}
 
 

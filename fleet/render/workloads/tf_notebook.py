@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.facts.manifest import Manifest
+from fleet.facts.pods import Mount, claimed
 from fleet.facts.scheduling import MEDIUM_PRIORITY
 from fleet.providers.target import Target
 from fleet.render.workloads import parts
@@ -31,7 +32,7 @@ def tf_notebook(meta: parts.Meta, workload: NotebookWorkload, target: Target) ->
     secret = {"secretKeyRef": {"name": workload.token_secret, "key": TOKEN_KEY}}
     container["env"].append({"name": "JUPYTER_TOKEN", "valueFrom": secret})
     claim = workload.claim(meta.name)
-    folder = parts.claimed("work", _FOLDER, claim) if workload.storage else parts.scratch("work", _FOLDER, "10Gi")
+    folder = claimed("work", _FOLDER, claim) if workload.storage else Mount("work", _FOLDER, {"emptyDir": {"sizeLimit": "10Gi"}})
     pod = parts.gpu_pod(target, container, [folder, *parts.shared_memory(workload, target)], MEDIUM_PRIORITY)
     return (
         *((parts.claim(meta, workload.KEPT, workload.storage),) if workload.storage else ()),

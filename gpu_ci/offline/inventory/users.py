@@ -10,8 +10,7 @@ from fleet.charts.chart import Chart
 from fleet.facts.scheduling import QUEUE_LABEL
 from fleet.jobs.stack import place_stack_job
 from fleet.prove.placement import Ask
-from fleet.prove.pod import pod_of
-from fleet.prove.room import Asked
+from fleet.prove.pod import PodAsk, pod_of
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
 from fleet.providers.registry import provider_of
@@ -113,7 +112,7 @@ def _workloads(settings: Cluster) -> Iterator[User]:
             pods,
             pods,
             pools=(workload.pool,) if isinstance(workload, PoolWorkload | CoralWorkload) and workload.pool else (),
-            ask=Asked(
+            ask=PodAsk(
                 workload.units if isinstance(workload, PoolWorkload) else 0, workload.cpu, workload.memory, workload.scratch
             ),
             lasts="always" if workload_object["kind"] == "Deployment" else "once",

@@ -14,8 +14,9 @@ from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
 from fleet.facts.pods import Requests
 from fleet.facts.versions import daemonsets
-from fleet.jobs import COUNTS, PROFILES, Amount, gpu_ask, gpu_job, job_name
+from fleet.jobs import COUNTS, PROFILES, gpu_ask, gpu_job, job_name
 from fleet.prove.placement import Host, fit
+from fleet.prove.pod import Request
 from tests.builders import ROOT
 
 # -- names ---------------------------------------------------------------------------------------------------------------
@@ -51,8 +52,8 @@ def test_names_are_host_names_with_room_for_a_pods_suffix_and_tell_tasks_apart(o
 
 
 def test_v100_and_a100_have_what_seed_001_gives_them() -> None:
-    assert (PROFILES["v100"].cpu, PROFILES["v100"].memory) == (Amount(4000, 8000), Amount(8 * 1024, 16 * 1024))
-    assert (PROFILES["a100"].cpu, PROFILES["a100"].memory) == (Amount(8000, 16_000), Amount(16 * 1024, 32 * 1024))
+    assert (PROFILES["v100"].cpu, PROFILES["v100"].memory) == (Request(4000, 8000), Request(8 * 1024, 16 * 1024))
+    assert (PROFILES["a100"].cpu, PROFILES["a100"].memory) == (Request(8000, 16_000), Request(16 * 1024, 32 * 1024))
 
 
 def test_every_nvidia_gpu_of_the_table_has_a_profile() -> None:
@@ -76,8 +77,8 @@ def test_every_nvidia_gpu_of_the_table_has_a_profile() -> None:
     ],
 )
 def test_a_profile_has_these_limits(name: str, cores: int, gibibytes: int) -> None:
-    assert PROFILES[name].cpu == Amount(cores * 500, cores * 1000)
-    assert PROFILES[name].memory == Amount(gibibytes * 512, gibibytes * 1024)
+    assert PROFILES[name].cpu == Request(cores * 500, cores * 1000)
+    assert PROFILES[name].memory == Request(gibibytes * 512, gibibytes * 1024)
 
 
 SMALLEST = {
@@ -141,19 +142,19 @@ def test_several_gpus_with_their_profiles_fit_every_machine_that_has_as_many(gpu
     ("given", "cpu", "memory"),
     [
         # Seed 001's call: limits of the profile, requests half of them.
-        ({"memory": "16Gi", "cpu": "8000m"}, Amount(4000, 8000), Amount(8192, 16384)),
-        ({"gpu_count": 4}, Amount(16_000, 32_000), Amount(32768, 65536)),
-        ({"gpu_count": 4, "gpu_type": "a100", "memory": "64Gi"}, Amount(32_000, 64_000), Amount(32768, 65536)),
-        ({"memory": "24Gi", "memory_request": "20Gi"}, Amount(4000, 8000), Amount(20480, 24576)),
-        ({"memory_request": "12Gi"}, Amount(4000, 8000), Amount(12288, 16384)),
-        ({"cpu": 3}, Amount(1500, 3000), Amount(8192, 16384)),
-        ({"cpu_request": "500m"}, Amount(500, 8000), Amount(8192, 16384)),
+        ({"memory": "16Gi", "cpu": "8000m"}, Request(4000, 8000), Request(8192, 16384)),
+        ({"gpu_count": 4}, Request(16_000, 32_000), Request(32768, 65536)),
+        ({"gpu_count": 4, "gpu_type": "a100", "memory": "64Gi"}, Request(32_000, 64_000), Request(32768, 65536)),
+        ({"memory": "24Gi", "memory_request": "20Gi"}, Request(4000, 8000), Request(20480, 24576)),
+        ({"memory_request": "12Gi"}, Request(4000, 8000), Request(12288, 16384)),
+        ({"cpu": 3}, Request(1500, 3000), Request(8192, 16384)),
+        ({"cpu_request": "500m"}, Request(500, 8000), Request(8192, 16384)),
         # A GPU wants 4Gi at least, so the half is not enough.
-        ({"memory": "6Gi"}, Amount(4000, 8000), Amount(4096, 6144)),
-        ({"memory": "10001Mi", "cpu": "1m"}, Amount(1, 1), Amount(5001, 10001)),
+        ({"memory": "6Gi"}, Request(4000, 8000), Request(4096, 6144)),
+        ({"memory": "10001Mi", "cpu": "1m"}, Request(1, 1), Request(5001, 10001)),
     ],
 )
-def test_what_is_given_is_a_limit_and_the_profile_says_the_rest(given: dict[str, Any], cpu: Amount, memory: Amount) -> None:
+def test_what_is_given_is_a_limit_and_the_profile_says_the_rest(given: dict[str, Any], cpu: Request, memory: Request) -> None:
     ask = gpu_ask(**given)
     assert (ask.cpu, ask.memory) == (cpu, memory)
 
