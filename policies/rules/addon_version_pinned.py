@@ -8,7 +8,7 @@ import re
 
 from .kinds import EKS_ADDON, EKS_ADDON_COMPONENT, OKE_ADDON, is_hollow
 from .read import Faults, Later, shown, text, walk
-from .rule import CLUSTER_SETTINGS, Args, Rule, facts
+from .rule import Args, Rule, facts
 
 _WHOLE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]")
 """The start of an exact version. A range does not match."""
@@ -28,6 +28,4 @@ def _check(args: Args, later: Later) -> Faults:
         yield f"{field} is {shown(version)}: {otherwise}; write a version such as {example}"
 
 
-RULE = Rule(
-    **facts(__name__), types=frozenset(_VERSIONS), settings={OKE_ADDON: f"{CLUSTER_SETTINGS}.addonVersions"}, check=_check
-)
+RULE = Rule(**facts(__name__), types=frozenset(_VERSIONS), check=_check)

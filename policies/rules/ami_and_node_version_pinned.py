@@ -17,7 +17,7 @@ from fleet.facts.eks_images import BAD_BUILDS
 
 from . import kinds
 from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, walk
-from .rule import CLUSTER_SETTINGS, POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, facts
+from .rule import Args, Rule, facts
 
 _AMI = re.compile(r"ami-[0-9a-z]+")
 # 1.2.3-20260131 of Amazon Linux, 1.2.3-29cc92cc of Bottlerocket (EKS user guide, AMI versions).
@@ -121,14 +121,4 @@ _IMAGES: dict[str, Callable[[str, Data, Later], Faults]] = {
 }
 _VERSION_FIELDS = {kinds.EKS_NODE_GROUP: "version", kinds.OKE_NODE_POOL: "kubernetesVersion"}
 
-RULE = Rule(
-    **facts(__name__),
-    types=frozenset(_IMAGES),
-    settings={
-        kinds.EKS_NODE_GROUP: f"{CLUSTER_SETTINGS}.kubernetesVersion",
-        kinds.OKE_NODE_POOL: f"{CLUSTER_SETTINGS}.nodeImages",
-        kinds.OCI_INSTANCE_CONFIGURATION: f"{RUNNER_SETTINGS}.image",
-        "": f"{POOL_SETTINGS}.ami",
-    },
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=frozenset(_IMAGES), check=_check)

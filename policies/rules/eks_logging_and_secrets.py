@@ -9,7 +9,7 @@ import re
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP, is_hollow
 from .read import Data, Faults, Later, entries, shown, strings, text, true, walk, whole
-from .rule import CLUSTER_SETTINGS, Args, Rule, facts
+from .rule import Args, Rule, facts
 
 _GROUP = re.compile(r"/aws/eks/[^/]+/cluster")
 """The log group of a control plane (EKS user guide, control-plane-logs)."""
@@ -44,9 +44,4 @@ def _kept(props: Data) -> Faults:
         yield f"retentionInDays is {shown(days)}: the control plane's logs never expire, and every GB is paid for; set it to 90"
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=frozenset((EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP)),
-    settings={LOG_GROUP: f"{CLUSTER_SETTINGS}.logRetentionDays", "": f"{CLUSTER_SETTINGS}.logTypes"},
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=frozenset((EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP)), check=_check)

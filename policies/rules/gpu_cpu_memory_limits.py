@@ -15,7 +15,7 @@ from fleet.facts.quantities import quantity
 from .kinds import HELM, POD, RUNNER_SET
 from .pods import Container, PodSpec, containers_of, gpu_count, pod_specs, volumes_of
 from .read import Data, Faults, Later, entries, provided, shown, some, text, walk
-from .rule import Args, Rule, facts, pod_settings, setting
+from .rule import Args, Rule, facts, setting
 
 _ASKED = ("cpu", "memory", "ephemeral-storage")
 
@@ -100,4 +100,4 @@ def _size(amount: Data) -> Fraction:
     return quantity(amount) or Fraction(0)
 
 
-RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM, settings=pod_settings("memory"), check=_check)
+RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM, check=_check)

@@ -17,7 +17,7 @@ from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_am
 from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
-from .rule import Args, Rule, facts, pod_settings
+from .rule import Args, Rule, facts
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 # NVIDIA's container runtime injects no GPU for these values.
@@ -141,6 +141,4 @@ def _sees_gpus(variable: Data) -> bool:
     return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in _NO_GPU
 
 
-RULE = Rule(
-    **facts(__name__, allowNoLimitNames=list(SERVING)), types=POD | RUNNER_SET | HELM, settings=pod_settings("gpus"), check=_check
-)
+RULE = Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=POD | RUNNER_SET | HELM, check=_check)

@@ -27,7 +27,7 @@ from .node_labels import Wanted, labels_of, ours, wanted
 from .pods import PodSpec, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
-from .rule import POOL_SETTINGS, Resource, Stack, StackRule, Violations, facts, pod_settings, unseen
+from .rule import Resource, Stack, StackRule, Violations, facts, unseen
 
 _PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
 _NAMES = 5
@@ -155,9 +155,4 @@ def _takes_gpus(spec: PodSpec) -> bool:
     return False
 
 
-RULE = StackRule(
-    **facts(__name__),
-    types=NODES | _PODS | HELM | {OKE_CLUSTER},
-    settings=pod_settings("pool") | dict.fromkeys(NODES, POOL_SETTINGS),
-    check=_check,
-)
+RULE = StackRule(**facts(__name__), types=NODES | _PODS | HELM | {OKE_CLUSTER}, check=_check)

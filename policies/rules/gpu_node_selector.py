@@ -13,7 +13,7 @@ from .kinds import HELM, POD, RUNNER_SET
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
 from .pools import INSTANCE_TYPE_LABEL
 from .read import Data, Faults, Later, count, entries, items, label, line, some, strings, text, walk
-from .rule import Args, Rule, facts, pod_settings
+from .rule import Args, Rule, facts
 
 LABELS = (
     POOL_LABEL,
@@ -63,9 +63,4 @@ def _selects(term: Data, labels: tuple[str, ...], later: Later) -> bool:
     return some(partial(entries, term, "matchExpressions"), requires, later)
 
 
-RULE = Rule(
-    **facts(__name__, labels=list(LABELS)),
-    types=POD | RUNNER_SET | HELM,
-    settings=pod_settings("pool"),
-    check=of_gpu_pods(_faults),
-)
+RULE = Rule(**facts(__name__, labels=list(LABELS)), types=POD | RUNNER_SET | HELM, check=of_gpu_pods(_faults))

@@ -24,7 +24,7 @@ from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
 from .pools import OKE_MOST, Choice, booted, choices, gpus_each, most, of_gpu_pool
 from .read import Later, bound, gpus, line, shown, walk, whole
 from .releases import Release, releases
-from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, StackRule, each, facts, setting
+from .rule import Args, StackRule, each, facts, setting
 
 _LIMIT = ("spec", "limits", GPU_RESOURCE)
 _REPLICAS = ("spec", "replicas")
@@ -126,9 +126,4 @@ def _shown_path(path: tuple[str, ...]) -> str:
     return f"{head}[{line(last)}]" if "/" in last else f"{head}.{last}" if head else last
 
 
-RULE = StackRule(
-    **facts(__name__),
-    types=POOLS | {AUTO_SCALING_GROUP} | HELM,
-    settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.scale.max") | {"": f"{POOL_SETTINGS}.nodes.max"},
-    check=each(_check),
-)
+RULE = StackRule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP} | HELM, check=each(_check))

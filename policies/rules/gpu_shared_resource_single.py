@@ -16,7 +16,7 @@ from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, plugin_configs
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
 from .read import Data, Faults, Later, shown, true, walk
 from .releases import Release, releases
-from .rule import Args, Rule, facts, pod_settings, setting
+from .rule import Args, Rule, facts, setting
 
 _VENDOR = GPU_RESOURCE.partition("/")[0] + "/"
 
@@ -97,6 +97,4 @@ def _inert(path: str, config: Data) -> Faults:
         )
 
 
-RULE = Rule(
-    **facts(__name__), types=POD | RUNNER_SET | HELM | CONFIG_MAPS | CLUSTER_POLICY, settings=pod_settings("gpus"), check=_check
-)
+RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | CONFIG_MAPS | CLUSTER_POLICY, check=_check)

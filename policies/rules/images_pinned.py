@@ -16,7 +16,7 @@ from .images import Named, of_pods, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
 from .read import Later, line, shown, strings, text, true
 from .releases import releases
-from .rule import Args, Rule, entry, facts, pod_settings
+from .rule import Args, Rule, entry, facts
 
 _WRITE = "write registry/repository:version@sha256:digest"
 _WORD = re.compile(r"[A-Za-z0-9]+")
@@ -88,4 +88,4 @@ def _within(registry: str, repository: str) -> bool:
     return re.fullmatch(rf"{pattern}(?:/.*)?", repository, re.DOTALL) is not None
 
 
-RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | CLUSTER_POLICY, settings=pod_settings("image"), check=_check)
+RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | CLUSTER_POLICY, check=_check)

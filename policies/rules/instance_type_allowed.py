@@ -13,7 +13,7 @@ from functools import lru_cache
 from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE
 from .pools import FAMILY_LABEL, INSTANCE_TYPE_LABEL, MACHINE_KINDS, choices, requirements
 from .read import Data, Later, count, entries, items, keys, line, shown, strings, text, walk
-from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, entry, facts
+from .rule import Args, Rule, entry, facts
 
 _ALLOWED_TYPES = "allowedInstanceTypes"
 
@@ -102,9 +102,4 @@ def _listed(allowed: tuple[str, ...]) -> str:
     return ", ".join(shown_ones) + (", …" if len(allowed) > len(shown_ones) else "")
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=MACHINE_KINDS | HELM,
-    settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.shapes") | {"": f"{POOL_SETTINGS}.instanceTypes"},
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=MACHINE_KINDS | HELM, check=_check)

@@ -30,7 +30,7 @@ from .kinds import (
 )
 from .read import Data, Later, shown, text, walk
 from .releases import releases
-from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violation, facts
+from .rule import Resource, Stack, StackRule, Violation, facts
 
 Pin = tuple[str, str, Life]
 """Path of a pinned value, the value, and its life."""
@@ -108,8 +108,5 @@ _MINORS = {
 }
 
 RULE = StackRule(
-    **facts(__name__),
-    types=frozenset(_MINORS) | {EKS_NODE_GROUP} | POD | RUNNER_SET | HELM | CLUSTER_POLICY,
-    settings=dict.fromkeys((*_MINORS, EKS_NODE_GROUP), f"{CLUSTER_SETTINGS}.kubernetesVersion"),
-    check=_check,
+    **facts(__name__), types=frozenset(_MINORS) | {EKS_NODE_GROUP} | POD | RUNNER_SET | HELM | CLUSTER_POLICY, check=_check
 )

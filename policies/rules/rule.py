@@ -22,7 +22,7 @@ from typing import Any, Self
 
 from fleet.facts.quantities import quantity
 
-from . import exceptions
+from . import exceptions, kinds
 from .draft import Draft
 from .exceptions import EXCEPTIONS
 from .kinds import EXISTING_CLUSTER, HELM, POD, RUNNER_SET, kind_of
@@ -300,6 +300,17 @@ def _written() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads((_FOLDER / "rules.toml").read_text(encoding="utf-8"))
 
 
+def _by_type(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings by resource type. A table of the data file has names of `kinds`, "" for all other types, or `pods`: the last
+    part of a key that each owner of a pod has."""
+    by_type = pod_settings(settings["pods"]) if "pods" in settings else {}
+    for name, key in settings.items():
+        if name != "pods":
+            types = getattr(kinds, name) if name else ""
+            by_type |= dict.fromkeys([types] if isinstance(types, str) else types, key)
+    return by_type
+
+
 def facts(module: str, **defaults: Any) -> dict[str, Any]:
     """What `rules.toml` says of the rule in a module: arguments of `Rule` and `StackRule`. The order is that of the tables.
 
@@ -307,9 +318,11 @@ def facts(module: str, **defaults: Any) -> dict[str, Any]:
     """
     name = module.rpartition(".")[2].replace("_", "-")
     data = dict(_written()[name])
-    config = {
-        key: words | ({"default": defaults[key]} if key in defaults else {}) for key, words in data.pop("config", {}).items()
-    }
+    config = {key: dict(words) for key, words in data.pop("config", {}).items()}
+    for key, value in defaults.items():
+        config[key]["default"] = value
+    if isinstance(data.get("settings"), dict):
+        data["settings"] = _by_type(data["settings"])
     order = Section(data.pop("section")), list(_written()).index(name)
     return data | {"order": order, "severity": Severity(data["severity"]), "config": config}
 

@@ -29,7 +29,7 @@ from .pods import pod_specs, pods_of, takes_gpus
 from .pools import ANNOTATIONS, FIRST, LEAST, bought, gpu_sign, ignored
 from .read import Data, Later, bound, keys, shown, text, true, walk, whole
 from .releases import Release, releases
-from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, facts, setting
+from .rule import Args, Rule, facts, setting
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
 _MIN_RUNNERS = ("minRunners",)
@@ -168,10 +168,4 @@ def _remediate(args: Args, draft: Draft) -> None:
             draft.put(allowed, *fault.path)
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=POOLS | {AUTO_SCALING_GROUP} | HELM | RUNNER_SET,
-    settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.scale.min") | {"": f"{POOL_SETTINGS}.nodes.min"},
-    check=_check,
-    remedy=_remediate,
-)
+RULE = Rule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP} | HELM | RUNNER_SET, check=_check, remedy=_remediate)

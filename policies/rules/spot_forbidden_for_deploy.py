@@ -15,7 +15,7 @@ from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL
 from .pools import CAPACITY_KEY, bought, role
 from .read import Data, Later, label, line, strings, walk
 from .releases import Release, releases
-from .rule import POOL_SETTINGS, RUNNER_SETTINGS, Args, Rule, facts
+from .rule import Args, Rule, facts
 
 _FIXES = {
     EKS_NODE_GROUP: ("capacityType", "write ON_DEMAND"),
@@ -83,9 +83,4 @@ def _places(path: str, template: Data, places: Data, values: frozenset[str], lat
                 yield f"{'.'.join((path, *place[:-1]))}[{place[-1]}]", value
 
 
-RULE = Rule(
-    **facts(__name__),
-    types=POOLS | {AUTO_SCALING_GROUP} | HELM,
-    settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.pool") | {"": f"{POOL_SETTINGS}.capacity"},
-    check=_check,
-)
+RULE = Rule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP} | HELM, check=_check)

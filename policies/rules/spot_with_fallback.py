@@ -23,14 +23,14 @@ from fleet.facts.hardware import ON_DEMAND, SPOT, machines
 from fleet.facts.scheduling import FALLBACK, GPU_RESOURCE, POOL_LABEL, ROLE_LABEL
 
 from .clusters import Clustered, cluster_of, named
-from .kinds import HELM, KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
+from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
 from .node_groups import pooled
 from .node_labels import labels_of, wanted
 from .pods import takes_gpus
 from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, requirements
 from .read import Data, Later, bound, entries, line, shown, text, walk, whole
 from .record import Resource
-from .rule import CLUSTER_SETTINGS, RUNNER_SETTINGS, Stack, StackRule, Violation, facts, setting, unseen
+from .rule import Stack, StackRule, Violation, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
 
 _GPU_LIMIT = ("spec", "limits", GPU_RESOURCE)
@@ -264,9 +264,4 @@ def _missing(spot: _Pool, user: _Set | None) -> str:
     )
 
 
-RULE = StackRule(
-    **facts(__name__),
-    types=POOLS | {OKE_CLUSTER} | RUNNER_SETS,
-    settings=dict.fromkeys(HELM, f"{RUNNER_SETTINGS}.pools") | {"": f"{CLUSTER_SETTINGS}.pools"},
-    check=_check,
-)
+RULE = StackRule(**facts(__name__), types=POOLS | {OKE_CLUSTER} | RUNNER_SETS, check=_check)
