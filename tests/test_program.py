@@ -21,8 +21,19 @@ import typer
 from gpu_ci.cli import app
 from tests.builders import ROOT
 
-NO_STACK = ("probe", "policies", "policy-config", "policy-pack", "schema", "settings", "image build", "image test", "init")
-"""Commands that read no stack: `init` takes the name of a new one."""
+NO_STACK = (
+    "audit",
+    "probe",
+    "policies",
+    "policy-config",
+    "policy-pack",
+    "schema",
+    "settings",
+    "image build",
+    "image test",
+    "init",
+)
+"""Commands that read no stack: `init` takes the name of a new one, `audit` a folder of anybody."""
 JOBS = "submit "
 """Its commands take a Job or the command of one, so the stack is an option there."""
 

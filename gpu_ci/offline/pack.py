@@ -25,7 +25,7 @@ _IGNORED = "__pycache__/\nvenv/\n"
 """Running the pack creates these folders. The CLI does not archive files that an ignore file names."""
 _SETTINGS = ("config/*.json", "stacks.toml")
 """The user's part of the pack."""
-_TEMPLATES = ("rules/*.py", "rules/*.toml", "__main__.py", "pack.py", "requirements.txt", MARK)
+_TEMPLATES = ("rules/*.py", "rules/*.toml", "rules.toml", "__main__.py", "pack.py", "requirements.txt", MARK)
 _CARRIED = ("fleet/__init__.py", "fleet/facts/*.py", "fleet/facts/data/*.csv", "fleet/facts/data/*.toml")
 """The part of `fleet` that the rules may import."""
 

@@ -55,7 +55,7 @@ def setting(name: str) -> str:
 
 
 def entry(name: str, value: str) -> str:
-    """What a list of the policy's config lacks, as `add "g5.xlarge" to policies/stacks.toml: …`. --agree reads it."""
+    """What a list of the policy's config lacks, as `add "g5.xlarge" to policies/stacks.toml: …`."""
     return f'add "{value}" to {setting(name)}'
 
 

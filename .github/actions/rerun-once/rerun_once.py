@@ -309,7 +309,7 @@ def run_of(api: Api, identity: int) -> Run:
     filters = {"event": run["event"], "branch": run["head_branch"] or "", "created": f">={run['created_at']}"}
     query = urllib.parse.urlencode({name: value for name, value in filters.items() if value})
     runs = api.pages(f"/actions/workflows/{int(run['workflow_id'])}/runs?{query}", "workflow_runs")
-    newer = any(run["run_number"] > run["run_number"] and _home(run) == _home(run) for run in runs)
+    newer = any(other["run_number"] > run["run_number"] and _home(other) == _home(run) for other in runs)
     return Run(run["run_attempt"], run["status"] == "completed", newer, run["event"])
 
 
