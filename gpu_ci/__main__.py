@@ -1,4 +1,4 @@
-"""The program `gpu-ci`; `gpu-ci` is the same."""
+"""The program `gpu-ci`; `python -m gpu_ci` is the same."""
 
 import atexit
 import gc

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+from fleet.facts.cloud_limits import limit
 from fleet.facts.errors import instead
 from fleet.facts.lifecycle import RUNNER_REPOSITORY, numbers, of_image
 from fleet.facts.tables import rows
@@ -15,8 +15,8 @@ from gpu_ci.audit.runner_sets import CONTAINER_MODES, Controller, RunnerSet
 from gpu_ci.audit.workflows import Job
 
 Level = Literal["error", "warning", "undeterminable"]
-_OF_GITHUB = re.compile(r"(ubuntu|windows|macos)-(latest|slim|[0-9][0-9.]*)(-\w+)*")
-"""Labels of GitHub's own runners (docs.github.com, "Supported runners and hardware resources")."""
+_NOT_OF_GITHUB = limit("github.com", "runs-on")
+"""Faults the labels of GitHub's own runners: a set may not take one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +74,20 @@ def _placement(job: Job, sets: list[RunnerSet]) -> Iterator[Finding]:
         message = f"job {job.name}: only GitHub can evaluate {job.unresolved}; name a set"
         yield Finding(job.place, "undeterminable", "runs-on", message)
         return
-    if not job.group and len(job.labels) == 1 and _OF_GITHUB.fullmatch(next(iter(job.labels))):
+    labels, group = job.runs_on.labels, job.runs_on.group
+    # The row also faults texts that are no label, such as one with a line break.
+    if not group and len(labels) == 1 and labels[0].isprintable() and _NOT_OF_GITHUB.fault(labels[0]):
         return
-    serving = [runner_set for runner_set in sets if runner_set.serves(job.labels, job.group)]
-    asked = " and ".join([*sorted(job.labels), *([f"group {job.group}"] if job.group else [])])
+    serving = [runner_set for runner_set in sets if runner_set.serves(job.runs_on)]
+    asked = " and ".join([*labels, *([f"group {group}"] if group else [])])
     if not serving:
         unnamed = [runner_set.place for runner_set in sets if not runner_set.name]
         if unnamed or not sets:
             why = f"the release name of {unnamed[0]} is not in the file" if unnamed else "no runner set is in the folder"
             yield Finding(job.place, "undeterminable", "runs-on", f"job {job.name}: whether a set serves {asked} is open: {why}")
             return
-        labels = {label for runner_set in sets for label in (runner_set.name, *runner_set.labels)}
-        fix = instead(asked, labels, f"name one of: {', '.join(sorted(labels))}")
+        served = {label for runner_set in sets for label in (runner_set.name, *runner_set.labels)}
+        fix = instead(asked, served, f"name one of: {', '.join(sorted(served))}")
         yield Finding(
             job.place, "error", "runs-on", f"job {job.name}: no set serves {asked}, so the job waits without end; {fix}"
         )

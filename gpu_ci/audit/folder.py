@@ -12,10 +12,11 @@ from fleet.loading.documents import documents
 from gpu_ci.audit.findings import Finding, findings
 from gpu_ci.audit.runner_sets import Controller, RunnerSet, parts_of
 from gpu_ci.audit.workflows import Job, jobs_of
-from gpu_ci.offline.folders import walk
+from gpu_ci.offline.folders import files
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _WORKFLOWS = (".github", "workflows")
+_FIX = "name a folder with workflows or Helm values, or one file"
 
 
 @dataclass(slots=True)
@@ -33,10 +34,11 @@ class Audit:
 
 def audit(root: Path) -> Audit:
     """Read a folder or one file. Raises InputError if it does not exist or has nothing that an audit knows."""
-    if not root.exists():
-        raise InputError(f"PATH: {root} does not exist; name a folder with workflows or Helm values, or one file")
     seen = Audit()
-    for path in [root] if root.is_file() else _files(root):
+    for path in files("PATH", root, _SUFFIXES, _FIX):
+        # A link may lead to another file of the machine.
+        if path != root and path.is_symlink():
+            continue
         try:
             for document in documents(path):
                 _read(seen, path, document)
@@ -45,16 +47,8 @@ def audit(root: Path) -> Audit:
         except OSError as error:
             seen.not_read.append(f"{path}: cannot be read ({error.strerror})")
     if not (seen.sets or seen.controllers or seen.jobs):
-        raise InputError(f"PATH: {root} has no workflow and nothing of ARC; name a folder with workflows or Helm values")
+        raise InputError(f"PATH: {root} has no workflow and nothing of ARC; {_FIX}")
     return seen
-
-
-def _files(root: Path) -> list[Path]:
-    found = []
-    for folder, folders, names in walk(root):
-        folders[:] = [name for name in folders if name != ".git"]
-        found += [folder / name for name in names if name.lower().endswith(_SUFFIXES) and not (folder / name).is_symlink()]
-    return found
 
 
 def _read(seen: Audit, path: Path, document: Document) -> None:
@@ -62,4 +56,7 @@ def _read(seen: Audit, path: Path, document: Document) -> None:
         seen.jobs += jobs_of(str(path), document)
         return
     for part in parts_of(str(path), document):
-        (seen.sets if isinstance(part, RunnerSet) else seen.controllers).append(part)  # type: ignore[arg-type]
+        if isinstance(part, RunnerSet):
+            seen.sets.append(part)
+        else:
+            seen.controllers.append(part)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.facts.yaml_text import Document, helm_values
+from fleet.prove.runs_on import RunsOn
 
 SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 CONTAINER_MODES = ("dind", "kubernetes", "kubernetes-novolume")
@@ -41,10 +42,9 @@ class RunnerSet:
     image: str
     runs_containers: bool
 
-    def serves(self, labels: frozenset[str], group: str) -> bool:
-        """Whether a job with these labels, in lower case, and this group ("" for any) may run here."""
-        served = {self.name.lower(), *(label.lower() for label in self.labels)}
-        return labels <= served and group in ("", self.group)
+    def serves(self, asked: RunsOn) -> bool:
+        """Whether a job with this `runs-on` may run here."""
+        return asked.matches((self.name, *self.labels), self.group)
 
 
 def parts_of(path: str, document: Document) -> Iterator[RunnerSet | Controller]:
@@ -88,11 +88,11 @@ def parts_of(path: str, document: Document) -> Iterator[RunnerSet | Controller]:
 
 
 def _of_chart(place: str, chart: str, version: str, release: str, values: Mapping[str, Any]) -> Iterator[RunnerSet | Controller]:
-    match chart.rpartition("/")[2]:
-        case name if name == CONTROLLER_CHART:
-            yield Controller(place, version)
-        case name if name == SET_CHART:
-            yield _runner_set(place, version, release, values)
+    name = chart.rpartition("/")[2]
+    if name == CONTROLLER_CHART:
+        yield Controller(place, version)
+    elif name == SET_CHART:
+        yield _runner_set(place, version, release, values)
 
 
 def _runner_set(place: str, version: str, release: str, values: Mapping[str, Any]) -> RunnerSet:

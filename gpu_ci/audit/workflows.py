@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fleet.facts.yaml_text import Document
+from fleet.prove.runs_on import RunsOn
 
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _OF_MATRIX = re.compile(r"\s*matrix\.([\w-]+)\s*")
+_MOST_JOBS = 256
+"""The most jobs of a matrix (docs.github.com, usage limits of Actions). GitHub starts no job of a larger one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job. `labels` are in lower case. `group` is empty if the job names none.
-
-    `unresolved` is the expression that only GitHub can evaluate; the labels are then unknown. `containers` is the key,
+    """A job. `unresolved` is the expression that only GitHub can evaluate; `runs_on` is then unknown. `containers` is the key,
     `container` or `services`, that needs a runner with containers; empty without one.
     """
 
     place: str
     name: str
-    labels: frozenset[str]
-    group: str
+    runs_on: RunsOn
     unresolved: str
     containers: str
 
@@ -44,8 +45,8 @@ def jobs_of(path: str, document: Document) -> Iterator[Job]:
             yield Job(place, str(name), *asked, containers)
 
 
-def _resolved(runs_on: object, matrix: Mapping[str, Any]) -> Iterator[tuple[frozenset[str], str, str]]:
-    """Labels, group and unresolved expression of `runs-on`, for each combination of the matrix' lists."""
+def _resolved(runs_on: object, matrix: Mapping[str, Any]) -> Iterator[tuple[RunsOn, str]]:
+    """`runs-on` and its unresolved expression, for each combination of the matrix' lists."""
     group = runs_on.get("group", "") if isinstance(runs_on, Mapping) else ""
     labels = runs_on.get("labels", ()) if isinstance(runs_on, Mapping) else runs_on
     texts = [str(label) for label in (labels if isinstance(labels, list | tuple) else [labels])]
@@ -56,12 +57,14 @@ def _resolved(runs_on: object, matrix: Mapping[str, Any]) -> Iterator[tuple[froz
         if (match := _OF_MATRIX.fullmatch(expression))
     )
     lists = [values if isinstance(values := matrix.get(key), list) else [None] for key in keys]
+    if math.prod(map(len, lists)) > _MOST_JOBS:
+        lists = [[None]] * len(keys)
     for combination in itertools.product(*lists):
         values = {key: value for key, value in zip(keys, combination, strict=True) if isinstance(value, str | int | float)}
         # A combination may be an `include` or an object, which only GitHub can resolve.
         filled = [_filled(text, values) for text in texts]
         unresolved = next((text for text in (*filled, _filled(str(group), values)) if "${{" in text), "")
-        yield frozenset(label.lower() for label in filled), _filled(str(group), values), unresolved
+        yield RunsOn(tuple(sorted({label.lower() for label in filled})), _filled(str(group), values)), unresolved
 
 
 def _filled(text: str, values: Mapping[str, Any]) -> str:

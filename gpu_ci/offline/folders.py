@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,46 @@ def walk(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
         yield folder, folders, sorted(name for name, is_one in is_folder.items() if not is_one)
         # Reversed, because the last one is visited first.
         waiting += [(folder / name, depth + 1) for name in reversed(folders) if not (folder / name).is_symlink()]
+
+
+def files(option: str, root: Path, suffixes: tuple[str, ...], fix: str) -> Iterator[Path]:
+    """A file, or the files of a folder with one of these suffixes, sorted by name, those of a folder before its subfolders'.
+
+    The folder `.git` is left out, and so are pipes and devices. Raises InputError, which names the option and the fix, for a path
+    that does not exist or cannot be read, and for one that a line of a report cannot show.
+    """
+    try:
+        if root.is_file():
+            yield _readable(option, root)
+            return
+        if not root.is_dir():
+            fault = "is neither a folder nor a file" if root.exists() else "does not exist"
+            raise InputError(f"{option}: {root} {fault}; {fix}")
+    except OSError as error:
+        raise InputError(f"{option}: {root} cannot be read ({error.strerror}); {fix}") from None
+    try:
+        for folder, folders, names in walk(root):
+            folders[:] = [name for name in folders if name != ".git"]
+            paths = (folder / name for name in names if name.lower().endswith(suffixes))
+            yield from (_readable(option, path) for path in paths if not _is_device(path))
+    except OSError as error:
+        raise InputError(
+            f"{option}: {error.filename} cannot be read ({error.strerror}); check its permissions, or leave it out"
+        ) from None
+
+
+def _readable(option: str, path: Path) -> Path:
+    if not str(path).isprintable():
+        raise InputError(f"{option}: {str(path)!a} has a character in its name that cannot be shown; rename it")
+    return path
+
+
+def _is_device(path: Path) -> bool:
+    """Whether the path is a pipe or a device, which may never end. Other problems show when the file is read."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

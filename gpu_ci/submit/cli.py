@@ -182,7 +182,7 @@ def explain_command(
     cluster: Cluster = None,
     file: File = None,
 ) -> Sequence[Result]:
-    """Explain why a Job or a pod waits: what the cluster says, and the smallest change that lets it run.
+    """Explain why a Job or a pod waits: what the cluster says, and a fix for each reason.
 
     With --stack the pod is also compared with the pools of the stack. Exit status 1: it waits.
     """

@@ -135,7 +135,10 @@ def test_a_release_of_tomorrow_is_not_missed_today(tmp_path):
         ("gpu-t5", ["error"]),
         ("ubuntu-latest", []),
         ("ubuntu-24.04-arm", []),
+        ("macos-26-xlarge", []),
+        ("windows-server", ["error"]),
         ("{group: Default, labels: gpu}", []),
+        ("{group: default, labels: gpu}", []),
         ("{group: GPUs, labels: gpu}", ["error"]),
         ("${{ inputs.where }}", ["undeterminable"]),
     ],
@@ -156,6 +159,21 @@ def test_each_label_of_a_matrix_is_a_job(tmp_path):
     ]
 
 
+def test_a_matrix_of_more_jobs_than_github_starts_is_not_multiplied_out(tmp_path):
+    keys = [f"k{number}" for number in range(9)]
+    matrix = ", ".join(f"{key}: [{', '.join(map(str, range(50)))}]" for key in keys)
+    asked = "[" + ", ".join(f'"${{{{ matrix.{key} }}}}"' for key in keys) + "]"
+    found = lines(tmp_path, values=SET % FRESH, job=workflow(asked, f"strategy: {{matrix: {{{matrix}}}}}"))
+    assert [line for line in found if line[2] == "runs-on"] == [(".github/workflows/job.yml:4", "undeterminable", "runs-on")]
+
+
+def test_a_label_with_a_line_break_stays_on_the_line_of_its_finding(tmp_path):
+    lines(tmp_path, values=SET % FRESH, job=workflow('"gpu-x\\n::error::forged"'))
+    shown = CliRunner().invoke(app, ["audit", str(tmp_path), "--as-of", "2026-10-24"]).stdout.splitlines()
+    assert not [line for line in shown if line.startswith("::error")]
+    assert [line for line in shown if "gpu-x ::error::forged" in line]
+
+
 def test_without_the_name_of_every_set_no_job_is_called_unserved(tmp_path):
     found = lines(tmp_path, values=SET.replace("runnerScaleSetName: gpu-t4\n", "") % FRESH, job=workflow("gpu-x"))
     assert (".github/workflows/job.yml:4", "undeterminable", "runs-on") in found
@@ -171,6 +189,14 @@ def test_a_template_of_helm_is_listed_and_does_not_stop_the_audit(tmp_path):
     (tmp_path / "chart.yaml").write_text("a: {{ .Values.a }}\n")
     lines(tmp_path, values=SET % FRESH)
     assert [line.split(":")[0] for line in audit(tmp_path).not_read] == [str(tmp_path / "chart.yaml")]
+
+
+def test_a_link_in_the_folder_is_not_followed(tmp_path):
+    (tmp_path / "elsewhere.yaml").write_text(SET.replace("gpu-t4", "gpu-a100") % FRESH)
+    (tmp_path / "fleet").mkdir()
+    (tmp_path / "fleet" / "link.yaml").symlink_to(tmp_path / "elsewhere.yaml")
+    lines(tmp_path / "fleet", values=SET % FRESH)
+    assert [runner_set.name for runner_set in audit(tmp_path / "fleet").sets] == ["gpu-t4"]
 
 
 @pytest.mark.parametrize("name", ["missing", ""])

@@ -14,6 +14,7 @@ from gpu_ci.audit.findings import Finding
 from gpu_ci.audit.folder import Audit, audit
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
+from gpu_ci.offline.words import one_line
 
 
 @app.command("audit", rich_help_panel=PROVE)
@@ -32,8 +33,8 @@ def audit_command(
 
 def _json(seen: Audit, lines: list[Finding]) -> str:
     content = {
-        "sets": [fields_of(each, "place", "name", "version", "image", "runs_containers") for each in seen.sets],
-        "controllers": [fields_of(each, "place", "version") for each in seen.controllers],
+        "sets": [fields_of(runner_set, "place", "name", "version", "image", "runs_containers") for runner_set in seen.sets],
+        "controllers": [fields_of(controller, "place", "version") for controller in seen.controllers],
         "findings": [fields_of(line, "place", "level", "rule", "message") for line in lines],
         "notRead": seen.not_read,
     }
@@ -46,4 +47,6 @@ def _text(seen: Audit, lines: list[Finding]) -> str:
     rows = [f"{line.place}: {line.level} {line.rule}: {line.message}" for line in lines]
     rows += [f"not read: {line}" for line in seen.not_read]
     state = f"FAILED: {errors} errors" if errors else "no error"
-    return "\n".join([*rows, f"{state} · {counts} · {opened} undeterminable · {len(seen.not_read)} files not read", ""])
+    rows.append(f"{state} · {counts} · {opened} undeterminable · {len(seen.not_read)} files not read")
+    # A label of somebody else's workflow may have a line break.
+    return "".join(f"{one_line(row)}\n" for row in rows)

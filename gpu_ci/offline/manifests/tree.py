@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
-from gpu_ci.offline.folders import walk
+from gpu_ci.offline.folders import files
 from gpu_ci.offline.manifests.objects import Manifest, objects
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -56,7 +55,7 @@ def read_tree(stack: str, target: str) -> Tree:
     if not target:
         raise InputError(f"DIR: must not be empty; {_FIX}")
     root = Path(target)
-    there = tuple(_paths(root))
+    there = tuple(files("DIR", root, SUFFIXES + PROGRAMS, _FIX))
     # A single file is read, whatever its name is.
     programs = dict.fromkeys(path for path in there if path != root and path.name.lower().endswith(PROGRAMS))
     paths = [path for path in there if path not in programs]
@@ -90,43 +89,6 @@ def read_tree(stack: str, target: str) -> Tree:
     notes = [_note(path, documents) for path, documents in other_documents.items()]
     notes += [f"{path}: a program that ArgoCD evaluates; check what `jsonnet` prints" for path in programs]
     return Tree(len(paths), count, tuple(_distinct(collected)), tuple(notes))
-
-
-def _paths(root: Path) -> Iterator[Path]:
-    """The files of manifests and programs, sorted by name, the files of a folder before those of its subfolders."""
-    try:
-        if root.is_file():
-            yield _readable(root)
-            return
-        if not root.is_dir():
-            fault = "is neither a folder nor a file" if root.exists() else "does not exist"
-            raise InputError(f"DIR: {root} {fault}; {_FIX}")
-    except OSError as error:
-        raise InputError(f"DIR: {root} cannot be read ({error.strerror}); {_FIX}") from None
-    try:
-        for folder, folders, files in walk(root):
-            folders[:] = [name for name in folders if name != ".git"]
-            paths = (folder / name for name in files if name.lower().endswith(SUFFIXES + PROGRAMS))
-            yield from (_readable(path) for path in paths if not _is_device(path))
-    except OSError as error:
-        raise InputError(
-            f"DIR: {error.filename} cannot be read ({error.strerror}); check its permissions, or leave it out"
-        ) from None
-
-
-def _readable(path: Path) -> Path:
-    """The path. Raises InputError for a path that a line of a report cannot show."""
-    if not str(path).isprintable():
-        raise InputError(f"DIR: {str(path)!a} has a character in its name that cannot be shown; rename it")
-    return path
-
-
-def _is_device(path: Path) -> bool:
-    """Whether the path is a pipe or a device, which may never end. Other problems show when the file is read."""
-    try:
-        return not stat.S_ISREG(path.stat().st_mode)
-    except OSError:
-        return False
 
 
 def _require_inside(path: Path, root: Path, home: str) -> None:
