@@ -75,7 +75,7 @@ def _placement(job: Job, sets: list[RunnerSet]) -> Iterator[Finding]:
         yield Finding(job.place, "undeterminable", "runs-on", message)
         return
     labels, group = job.runs_on.labels, job.runs_on.group
-    # The row also faults texts that are no label, such as one with a line break.
+    # The row also faults texts that are not labels, such as one with a line break.
     if not group and len(labels) == 1 and labels[0].isprintable() and _NOT_OF_GITHUB.fault(labels[0]):
         return
     serving = [runner_set for runner_set in sets if runner_set.serves(job.runs_on)]
