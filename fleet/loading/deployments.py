@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fleet.facts.errors import FleetError, Problem, instead
 from fleet.facts.remark import todo
 from fleet.facts.tables import toml
 from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import Duration, Model, QuotedText, go_duration, matching, problem
+from fleet.settings.model import Duration, Model, QuotedText, between, go_duration, matching, problem
 from fleet.settings.reading import read
 from fleet.settings.runner import ImageReference
 
@@ -85,13 +85,8 @@ Cron = Annotated[
 ]
 
 
-def _session(seconds: int) -> int:
-    # AWS STS, AssumeRoleWithWebIdentity: DurationSeconds.
-    if not 900 <= seconds <= 43200:
-        raise problem("session", "AWS allows a session of 15m to 12h, up to the role's own limit; correct it")
-    return seconds
-
-
+# AWS STS, AssumeRoleWithWebIdentity: DurationSeconds.
+_LENGTH = between("session", "AWS allows a session of 15m to 12h, up to the role's own limit; correct it", 900, 43200)
 _CLEAR_SECRET = re.compile(r"(key|secret|token|password|passphrase|credential)(?!.*_(path|file)$)", re.IGNORECASE)
 """Names of variables that contain a secret instead of the path to one."""
 
@@ -102,7 +97,7 @@ class Aws(Model):
     role_arn: RoleArn
     session_name: SessionName = "gpu-ci-${stack.name}-${deployment.version}"
     """CloudTrail shows it. Pulumi Cloud replaces the names in braces and cuts the result to AWS's limit of 64 characters."""
-    duration: Annotated[Duration, AfterValidator(_session)] = 3600
+    duration: Annotated[Duration, _LENGTH] = 3600
 
     @property
     def go_duration(self) -> str:

@@ -5,29 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from fleet.settings.model import Duration, Memory, Model, problem
+from fleet.settings.model import Duration, Memory, Model, between, problem
 
 Share = Annotated[float, Field(gt=0, le=1)]
 """A part of the whole, such as 0.05 for 5 %."""
 
 
-def _objective(seconds: int) -> int:
-    # The last bucket of gha_job_startup_duration_seconds is 3600 s, so a quantile is never greater (`facts/data/metrics.csv`).
-    if not 60 <= seconds < 3600:
-        raise problem("objective", "ARC measures queue times up to 1h; write an objective from 1m to 59m, such as 10m")
-    return seconds
-
-
-def _minute(seconds: int) -> int:
-    if seconds < 60:
-        raise problem("alert_time", "rules run once a minute; write a time of at least 1m, such as 10m")
-    return seconds
-
-
-Objective = Annotated[Duration, AfterValidator(_objective)]
-Time = Annotated[Duration, AfterValidator(_minute)]
+# The last bucket of gha_job_startup_duration_seconds is 3600 s, so a quantile is never greater (`facts/data/metrics.csv`).
+_MEASURED = "ARC measures queue times up to 1h; write an objective from 1m to 59m, such as 10m"
+Objective = Annotated[Duration, between("objective", _MEASURED, 60, 3599)]
+Time = Annotated[Duration, between("alert_time", "rules run once a minute; write a time of at least 1m, such as 10m", 60)]
 
 
 class Alerts(Model):

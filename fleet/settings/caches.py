@@ -10,20 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from fleet.settings.model import Memory, Model, memory_text, problem, refusal
+from fleet.settings.model import Memory, Model, between, memory_text, problem, refusal
 from fleet.settings.namespaces import TeamNamespace
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteMany"]
 """`ReadWriteOnce` allows one node at a time, with any number of pods."""
 Binding = Literal["WaitForFirstConsumer", "Immediate"]
-
-
-def _whole(mebibytes: int) -> int:
-    if mebibytes % 1024:
-        raise problem("cache_size", "a volume is a whole number of Gi; write for example 500Gi")
-    return mebibytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +38,7 @@ class Cache(Model):
 
     storage: str
     """Kind of storage (docs/storage.md)."""
-    size: Annotated[Memory, AfterValidator(_whole)]
+    size: Annotated[Memory, between("cache_size", "a volume is a whole number of Gi; write for example 500Gi", 1024, step=1024)]
     """Size of each namespace's volume. A shared file system has no size: there it is the worst case of the bill."""
     namespaces: Annotated[tuple[TeamNamespace, ...], Field(min_length=1)]
     """Namespaces of the jobs that mount the cache. The program creates those that no team has."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Tag
+from pydantic import Tag
 
 from fleet.settings.model import DnsLabel, Model, matching, selected_by
 
 SECRET_WAYS = ("external-secrets", "sealed-secrets", "sops", "program")
-WAYS = f"the GitHub App's key comes by {', '.join(SECRET_WAYS[:-1])} or {SECRET_WAYS[-1]}; name one in by"
-"""The error for any other value."""
 
 _PATH = r"[\w-][\w.-]*(/[\w-][\w.-]*)*"
 _CIPHERTEXT = r"Ag[A-D][A-Za-z0-9+/]{697,}={0,2}"
@@ -117,7 +115,7 @@ AnyGitSecrets = Annotated[
     | Annotated[SealedSecrets, Tag("sealed-secrets")]
     | Annotated[Sops, Tag("sops")]
     | Annotated[ByProgram, Tag("program")],
-    Discriminator(selected_by("by", SECRET_WAYS), custom_error_type="gpu_ci_git_secrets", custom_error_message=WAYS),
+    selected_by("by", SECRET_WAYS, "git_secrets", "the GitHub App's key comes by"),
 ]
 """How the GitHub App's key gets into the cluster, selected by `by`."""
 

@@ -5,21 +5,15 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fleet.settings.alerts import Share, Time
-from fleet.settings.model import Duration, Model, problem
-
-
-def _wait(seconds: int) -> int:
-    if seconds % 60 or not 60 <= seconds <= 3600:
-        raise problem("repair_wait", "EKS counts whole minutes; write a wait from 1m to 60m, such as 5m")
-    return seconds
-
+from fleet.settings.model import Duration, Model, between
 
 MISSING_FOR = 180
 """Seconds that GPUs must be missing: a device plugin that is updated is away for as long as its image is pulled."""
-RepairWait = Annotated[Duration, AfterValidator(_wait)]
+_WAIT = between("repair_wait", "EKS counts whole minutes; write a wait from 1m to 60m, such as 5m", 60, 3600, step=60)
+RepairWait = Annotated[Duration, _WAIT]
 
 
 def nodes_at_once(share: float, nodes: int) -> int:

@@ -7,8 +7,10 @@ not a string. Each quantity has one unit: millicores, MiB, seconds.
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import wraps
@@ -19,6 +21,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     PlainSerializer,
     model_validator,
@@ -153,6 +156,17 @@ def limited(of: str, path: str, kind: str = "") -> AfterValidator:
     return _Limited(check, row)
 
 
+def between(rule: str, message: str, least: int, most: float = math.inf, *, step: int = 1) -> AfterValidator:
+    """A validator that refuses a number below `least` or above `most`, and one that is no multiple of `step`."""
+
+    def check(number: int) -> int:
+        if not least <= number <= most or number % step:
+            raise problem(rule, message)
+        return number
+
+    return AfterValidator(check)
+
+
 def require_once(rule: str, message: str, values: Collection[object], *, at: tuple[str, ...]) -> None:
     """Refuse a list that has a value twice. Raises a settings problem."""
     if len(set(values)) < len(values):
@@ -276,14 +290,11 @@ _DAY_RULE = "not a day; write year, month and day such as 2026-12-19"
 
 
 def _day(text: str) -> str:
-    try:
-        iso = date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise problem("day", _DAY_RULE) from None
-    # Python also reads 20261219 and 2026-W51-6.
-    if iso != text:
-        raise problem("day", _DAY_RULE)
-    return iso
+    with suppress(ValueError):
+        # Python also reads 20261219 and 2026-W51-6.
+        if date.fromisoformat(text).isoformat() == text:
+            return text
+    raise problem("day", _DAY_RULE)
 
 
 Day = Annotated[str, AfterValidator(_day), Form("day", _DAY_RULE, r"[0-9]{4}-[0-9]{2}-[0-9]{2}")]
@@ -336,14 +347,16 @@ LabelValue = Annotated[
 """Value of a node label. Kubernetes allows an empty one, the EKS API (labelValue) does not."""
 
 
-def selected_by(key: str, known: Collection[str]) -> Callable[[Any], str | None]:
-    """A discriminator: it returns the value of `key`, which selects a model of a union, or None if no model has that value."""
+def selected_by(key: str, values: tuple[str, ...], rule: str, head: str) -> Discriminator:
+    """The discriminator of a union: the value of `key` selects a model. `head` begins the error for any other value."""
 
-    def tag(value: Any) -> str | None:
-        tag = value.get(key) if isinstance(value, dict) else getattr(value, key, None)
-        return tag if tag in known else None
+    def tag(settings: Any) -> str | None:
+        value = settings.get(key) if isinstance(settings, dict) else getattr(settings, key, None)
+        return value if value in values else None
 
-    return tag
+    message = f"{head} {', '.join(values[:-1])} or {values[-1]}; name one in {key}"
+    # No custom_error_context: it is a dict, and a union with None must be hashable.
+    return Discriminator(tag, custom_error_type=f"gpu_ci_{rule}", custom_error_message=message)
 
 
 def go_duration(seconds: int) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fleet.settings.alerts import Alerts
 from fleet.settings.github import RepositoryName
-from fleet.settings.model import DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, matching, memory_text, problem, refusal
+from fleet.settings.model import DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, between, matching, problem, refusal
 
 NAMESPACE = "monitoring"
 _OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}
 _SMALLEST = 50 * 1024
 """MiB of the smallest block volume of OCI."""
+_VOLUME = between("monitoring_storage", "a whole number of Gi, 50Gi at least; write for example 100Gi", _SMALLEST, step=1024)
 
 REMOTE_WRITE = matching(
     "remote_write_url",
@@ -22,12 +23,6 @@ REMOTE_WRITE = matching(
     r"https?://[a-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._/-]+",
     private=True,
 )
-
-
-def _volume(mebibytes: int) -> int:
-    if mebibytes % 1024 or mebibytes < _SMALLEST:
-        raise problem("monitoring_storage", f"a whole number of Gi, {memory_text(_SMALLEST)} at least; write for example 100Gi")
-    return mebibytes
 
 
 class Monitoring(Model):
@@ -47,7 +42,7 @@ class Monitoring(Model):
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels that an existing Prometheus requires of monitors and rules. Not allowed with `prometheus: install`. Example:
     `{release: prometheus}`"""
-    storage: Annotated[Memory, AfterValidator(_volume)] = 50 * 1024
+    storage: Annotated[Memory, _VOLUME] = 50 * 1024
     """Volume of an installed Prometheus: a whole number of Gi, at least 50Gi."""
     storage_class: DnsLabel | None = None
     """Storage class of that volume. Default: one that the program creates on EKS and OKE, otherwise the default class. Example:

@@ -21,6 +21,7 @@ from fleet.settings.model import (
     Memory,
     Model,
     Nodes,
+    between,
     memory_text,
     problem,
     refusal,
@@ -70,18 +71,6 @@ def _described(name: str) -> str:
     return name
 
 
-def idle_delay_range(seconds: int) -> int:
-    if not 60 <= seconds <= 86_400:
-        raise problem("idle_delay", "an idle delay is from 1m to 24h; write one between, such as 10m")
-    return seconds
-
-
-def _disk(mebibytes: int) -> int:
-    if mebibytes % 1024 or mebibytes < 30 * 1024:
-        raise problem("disk", "a root disk is a whole number of Gi, 30Gi at least for the node image; write for example 100Gi")
-    return mebibytes
-
-
 GpuType = Annotated[
     str,
     AfterValidator(_gpu_machine),
@@ -110,8 +99,12 @@ MachineName = Annotated[
     ),
 ]
 """A machine type of a pool whose cluster may describe machines."""
-Disk = Annotated[Memory, AfterValidator(_disk)]
+_SMALL_DISK = "a root disk is a whole number of Gi, 30Gi at least for the node image; write for example 100Gi"
+Disk = Annotated[Memory, between("disk", _SMALL_DISK, 30 * 1024, step=1024)]
 """Size of a root volume in MiB, whole GiB."""
+_IDLE_DELAY = between("idle_delay", "an idle delay is from 1m to 24h; write one between, such as 10m", 60, 86_400)
+IdleDelay = Annotated[Duration, _IDLE_DELAY]
+"""Seconds that a node stays unneeded before the autoscaler removes it."""
 
 MAX_LABELS = 25
 """Maximum labels that a stack file adds to a pool. Nodes get them by their user data, which EC2 limits to 16 KB."""
@@ -157,7 +150,7 @@ class Pool(Model):
     for jobs that find no spot capacity."""
     nodes: Nodes
     """Smallest and largest number of nodes. The autoscaler keeps the number between them."""
-    idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
+    idle_delay: IdleDelay = 600
     """Time that a node stays unneeded before the autoscaler removes it, from 1m to 24h."""
     disk: Disk = 200 * 1024
     """Root volume of each node, a whole number of Gi, at least 30Gi. CUDA images have 10 to 20 GB each."""

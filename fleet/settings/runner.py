@@ -22,6 +22,7 @@ from fleet.settings.model import (
     MemorySpan,
     Model,
     Scale,
+    between,
     limited,
     matching,
     memory_text,
@@ -104,14 +105,13 @@ ImageReference = Annotated[
 """A container image by version or digest."""
 
 
-def _max_lifetime(seconds: int) -> int:
-    if not 600 <= seconds <= 144 * 3600:
-        raise problem(
-            "max_lifetime",
-            "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "
-            "write more than the longest timeout-minutes of the class's jobs, such as 7h",
-        )
-    return seconds
+_MAX_LIFETIME = between(
+    "max_lifetime",
+    "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "
+    "write more than the longest timeout-minutes of the class's jobs, such as 7h",
+    600,
+    144 * 3600,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class PodRunner(RunnerPod):
     """The only pool of the class. A class has either this or `pools`."""
     pools: tuple[str, ...] = ()
     """Pools of the class, the first choice first: a job runs in the first that has a node for it (docs/fallback.md)."""
-    max_lifetime: Annotated[Duration, AfterValidator(_max_lifetime)] = 23_400
+    max_lifetime: Annotated[Duration, _MAX_LIFETIME] = 23_400
     """Age at which a runner is deleted, unless GitHub says that its job runs, from 10m to 144h. GitHub ends a job after 6 hours
     by default; the rest is for its last steps. Source: docs.github.com, workflow syntax, timeout-minutes. Example: `7h`"""
     schedules: RunnerSchedules | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Literal, Protocol
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, Tag
 
 from fleet.facts import hardware
 from fleet.facts.scheduling import GPU_RESOURCE, MIG_RESOURCE, PLUGIN_CONFIG_CDI, SHARED_SUFFIX
@@ -16,8 +16,6 @@ from fleet.facts.tables import rows
 from fleet.settings.model import Model, problem, selected_by
 
 STRATEGIES = ("time-slicing", "mps", "mig")
-WAYS = f"GPUs are shared by {', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}; name one in strategy"
-"""The error for any other value."""
 
 
 class Replicated(Model):
@@ -156,12 +154,7 @@ def _profiles() -> dict[tuple[str, int], dict[str, int]]:
 
 AnySharing = Annotated[
     Annotated[TimeSlicing, Tag("time-slicing")] | Annotated[Mps, Tag("mps")] | Annotated[Mig, Tag("mig")],
-    Discriminator(
-        selected_by("strategy", STRATEGIES),
-        custom_error_type="gpu_ci_sharing_strategy",
-        # No custom_error_context: it is a dict, and a union with None must be hashable.
-        custom_error_message=WAYS,
-    ),
+    selected_by("strategy", STRATEGIES, "sharing_strategy", "GPUs are shared by"),
 ]
 """A way of sharing, selected by `strategy`."""
 

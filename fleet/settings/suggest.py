@@ -16,10 +16,9 @@ from pydantic_core import ErrorDetails
 from fleet.facts.errors import instead
 from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.gitops import SECRET_WAYS
-from fleet.settings.gitops import WAYS as WAYS_OF_SECRETS
 from fleet.settings.model import Cpu, Duration, Memory
 from fleet.settings.runner import KINDS
-from fleet.settings.sharing import STRATEGIES, WAYS
+from fleet.settings.sharing import STRATEGIES
 from fleet.settings.workloads import KINDS as WORKLOAD_KINDS
 
 _SHORT = "an entry is missing at the end of the list; add it"
@@ -49,8 +48,6 @@ _FIXES = {
     "string_too_short": "empty; fill it in",
     "int_type": "not a whole number; write digits without quotes",
     "bool_type": "not a truth value; write true or false without quotes",
-    "gpu_ci_sharing_strategy": WAYS,
-    "gpu_ci_git_secrets": WAYS_OF_SECRETS,
     "model_type": _MAPPING,
     "dict_type": _MAPPING,
     "tuple_type": "not a list; write [one, another]",
@@ -79,8 +76,8 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
     kind = error["type"]
     if kind == "gpu_ci_runner_kind" and {"pool", "shapes"} <= error["input"].keys() and "kind" not in error["input"]:
         return "a pod has pool and a machine has shapes; remove one of them, and set kind of a machine to vm or vm-per-job"
-    if "message" in context:
-        return str(context["message"])
+    if kind.startswith("gpu_ci_"):
+        return str(context.get("message", error["msg"]))
     if kind == "extra_forbidden":
         private = KEY_IN_FILE if is_private_key(path[-1], error["input"]) else ""
         return "unknown key; " + (_elsewhere(root, path) or private or _instead(path[-1], _keys(_model_at(root, path[:-1]))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Field, Tag
 
 from fleet.facts.pods import Level
 from fleet.facts.versions import IMAGES, Image
@@ -18,6 +18,7 @@ from fleet.settings.model import (
     Memory,
     MemorySpan,
     Model,
+    between,
     memory_text,
     problem,
     refusal,
@@ -40,8 +41,6 @@ WORKLOAD_IMAGES: dict[str, Image] = {
 OTHER_IMAGES: dict[str, tuple[Image, ...]] = {"pytorch": (IMAGES["pytorch-cuda12.6"], IMAGES["pytorch-cuda12.8"])}
 """The images for pools that cannot run the default image of a kind, the first choice first (`fleet.prove.image_fit`)."""
 KINDS = tuple(WORKLOAD_IMAGES)
-WAYS = f"a workload is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one in kind"
-"""The error for any other value."""
 
 MAX_NAME = 45
 """Maximum characters of a workload's name. Names of claims and pods add up to 18, and may have 63."""
@@ -58,16 +57,10 @@ def _workload_name(name: str) -> str:
 WorkloadName = Annotated[DnsLabel, AfterValidator(_workload_name)]
 
 
-def _size(mebibytes: int) -> int:
-    if mebibytes % 1024:
-        raise problem("storage_size", "a volume is a whole number of Gi; write for example 100Gi")
-    return mebibytes
-
-
 class Storage(Model):
     """A volume. Without `storageClass` it uses the default class of the cluster, if there is one."""
 
-    size: Annotated[Memory, AfterValidator(_size)]
+    size: Annotated[Memory, between("storage_size", "a volume is a whole number of Gi; write for example 100Gi", 1024, step=1024)]
     """Size of the volume, a whole number of Gi."""
     storage_class: DnsLabel | None = None
     """Storage class of the volume. Default: the default class of the cluster."""
@@ -133,11 +126,6 @@ class PoolWorkload(Workload):
             )
 
 
-def _cpu(request: int, limit: int) -> CpuSpan:
-    """A default value, in cores."""
-    return CpuSpan.model_validate({"request": request, "limit": limit})
-
-
 def _memory(request: str, limit: str) -> MemorySpan:
     return MemorySpan.model_validate({"request": request, "limit": limit})
 
@@ -151,7 +139,7 @@ class SmokeWorkload(PoolWorkload):
 
     kind: Literal["nvidia-smi", "pytorch", "device-query"]
     """A Job that tests a GPU: `nvidia-smi`, a `pytorch` computation, or CUDA's `device-query`."""
-    cpu: CpuSpan = _cpu(1, 2)
+    cpu: CpuSpan = CpuSpan(request=1, limit=2)
     memory: MemorySpan = _memory("4Gi", "8Gi")
 
 
@@ -160,7 +148,7 @@ class MnistWorkload(PoolWorkload):
 
     kind: Literal["tf-mnist"]
     """A Job that runs TensorFlow's MNIST demonstration. Example: `tf-mnist`"""
-    cpu: CpuSpan = _cpu(1, 2)
+    cpu: CpuSpan = CpuSpan(request=1, limit=2)
     memory: MemorySpan = _memory("4Gi", "8Gi")
     max_steps: Annotated[int, Field(ge=1, le=100_000)] = 500
     """Training steps of the demonstration. Unit: steps. Example: `1000`"""
@@ -196,7 +184,7 @@ class NotebookWorkload(_Several):
 
     kind: Literal["tf-notebook"]
     """TensorFlow with Jupyter, which keeps running."""
-    cpu: CpuSpan = _cpu(2, 4)
+    cpu: CpuSpan = CpuSpan(request=2, limit=4)
     memory: MemorySpan = _memory("8Gi", "16Gi")
     token_secret: DnsLabel = "notebook-token"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
     """Name of the Secret with the notebook's token in its key `token`. You create it. Example: `jupyter`"""
@@ -215,7 +203,7 @@ class OllamaWorkload(_Several):
 
     kind: Literal["ollama"]
     """Ollama, which serves language models to its own namespace."""
-    cpu: CpuSpan = _cpu(4, 8)
+    cpu: CpuSpan = CpuSpan(request=4, limit=8)
     # From seed 004.
     memory: MemorySpan = _memory("16Gi", "32Gi")
     storage: Storage = _storage("100Gi")
@@ -230,7 +218,7 @@ class ComfyuiWorkload(PoolWorkload):
 
     kind: Literal["comfyui"]
     """ComfyUI, which generates images."""
-    cpu: CpuSpan = _cpu(4, 8)
+    cpu: CpuSpan = CpuSpan(request=4, limit=8)
     memory: MemorySpan = _memory("16Gi", "24Gi")
     storage: Storage = _storage("100Gi")
     """Volume for models and images."""
@@ -254,7 +242,7 @@ class CoralWorkload(Workload):
     """Labels that select the node with the stick."""
     pool: str | None = None
     """The GPU pool of this node, if it is in one. The pod then tolerates the taint."""
-    cpu: CpuSpan = _cpu(1, 2)
+    cpu: CpuSpan = CpuSpan(request=1, limit=2)
     memory: MemorySpan = _memory("1Gi", "2Gi")
     command: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """Command in place of the check for the stick. Required with your own `image`, and only allowed there. Example: `[python3,
@@ -281,11 +269,6 @@ AnyWorkload = Annotated[
     | Annotated[OllamaWorkload, Tag("ollama")]
     | Annotated[ComfyuiWorkload, Tag("comfyui")]
     | Annotated[CoralWorkload, Tag("coral")],
-    Discriminator(
-        selected_by("kind", KINDS),
-        custom_error_type="gpu_ci_workload_kind",
-        custom_error_message="{message}",
-        custom_error_context={"message": WAYS},
-    ),
+    selected_by("kind", KINDS, "workload_kind", "a workload is of kind"),
 ]
 """A workload, selected by `kind`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fleet.facts import hardware, versions
 from fleet.facts.lifecycle import Use, of_oke
@@ -38,8 +38,8 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.local_disks import unused_disks
-from fleet.settings.model import DnsLabel, Duration, problem, refusal
-from fleet.settings.pool import idle_delay_range, require_in_zones
+from fleet.settings.model import DnsLabel, problem, refusal
+from fleet.settings.pool import IdleDelay, require_in_zones
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import SetName
 
@@ -85,7 +85,7 @@ class OkePools(Cluster):
     addon_versions: AddonVersions = Field(default_factory=dict)
     """Versions of OKE's add-ons. Oracle updates an add-on without a version by itself. Source: docs.oracle.com, updating a
     cluster add-on."""
-    idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
+    idle_delay: IdleDelay = 600
     """Time that a node stays unneeded before the autoscaler removes it, from 1m to 24h. OKE has one delay for all pools."""
     pools: dict[DnsLabel, OkePool] = Field(default_factory=dict)
 
