@@ -408,44 +408,32 @@ class Cluster(Model):
     def _cluster_rules(self) -> None:
         """Refuse a pool with the system pool's name, a runner of an unknown pool, and private egress that cannot be opened."""
         if SYSTEM_POOL in self.pools:
-            raise problem(
-                "pool_name",
-                f"'{SYSTEM_POOL}' is the untainted pool's name; rename the GPU pool",
-                at=("pools", SYSTEM_POOL),
-                value=SYSTEM_POOL,
-            )
+            message = f"'{SYSTEM_POOL}' is the untainted pool's name; rename the GPU pool"
+            raise problem("pool_name", message, at=("pools", SYSTEM_POOL), value=SYSTEM_POOL)
         for name, runner in self.pod_runners.items():
             for index, pool_name in enumerate(runner.ordered):
                 require_pool("runner_pool", pool_name, self.pools, at=("runners", name, *runner.pool_at(index)))
         of_runners = self.runner_pools
         for name, pool in self.pools.items():
             if pool.placeholders and name not in of_runners:
-                raise problem(
-                    "placeholder_runner",
-                    "no runner set uses the pool, and only runners end placeholders; remove it",
-                    at=("pools", name, "placeholders"),
-                )
+                message = "no runner set uses the pool, and only runners end placeholders; remove it"
+                raise problem("placeholder_runner", message, at=("pools", name, "placeholders"))
         require_once("private_egress", "a network is given twice; remove one", self.private_egress, at=("privateEgress",))
         for index, cidr in enumerate(self.private_egress):
             if not may_open(cidr, self.closed_networks):
-                raise problem(
-                    "private_egress",
+                message = (
                     "not a private IPv4 network; jobs can always reach public ones, and never link-local ones (instance "
                     "metadata); "
-                    "write one such as 10.20.0.0/16",
-                    at=("privateEgress", str(index)),
-                    value=cidr,
+                    "write one such as 10.20.0.0/16"
                 )
+                raise problem("private_egress", message, at=("privateEgress", str(index)), value=cidr)
 
     @refusal
     def _delivery_rules(self) -> None:
         """Refuse delivery by ArgoCD without a repository, the reverse, and a namespace or secrets that do not fit."""
         if self.by_git != (self.gitops is not None):
-            raise problem(
-                "gitops",
-                "delivery argocd and gitops (repository, path) belong together; give both or neither",
-                at=("delivery",) if self.gitops is None else ("gitops",),
-            )
+            message = "delivery argocd and gitops (repository, path) belong together; give both or neither"
+            raise problem("gitops", message, at=("delivery",) if self.gitops is None else ("gitops",))
         if self.gitops is not None and (reserved(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
             raise problem("git_namespace", ARGO_CD_TAKEN, at=("gitops", "namespace"), value=self.gitops.namespace)
         if isinstance(self.secrets_by, Sops) and isinstance(self.SECRETS_BY, ByProgram):
@@ -460,22 +448,16 @@ class Cluster(Model):
     def _health_rules(self) -> None:
         """Refuse a startup gate where the program cannot set it once for each new node."""
         if self.health is not None and self.health.startup_gate and not self.SETS_TAINTS:
-            raise problem(
-                "startup_gate",
-                "only the node groups of EKS give new nodes a taint that may be removed later; remove startupGate",
-                at=("health", "startupGate"),
-            )
+            message = "only the node groups of EKS give new nodes a taint that may be removed later; remove startupGate"
+            raise problem("startup_gate", message, at=("health", "startupGate"))
 
     @refusal
     def _monitoring_rules(self) -> None:
         """Refuse CloudWatch elsewhere than on EKS, a namespace of Prometheus with another owner, and a volume without a class."""
         monitoring = self.monitoring
         if monitoring is not None and monitoring.cloudwatch and not self.HAS_CLOUDWATCH:
-            raise problem(
-                "monitoring_cloudwatch",
-                "the program installs CloudWatch's add-on only on EKS clusters that it creates; remove cloudwatch",
-                at=("monitoring", "cloudwatch"),
-            )
+            message = "the program installs CloudWatch's add-on only on EKS clusters that it creates; remove cloudwatch"
+            raise problem("monitoring_cloudwatch", message, at=("monitoring", "cloudwatch"))
         if monitoring is None or not monitoring.installs:
             return
         owned = self.gitops is not None and monitoring.namespace == self.gitops.namespace
@@ -523,11 +505,8 @@ class Cluster(Model):
                     )
         for name, pool in self.pools.items():
             if pool.role == FALLBACK and name not in self.runner_pools:
-                raise problem(
-                    "fallback_unused",
-                    "no runner class uses this fallback pool; add it to pools of a class, after a spot pool, or remove it",
-                    at=("pools", name, "role"),
-                )
+                message = "no runner class uses this fallback pool; add it to pools of a class, after a spot pool, or remove it"
+                raise problem("fallback_unused", message, at=("pools", name, "role"))
 
     def _require_enablement(self, *, driver_at: Callable[[str, Any], tuple[str, ...]] | None = None, fix: str = "") -> None:
         """Refuse pools and an enablement that do not fit each other.
@@ -548,12 +527,8 @@ class Cluster(Model):
             raise problem("existing_protect", "the program does not own this control plane; remove protect", at=("protect",))
         for name in ENABLEMENTS:
             if name in existing.installed and name != self.enablement:
-                raise problem(
-                    "existing_enablement",
-                    f"the cluster has {name}, which would advertise the GPUs too; write enablement: {name}",
-                    at=("enablement",),
-                    value=self.enablement,
-                )
+                message = f"the cluster has {name}, which would advertise the GPUs too; write enablement: {name}"
+                raise problem("existing_enablement", message, at=("enablement",), value=self.enablement)
         for name, pool in self.pools.items():
             key = "sharing" if pool.sharing is not None else "cdi" if pool.cdi else ""
             if key and self.enablement in existing.installed:

@@ -46,11 +46,8 @@ class EnabledPool:
 def require_enablement(enablement: str, operator: OperatorSettings | None, pools: Mapping[str, EnabledPool]) -> None:
     """Refuse settings under which a pool's GPUs have no driver, no advertiser, or two. Raises a settings problem."""
     if operator is not None and enablement != GPU_OPERATOR:
-        raise problem(
-            "operator_unused",
-            f"operator belongs to enablement {GPU_OPERATOR}; remove it, or set enablement: {GPU_OPERATOR}",
-            at=("operator",),
-        )
+        message = f"operator belongs to enablement {GPU_OPERATOR}; remove it, or set enablement: {GPU_OPERATOR}"
+        raise problem("operator_unused", message, at=("operator",))
     for name, pool in pools.items():
         _require_one_advertiser(name, pool, enablement)
         _require_driver(name, pool, enablement, operator or OperatorSettings())
@@ -72,46 +69,30 @@ def advertisers(enablement: str, image: NodeImage) -> Iterator[str]:
 def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> None:
     names = list(advertisers(enablement, held.image))
     if len(names) > 1:
-        raise problem(
-            "two_advertisers",
-            f"{' and '.join(names)} would both advertise this pool's GPUs; use an image without its own device plugin",
-            at=("pools", name, "image"),
-            value=held.image.name,
-        )
+        message = f"{' and '.join(names)} would both advertise this pool's GPUs; use an image without its own device plugin"
+        raise problem("two_advertisers", message, at=("pools", name, "image"), value=held.image.name)
     if held.pool.sharing is not None and enablement not in _SHARES[held.pool.sharing.strategy]:
-        raise problem(
-            "sharing_enablement",
+        message = (
             f"sharing by {held.pool.sharing.strategy} works only with enablement "
-            f"{' or '.join(_SHARES[held.pool.sharing.strategy])}; use that, or remove sharing",
-            at=("pools", name, "sharing", "strategy"),
-            value=held.pool.sharing.strategy,
+            f"{' or '.join(_SHARES[held.pool.sharing.strategy])}; use that, or remove sharing"
         )
+        raise problem("sharing_enablement", message, at=("pools", name, "sharing", "strategy"), value=held.pool.sharing.strategy)
     if enablement == GPU_PLUGIN_ADDON and held.pool.cdi:
-        raise problem(
-            "addon_cdi",
-            f"OKE's add-on does not use CDI; remove cdi, or use enablement: {DEVICE_PLUGIN}",
-            at=("pools", name, "cdi"),
-            value=True,
-        )
+        message = f"OKE's add-on does not use CDI; remove cdi, or use enablement: {DEVICE_PLUGIN}"
+        raise problem("addon_cdi", message, at=("pools", name, "cdi"), value=True)
 
 
 def _require_driver(name: str, held: EnabledPool, enablement: str, operator: OperatorSettings) -> None:
     image = held.image
     if not image.driver and enablement != GPU_OPERATOR:
-        raise problem(
-            "image_without_driver",
+        message = (
             f"image {image.name} contains no driver and enablement {enablement} installs none; "
-            f"use an image with one, or enablement: {GPU_OPERATOR}",
-            at=("pools", name, "image"),
-            value=image.name,
+            f"use an image with one, or enablement: {GPU_OPERATOR}"
         )
+        raise problem("image_without_driver", message, at=("pools", name, "image"), value=image.name)
     if image.licensed and operator.driver.license_secret is None:
-        raise problem(
-            "vgpu_license",
-            f"image {image.name} needs a licensed driver; set operator.driver.licenseSecret and repository",
-            at=("pools", name, "image"),
-            value=image.name,
-        )
+        message = f"image {image.name} needs a licensed driver; set operator.driver.licenseSecret and repository"
+        raise problem("vgpu_license", message, at=("pools", name, "image"), value=image.name)
     version, at, fix = _driver(name, held, operator)
     for machine in held.pool.machines:
         if version is not None:
@@ -140,13 +121,11 @@ def _require_mps_apart(pools: Mapping[str, EnabledPool]) -> None:
     ]
     for name, held in pools.items():
         if mixed and isinstance(held.pool.sharing, Mps):
-            raise problem(
-                "mps_mig",
+            message = (
                 f"the operator sets MIG naming mixed for the device plugin of all nodes, because of pool {mixed[0]}, and "
-                "with it the plugin refuses MPS; use time-slicing, or move one of the pools to another cluster",
-                at=("pools", name, "sharing", "strategy"),
-                value="mps",
+                "with it the plugin refuses MPS; use time-slicing, or move one of the pools to another cluster"
             )
+            raise problem("mps_mig", message, at=("pools", name, "sharing", "strategy"), value="mps")
 
 
 _installed = attrgetter("driver", "toolkit", "driver_root")
@@ -162,35 +141,24 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
     }
     for setting, (part, by_image) in brought.items():
         if pools and by_image and setting in operator.model_fields_set:
-            raise problem(
-                "operator_idle",
-                f"every pool's image contains its own {part}, so the operator installs none; remove {setting}",
-                at=("operator", setting),
-            )
+            message = f"every pool's image contains its own {part}, so the operator installs none; remove {setting}"
+            raise problem("operator_idle", message, at=("operator", setting))
     _require_mps_apart(pools)
     naming = {name: held.pool.sharing.naming for name, held in pools.items() if isinstance(held.pool.sharing, Mig)}
     for name, held in pools.items():
         if name in naming and naming[name] != naming[other := next(iter(naming))]:
-            raise problem(
-                "mig_naming",
-                f"the operator names all MIG partitions in one way, and pool {other} has {naming[other]}; write the same",
-                at=("pools", name, "sharing", "naming"),
-                value=naming[name],
-            )
+            message = f"the operator names all MIG partitions in one way, and pool {other} has {naming[other]}; write the same"
+            raise problem("mig_naming", message, at=("pools", name, "sharing", "naming"), value=naming[name])
         other, first = next(iter(pools.items()))
         if held.pool.cdi != first.pool.cdi:
-            raise problem(
-                "operator_cdi",
+            message = (
                 f"the operator has one CDI setting per cluster, and pool {other} has the other; set the same, "
-                f"or use enablement: {DEVICE_PLUGIN}",
-                at=("pools", name, "cdi"),
-                value=held.pool.cdi,
+                f"or use enablement: {DEVICE_PLUGIN}"
             )
+            raise problem("operator_cdi", message, at=("pools", name, "cdi"), value=held.pool.cdi)
         if _installed(held.image) != _installed(first.image):
-            raise problem(
-                "operator_images",
+            message = (
                 f"the operator installs driver and toolkit on all nodes or none, and pool {other} has image {first.image.name}; "
-                "use images of one kind in a cluster",
-                at=("pools", name, "image"),
-                value=held.image.name,
+                "use images of one kind in a cluster"
             )
+            raise problem("operator_images", message, at=("pools", name, "image"), value=held.image.name)

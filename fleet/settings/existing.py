@@ -138,11 +138,9 @@ class ExistingContext(Existing):
 def refuse_caches(caches: dict[str, Any]) -> dict[str, Any]:
     """Refuse every cache: the program cannot read which storage drivers an existing cluster has."""
     for name in caches:
-        raise problem(
-            "existing_cache",
+        message = (
             "a cache needs a storage driver that the program installs only in its own clusters; remove it, and name a storage "
-            "class of your cluster in the workload's storage",
-            at=(name,),
-            value=name,
+            "class of your cluster in the workload's storage"
         )
+        raise problem("existing_cache", message, at=(name,), value=name)
     return caches

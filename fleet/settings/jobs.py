@@ -145,11 +145,8 @@ def require_jobs(
         team = team_of(job.namespace, queues)
         owner = f"team {team}, whose queue has its name" if team else "no team with a queue"
         if job.queue is not None and job.queue not in ((team, DEFAULT_QUEUE) if team else ()):
-            raise problem(
-                "job_queue",
-                f"namespace {job.namespace} belongs to {owner}; use the queue of the namespace's team, or remove queue",
-                at=(*at, "queue"),
-            )
+            message = f"namespace {job.namespace} belongs to {owner}; use the queue of the namespace's team, or remove queue"
+            raise problem("job_queue", message, at=(*at, "queue"))
 
 
 def team_of(namespace: str, queues: Queues | None) -> str:

@@ -120,10 +120,8 @@ class KubeletFlags(Model):
         # kubelet's defaults are 85 and 80.
         high, low = self.image_gc_high_threshold_percent, self.image_gc_low_threshold_percent
         if (80 if low is None else low) >= (85 if high is None else high):
-            raise problem(
-                "image_gc",
-                "imageGCLowThresholdPercent (default 80) is not below imageGCHighThresholdPercent (default 85); lower it",
-            )
+            message = "imageGCLowThresholdPercent (default 80) is not below imageGCHighThresholdPercent (default 85); lower it"
+            raise problem("image_gc", message)
 
 
 ResourceManagers = DescribedKubelet | KubeletFlags
@@ -150,11 +148,8 @@ class KubeletConfig(KubeletFlags):
     def _config_rules(self) -> None:
         """Refuse what kubelet refuses."""
         if self.serialize_image_pulls and (self.max_parallel_image_pulls or 1) > 1:
-            raise problem(
-                "serial_pulls",
-                "kubelet pulls one image at a time with serializeImagePulls; remove one of the two",
-                at=("maxParallelImagePulls",),
-            )
+            message = "kubelet pulls one image at a time with serializeImagePulls; remove one of the two"
+            raise problem("serial_pulls", message, at=("maxParallelImagePulls",))
         whole, critical = self.shutdown_grace_period, self.shutdown_grace_period_critical_pods
         of_all, of_critical = self.GRACE
         if (of_critical if critical is None else critical) > (of_all if whole is None else whole):

@@ -68,21 +68,12 @@ class Monitoring(Model):
         if self.installs and self.labels:
             raise problem("monitoring_labels", "an installed Prometheus selects every monitor; remove labels", at=("labels",))
         if self.installs and self.remote_write_url is not None:
-            raise problem(
-                "monitoring_remote_write",
-                "the program knows the URL of a Prometheus that it installs; remove remoteWriteUrl",
-                at=("remoteWriteUrl",),
-            )
+            message = "the program knows the URL of a Prometheus that it installs; remove remoteWriteUrl"
+            raise problem("monitoring_remote_write", message, at=("remoteWriteUrl",))
         if self.installs and self.operator_installed:
-            raise problem(
-                "monitoring_operator",
-                "the program installs the operator with prometheus: install; remove operatorInstalled",
-                at=("operatorInstalled",),
-            )
+            message = "the program installs the operator with prometheus: install; remove operatorInstalled"
+            raise problem("monitoring_operator", message, at=("operatorInstalled",))
         for field, key in _OF_AN_INSTALLED_ONE.items():
             if not self.installs and field in self.model_fields_set:
-                raise problem(
-                    "monitoring_existing",
-                    f"{key} is a setting of a Prometheus that the program installs; remove it, or write prometheus: install",
-                    at=(key,),
-                )
+                message = f"{key} is a setting of a Prometheus that the program installs; remove it, or write prometheus: install"
+                raise problem("monitoring_existing", message, at=(key,))

@@ -62,8 +62,5 @@ class OperatorSettings(Model):
     def _rules(self) -> None:
         """Refuse a license secret without the private repository of the vGPU driver."""
         if self.driver.license_secret is not None and self.driver.repository in (None, _PUBLIC):
-            raise problem(
-                "vgpu_repository",
-                "no public registry has a licensed vGPU driver; name your own in repository",
-                at=("driver", "repository"),
-            )
+            message = "no public registry has a licensed vGPU driver; name your own in repository"
+            raise problem("vgpu_repository", message, at=("driver", "repository"))

@@ -187,28 +187,19 @@ class Pool(Model):
         """Refuse a reservation without reserved capacity, the reverse, and more nodes than are reserved."""
         if (self.capacity in hardware.PREPAID) != (self.reservation is not None):
             kind = self.capacity if self.capacity in hardware.PREPAID else "reserved or capacity-block"
-            raise problem(
-                "reservation",
-                f"capacity {kind} and a reservation (id, zone, count) belong together; give both or neither",
-                at=("capacity",),
-            )
+            message = f"capacity {kind} and a reservation (id, zone, count) belong together; give both or neither"
+            raise problem("reservation", message, at=("capacity",))
         if self.reservation is not None and self.nodes.max > self.reservation.count:
-            raise problem(
-                "reservation_size",
-                f"the reservation holds {self.reservation.count} machines, and nodes beyond them never start; lower max",
-                at=("nodes", "max"),
-            )
+            message = f"the reservation holds {self.reservation.count} machines, and nodes beyond them never start; lower max"
+            raise problem("reservation_size", message, at=("nodes", "max"))
 
     @refusal
     def _placeholder_rules(self) -> None:
         """Refuse placeholders that no node could have, and those of shared GPUs."""
         at = ("placeholders",)
         if self.placeholders and self.sharing is not None:
-            raise problem(
-                "placeholder_sharing",
-                "a placeholder takes all GPUs of a node, and the pool shares them; use nodes.min instead",
-                at=at,
-            )
+            message = "a placeholder takes all GPUs of a node, and the pool shares them; use nodes.min instead"
+            raise problem("placeholder_sharing", message, at=at)
         if self.placeholders and self.nodes.min == self.nodes.max:
             raise problem(
                 "placeholder_fixed", "all nodes of the pool always run, so placeholders would add none; remove it", at=at
@@ -226,11 +217,8 @@ class Pool(Model):
                 "unscheduled", f"unsupported: {self.UNSCHEDULED}; give a runner class schedules instead", at=("schedules",)
             )
         if self.reservation is not None:
-            raise problem(
-                "reserved_schedule",
-                "a reservation is paid at all hours; remove schedules, and raise nodes.min",
-                at=("schedules",),
-            )
+            message = "a reservation is paid at all hours; remove schedules, and raise nodes.min"
+            raise problem("reserved_schedule", message, at=("schedules",))
         require_within(self.schedules, self.nodes, "nodes.min", "nodes.max")
 
     @refusal
@@ -243,24 +231,14 @@ class Pool(Model):
         for machine in self.machines:
             if machine.cloud == hardware.OWNED and self.disk * 2**20 > machine.nvme_gb * 10**9:
                 room = machine.nvme_gb * 10**9 // 2**30
-                raise problem(
-                    "machine_disk",
-                    f"the disk of {machine.name} has {room}Gi for containers; write {room}Gi or less",
-                    at=("disk",),
-                    value=memory_text(self.disk),
-                )
+                message = f"the disk of {machine.name} has {room}Gi for containers; write {room}Gi or less"
+                raise problem("machine_disk", message, at=("disk",), value=memory_text(self.disk))
         if self.role == "release" and self.capacity == "spot":
-            raise problem(
-                "release_spot",
-                "a release pool must not be spot: an interruption would abort a release; use on-demand",
-                at=("capacity",),
-            )
+            message = "a release pool must not be spot: an interruption would abort a release; use on-demand"
+            raise problem("release_spot", message, at=("capacity",))
         if self.role == FALLBACK and self.capacity == hardware.SPOT:
-            raise problem(
-                "fallback_spot",
-                "a fallback pool runs jobs while spot has no capacity, so it must not be spot; use on-demand",
-                at=("capacity",),
-            )
+            message = "a fallback pool runs jobs while spot has no capacity, so it must not be spot; use on-demand"
+            raise problem("fallback_spot", message, at=("capacity",))
         if len(self.labels) > MAX_LABELS:
             raise problem("many_labels", f"a pool has at most {MAX_LABELS} labels of its own; remove some", at=("labels",))
         for key in self.labels:
@@ -268,11 +246,8 @@ class Pool(Model):
                 raise problem("claimed_label", _claimed(key, vocabulary.standing, vocabulary.instead), at=("labels", key))
             domain = key.rpartition("/")[0]
             if domain == "nvidia.com" or domain.endswith(".nvidia.com"):
-                raise problem(
-                    "nvidia_label",
-                    "NVIDIA's software reads labels of nvidia.com, and some of them leave a node without GPUs; remove it",
-                    at=("labels", key),
-                )
+                message = "NVIDIA's software reads labels of nvidia.com, and some of them leave a node without GPUs; remove it"
+                raise problem("nvidia_label", message, at=("labels", key))
 
     @property
     def machines(self) -> tuple[hardware.Machine, ...]:
@@ -385,11 +360,8 @@ def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> Non
     """Refuse types of one list with different GPUs, and a type given twice. Raises a settings problem."""
     if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
         kinds = ", ".join(map(_gpus, machines))
-        raise problem(
-            "mixed_gpus",
-            f"types of one pool must have the same GPU model, memory and count, and these are {kinds}; split the pool",
-            at=at,
-        )
+        message = f"types of one pool must have the same GPU model, memory and count, and these are {kinds}; split the pool"
+        raise problem("mixed_gpus", message, at=at)
     require_once("repeated_type", "an instance type is given twice; remove one", machines, at=at)
 
 
@@ -422,12 +394,8 @@ class SystemPool(Model):
     def _system_rules(self) -> None:
         """Refuse an empty system pool: the autoscaler runs there, so no node would ever start."""
         if self.nodes.min < 1:
-            raise problem(
-                "system_size",
-                "the autoscaler runs in the system pool and cannot start it; raise min to 1 or more",
-                at=("nodes", "min"),
-                value=self.nodes.min,
-            )
+            message = "the autoscaler runs in the system pool and cannot start it; raise min to 1 or more"
+            raise problem("system_size", message, at=("nodes", "min"), value=self.nodes.min)
 
     @property
     def machines(self) -> tuple[hardware.Machine, ...]:

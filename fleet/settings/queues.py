@@ -69,11 +69,8 @@ class Quota(Model):
     def _lends_its_own(self) -> None:
         """Refuse to lend more than the nominal quota, as Kueue's webhook does."""
         if self.lend is not None and self.lend > self.nominal:
-            raise problem(
-                "queue_lend",
-                f"a team can lend at most its own quota, which is {self.nominal} here; lower lend or raise nominal",
-                at=("lend",),
-            )
+            message = f"a team can lend at most its own quota, which is {self.nominal} here; lower lend or raise nominal"
+            raise problem("queue_lend", message, at=("lend",))
 
 
 class Preemption(Model):
@@ -113,11 +110,8 @@ class Team(Model):
         for index, quota in enumerate(self.quotas):
             if quota.name in names[:index]:
                 kind = "pool" if quota.pool is not None else "flavor"
-                raise problem(
-                    "queue_pool_twice",
-                    f"the team has a quota of this {kind} already; remove one",
-                    at=("quotas", str(index), kind),
-                )
+                message = f"the team has a quota of this {kind} already; remove one"
+                raise problem("queue_pool_twice", message, at=("quotas", str(index), kind))
 
 
 class Queues(Model):
@@ -170,41 +164,26 @@ class Queues(Model):
         for name, index, quota in self.quotas():
             for key, value in (("borrow", quota.borrow), ("lend", quota.lend)):
                 if value is not None and self.cohort is None:
-                    raise problem(
-                        "queue_cohort",
-                        f"teams borrow and lend within a cohort; set cohort, or remove {key}",
-                        at=("teams", name, "quotas", str(index), key),
-                    )
+                    message = f"teams borrow and lend within a cohort; set cohort, or remove {key}"
+                    raise problem("queue_cohort", message, at=("teams", name, "quotas", str(index), key))
         if self.fair_sharing and self.cohort is None:
-            raise problem(
-                "queue_fair_sharing",
-                "fair sharing applies to what the teams of a cohort borrow; set cohort, or remove fairSharing",
-                at=("fairSharing",),
-            )
+            message = "fair sharing applies to what the teams of a cohort borrow; set cohort, or remove fairSharing"
+            raise problem("queue_fair_sharing", message, at=("fairSharing",))
         for name, team in self.teams.items():
             at = ("teams", name)
             if "weight" in team.model_fields_set and not self.fair_sharing:
-                raise problem(
-                    "queue_weight",
-                    "weight has an effect only with fair sharing; set fairSharing: true, or remove weight",
-                    at=(*at, "weight"),
-                )
+                message = "weight has an effect only with fair sharing; set fairSharing: true, or remove weight"
+                raise problem("queue_weight", message, at=(*at, "weight"))
             if self.cohort is None and not any(quota.nominal for quota in team.quotas):
-                raise problem(
-                    "queue_empty",
-                    "the team has no quota and cannot borrow, so its Jobs would wait forever; raise nominal, or set cohort",
-                    at=(*at, "quotas"),
-                )
+                message = "the team has no quota and cannot borrow, so its Jobs would wait forever; raise nominal, or set cohort"
+                raise problem("queue_empty", message, at=(*at, "quotas"))
             self._preemption_rules((*at, "preemption"), team.preemption)
 
     def _preemption_rules(self, at: tuple[str, ...], preemption: Preemption) -> None:
         reclaim, borrow = preemption.reclaim_within_cohort, preemption.borrow_within_cohort
         if reclaim != NEVER and self.cohort is None:
-            raise problem(
-                "queue_reclaim",
-                "a team can reclaim quota only within a cohort; set cohort, or remove reclaimWithinCohort",
-                at=(*at, "reclaimWithinCohort"),
-            )
+            message = "a team can reclaim quota only within a cohort; set cohort, or remove reclaimWithinCohort"
+            raise problem("queue_reclaim", message, at=(*at, "reclaimWithinCohort"))
         if borrow != NEVER and (reclaim == NEVER or self.fair_sharing):
             why = (
                 "Kueue does not support this with fair sharing; remove it, or fairSharing"
@@ -220,11 +199,8 @@ class Queues(Model):
         for name, team in self.teams.items():
             for index, namespace in enumerate(team.namespaces):
                 if namespace in holders:
-                    raise problem(
-                        "queue_namespace_twice",
-                        f"team {holders[namespace]} has this namespace already; remove one",
-                        at=("teams", name, "namespaces", str(index)),
-                    )
+                    message = f"team {holders[namespace]} has this namespace already; remove one"
+                    raise problem("queue_namespace_twice", message, at=("teams", name, "namespaces", str(index)))
                 holders[namespace] = name
 
 
@@ -240,11 +216,8 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
         if quota.pool is not None:
             require_pool("queue_pool", quota.pool, pools, at=(*at, "pool"))
             if flavor := queues.flavor_of(quota.pool):
-                raise problem(
-                    "queue_pool_in_flavor",
-                    f"the pool belongs to flavor {flavor}, whose quotas count its units; write flavor: {flavor}",
-                    at=(*at, "pool"),
-                )
+                message = f"the pool belongs to flavor {flavor}, whose quotas count its units; write flavor: {flavor}"
+                raise problem("queue_pool_in_flavor", message, at=(*at, "pool"))
         elif quota.flavor not in queues.flavors:
             names = ", ".join(queues.flavors)
             fix = f"name one of: {names}" if names else "there is none; add one to queues.flavors"

@@ -133,11 +133,8 @@ class Registry(Model):
         """Refuse an image without a tag or that is listed twice, and copies that nodes must pull but that are not listed."""
         for index, reference in enumerate(self.copies):
             if not parts(reference).version.startswith(":"):
-                raise problem(
-                    "copy_tag",
-                    "the registry deletes images without a tag after some days; write name:tag, or name:tag@sha256:…",
-                    at=("copies", str(index)),
-                )
+                message = "the registry deletes images without a tag after some days; write name:tag, or name:tag@sha256:…"
+                raise problem("copy_tag", message, at=("copies", str(index)))
         exact = [parts(reference).exact for reference in self.copies]
         require_once("copy_twice", "an image is listed twice; remove one", exact, at=("copies",))
         if self.use_copies and not self.copies:

@@ -61,10 +61,8 @@ SetName = Annotated[DnsLabel, AfterValidator(_set_name), limited("github.com", "
 
 def _runner_label(label: str) -> str:
     if not 0 < len(label) < 256 or "," in label or label != label.strip() or not label.isprintable():
-        raise problem(
-            "runner_label",
-            "a runner label has 1 to 255 characters, no comma, no control character and no space around it; correct it",
-        )
+        message = "a runner label has 1 to 255 characters, no comma, no control character and no space around it; correct it"
+        raise problem("runner_label", message)
     return label
 
 
@@ -208,12 +206,8 @@ class RunnerPod(Runner):
             if (fault := limit("RunnerPod", kind).fault(value)) is not None:
                 raise problem("runner_floor", fault, at=at)
         if self.shm >= self.memory.limit:
-            raise problem(
-                "shm",
-                "shm counts against the memory limit and would fill it; lower shm or raise memory.limit",
-                at=("shm",),
-                value=memory_text(self.shm),
-            )
+            message = "shm counts against the memory limit and would fill it; lower shm or raise memory.limit"
+            raise problem("shm", message, at=("shm",), value=memory_text(self.shm))
 
 
 class PodRunner(RunnerPod):
@@ -250,11 +244,8 @@ class PodRunner(RunnerPod):
     def _pool_rules(self) -> None:
         """Refuse a class without a pool, both keys together, a pool given twice, and windows that do not fit `scale`."""
         if (self.pool is None) == (not self.pools):
-            raise problem(
-                "runner_pools",
-                "a class names one pool in pool, or several in pools with the first choice first; give one of the two",
-                at=("pools",) if self.pools else ("pool",),
-            )
+            message = "a class names one pool in pool, or several in pools with the first choice first; give one of the two"
+            raise problem("runner_pools", message, at=("pools",) if self.pools else ("pool",))
         require_once("repeated_pool", "a pool is given twice; remove one", self.pools, at=("pools",))
         if self.schedules is not None:
             require_within(self.schedules, self.scale, "scale.min", "scale.max")

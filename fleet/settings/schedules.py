@@ -145,11 +145,8 @@ class Schedules(Model):
                 first = WEEKDAYS.index(day) * _DAY + _minute(window.start)
                 for minute in range(first, first + window.minutes + _GAP):
                     if (owner := owners.setdefault(minute % (7 * _DAY), name)) != name:
-                        raise problem(
-                            "overlapping_windows",
-                            f"it overlaps {owner}, or less than {_GAP} minutes are between them; move one",
-                            at=("windows", name),
-                        )
+                        message = f"it overlaps {owner}, or less than {_GAP} minutes are between them; move one"
+                        raise problem("overlapping_windows", message, at=("windows", name))
 
     @property
     def zone(self) -> ZoneInfo:

@@ -78,11 +78,8 @@ class Mps(Replicated):
         most = _MPS_CLIENTS[_capability(machine) >= (7, 5)]
         if self.replicas > most:
             name = machine.gpu.name if machine.gpu else machine.name
-            raise problem(
-                "mps_clients",
-                f"MPS has at most {most} clients on {name} ({machine.name}); lower replicas",
-                at=("sharing", "replicas"),
-            )
+            message = f"MPS has at most {most} clients on {name} ({machine.name}); lower replicas"
+            raise problem("mps_clients", message, at=("sharing", "replicas"))
 
 
 def _capability(machine: hardware.Machine) -> tuple[int, ...]:
@@ -123,11 +120,8 @@ class Mig(Model):
         names = profiles(machine)
         name = machine.gpu.name if machine.gpu else machine.name
         if not names:
-            raise problem(
-                "mig_gpu",
-                f"{name} ({machine.name}) has no MIG; use time-slicing or mps, or another type",
-                at=("sharing", "strategy"),
-            )
+            message = f"{name} ({machine.name}) has no MIG; use time-slicing or mps, or another type"
+            raise problem("mig_gpu", message, at=("sharing", "strategy"))
         if self.profile not in names:
             raise problem(
                 "mig_profile",

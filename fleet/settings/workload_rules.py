@@ -23,21 +23,16 @@ def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any
         holder = holders.setdefault(workload.namespace, name)
         required = "restricted" if workload.namespace in confined else workloads[holder].level
         if required != workload.level:
-            raise problem(
-                "workload_level",
+            message = (
                 f"another user of that namespace requires the Pod Security Standard {required}, {workload.kind} needs "
-                f"{workload.level}; give it its own namespace",
-                at=("workloads", name, "namespace"),
-                value=workload.namespace,
+                f"{workload.level}; give it its own namespace"
             )
+            raise problem("workload_level", message, at=("workloads", name, "namespace"), value=workload.namespace)
         if isinstance(workload, NotebookWorkload) and workload.node_port is not None:
             port = workload.node_port.port
             if (first := ports.setdefault(port, name)) != name:
-                raise problem(
-                    "node_port_twice",
-                    f"workload {first} already uses that port of all nodes; use another",
-                    at=("workloads", name, "nodePort", "port"),
-                )
+                message = f"workload {first} already uses that port of all nodes; use another"
+                raise problem("node_port_twice", message, at=("workloads", name, "nodePort", "port"))
 
 
 def require_storage(
@@ -64,25 +59,19 @@ def require_storage(
             raise problem("workload_class_unknown", f"no cache of the cluster has that class; {choices}", at=at)
         for cache, settings in caches.items():
             if workload.claim(name) == cache and workload.namespace in settings.namespaces:
-                raise problem(
-                    "workload_claim",
-                    f"cache {cache} has a claim of that name in namespace {workload.namespace}; rename one",
-                    at=("workloads", name),
-                    value=name,
-                )
+                message = f"cache {cache} has a claim of that name in namespace {workload.namespace}; rename one"
+                raise problem("workload_claim", message, at=("workloads", name), value=name)
 
 
 def require_unqueued(workloads: Mapping[str, Workload], teams: Mapping[str, str]) -> None:
     """Refuse Jobs in namespaces of `teams` (by namespace): Kueue would keep them in a queue without a quota for them."""
     for name, workload in workloads.items():
         if not workload.stands and workload.namespace in teams:
-            raise problem(
-                "workload_queued",
+            message = (
                 f"Jobs of that namespace wait in the queue of team {teams[workload.namespace]}, and {workload.kind} is of none; "
-                "give it its own namespace",
-                at=("workloads", name, "namespace"),
-                value=workload.namespace,
+                "give it its own namespace"
             )
+            raise problem("workload_queued", message, at=("workloads", name, "namespace"), value=workload.namespace)
 
 
 def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> None:

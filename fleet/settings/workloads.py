@@ -118,12 +118,8 @@ class PoolWorkload(Workload):
     def _shm_fits(self) -> None:
         """Refuse a /dev/shm that fills the memory limit."""
         if self.shm >= self.memory.limit:
-            raise problem(
-                "workload_shm",
-                "shm counts against the memory limit and would fill it; lower shm or raise memory.limit",
-                at=("shm",),
-                value=memory_text(self.shm),
-            )
+            message = "shm counts against the memory limit and would fill it; lower shm or raise memory.limit"
+            raise problem("workload_shm", message, at=("shm",), value=memory_text(self.shm))
 
 
 def _memory(request: str, limit: str) -> MemorySpan:

@@ -3850,7 +3850,7 @@ def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
                 continue
             if node.func.id in ("problem", "Violation", *shared):
                 rule = node.args[0]
-                message = shared.get(node.func.id) or node.args[1]
+                message = shared.get(node.func.id) or _said(tree, node.args[1])
                 assert isinstance(rule, ast.Constant), f"{path.name}:{node.lineno}: write the rule's name as a literal"
                 yield f"{path.name}:{node.lineno}", str(rule.value), re.compile(_pattern(message), re.DOTALL)
 
@@ -3864,7 +3864,17 @@ def _shared(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
                 called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "problem"
                 if called and isinstance(node, ast.Call) and isinstance(node.args[0], ast.Name) and node.args[0].id == given[0]:
                     own = not (isinstance(node.args[1], ast.Name) and node.args[1].id in given)
-                    yield each.name, node.args[1] if own else None
+                    yield each.name, _said(each, node.args[1]) if own else None
+
+
+def _said(scope: ast.AST, message: ast.expr) -> ast.expr:
+    """The message itself, where a name stands for it: the last text before it that has this name."""
+    texts = [
+        node.value
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == ast.unparse(message) and node.lineno < message.lineno
+    ]
+    return max(texts, key=lambda text: text.lineno, default=message)
 
 
 def _pattern(message: ast.expr) -> str:
