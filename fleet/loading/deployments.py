@@ -46,14 +46,8 @@ StackName = Annotated[
 Name = Annotated[
     str, matching("cloud_name", "a name has letters, digits, _ . and -, no space; correct it", r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 ]
-EnvironmentName = Annotated[
-    str,
-    matching(
-        "environment_name",
-        "not an ESC environment; write project/name without the organization",
-        r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+",
-    ),
-]
+_ENVIRONMENT_NAME_RULE = "not an ESC environment; write project/name without the organization"
+EnvironmentName = Annotated[str, matching("environment_name", _ENVIRONMENT_NAME_RULE, r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")]
 _FILTER = "a path filter is a glob for the whole path in the repository, and a leading ! excludes; write for example fleet/**"
 PathFilter = Annotated[str, matching("path_filter", _FILTER, r"!?(?!\./|/)[^\s!]+")]
 Variable = Annotated[
@@ -71,12 +65,8 @@ _SESSION = (
     "${deployment.version} or ${deployment.id}; correct it"
 )
 SessionName = Annotated[str, matching("session_name", _SESSION, rf"(?=.{{2,}})([\w+=,.@-]|\$\{{({_IN_NAMES})\}})+")]
-Line = Annotated[
-    str,
-    matching(
-        "command", "a pre-run command is one line, and each runs in its own shell; write one command per entry", r"\S(.*\S)?"
-    ),
-]
+_LINE_RULE = "a pre-run command is one line, and each runs in its own shell; write one command per entry"
+Line = Annotated[str, matching("command", _LINE_RULE, r"\S(.*\S)?")]
 
 _CRON_FIELD = r"[\d*/,A-Za-z-]+"
 Cron = Annotated[

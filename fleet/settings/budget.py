@@ -14,12 +14,8 @@ MONTH = 730
 """Hours of a month."""
 
 
-Email = Annotated[
-    str,
-    matching(
-        "email", "not an email address; write for example ci-alerts@example.com", r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+", most=254
-    ),
-]
+_EMAIL_RULE = "not an email address; write for example ci-alerts@example.com"
+Email = Annotated[str, matching("email", _EMAIL_RULE, r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+", most=254)]
 
 
 class Budget(Model):

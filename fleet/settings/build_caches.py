@@ -15,14 +15,9 @@ from fleet.settings.model import AccountId, Memory, Model, limited, matching
 
 _ID = re.compile(r"@[0-9]+")
 
+_BUCKET_RULE = "a bucket's name has 3 to 58 lower-case letters, digits and hyphens, a letter or digit at both ends; rename it"
 BucketName = Annotated[
-    str,
-    matching(
-        "bucket_name",
-        "a bucket's name has 3 to 58 lower-case letters, digits and hyphens, a letter or digit at both ends; rename it",
-        r"[a-z0-9][-a-z0-9]{1,56}[a-z0-9]",
-    ),
-    limited("aws:s3/bucket:Bucket", "bucket"),
+    str, matching("bucket_name", _BUCKET_RULE, r"[a-z0-9][-a-z0-9]{1,56}[a-z0-9]"), limited("aws:s3/bucket:Bucket", "bucket")
 ]
 """S3 allows 63 characters. The roles are named after the bucket with `-write`, and an IAM role has at most 64."""
 CacheRepository = Annotated[
@@ -35,22 +30,10 @@ CacheRepository = Annotated[
     ),
 ]
 """GitHub gives repositories that were created or renamed after 2026-07-15 a subject with ids (github/docs#45221)."""
-WriteRef = Annotated[
-    str,
-    matching(
-        "write_ref",
-        "not a branch or tag in full; write refs/heads/main (no pattern, and no ref of a pull request)",
-        r"refs/(heads|tags)/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*",
-    ),
-]
-WorkflowPath = Annotated[
-    str,
-    matching(
-        "write_workflow",
-        "not a workflow file; write its path in the repository, such as .github/workflows/build.yml",
-        r"\.github/workflows/[A-Za-z0-9_.-]+\.ya?ml",
-    ),
-]
+_WRITE_REF_RULE = "not a branch or tag in full; write refs/heads/main (no pattern, and no ref of a pull request)"
+WriteRef = Annotated[str, matching("write_ref", _WRITE_REF_RULE, r"refs/(heads|tags)/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")]
+_WORKFLOW_PATH_RULE = "not a workflow file; write its path in the repository, such as .github/workflows/build.yml"
+WorkflowPath = Annotated[str, matching("write_workflow", _WORKFLOW_PATH_RULE, r"\.github/workflows/[A-Za-z0-9_.-]+\.ya?ml")]
 
 
 GitHubOwner = Annotated[

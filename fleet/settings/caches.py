@@ -69,9 +69,8 @@ class Cache(Model):
         """Refuse a namespace given twice."""
         for index, name in enumerate(self.namespaces):
             if name in self.namespaces[:index]:
-                raise problem(
-                    "cache_namespace_twice", "the cache has this namespace already; remove one", at=("namespaces", str(index))
-                )
+                message = "the cache has this namespace already; remove one"
+                raise problem("cache_namespace_twice", message, at=("namespaces", str(index)))
 
 
 def class_name(cache: str) -> str:
@@ -82,6 +81,5 @@ def class_name(cache: str) -> str:
 def require_size(cache: Cache, least: int, most: int, what: str) -> None:
     """Refuse a size that is not between `least` and `most` GiB. Raises a settings problem."""
     if not least <= cache.gib <= most:
-        raise problem(
-            "cache_range", f"{what} has {least} to {most} GiB; write a size between", at=("size",), value=memory_text(cache.size)
-        )
+        message = f"{what} has {least} to {most} GiB; write a size between"
+        raise problem("cache_range", message, at=("size",), value=memory_text(cache.size))

@@ -99,9 +99,8 @@ def _require_driver(name: str, held: EnabledPool, enablement: str, operator: Ope
             compatibility.require_driver(machine, version, at=at, fix=fix)
         elif held.driver_at and (limits := compatibility.limits(machine)):
             # Without a setting for it, the plan reports the pool as undeterminable instead.
-            raise problem(
-                "driver_unknown", f"{limits}, and the driver of image {image.name} is not known; set {'.'.join(at)}", at=at
-            )
+            message = f"{limits}, and the driver of image {image.name} is not known; set {'.'.join(at)}"
+            raise problem("driver_unknown", message, at=at)
 
 
 def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[str | None, tuple[str, ...], str]:
@@ -114,11 +113,8 @@ def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[s
     return version, ("pools", name, "image"), "this is the default of operator.driver.version; set another"
 
 
-def _require_mps_apart(pools: Mapping[str, EnabledPool]) -> None:
-    """Refuse MPS with MIG naming `mixed` in one cluster: the operator's variable for MIG reaches every device plugin."""
-    mixed = [
-        name for name, entry in pools.items() if isinstance(entry.pool.sharing, Mig) and entry.pool.sharing.naming == "mixed"
-    ]
+def _require_mps_apart(pools: Mapping[str, EnabledPool], mixed: list[str]) -> None:
+    """Refuse MPS beside pools with MIG naming `mixed`: the operator's variable for MIG reaches every device plugin."""
     for name, held in pools.items():
         if mixed and isinstance(held.pool.sharing, Mps):
             message = (
@@ -134,17 +130,12 @@ _installed = attrgetter("driver", "toolkit", "driver_root")
 
 def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSettings) -> None:
     """Refuse pools that need different values in the operator's only ClusterPolicy, and operator settings without effect."""
-    images = [entry.image for entry in pools.values()]
-    brought = {
-        "driver": ("driver", all(image.driver for image in images)),
-        "containerd": ("toolkit", all(image.toolkit for image in images)),
-    }
-    for setting, (part, by_image) in brought.items():
-        if pools and by_image and setting in operator.model_fields_set:
+    for setting, part in (("driver", "driver"), ("containerd", "toolkit")):
+        if pools and setting in operator.model_fields_set and all(getattr(held.image, part) for held in pools.values()):
             message = f"every pool's image contains its own {part}, so the operator installs none; remove {setting}"
             raise problem("operator_idle", message, at=("operator", setting))
-    _require_mps_apart(pools)
     naming = {name: held.pool.sharing.naming for name, held in pools.items() if isinstance(held.pool.sharing, Mig)}
+    _require_mps_apart(pools, [name for name, way in naming.items() if way == "mixed"])
     for name, held in pools.items():
         if name in naming and naming[name] != naming[other := next(iter(naming))]:
             message = f"the operator names all MIG partitions in one way, and pool {other} has {naming[other]}; write the same"

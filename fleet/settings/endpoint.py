@@ -19,9 +19,8 @@ def _public_cidr(cidr: str) -> str:
     if network.prefixlen < _WIDEST[network.version]:
         raise problem("open_endpoint", "the API server would be open to the world; list your own networks, or set private: true")
     if not isinstance(network, ipaddress.IPv4Network) or any(network.overlaps(private) for private in _PRIVATE):
-        raise problem(
-            "endpoint_family", "a public endpoint is reached from public IPv4 networks; list those, or set private: true"
-        )
+        message = "a public endpoint is reached from public IPv4 networks; list those, or set private: true"
+        raise problem("endpoint_family", message)
     return cidr
 
 
@@ -66,9 +65,8 @@ class Endpoint(Model):
         if self.private == bool(self.public_cidrs):
             raise problem("endpoint", "give either publicCidrs with your networks or private: true")
         if self.private and self.reachable_from is None:
-            raise problem(
-                "endpoint_reach", "a private endpoint needs reachableFrom (vpc-agent or vpn), or no deployment can reach it"
-            )
+            message = "a private endpoint needs reachableFrom (vpc-agent or vpn), or no deployment can reach it"
+            raise problem("endpoint_reach", message)
         if not self.private and self.reachable_from is not None:
             raise problem("endpoint_reach", "reachableFrom belongs to a private endpoint; remove it or set private: true")
         if not self.private and self.private_cidrs:

@@ -31,15 +31,8 @@ _RELEASES = {"device-plugin": "nvidia-device-plugin"}
 EXISTS, CREATED = "existing", "created"
 """The tags of a provider's two models: a cluster that exists already, and one that the program creates."""
 
-ServiceAccount = Annotated[
-    str,
-    matching(
-        "service_account",
-        "not the name of a service account; write it as kubectl get serviceaccounts shows it",
-        r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?",
-        most=253,
-    ),
-]
+_SERVICE_ACCOUNT_RULE = "not the name of a service account; write it as kubectl get serviceaccounts shows it"
+ServiceAccount = Annotated[str, matching("service_account", _SERVICE_ACCOUNT_RULE, r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", most=253)]
 
 
 class Controller(Model):
@@ -112,15 +105,8 @@ class Existing(Model):
             )
 
 
-Context = Annotated[
-    str,
-    matching(
-        "context",
-        "not a kubeconfig context; write it as kubectl config get-contexts shows it",
-        r"[^\s\x00-\x1f\x7f]+",
-        most=160,
-    ),
-]
+_CONTEXT_RULE = "not a kubeconfig context; write it as kubectl config get-contexts shows it"
+Context = Annotated[str, matching("context", _CONTEXT_RULE, r"[^\s\x00-\x1f\x7f]+", most=160)]
 
 
 class ExistingContext(Existing):

@@ -14,13 +14,11 @@ _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?"
 
 def _scope_url(url: str) -> str:
     if "/enterprises/" in url:
-        raise problem(
-            "github_scope", "a GitHub App cannot register runners of an enterprise; give the URL of an organization or repository"
-        )
+        message = "a GitHub App cannot register runners of an enterprise; give the URL of an organization or repository"
+        raise problem("github_scope", message)
     if not _SCOPE.fullmatch(url) or "/orgs/" in url:
-        raise problem(
-            "github_scope", "not a GitHub scope; write https://github.com/<organization> or …/<organization>/<repository>"
-        )
+        message = "not a GitHub scope; write https://github.com/<organization> or …/<organization>/<repository>"
+        raise problem("github_scope", message)
     return url
 
 
@@ -33,13 +31,9 @@ ScopeUrl = Annotated[
         _SCOPE.pattern,
     ),
 ]
+_REPOSITORY_NAME_RULE = "not a repository; write owner/name, such as example/app"
 RepositoryName = Annotated[
-    str,
-    matching(
-        "repository_name",
-        "not a repository; write owner/name, such as example/app",
-        r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}",
-    ),
+    str, matching("repository_name", _REPOSITORY_NAME_RULE, r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
 ]
 """A GitHub repository as `owner/name`."""
 

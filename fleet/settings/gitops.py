@@ -16,11 +16,12 @@ _CIPHERTEXT = r"Ag[A-D][A-Za-z0-9+/]{697,}={0,2}"
 (bitnami-labs/sealed-secrets v0.36.6 pkg/crypto)."""
 
 # Errors with private=True do not show the value, because people may paste a token or the App's key there.
+_GIT_RULE = "not the URL of a Git repository without user and password; write for example https://github.com/example/homelab"
 Repository = Annotated[
     str,
     matching(
         "git_repository",
-        "not the URL of a Git repository without user and password; write for example https://github.com/example/homelab",
+        _GIT_RULE,
         r"(https://[A-Za-z0-9.-]+(:[0-9]+)?/|ssh://([a-z]+@)?[A-Za-z0-9.-]+(:[0-9]+)?/|[a-z]+@[A-Za-z0-9.-]+:)[\w./-]*\w",
         private=True,
     ),
@@ -29,43 +30,14 @@ Revision = Annotated[
     str, matching("git_revision", "not a branch, tag or commit; write for example main", r"[A-Za-z0-9][\w.+/-]*")
 ]
 Folder = Annotated[str, matching("git_path", "not a folder below the repository's root; write for example clusters/home", _PATH)]
-SecretFile = Annotated[
-    str,
-    matching(
-        "secret_file",
-        "not a file in the stack file's folder or below; write for example secrets/github-app.enc.yaml",
-        _PATH,
-        private=True,
-    ),
-]
-SealedKey = Annotated[
-    str,
-    matching(
-        "sealed_key",
-        "not what kubeseal prints; seal the key with: kubeseal --raw --scope cluster-wide --from-file key.pem",
-        _CIPHERTEXT,
-        private=True,
-    ),
-]
-SecretKey = Annotated[
-    str,
-    matching(
-        "secret_key",
-        "not the name of a key in a secret store; write letters, digits and ._/-, such as gpu-ci/github-app",
-        r"[\w.:/-]+",
-        private=True,
-    ),
-]
-ObjectName = Annotated[
-    str,
-    matching(
-        "object_name",
-        "not the name of a Kubernetes object; write lower-case letters, digits, '-' and '.'",
-        r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?",
-        most=253,
-        private=True,
-    ),
-]
+_FILE_RULE = "not a file in the stack file's folder or below; write for example secrets/github-app.enc.yaml"
+SecretFile = Annotated[str, matching("secret_file", _FILE_RULE, _PATH, private=True)]
+_SEALED_KEY_RULE = "not what kubeseal prints; seal the key with: kubeseal --raw --scope cluster-wide --from-file key.pem"
+SealedKey = Annotated[str, matching("sealed_key", _SEALED_KEY_RULE, _CIPHERTEXT, private=True)]
+_ENTRY_RULE = "not the name of a key in a secret store; write letters, digits and ._/-, such as gpu-ci/github-app"
+SecretKey = Annotated[str, matching("secret_key", _ENTRY_RULE, r"[\w.:/-]+", private=True)]
+_OBJECT_NAME_RULE = "not the name of a Kubernetes object; write lower-case letters, digits, '-' and '.'"
+ObjectName = Annotated[str, matching("object_name", _OBJECT_NAME_RULE, r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", most=253, private=True)]
 
 
 class ExternalSecrets(Model):

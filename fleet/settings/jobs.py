@@ -103,9 +103,8 @@ class StackJob(Model):
         if self.ordered:
             for key, value in (("spot", self.spot), ("shared", self.shared)):
                 if value:
-                    raise problem(
-                        "job_pool_known", f"{key} selects among pools, but this job names its pool; remove it", at=(key,)
-                    )
+                    message = f"{key} selects among pools, but this job names its pool; remove it"
+                    raise problem("job_pool_known", message, at=(key,))
 
 
 def require_jobs(

@@ -54,9 +54,8 @@ class OwnMachine(Model):
     def _memory_known(self) -> None:
         """Refuse a GPU model of several memory sizes without its size."""
         if self.gpu_memory is None and not hardware.gpus()[self.gpu].memory_mib:
-            raise problem(
-                "gpu_memory", f"{self.gpu} is sold with several sizes of memory; add gpuMemory, such as 40Gi", at=("gpuMemory",)
-            )
+            message = f"{self.gpu} is sold with several sizes of memory; add gpuMemory, such as 40Gi"
+            raise problem("gpu_memory", message, at=("gpuMemory",))
 
     def as_machine(self, name: str) -> hardware.Machine:
         """The same as a machine of the table. A disk counts in whole GB, rounded down."""

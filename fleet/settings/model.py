@@ -173,27 +173,13 @@ def require_once(rule: str, message: str, values: Collection[object], *, at: tup
         raise problem(rule, message, at=at)
 
 
-DnsLabel = Annotated[
-    str,
-    matching(
-        "name",
-        "a name is a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63 characters; rename it",
-        r"[a-z]([-a-z0-9]*[a-z0-9])?",
-        most=63,
-    ),
-]
+_NAME_RULE = "a name is a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63 characters; rename it"
+DnsLabel = Annotated[str, matching("name", _NAME_RULE, r"[a-z]([-a-z0-9]*[a-z0-9])?", most=63)]
 """A name that becomes part of Kubernetes objects and label values."""
 
 
-RuntimeHandler = Annotated[
-    str,
-    matching(
-        "runtime_handler",
-        "not the name of a container runtime; write lower-case letters, digits and hyphens, such as nvidia",
-        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?",
-        most=63,
-    ),
-]
+_RUNTIME_HANDLER_RULE = "not the name of a container runtime; write lower-case letters, digits and hyphens, such as nvidia"
+RuntimeHandler = Annotated[str, matching("runtime_handler", _RUNTIME_HANDLER_RULE, r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", most=63)]
 """Name of a runtime in containerd's configuration, as a RuntimeClass has it (Kubernetes node/v1, `handler`)."""
 
 
@@ -324,26 +310,12 @@ def is_label_value(text: str) -> bool:
     return len(text) <= 63 and re.fullmatch(_LABEL_NAME, text) is not None
 
 
-LabelKey = Annotated[
-    str,
-    matching(
-        "label_key",
-        "a label's key is a name, or domain/name, of letters, digits, '-', '_' and '.', at most 63 characters; rename it",
-        rf"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL_NAME}",
-        most=63,
-    ),
-]
+_KEY_RULE = "a label's key is a name, or domain/name, of letters, digits, '-', '_' and '.', at most 63 characters; rename it"
+LabelKey = Annotated[str, matching("label_key", _KEY_RULE, rf"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL_NAME}", most=63)]
 """Key of a node label. 63 characters in all is the EKS API's limit (labelKey); Kubernetes allows a longer domain."""
 
-LabelValue = Annotated[
-    str,
-    matching(
-        "label_value",
-        "a label's value has 1 to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends; rename it",
-        _LABEL_NAME,
-        most=63,
-    ),
-]
+_LABEL_VALUE_RULE = "a label's value has 1 to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends; rename it"
+LabelValue = Annotated[str, matching("label_value", _LABEL_VALUE_RULE, _LABEL_NAME, most=63)]
 """Value of a node label. Kubernetes allows an empty one, the EKS API (labelValue) does not."""
 
 

@@ -15,11 +15,8 @@ _PUBLIC = "nvcr.io/nvidia"
 _HOST_PATH = matching(
     "host_path", "not an absolute path on the node; write for example /etc/containerd/config.toml", r"/[A-Za-z0-9._/-]+"
 )
-_REPOSITORY = matching(
-    "repository",
-    "not a registry path without tag; write for example nvcr.io/nvidia",
-    r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*",
-)
+_REPOSITORY_RULE = "not a registry path without tag; write for example nvcr.io/nvidia"
+_REPOSITORY = matching("repository", _REPOSITORY_RULE, r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*")
 
 
 class Driver(Model):

@@ -201,9 +201,8 @@ class Pool(Model):
             message = "a placeholder takes all GPUs of a node, and the pool shares them; use nodes.min instead"
             raise problem("placeholder_sharing", message, at=at)
         if self.placeholders and self.nodes.min == self.nodes.max:
-            raise problem(
-                "placeholder_fixed", "all nodes of the pool always run, so placeholders would add none; remove it", at=at
-            )
+            message = "all nodes of the pool always run, so placeholders would add none; remove it"
+            raise problem("placeholder_fixed", message, at=at)
         if self.placeholders > self.nodes.max:
             raise problem("placeholder_size", f"the pool has {self.nodes.max} nodes at most; lower it, or raise nodes.max", at=at)
 
@@ -213,9 +212,8 @@ class Pool(Model):
         if self.schedules is None:
             return
         if self.UNSCHEDULED:
-            raise problem(
-                "unscheduled", f"unsupported: {self.UNSCHEDULED}; give a runner class schedules instead", at=("schedules",)
-            )
+            message = f"unsupported: {self.UNSCHEDULED}; give a runner class schedules instead"
+            raise problem("unscheduled", message, at=("schedules",))
         if self.reservation is not None:
             message = "a reservation is paid at all hours; remove schedules, and raise nodes.min"
             raise problem("reserved_schedule", message, at=("schedules",))
@@ -433,9 +431,8 @@ def require_one_share(rule: str, name: str, pool: Pool, units: int, *, at: tuple
 def require_no_shm(rule: str, name: str, pool: Pool, user: Model, *, at: tuple[str, ...]) -> None:
     """Refuse `shm` in the settings of a runner or workload whose pool shares by MPS. Raises a settings problem."""
     if "shm" in user.model_fields_set and not pool.mounts_shm:
-        raise problem(
-            rule, f"pool {name} shares its GPUs by MPS, whose device plugin mounts /dev/shm itself; remove shm", at=(*at, "shm")
-        )
+        message = f"pool {name} shares its GPUs by MPS, whose device plugin mounts /dev/shm itself; remove shm"
+        raise problem(rule, message, at=(*at, "shm"))
 
 
 def require_in_zones(rule: str, message: str, zones: Iterable[str], known: Collection[str], *, at: tuple[str, ...]) -> None:
@@ -449,6 +446,5 @@ def require_own_labels(rule: str, who: str, profile: SchedulingProfile, labels: 
     """Refuse node labels of domains that the provider reserves. `who` refuses them, in words. Raises a settings problem."""
     for key in labels:
         if profile.reserves(key):
-            raise problem(
-                rule, f"{who} labels of this domain; use one of your own, such as example.com/team", at=(*at, "labels", key)
-            )
+            message = f"{who} labels of this domain; use one of your own, such as example.com/team"
+            raise problem(rule, message, at=(*at, "labels", key))

@@ -242,9 +242,8 @@ def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
     for name, flavor in queues.flavors.items():
         at = ("queues", "flavors", name)
         if name in pools:
-            raise problem(
-                "flavor_name", "a pool has that name, and Kueue names its flavor after it; rename the flavor", at=at, value=name
-            )
+            message = "a pool has that name, and Kueue names its flavor after it; rename the flavor"
+            raise problem("flavor_name", message, at=at, value=name)
         if name not in used:
             raise problem("flavor_unused", "no team has a quota of it; add one with this flavor, or remove the flavor", at=at)
         first = pools.get(flavor.pools[0])

@@ -47,9 +47,8 @@ MAX_LABELS = 100
 
 def _set_name(name: str) -> str:
     if len(name) > MAX_SET_NAME:
-        raise problem(
-            "set_name", f"a runner set's name has at most {MAX_SET_NAME} characters, this one has {len(name)}; shorten it"
-        )
+        message = f"a runner set's name has at most {MAX_SET_NAME} characters, this one has {len(name)}; shorten it"
+        raise problem("set_name", message)
     # gha-runner-scale-set 0.14.2 writes the name without quotes (templates/autoscalingrunnerset.yaml).
     if name in YAML_WORDS:
         raise problem("set_name_word", f"YAML reads {name} as no text, and the chart does not quote it; rename the set")
@@ -82,24 +81,15 @@ RunnerLabel = Annotated[
     ),
 ]
 
+_SET_REFERENCE_RULE = "not a runner set of another cluster; write <cluster>/<set>, for example usw2/gpu-t4"
 SetReference = Annotated[
-    str,
-    matching(
-        "set_reference",
-        "not a runner set of another cluster; write <cluster>/<set>, for example usw2/gpu-t4",
-        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?",
-    ),
+    str, matching("set_reference", _SET_REFERENCE_RULE, r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 ]
 
-ImageReference = Annotated[
-    str,
-    Field(min_length=1, max_length=512),
-    matching(
-        "image",
-        "an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
-        _IMAGE,
-    ),
-]
+_IMAGE_REFERENCE_RULE = (
+    "an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both"
+)
+ImageReference = Annotated[str, Field(min_length=1, max_length=512), matching("image", _IMAGE_REFERENCE_RULE, _IMAGE)]
 """A container image by version or digest."""
 
 

@@ -80,9 +80,8 @@ class Window(Model):
             message = f"a window has at least {_SHORTEST} minutes, because EC2 may act two minutes late; move start or end"
             raise problem("short_window", message, at=("end",))
         if self.start == self.end:
-            raise problem(
-                "empty_window", "start and end are equal; write two times, or raise the minimum for all hours", at=("end",)
-            )
+            message = "start and end are equal; write two times, or raise the minimum for all hours"
+            raise problem("empty_window", message, at=("end",))
 
     @property
     def count(self) -> int:
@@ -216,9 +215,8 @@ def require_within(schedules: Schedules, scale: Scale, minimum: str, maximum: st
         if window.count > scale.max:
             raise problem("window_above_max", f"{maximum} is {scale.max}; lower it, or raise {maximum}", at=at)
         if window.count <= scale.min:
-            raise problem(
-                "window_below_min", f"{minimum} is {scale.min}, so the window adds nothing; raise it, or remove it", at=at
-            )
+            message = f"{minimum} is {scale.min}, so the window adds nothing; raise it, or remove it"
+            raise problem("window_below_min", message, at=at)
 
 
 def _minute(text: str) -> int:

@@ -52,9 +52,8 @@ def require_storage(
         # If storage is missing, it is the key to add.
         at = ("workloads", name, "storage", *(("storageClass",) if "storage" in workload.model_fields_set else ()))
         if class_wanted is None and not default_class:
-            raise problem(
-                "workload_class", f"the cluster has no default storage class, so its volume would wait forever; {choices}", at=at
-            )
+            message = f"the cluster has no default storage class, so its volume would wait forever; {choices}"
+            raise problem("workload_class", message, at=at)
         if class_wanted is not None and class_wanted.startswith(class_name("")) and class_wanted not in classes:
             raise problem("workload_class_unknown", f"no cache of the cluster has that class; {choices}", at=at)
         for cache, settings in caches.items():

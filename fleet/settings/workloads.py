@@ -48,9 +48,8 @@ MAX_NAME = 45
 
 def _workload_name(name: str) -> str:
     if len(name) > MAX_NAME:
-        raise problem(
-            "workload_name", f"a workload's name has at most {MAX_NAME} characters, this one has {len(name)}; shorten it"
-        )
+        message = f"a workload's name has at most {MAX_NAME} characters, this one has {len(name)}; shorten it"
+        raise problem("workload_name", message)
     return name
 
 
