@@ -186,38 +186,25 @@ class Deployments(Model):
         return self
 
     @property
-    def secret_keys(self) -> tuple[str, ...]:
-        """Config keys that hold the stacks' secrets, each once."""
-        return tuple(dict.fromkeys(key for stack in self.stacks.values() for key in stack.secrets.values()))
-
-    @property
     def agent_pools(self) -> tuple[str, ...]:
         """Names of the agent pools that stacks name, each once."""
         return tuple(dict.fromkeys(stack.agent_pool for stack in self.stacks.values() if stack.agent_pool is not None))
 
     def require_reach(self, stack: str, fleet: fleet_settings.Fleet) -> None:
         """Raise FleetError, with the lines of the stack file, for private endpoints that the stack's runs cannot reach."""
-        if not self._hosted(stack):
-            return
-        problems = tuple(
-            Problem(
-                (f"{PROJECT}:clusters", name, "endpoint", "private"),
-                f"Pulumi's own runners deploy stack {stack} and cannot reach a private endpoint; name an agentPool at "
-                f"stacks.{stack} "
-                f"in {FILE}, or set publicCidrs here",
-                "true",
-            )
-            for name, endpoint in _endpoints(fleet)
-            if endpoint.private
+        message = (
+            f"Pulumi's own runners deploy stack {stack} and cannot reach a private endpoint; name an agentPool at stacks.{stack} "
+            f"in {FILE}, or set publicCidrs here"
         )
-        if problems:
-            raise FleetError(problems)
+        names = [name for name, endpoint in self._hosted_endpoints(stack, fleet) if endpoint.private]
+        if names:
+            raise FleetError(
+                tuple(Problem((f"{PROJECT}:clusters", name, "endpoint", "private"), message, "true") for name in names)
+            )
 
     def remarks(self, stack: str, fleet: fleet_settings.Fleet) -> Iterator[str]:
         """Warnings about public endpoints that the stack's runs cannot reach, or that all customers of Pulumi reach."""
-        if not self._hosted(stack):
-            return
-        for name, endpoint in _endpoints(fleet):
+        for name, endpoint in self._hosted_endpoints(stack, fleet):
             # Another warning covers example addresses, which allow no client.
             if endpoint.private or endpoint.reserved_cidrs:
                 continue
@@ -233,16 +220,13 @@ class Deployments(Model):
                     f"addresses; an agentPool in {FILE} uses yours"
                 )
 
-    def _hosted(self, stack: str) -> bool:
-        """Whether Pulumi's own runners deploy a stack. A stack without an entry is deployed by hand."""
-        return stack in self.stacks and self.stacks[stack].agent_pool is None
+    def _hosted_endpoints(self, stack: str, fleet: fleet_settings.Fleet) -> Iterator[tuple[str, Endpoint]]:
+        """The endpoints that the program creates, by cluster, if Pulumi's own runners deploy the stack.
 
-
-def _endpoints(fleet: fleet_settings.Fleet) -> Iterator[tuple[str, Endpoint]]:
-    """The endpoints that the program creates, by cluster. Those of existing clusters are in no setting."""
-    for name, cluster in fleet.clusters.items():
-        if cluster.found is None:
-            yield name, cluster.endpoint
+        A stack without an entry is deployed by hand. The endpoints of existing clusters are in no setting.
+        """
+        if stack in self.stacks and self.stacks[stack].agent_pool is None:
+            yield from ((name, cluster.endpoint) for name, cluster in fleet.clusters.items() if cluster.found is None)
 
 
 CONFIG_KEYS = tuple(field.alias or name for name, field in Deployments.model_fields.items())

@@ -58,10 +58,12 @@ def _set_name(name: str) -> str:
 SetName = Annotated[DnsLabel, AfterValidator(_set_name), limited("github.com", "runs-on")]
 
 
+_LABEL_RULE = "a runner label has 1 to 255 characters, no comma, no control character and no space around it"
+
+
 def _runner_label(label: str) -> str:
     if not 0 < len(label) < 256 or "," in label or label != label.strip() or not label.isprintable():
-        message = "a runner label has 1 to 255 characters, no comma, no control character and no space around it; correct it"
-        raise problem("runner_label", message)
+        raise problem("runner_label", f"{_LABEL_RULE}; correct it")
     return label
 
 
@@ -73,12 +75,7 @@ RunnerLabel = Annotated[
     str,
     AfterValidator(_runner_label),
     limited("github.com", "runs-on"),
-    Form(
-        "runner label",
-        "a runner label has 1 to 255 characters, no comma, no control character and no space around it",
-        "[^,]+",
-        255,
-    ),
+    Form("runner label", _LABEL_RULE, "[^,]+", 255),
 ]
 
 _SET_REFERENCE_RULE = "not a runner set of another cluster; write <cluster>/<set>, for example usw2/gpu-t4"

@@ -164,7 +164,7 @@ def _bound(field: FieldInfo, kind: type[Ge] | type[Le]) -> Any:
 def _required_part(annotation: Any) -> Any:
     """An annotation without its metadata, and of an optional one the part that is not None."""
     bare = _bare(annotation)
-    return next((_bare(part) for part in _parts(bare) if part is not type(None)), bare)
+    return next((_required_part(part) for part in _parts(bare) if part is not type(None)), bare)
 
 
 def _field(root: type[BaseModel], path: tuple[str, ...]) -> FieldInfo:
@@ -271,9 +271,7 @@ def _parts(annotation: Any) -> tuple[Any, ...]:
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:
-    bare = _bare(annotation)
+    bare = _required_part(annotation)
     if bare is Any and (tagged := _choices(annotation)):
         bare = next(iter(tagged.values()))
-    if parts := _parts(bare):
-        return next((model for part in parts if (model := _model(part))), None)
     return bare if isinstance(bare, type) and issubclass(bare, BaseModel) else None
