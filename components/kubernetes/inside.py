@@ -318,7 +318,7 @@ def _caches(inside: Inside, spaces: Namespaces) -> dict[str, ModelCache]:
             ),
             opts=inside.opts,
         )
-        for name, cache in inside.settings.caches_by_name()
+        for name, cache in inside.settings.caches.items()
     }
 
 

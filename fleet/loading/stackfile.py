@@ -207,8 +207,7 @@ class _StackFile:
                 self._require_no_slip(key)
                 raise InputError(
                     f"{from_here(self._file.path)}: {key} must be set, because {from_here(self._project.path)}:{declared.line} "
-                    "declares it without "
-                    f"a default{beside}; add it under `config:` or give it a default"
+                    f"declares it without a default{beside}; add it under `config:` or give it a default"
                 )
             else:
                 return

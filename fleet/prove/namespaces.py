@@ -32,7 +32,7 @@ def _named(cluster: Cluster) -> Iterator[tuple[tuple[str, ...], str, str]]:
             yield ("queues", "teams", team, "namespaces", str(index)), namespace, "namespace_taken"
     for name, workload in cluster.workloads.items():
         yield ("workloads", name, "namespace"), workload.namespace, "namespace_taken"
-    for name, cache in cluster.caches_by_name():
+    for name, cache in cluster.caches.items():
         for index, namespace in enumerate(cache.namespaces):
             yield ("caches", name, "namespaces", str(index)), namespace, "namespace_taken"
     for name, job in cluster.jobs.items():

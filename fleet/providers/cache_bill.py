@@ -17,8 +17,8 @@ def cache_lines(name: str, cluster: Cluster) -> Iterator[Line]:
     A disk costs its full size from the start. A file system costs what it stores: at least nothing, at worst its nominal size.
     Volumes of other classes are not in the bill, because their price is unknown.
     """
-    classes = {class_name(cache): settings for cache, settings in cluster.caches_by_name()}
-    for cache, settings in cluster.caches_by_name():
+    classes = {class_name(cache): settings for cache, settings in cluster.caches.items()}
+    for cache, settings in cluster.caches.items():
         yield _line(name, cluster, f"cache {cache}", settings, settings.size, len(settings.namespaces))
     for workload, wanted in cluster.workloads.items():
         storage = wanted.storage_asked if isinstance(wanted, PoolWorkload) else None

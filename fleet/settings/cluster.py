@@ -32,8 +32,14 @@ from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import PodRunner, Runner, SetName
 from fleet.settings.sharing import Mig
-from fleet.settings.workload_rules import require_storage, require_unqueued, require_workloads
-from fleet.settings.workloads import AnyWorkload, PoolWorkload, WorkloadName
+from fleet.settings.workloads import (
+    AnyWorkload,
+    PoolWorkload,
+    WorkloadName,
+    require_storage,
+    require_unqueued,
+    require_workloads,
+)
 
 
 def physical_name(project: str, stack: str, cluster: str) -> str:
@@ -276,10 +282,6 @@ class Cluster(Model):
         if self.has_placeholders:
             yield PLACEHOLDER_NAMESPACE
 
-    def caches_by_name(self) -> Iterator[tuple[str, Cache]]:
-        """Caches by name, in the order of the config."""
-        yield from self.caches.items()
-
     @property
     def remarks(self) -> tuple[str, ...]:
         """Warnings about valid settings."""
@@ -363,9 +365,8 @@ class Cluster(Model):
         for name, pool in self.pools.items():
             if isinstance(pool.sharing, Mig) and pool.sharing.naming == "single":
                 yield (
-                    f"pool {name}: until the MIG manager has partitioned a new node's GPUs, naming single gives whole GPUs "
-                    "the same name, "
-                    "and a job may start on one; use naming: mixed"
+                    f"pool {name}: until the MIG manager has partitioned a new node's GPUs, naming single gives whole GPUs the "
+                    "same name, and a job may start on one; use naming: mixed"
                 )
 
     def _shared_with_queues(self) -> Iterator[str]:
@@ -375,21 +376,19 @@ class Cluster(Model):
             return
         for name in queues.flavor_names(self.pools):
             members, handed = queues.pools_of(name), queues.nominal(name)
-            sets = {each: runner for pool in members for each, runner in self.pod_sets(pool).items()}
-            runner_units = sum(runner.gpus * runner.span.max for runner in sets.values())
-            workload_units = sum(
-                each.units
-                for each in self.workloads.values()
-                if isinstance(each, PoolWorkload) and each.stands and each.pool in members
-            )
+            runners = [runner for runner in self.pod_runners.values() if not set(members).isdisjoint(runner.ordered)]
+            standing = [each for each in self.workloads.values() if isinstance(each, PoolWorkload) and each.stands]
+            asked = {
+                "runner sets may ask for": sum(runner.gpus * runner.span.max for runner in runners),
+                "workloads keep": sum(workload.units for workload in standing if workload.pool in members),
+            }
+            others = sum(asked.values())
             most, resource = sum(units(self.pools[pool]) for pool in members), self.pools[members[0]].resource
             title = f"{'pool' if name in self.pools else 'flavor'} {name}"
-            if handed and runner_units + workload_units and handed + runner_units + workload_units > most:
-                users = [f"runner sets may ask for {runner_units}"] * bool(runner_units) + [
-                    f"workloads keep {workload_units}"
-                ] * bool(workload_units)
+            if handed and others and handed + others > most:
+                users = " and ".join(f"{use} {number}" for use, number in asked.items() if number)
                 yield (
-                    f"{title}: of its {most} {resource} {' and '.join(users)}, and queues hand out {handed}; "
+                    f"{title}: of its {most} {resource} {users}, and queues hand out {handed}; "
                     "later jobs wait for a node, even Jobs that their queue has admitted"
                 )
 
@@ -423,8 +422,7 @@ class Cluster(Model):
             if not may_open(cidr, self.closed_networks):
                 message = (
                     "not a private IPv4 network; jobs can always reach public ones, and never link-local ones (instance "
-                    "metadata); "
-                    "write one such as 10.20.0.0/16"
+                    "metadata); write one such as 10.20.0.0/16"
                 )
                 raise problem("private_egress", message, at=("privateEgress", str(index)), value=cidr)
 

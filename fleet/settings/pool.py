@@ -422,8 +422,7 @@ def require_one_share(rule: str, name: str, pool: Pool, units: int, *, at: tuple
         raise problem(
             rule,
             f"pool {name} shares its GPUs, and several shares do not add up to a larger one; write 1, or set allowSeveral "
-            "in the pool's "
-            "sharing",
+            "in the pool's sharing",
             at=at,
         )
 

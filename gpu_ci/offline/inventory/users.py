@@ -139,7 +139,7 @@ def _jobs(fleet: Fleet, cluster: str) -> Iterator[User]:
     settings: Cluster = fleet.clusters[cluster]
     caches = {
         name: f"{memory_text(cache.size)}, class {code(class_name(name))}, {cache.access_mode}"
-        for name, cache in settings.caches_by_name()
+        for name, cache in settings.caches.items()
     }
     for name, job in settings.jobs.items():
         placed = place_stack_job(fleet, cluster, name)
