@@ -13,7 +13,7 @@ from fleet.facts.errors import shown
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.rules import ASK_RULES, JOB_RULES
-from fleet.settings.suggest import hint
+from fleet.settings.reading import hint
 
 Arguments = TypeVar("Arguments", bound=AskArguments)
 

@@ -10,8 +10,7 @@ from fleet.loading.stackfile import StackConfig, wrong
 from fleet.prove import namespaces, rules
 from fleet.prove.git_folders import require_folders, require_names
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
-from fleet.settings.reading import read
-from fleet.settings.suggest import KEY_IN_FILE, is_private_key
+from fleet.settings.reading import KEY_IN_FILE, is_private_key, read
 
 CONFIG_KEYS = tuple(field.alias or name for name, field in Fleet.model_fields.items())
 """The config keys of the fleet's model. The other keys are `SECRETS`."""

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,7 +19,6 @@ from fleet.facts.errors import MOST_PROBLEMS, Fault, FleetError, InputError, Pro
 from fleet.facts.places import Keys, Lines, Place
 from fleet.loading import home
 from fleet.loading.files import ConfigFile, from_here, listed, meant
-from fleet.loading.go_json import json_text
 from fleet.loading.project import Declared, Project, fits, type_name
 
 STAND_IN = "[secret]"
@@ -28,6 +28,7 @@ _STACK_KEYS = ("config", "encryptedkey", "encryptionsalt", "environment", "mainE
 _STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _SAME_NAMESPACE = 0.8
 """A namespace that is at least so similar to the project's name is a slip. Other packages have namespaces of their own."""
+_ESCAPES = str.maketrans({code: f"\\u{code:04x}" for code in (0x3C, 0x3E, 0x26, 0x2028, 0x2029)})
 _FILE_NAME = re.compile(r"Pulumi\.(?P<stack>[^/]+)\.ya?ml")
 
 
@@ -233,3 +234,21 @@ def _hidden(value: object) -> tuple[object, bool]:
         items = [_hidden(item) for item in value]
         return [visible for visible, _ in items], any(secret for _, secret in items)
     return value, False
+
+
+def json_text(value: object) -> str:
+    """JSON as Go's encoding/json writes it: no spaces, sorted keys, <, > and & escaped, shortest floats."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json_text(key)}:{json_text(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(json_text, value)) + "]"
+    return _float_text(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False).translate(_ESCAPES)
+
+
+def _float_text(value: float) -> str:
+    size = abs(value)
+    if size and (size < 1e-6 or size >= 1e21):
+        mantissa, _, exponent = repr(value).partition("e")
+        power = int(exponent)
+        return f"{mantissa.removesuffix('.0')}e{'+' if power > 0 else '-'}{abs(power)}"
+    return format(Decimal(repr(value + 0.0)), "f").removesuffix(".0")

@@ -51,8 +51,8 @@ def undeterminable(machines: Iterable[hardware.Machine], fix: str) -> str:
     known = sorted({limit for machine in machines if (limit := limits(machine))})
     branches = f" ({'; '.join(known)})" if known else ""
     return (
-        f"compatibility of driver, GPU{branches} and CUDA images is undeterminable: no source names the NVIDIA driver of its node "
-        f"image; {fix}"
+        f"compatibility of driver, GPU{branches} and CUDA images is undeterminable: no source names the NVIDIA driver of its "
+        f"node image; {fix}"
     )
 
 

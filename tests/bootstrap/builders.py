@@ -7,8 +7,7 @@ from typing import Any
 
 from bootstrap.config import NAMESPACE
 from bootstrap.rights import Target
-from fleet.loading.go_json import json_text
-from fleet.loading.stackfile import StackConfig
+from fleet.loading.stackfile import StackConfig, json_text
 from gpu_ci.offline.record import Recording, record
 from tests.builders import ROOT
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from fleet.loading import stackfile
 from fleet.loading.deployments import NAMESPACE, Deployments, load
-from fleet.loading.go_json import json_text
-from fleet.loading.stackfile import StackConfig
+from fleet.loading.stackfile import StackConfig, json_text
 from gpu_ci.offline.record import Recording, record
 from tests.builders import ROOT
 

@@ -8,7 +8,7 @@ import pytest
 
 from components import build, git
 from fleet.providers.registry import PROVIDERS
-from fleet.settings import suggest
+from fleet.settings import reading
 from fleet.settings.runner import KINDS
 from tests.builders import ROOT
 from tests.fleet.test_fifth_provider import PLACES
@@ -54,5 +54,5 @@ def test_the_row_of_a_provider_counts_the_places_that_the_fifth_one_shows():
 
 
 def test_a_kind_of_runner_is_a_model_of_some_provider():
-    unions = [suggest._choices(suggest._below(suggest._below(row.settings, "runners"), "")) for row in PROVIDERS.values()]
+    unions = [reading._choices(reading._below(reading._below(row.settings, "runners"), "")) for row in PROVIDERS.values()]
     assert {kind for union in unions for kind in union} == set(KINDS)

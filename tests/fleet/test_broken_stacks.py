@@ -13,7 +13,7 @@ import pytest
 from fleet.facts.errors import FleetError, InputError, Problem
 from fleet.loading import stackfile
 from fleet.loading.config import load
-from fleet.settings import suggest
+from fleet.settings import reading
 from tests.builders import ROOT
 from tests.fleet import broken_stacks
 from tests.fleet.broken_stacks import changed, stack, texts
@@ -1096,7 +1096,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-private": (
         "gpu-ci:github.privateKey",
-        f"unknown key; {suggest.KEY_IN_FILE}",
+        f"unknown key; {reading.KEY_IN_FILE}",
         "",
     ),
     "zone-beyond-g": (
@@ -3916,7 +3916,7 @@ def test_every_rule_of_the_settings_has_a_broken_file() -> None:
 
 
 def test_every_rule_of_pydantic_that_has_words_of_ours_has_a_broken_file() -> None:
-    told = {rule.removeprefix("gpu_ci_") for rule in (*suggest._FIXES, "extra_forbidden")}
+    told = {rule.removeprefix("gpu_ci_") for rule in (*reading._FIXES, "extra_forbidden")}
     assert told - {rule for rule, _ in _raised()} == set(), "a rule that nothing raises needs no words; else add a file"
 
 

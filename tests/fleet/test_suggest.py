@@ -18,7 +18,7 @@ from fleet.providers.oke.runners import OkePodRunner
 from fleet.providers.oke.vm_runner import MachineImage, Place, VmPerJobRunner, VmRunner
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.providers.talos.nodes import Host, Hosts
-from fleet.settings import suggest
+from fleet.settings import reading
 from fleet.settings.gitops import Sops
 from fleet.settings.model import MemorySpan, Model
 from fleet.settings.operator import Driver
@@ -59,14 +59,14 @@ from fleet.settings.reading import read
 )
 def test_a_location_is_a_path_without_tags_and_leads_to_a_model(location: str, path: str, model: type | None) -> None:
     steps = tuple(filter(None, location.split(".")))
-    assert ".".join(suggest.untagged(Fleet, steps)) == path
-    assert suggest._model_at(Fleet, steps) is model
+    assert ".".join(reading.untagged(Fleet, steps)) == path
+    assert reading._model_at(Fleet, steps) is model
 
 
 def test_a_union_without_tags_is_walked_by_its_model() -> None:
-    assert suggest._model(OciReservation | None) is OciReservation
-    assert suggest._choices(OciReservation | None) == {}
-    assert suggest._model(ImageId | None) is None
+    assert reading._model(OciReservation | None) is OciReservation
+    assert reading._choices(OciReservation | None) == {}
+    assert reading._model(ImageId | None) is None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_union_without_tags_is_walked_by_its_model() -> None:
     ],
 )
 def test_a_key_of_another_kind_or_provider_is_told_as_theirs(location: str, told: str) -> None:
-    assert suggest._elsewhere(Fleet, tuple(location.split("."))) == told
+    assert reading._elsewhere(Fleet, tuple(location.split("."))) == told
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_key_of_another_kind_or_provider_is_told_as_theirs(location: str, told
     ],
 )
 def test_a_close_key_is_offered_or_else_all(key: str, known: tuple[str, ...], told: str) -> None:
-    assert suggest._instead(key, known) == told
+    assert reading._instead(key, known) == told
 
 
 class _Pair(Model):

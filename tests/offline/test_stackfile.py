@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from fleet.facts.errors import Fault, InputError
 from fleet.loading.config import fleet_of
-from fleet.loading.go_json import json_text
-from fleet.loading.stackfile import STAND_IN, load, stacks, with_stand_ins
+from fleet.loading.stackfile import STAND_IN, json_text, load, stacks, with_stand_ins
 from tests.builders import ROOT
 from tests.examples import examples
 
