@@ -29,18 +29,15 @@ class ExampleValue:
         return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).partition(":")[2]
 
 
-def example_values(config: StackConfig) -> Iterator[ExampleValue]:
+def example_values(config: StackConfig) -> list[ExampleValue]:
     """Every setting with an example value, in the order of the file."""
-    return iter(sorted(_example_values(config), key=lambda example: example.line))
-
-
-def _example_values(config: StackConfig) -> Iterator[ExampleValue]:
-    for key, value in config.objects.items():
-        if key not in config.secret_keys:
-            for path, text in _texts((key,), value):
-                name = next((part for part in reversed(path) if isinstance(part, str)), "")
-                if kind := meaning(name, text):
-                    yield ExampleValue(path, text, kind, config.line_of(*path) or 1)
+    examples = []
+    plain = {key: value for key, value in config.objects.items() if key not in config.secret_keys}
+    for path, text in _texts((), plain):
+        name = next((part for part in reversed(path) if isinstance(part, str)), "")
+        if kind := meaning(name, text):
+            examples.append(ExampleValue(path, text, kind, config.line_of(*path) or 1))
+    return sorted(examples, key=lambda example: example.line)
 
 
 def remarks(config: StackConfig) -> Iterator[str]:

@@ -181,13 +181,13 @@ class _StackFile:
         self._places[full] = (lines[at], lines.below(*at))
 
     def _set(self, full: str, value: object) -> None:
-        visible, secret = _hidden(value)
+        visible = _hidden(value)
         # For an empty value the CLI prints a warning and uses the empty string.
         text = visible if isinstance(visible, str) else "" if visible is None else json_text(visible)
         self._values[full] = text
         # Parsed again, because the program gets the value that JSON keeps: 1.0 becomes 1.
         self._objects[full] = json.loads(text) if isinstance(visible, dict | list) else text
-        if secret:
+        if visible != value:
             self._secret.add(full)
 
     def _require_no_slip(self, missing: str) -> None:
@@ -223,17 +223,13 @@ class _StackFile:
             raise InputError(f"{where}: {rule}; got {quoted(self._objects[key])}; correct the value")
 
 
-def _hidden(value: object) -> tuple[object, bool]:
-    """The value with each `{secure: ciphertext}` replaced by STAND_IN, and whether there was one."""
+def _hidden(value: object) -> object:
+    """The value with each `{secure: ciphertext}` replaced by STAND_IN."""
     if isinstance(value, dict):
         if len(value) == 1 and isinstance(value.get("secure"), str):
-            return STAND_IN, True
-        parts = {key: _hidden(item) for key, item in value.items()}
-        return {key: visible for key, (visible, _) in parts.items()}, any(secret for _, secret in parts.values())
-    if isinstance(value, list):
-        items = [_hidden(item) for item in value]
-        return [visible for visible, _ in items], any(secret for _, secret in items)
-    return value, False
+            return STAND_IN
+        return {key: _hidden(item) for key, item in value.items()}
+    return [_hidden(item) for item in value] if isinstance(value, list) else value
 
 
 def json_text(value: object) -> str:

@@ -32,14 +32,7 @@ from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import PodRunner, Runner, SetName
 from fleet.settings.sharing import Mig
-from fleet.settings.workloads import (
-    AnyWorkload,
-    PoolWorkload,
-    WorkloadName,
-    require_storage,
-    require_unqueued,
-    require_workloads,
-)
+from fleet.settings.workloads import AnyWorkload, PoolWorkload, WorkloadName, require_storage, require_unqueued, require_workloads
 
 
 def physical_name(project: str, stack: str, cluster: str) -> str:
@@ -435,12 +428,11 @@ class Cluster(Model):
         if self.gitops is not None and (reserved(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
             raise problem("git_namespace", ARGO_CD_TAKEN, at=("gitops", "namespace"), value=self.gitops.namespace)
         if isinstance(self.secrets_by, Sops) and isinstance(self.SECRETS_BY, ByProgram):
-            raise problem(
-                "program_sops",
+            message = (
                 "the ArgoCD that the program installs has no plugin that decrypts them; "
-                "use program, external-secrets or sealed-secrets",
-                at=("gitops", "secrets", "by"),
+                "use program, external-secrets or sealed-secrets"
             )
+            raise problem("program_sops", message, at=("gitops", "secrets", "by"))
 
     @refusal
     def _health_rules(self) -> None:
@@ -462,12 +454,11 @@ class Cluster(Model):
         if owned or reserved(monitoring.namespace) or monitoring.namespace in self.team_namespaces:
             raise problem("monitoring_namespace", MONITORING_TAKEN, at=("monitoring", "namespace"), value=monitoring.namespace)
         if monitoring.storage_class is None and not (self.SELLS_VOLUMES or self.DEFAULT_CLASS):
-            raise problem(
-                "monitoring_class",
+            message = (
                 "the cluster has no default storage class, so Prometheus would wait forever for its volume; name one of the "
-                "cluster's classes in storageClass",
-                at=("monitoring",),
+                "cluster's classes in storageClass"
             )
+            raise problem("monitoring_class", message, at=("monitoring",))
 
     @refusal
     def _shared_rules(self) -> None:
@@ -479,12 +470,11 @@ class Cluster(Model):
                 require_one_share("several_shares", pool_name, pool, runner.gpus, at=("runners", name, "gpus"))
                 require_no_shm("mps_shm", pool_name, pool, runner, at=("runners", name))
                 if pool.sharing != first.sharing:
-                    raise problem(
-                        "pools_sharing",
+                    message = (
                         f"pool {runner.ordered[0]} shares its GPUs in another way, and a runner requests one resource; give both "
-                        "pools the same sharing, or write a class for each",
-                        at=("runners", name, *runner.pool_at(index)),
+                        "pools the same sharing, or write a class for each"
                     )
+                    raise problem("pools_sharing", message, at=("runners", name, *runner.pool_at(index)))
 
     @refusal
     def _fallback_rules(self) -> None:
@@ -530,12 +520,11 @@ class Cluster(Model):
         for name, pool in self.pools.items():
             key = "sharing" if pool.sharing is not None else "cdi" if pool.cdi else ""
             if key and self.enablement in existing.installed:
-                raise problem(
-                    "existing_sharing",
+                message = (
                     f"the program does not install {self.enablement} here, so it cannot configure it; remove {key}, or "
-                    f"{self.enablement} from installed",
-                    at=("pools", name, key),
+                    f"{self.enablement} from installed"
                 )
+                raise problem("existing_sharing", message, at=("pools", name, key))
 
     @refusal
     def _use_rules(self) -> None:

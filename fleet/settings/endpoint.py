@@ -24,12 +24,15 @@ def _public_cidr(cidr: str) -> str:
     return cidr
 
 
-def bounded_cidr(cidr: str) -> str:
-    """The CIDR. Raises a settings problem for a network as wide as the internet."""
+def _bounded(cidr: str) -> str:
     network = ipaddress.ip_network(cidr)
     if network.prefixlen < _WIDEST[network.version]:
         raise problem("open_port", "the port would be open to the world; list the networks of its users, such as 192.168.1.0/24")
     return cidr
+
+
+BoundedCidr = Annotated[Cidr, AfterValidator(_bounded)]
+"""A network of clients that may use a port of nodes, none as wide as the internet."""
 
 
 class Endpoint(Model):

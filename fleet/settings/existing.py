@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fleet.facts.scheduling import GPU_TAINT_KEY
 from fleet.facts.versions import CHARTS
-from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, matching, problem, refusal
+from fleet.settings.model import DnsLabel, Labels, Model, matching, problem, refusal
 
 CONTROLLER_CHART, AUTOSCALER_CHART = "arc-controller", "cluster-autoscaler"
 NODE_AGENT = "eks-node-monitoring-agent"
@@ -53,7 +53,7 @@ class Existing(Model):
     controller: Controller | None = None
     """The ARC controller that the cluster has. The roles of each runner set are bound to its service account. Required if
     `installed` lists `arc-controller`."""
-    system_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    system_selector: Labels = Field(default_factory=dict)
     """Labels of the nodes that run controllers and listeners. Default: any node whose taints they tolerate."""
 
     KEY: ClassVar[str]

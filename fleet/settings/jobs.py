@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES
 from fleet.settings.caches import Cache
-from fleet.settings.model import Cpu, DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, problem, refusal, require_once
+from fleet.settings.model import Cpu, DnsLabel, Duration, Labels, Memory, Model, problem, refusal, require_once
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_pool
 from fleet.settings.queues import Queues
@@ -80,7 +80,7 @@ class StackJob(Model):
     """Time for all tries together. Default: 2h."""
     backoff_limit: Annotated[int, Field(ge=0)] | None = None
     """Retries of the job. Default: 3. Unit: retries. Example: `1`"""
-    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    labels: Labels = Field(default_factory=dict)
     """Labels of the Job and its pods. Example: `{example.com/team: vision}`"""
 
     @property
@@ -127,20 +127,18 @@ def require_jobs(
             require_pool("job_pool", pool, pools, at=path)
             first = pools[job.ordered[0]]
             if (pools[pool].accelerator, pools[pool].sharing) != (first.accelerator, first.sharing):
-                raise problem(
-                    "job_pools_mixed",
+                message = (
                     f"its GPUs, or how it shares them, differ from those of pool {job.ordered[0]}, and a job requests one kind; "
-                    "name pools of one kind, or write a job for each",
-                    at=path,
+                    "name pools of one kind, or write a job for each"
                 )
+                raise problem("job_pools_mixed", message, at=path)
         here = [cache for cache, settings in caches.items() if job.namespace in settings.namespaces]
         if job.cache is not None and job.cache not in here:
-            raise problem(
-                "job_cache",
+            message = (
                 f"namespace {job.namespace} has {', '.join(here) or 'no cache'}; "
-                "add the namespace to a cache of that name, or name another",
-                at=(*at, "cache"),
+                "add the namespace to a cache of that name, or name another"
             )
+            raise problem("job_cache", message, at=(*at, "cache"))
         team = team_of(job.namespace, queues)
         owner = f"team {team}, whose queue has its name" if team else "no team with a queue"
         if job.queue is not None and job.queue not in ((team, DEFAULT_QUEUE) if team else ()):

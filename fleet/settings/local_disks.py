@@ -25,12 +25,11 @@ def require_local_disks(pool: Pool, *, array: bool, at: tuple[str, ...]) -> None
             raise problem("local_storage", f"{machine.name} has no local disk; remove localStorage, or use another type", at=at)
         gib = array_gib(machine)
         if array and gib < pool.disk // 1024:
-            raise problem(
-                "local_storage_size",
+            message = (
                 f"RAID0 puts the files of pods on the local disks, {machine.name} has {gib}Gi of them, and disk is "
-                f"{pool.disk // 1024}Gi; write disk: {gib}Gi or less",
-                at=at,
+                f"{pool.disk // 1024}Gi; write disk: {gib}Gi or less"
             )
+            raise problem("local_storage_size", message, at=at)
 
 
 def unused_disks(pool: Pool, key: str) -> Iterator[str]:

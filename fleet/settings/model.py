@@ -16,17 +16,9 @@ from datetime import date
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    PlainSerializer,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic.types import Discriminator
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from fleet.facts.cloud_limits import Limit, limit
@@ -317,6 +309,9 @@ LabelKey = Annotated[str, matching("label_key", _KEY_RULE, rf"([a-z0-9]([-a-z0-9
 _LABEL_VALUE_RULE = "a label's value has 1 to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends; rename it"
 LabelValue = Annotated[str, matching("label_value", _LABEL_VALUE_RULE, _LABEL_NAME, most=63)]
 """Value of a node label. Kubernetes allows an empty one, the EKS API (labelValue) does not."""
+
+Labels = dict[LabelKey, LabelValue]
+"""Labels of nodes or objects by their keys."""
 
 
 def selected_by(key: str, values: tuple[str, ...], rule: str, head: str) -> Discriminator:

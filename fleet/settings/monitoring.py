@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fleet.settings.alerts import Alerts
 from fleet.settings.github import RepositoryName
-from fleet.settings.model import DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, between, matching, problem, refusal
+from fleet.settings.model import DnsLabel, Duration, Labels, Memory, Model, between, matching, problem, refusal
 
 NAMESPACE = "monitoring"
 _OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}
@@ -37,7 +37,7 @@ class Monitoring(Model):
     number of series stays bounded. Example: `[acme/app]`"""
     namespace: DnsLabel = NAMESPACE
     """Namespace of Prometheus. Example: `observability`"""
-    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    labels: Labels = Field(default_factory=dict)
     """Labels that an existing Prometheus requires of monitors and rules. Not allowed with `prometheus: install`. Example:
     `{release: prometheus}`"""
     storage: Annotated[Memory, _VOLUME] = 50 * 1024

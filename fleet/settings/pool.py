@@ -13,20 +13,7 @@ from fleet.facts import hardware
 from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.model import (
-    Duration,
-    Form,
-    LabelKey,
-    LabelValue,
-    Memory,
-    Model,
-    Nodes,
-    between,
-    memory_text,
-    problem,
-    refusal,
-    require_once,
-)
+from fleet.settings.model import Duration, Form, Labels, Memory, Model, Nodes, between, problem, refusal, require_once
 from fleet.settings.schedules import PoolSchedules, require_within
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -38,8 +25,7 @@ not. `capacity-block` is EC2's alone: Capacity Blocks for ML."""
 
 
 def _gpu_machine(name: str) -> str:
-    machine = _known(name)
-    if machine.gpus == 0:
+    if not _known(name).gpus:
         raise problem("gpu_type", f"{name} has no GPU; a pool is made of GPU types (the system pool has the CPU nodes); name one")
     return name
 
@@ -71,33 +57,16 @@ def _described(name: str) -> str:
     return name
 
 
-GpuType = Annotated[
-    str,
-    AfterValidator(_gpu_machine),
-    Form(
-        "GPU machine type",
-        "not a machine type with GPUs of fleet/facts/data/instances.csv; write for example g4dn.2xlarge",
-        values=lambda: (machine.name for machine in hardware.machines() if machine.gpus),
-    ),
-]
-CpuType = Annotated[
-    str,
-    AfterValidator(_cpu_machine),
-    Form(
-        "CPU machine type",
-        "not a machine type without GPU of fleet/facts/data/instances.csv; write for example m6i.large",
-        values=lambda: (machine.name for machine in hardware.machines() if not machine.gpus),
-    ),
-]
-MachineName = Annotated[
-    str,
-    AfterValidator(_described),
-    Form(
-        "GPU machine",
-        "neither a machine of the cluster nor a type with GPUs of fleet/facts/data/instances.csv; write for example tower",
-        "[A-Za-z0-9][A-Za-z0-9.-]*",
-    ),
-]
+def _of_table(title: str, rule: str, *, gpus: bool) -> Form:
+    return Form(title, rule, values=lambda: (machine.name for machine in hardware.machines() if bool(machine.gpus) is gpus))
+
+
+_GPU_RULE = "not a machine type with GPUs of fleet/facts/data/instances.csv; write for example g4dn.2xlarge"
+GpuType = Annotated[str, AfterValidator(_gpu_machine), _of_table("GPU machine type", _GPU_RULE, gpus=True)]
+_CPU_RULE = "not a machine type without GPU of fleet/facts/data/instances.csv; write for example m6i.large"
+CpuType = Annotated[str, AfterValidator(_cpu_machine), _of_table("CPU machine type", _CPU_RULE, gpus=False)]
+_NAME_RULE = "neither a machine of the cluster nor a type with GPUs of fleet/facts/data/instances.csv; write for example tower"
+MachineName = Annotated[str, AfterValidator(_described), Form("GPU machine", _NAME_RULE, "[A-Za-z0-9][A-Za-z0-9.-]*")]
 """A machine type of a pool whose cluster may describe machines."""
 _SMALL_DISK = "a root disk is a whole number of Gi, 30Gi at least for the node image; write for example 100Gi"
 Disk = Annotated[Memory, between("disk", _SMALL_DISK, 30 * 1024, step=1024)]
@@ -154,7 +123,7 @@ class Pool(Model):
     """Time that a node stays unneeded before the autoscaler removes it, from 1m to 24h."""
     disk: Disk = 200 * 1024
     """Root volume of each node, a whole number of Gi, at least 30Gi. CUDA images have 10 to 20 GB each."""
-    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    labels: Labels = Field(default_factory=dict)
     """Labels of the nodes in addition to those of the program, at most 25. Labels that the program or the provider sets are
     refused."""
     cdi: bool = False
@@ -230,7 +199,7 @@ class Pool(Model):
             if machine.cloud == hardware.OWNED and self.disk * 2**20 > machine.nvme_gb * 10**9:
                 room = machine.nvme_gb * 10**9 // 2**30
                 message = f"the disk of {machine.name} has {room}Gi for containers; write {room}Gi or less"
-                raise problem("machine_disk", message, at=("disk",), value=memory_text(self.disk))
+                raise problem("machine_disk", message, at=("disk",), value=f"{self.disk // 1024}Gi")
         if self.role == "release" and self.capacity == "spot":
             message = "a release pool must not be spot: an interruption would abort a release; use on-demand"
             raise problem("release_spot", message, at=("capacity",))
@@ -419,12 +388,11 @@ def require_pool(rule: str, name: str, pools: Collection[str], *, at: tuple[str,
 def require_one_share(rule: str, name: str, pool: Pool, units: int, *, at: tuple[str, ...]) -> None:
     """Refuse several units of a pool whose sharing gives a container only one. Raises a settings problem."""
     if units > 1 and not pool.several:
-        raise problem(
-            rule,
+        message = (
             f"pool {name} shares its GPUs, and several shares do not add up to a larger one; write 1, or set allowSeveral "
-            "in the pool's sharing",
-            at=at,
+            "in the pool's sharing"
         )
+        raise problem(rule, message, at=at)
 
 
 def require_no_shm(rule: str, name: str, pool: Pool, user: Model, *, at: tuple[str, ...]) -> None:

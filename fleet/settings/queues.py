@@ -227,12 +227,11 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
         most = sum(units(pools[pool]) for pool in members)
         if handed[quota.name] > most:
             title = f"pool {quota.name}" if quota.pool is not None else f"flavor {quota.name}"
-            raise problem(
-                "queue_nominal",
+            message = (
                 f"teams have {handed[quota.name]} of {title} together, which has {most} {pools[members[0]].resource} "
-                f"at most; lower nominal, or raise nodes.max of {'the pool' if quota.pool is not None else 'its pools'}",
-                at=(*at, "nominal"),
+                f"at most; lower nominal, or raise nodes.max of {'the pool' if quota.pool is not None else 'its pools'}"
             )
+            raise problem("queue_nominal", message, at=(*at, "nominal"))
 
 
 def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
@@ -253,19 +252,17 @@ def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
             if (owner := owners.setdefault(pool, name)) != name:
                 raise problem("flavor_pool_twice", f"flavor {owner} has the pool already; remove one", at=here)
             if first is not None and (pools[pool].accelerator, pools[pool].sharing) != (first.accelerator, first.sharing):
-                raise problem(
-                    "flavor_mixed",
+                message = (
                     f"its GPUs, or how it shares them, differ from those of pool {flavor.pools[0]}, and a quota counts one "
-                    "kind of units; give each kind its own flavor",
-                    at=here,
+                    "kind of units; give each kind its own flavor"
                 )
+                raise problem("flavor_mixed", message, at=here)
             if not pools[pool].LABELED:
-                raise problem(
-                    "flavor_labels",
+                message = (
                     "the program does not label the nodes of this pool, so Kueue cannot assign them to a flavor; "
-                    "use quotas of pools",
-                    at=here,
+                    "use quotas of pools"
                 )
+                raise problem("flavor_labels", message, at=here)
 
 
 def units(pool: Pool) -> int:

@@ -120,6 +120,13 @@ class WholeMachine:
     order: str
 
 
+def require_shm(rule: str, shm: int, limit: int) -> None:
+    """Refuse a /dev/shm that fills the memory limit. Raises a settings problem."""
+    if shm >= limit:
+        message = "shm counts against the memory limit and would fill it; lower shm or raise memory.limit"
+        raise problem(rule, message, at=("shm",), value=memory_text(shm))
+
+
 class Runner(Model):
     """The settings of every runner class. Each class is one runner scale set, and each runner runs one job."""
 
@@ -192,9 +199,7 @@ class RunnerPod(Runner):
         for at, kind, value in ((("cpu", "limit"), "cpu", self.cpu.limit), (("scratch",), "scratch", self.scratch)):
             if (fault := limit("RunnerPod", kind).fault(value)) is not None:
                 raise problem("runner_floor", fault, at=at)
-        if self.shm >= self.memory.limit:
-            message = "shm counts against the memory limit and would fill it; lower shm or raise memory.limit"
-            raise problem("shm", message, at=("shm",), value=memory_text(self.shm))
+        require_shm("shm", self.shm, self.memory.limit)
 
 
 class PodRunner(RunnerPod):

@@ -123,12 +123,11 @@ class Mig(Model):
             message = f"{name} ({machine.name}) has no MIG; use time-slicing or mps, or another type"
             raise problem("mig_gpu", message, at=("sharing", "strategy"))
         if self.profile not in names:
-            raise problem(
-                "mig_profile",
+            message = (
                 f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name}) does not have this profile; "
-                f"use one of: {', '.join(names)}",
-                at=("sharing", "profile"),
+                f"use one of: {', '.join(names)}"
             )
+            raise problem("mig_profile", message, at=("sharing", "profile"))
 
 
 def profiles(machine: hardware.Machine) -> dict[str, int]:

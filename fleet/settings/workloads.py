@@ -10,25 +10,11 @@ from pydantic import AfterValidator, Field, Tag
 from fleet.facts.pods import Level
 from fleet.facts.versions import IMAGES, Image
 from fleet.settings.caches import Cache, class_name
-from fleet.settings.endpoint import bounded_cidr
-from fleet.settings.model import (
-    Cidr,
-    CpuSpan,
-    DnsLabel,
-    LabelKey,
-    LabelValue,
-    Memory,
-    MemorySpan,
-    Model,
-    between,
-    memory_text,
-    problem,
-    refusal,
-    selected_by,
-)
+from fleet.settings.endpoint import BoundedCidr
+from fleet.settings.model import CpuSpan, DnsLabel, Labels, Memory, MemorySpan, Model, between, problem, refusal, selected_by
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
-from fleet.settings.runner import ImageReference
+from fleet.settings.runner import ImageReference, require_shm
 
 WORKLOAD_IMAGES: dict[str, Image] = {
     "nvidia-smi": IMAGES["cuda"],
@@ -119,9 +105,7 @@ class PoolWorkload(Workload):
     @refusal
     def _shm_fits(self) -> None:
         """Refuse a /dev/shm that fills the memory limit."""
-        if self.shm >= self.memory.limit:
-            message = "shm counts against the memory limit and would fill it; lower shm or raise memory.limit"
-            raise problem("workload_shm", message, at=("shm",), value=memory_text(self.shm))
+        require_shm("workload_shm", self.shm, self.memory.limit)
 
 
 def _memory(request: str, limit: str) -> MemorySpan:
@@ -169,7 +153,7 @@ class NodePort(Model):
 
     port: Annotated[int, Field(ge=30000, le=32767)]
     """Port of every node that forwards to the workload. Unit: TCP port number. Example: `30888`"""
-    cidrs: Annotated[tuple[Annotated[Cidr, AfterValidator(bounded_cidr)], ...], Field(min_length=1)]
+    cidrs: Annotated[tuple[BoundedCidr, ...], Field(min_length=1)]
     """Networks whose clients may use the port, none wider than /8. Example: `[192.168.1.0/24]`"""
 
 
@@ -236,7 +220,7 @@ class CoralWorkload(Workload):
     """A Google Coral at a USB port of one node. It takes no GPU."""
     namespace: TeamNamespace = "coral"
     """Namespace of the workload. It has no other workload, because its pods are privileged. Example: `edge`"""
-    node: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)]
+    node: Annotated[Labels, Field(min_length=1)]
     """Labels that select the node with the stick."""
     pool: str | None = None
     """The GPU pool of this node, if it is in one. The pod then tolerates the taint."""
@@ -250,12 +234,11 @@ class CoralWorkload(Workload):
     def _image_and_command(self) -> None:
         """Refuse your own image without a command, and the reverse: the check needs the pinned image."""
         if (self.image is None) is not (self.command is None):
-            raise problem(
-                "coral_command",
+            message = (
                 "image and command belong together: the check needs the pinned image, and another image needs its own command; "
-                "give both or neither",
-                at=("image" if self.command is None else "command",),
+                "give both or neither"
             )
+            raise problem("coral_command", message, at=("image" if self.command is None else "command",))
 
 
 AnyWorkload = Annotated[
