@@ -9,16 +9,16 @@ import ipaddress
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fleet.facts.errors import FleetError, Problem, instead
 from fleet.facts.remark import todo
 from fleet.facts.tables import toml
 from fleet.providers import fleet as fleet_settings
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import Duration, Model, QuotedText, between, go_duration, matching, problem
+from fleet.settings.model import Duration, Model, QuotedText, between, go_duration, matching, problem, refusal
 from fleet.settings.reading import read
 from fleet.settings.runner import ImageReference
 
@@ -32,10 +32,8 @@ OPERATION = "PULUMI_CI_OPERATION"
 """The variable with the operation of a run: a preview or a change. Pulumi Deployments sets it unless a stack does."""
 
 
-Organization = Annotated[
-    str,
-    matching("organization", "an organization of Pulumi Cloud is lower case; write it as its URL does", r"[a-z0-9][a-z0-9_-]*"),
-]
+_ORGANIZATION_RULE = "an organization of Pulumi Cloud is lower case; write it as its URL does"
+Organization = Annotated[str, matching("organization", _ORGANIZATION_RULE, r"[a-z0-9][a-z0-9_-]*")]
 Repository = Annotated[
     str, matching("repository", "not a GitHub repository; write owner/name without https://", r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+")
 ]
@@ -69,10 +67,8 @@ _LINE_RULE = "a pre-run command is one line, and each runs in its own shell; wri
 Line = Annotated[str, matching("command", _LINE_RULE, r"\S(.*\S)?")]
 
 _CRON_FIELD = r"[\d*/,A-Za-z-]+"
-Cron = Annotated[
-    str,
-    matching("cron", 'a schedule has five fields, in UTC; write for example "0 5 * * *"', rf"{_CRON_FIELD}( {_CRON_FIELD}){{4}}"),
-]
+_CRON_RULE = 'a schedule has five fields, in UTC; write for example "0 5 * * *"'
+Cron = Annotated[str, matching("cron", _CRON_RULE, rf"{_CRON_FIELD}( {_CRON_FIELD}){{4}}")]
 
 
 # AWS STS, AssumeRoleWithWebIdentity: DurationSeconds.
@@ -138,8 +134,8 @@ class Deployment(Model):
     executor_image: ImageReference | None = None
     """Replaces `pulumi/pulumi`, which contains Python, the AWS CLI and uv."""
 
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
+    @refusal
+    def _rules(self) -> None:
         """Refuse settings that bypass the approval, path filters without effect, and a secret in clear text."""
         if self.deploy_on_push and self.approval is not None:
             why = "a push has no approved grant, so its run would always fail; set deployOnPush: false, or remove approval"
@@ -162,7 +158,6 @@ class Deployment(Model):
                     "by its name a secret, but here in clear text; list it under secrets, with the config key that contains it"
                 )
                 raise problem("variable_secret", message, at=("variables", name), value="(not shown)")
-        return self
 
 
 class Deployments(Model):
@@ -175,15 +170,14 @@ class Deployments(Model):
     """None: no published pack is enforced."""
     stacks: Annotated[dict[StackName, Deployment], Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _secret_keys(self) -> Self:
+    @refusal
+    def _secret_keys(self) -> None:
         """Refuse a secret under a key of these settings, because the whole setting would be secret."""
         for name, stack in self.stacks.items():
             for variable, key in stack.secrets.items():
                 if key in CONFIG_KEYS:
                     message = "that key is a setting; use another key for the secret"
                     raise problem("secret_is_setting", message, at=("stacks", name, "secrets", variable), value=key)
-        return self
 
     @property
     def agent_pools(self) -> tuple[str, ...]:

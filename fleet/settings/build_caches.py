@@ -13,8 +13,6 @@ from pydantic import Field
 
 from fleet.settings.model import AccountId, Memory, Model, limited, matching
 
-_ID = re.compile(r"@[0-9]+")
-
 _BUCKET_RULE = "a bucket's name has 3 to 58 lower-case letters, digits and hyphens, a letter or digit at both ends; rename it"
 BucketName = Annotated[
     str, matching("bucket_name", _BUCKET_RULE, r"[a-z0-9][-a-z0-9]{1,56}[a-z0-9]"), limited("aws:s3/bucket:Bucket", "bucket")
@@ -63,7 +61,7 @@ class BuildCache(Model):
     @property
     def write_files(self) -> list[str]:
         """The `job_workflow_ref` claims that write. This claim has no ids."""
-        names = [_ID.sub("", repository) for repository in self.repositories]
+        names = [re.sub("@[0-9]+", "", repository) for repository in self.repositories]
         return [f"{name}/{path}@{ref}" for name in names for path in self.write_workflows for ref in self.write_refs]
 
     @property

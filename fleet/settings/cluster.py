@@ -496,15 +496,15 @@ class Cluster(Model):
                 message = "no runner class uses this fallback pool; add it to pools of a class, after a spot pool, or remove it"
                 raise problem("fallback_unused", message, at=("pools", name, "role"))
 
-    def _require_enablement(self, *, driver_at: Callable[[str, Any], tuple[str, ...]] | None = None, fix: str = "") -> None:
+    def _require_enablement(
+        self, *, driver_at: Callable[[str, Any], tuple[str, ...]] = lambda _name, _pool: (), fix: str = ""
+    ) -> None:
         """Refuse pools and an enablement that do not fit each other.
 
         `driver_at` gives the path of the setting that has the driver's version of a pool. `fix` is what to do about a wrong one.
         """
         pools = {
-            name: EnabledPool(
-                pool, NODE_IMAGES[pool.image], self.image_driver(name), driver_at(name, pool) if driver_at else (), fix
-            )
+            name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name), driver_at(name, pool), fix)
             for name, pool in self.pools.items()
         }
         require_enablement(self.enablement, self.operator, pools)

@@ -70,7 +70,6 @@ class Endpoint(Model):
         if self.private and self.reachable_from is None:
             message = "a private endpoint needs reachableFrom (vpc-agent or vpn), or no deployment can reach it"
             raise problem("endpoint_reach", message)
-        if not self.private and self.reachable_from is not None:
-            raise problem("endpoint_reach", "reachableFrom belongs to a private endpoint; remove it or set private: true")
-        if not self.private and self.private_cidrs:
-            raise problem("endpoint_reach", "privateCidrs belongs to a private endpoint; remove it or set private: true")
+        for key, value in (("reachableFrom", self.reachable_from), ("privateCidrs", self.private_cidrs)):
+            if value and not self.private:
+                raise problem("endpoint_reach", f"{key} belongs to a private endpoint; remove it or set private: true")

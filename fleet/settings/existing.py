@@ -25,8 +25,6 @@ Installed = Literal[
 ]
 """What a cluster may have already. The program does not install it again."""
 ENABLEMENTS = ("device-plugin", "gpu-operator")
-_RELEASES = {"device-plugin": "nvidia-device-plugin"}
-"""The names of our releases, where they differ."""
 
 EXISTS, CREATED = "existing", "created"
 """The tags of a provider's two models: a cluster that exists already, and one that the program creates."""
@@ -70,7 +68,8 @@ class Existing(Model):
     @property
     def releases(self) -> frozenset[str]:
         """The names of the releases that the program leaves out."""
-        return frozenset(_RELEASES.get(name, name) for name in self.installed)
+        # The release of the device plugin has another name.
+        return frozenset("nvidia-device-plugin" if name == "device-plugin" else name for name in self.installed)
 
     def unseen(self, enablement: str) -> Iterator[str]:
         """What nothing in the settings shows of the cluster, as warnings. `enablement` is what advertises its GPUs."""

@@ -9,9 +9,6 @@ from fleet.facts.remark import todo
 from fleet.settings.model import problem
 from fleet.settings.pool import Pool
 
-_UNMEASURED = "no source says how many seconds that saves"
-"""No source has the throughput of local disks (docs/eks-nodes.md)."""
-
 
 def array_gib(machine: Machine) -> int:
     """Whole GiB of all local disks of a machine together."""
@@ -37,7 +34,8 @@ def unused_disks(pool: Pool, key: str) -> Iterator[str]:
     least = min(pool.machines, key=lambda machine: machine.nvme_gb)
     if least.nvme_gb:
         smaller = f" with disk {array_gib(least)}Gi or less" if pool.disk // 1024 > array_gib(least) else ""
+        # No source has the throughput of local disks (docs/eks-nodes.md).
         yield todo(
             f"{least.nvme_gb} GB of local NVMe on {least.name} are unused; {key} RAID0{smaller} puts images there at no charge "
-            f"({_UNMEASURED})"
+            "(no source says how many seconds that saves)"
         )

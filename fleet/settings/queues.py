@@ -17,8 +17,6 @@ from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.pool import Pool, require_pool
 
 NEVER = "Never"
-_FLAVORS = 64
-"""The most flavors of one resource group in a ClusterQueue."""
 
 Amount = Annotated[int, Field(ge=0)]
 """Units of the pool's resource: GPUs, or shares of them."""
@@ -92,7 +90,8 @@ class Team(Model):
 
     namespaces: Annotated[tuple[TeamNamespace, ...], Field(min_length=1)]
     """Namespaces of the team. Each gets a LocalQueue with the team's name."""
-    quotas: Annotated[tuple[Quota, ...], Field(min_length=1, max_length=_FLAVORS)]
+    # A resource group of a ClusterQueue has 64 flavors at most.
+    quotas: Annotated[tuple[Quota, ...], Field(min_length=1, max_length=64)]
     """Kueue tries the pools and flavors in this order. A team cannot use a pool that is not listed."""
     strategy: Literal["BestEffortFIFO", "StrictFIFO"] = "BestEffortFIFO"
     """`BestEffortFIFO` lets a Job that fits overtake an older one that does not. `StrictFIFO` keeps the order. Example:

@@ -37,10 +37,8 @@ def _time_zone(name: str) -> str:
     return name
 
 
-Clock = Annotated[
-    QuotedText,
-    matching("clock", 'not a time; write quoted hours and minutes from "00:00" to "23:59"', r"([01]\d|2[0-3]):[0-5]\d"),
-]
+_CLOCK_RULE = 'not a time; write quoted hours and minutes from "00:00" to "23:59"'
+Clock = Annotated[QuotedText, matching("clock", _CLOCK_RULE, r"([01]\d|2[0-3]):[0-5]\d")]
 """A wall-clock time, such as 09:00."""
 
 

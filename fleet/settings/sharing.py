@@ -6,7 +6,7 @@ Facts: NVIDIA/k8s-device-plugin v0.20.0, README and api/config/v1; NVIDIA MIG us
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field, Tag
 
@@ -63,10 +63,6 @@ class TimeSlicing(Replicated):
     """Containers take turns on the whole GPU, without memory isolation."""
 
 
-_MPS_CLIENTS = {True: 48, False: 16}
-"""Clients of one MPS server on GPUs of compute capability 7.5 and newer, and on older ones (the plugin's mps/device.go)."""
-
-
 class Mps(Replicated):
     """Containers run in parallel, each with an equal share of memory and compute."""
 
@@ -75,15 +71,13 @@ class Mps(Replicated):
 
     def require(self, machine: hardware.Machine) -> None:
         """Refuse more clients than an MPS server supports on this GPU. Raises a settings problem."""
-        most = _MPS_CLIENTS[_capability(machine) >= (7, 5)]
+        capability = machine.gpu.compute_capability if machine.gpu else "0"
+        # GPUs of compute capability 7.5 and newer have more clients than older ones (the plugin's mps/device.go).
+        most = 48 if tuple(map(int, capability.split("."))) >= (7, 5) else 16
         if self.replicas > most:
             name = machine.gpu.name if machine.gpu else machine.name
             message = f"MPS has at most {most} clients on {name} ({machine.name}); lower replicas"
             raise problem("mps_clients", message, at=("sharing", "replicas"))
-
-
-def _capability(machine: hardware.Machine) -> tuple[int, ...]:
-    return tuple(map(int, machine.gpu.compute_capability.split("."))) if machine.gpu else ()
 
 
 class Mig(Model):
@@ -96,15 +90,13 @@ class Mig(Model):
     naming: Literal["mixed", "single"] = "mixed"
     """`mixed` names the resource `nvidia.com/mig-<profile>`, `single` names it `nvidia.com/gpu`. Example: `single`"""
 
+    several: ClassVar[bool] = True
+    """A container may request several units: each partition has its own hardware."""
+
     @property
     def resource(self) -> str:
         """The extended resource that the nodes advertise."""
         return f"{MIG_RESOURCE}{self.profile}" if self.naming == "mixed" else GPU_RESOURCE
-
-    @property
-    def several(self) -> bool:
-        """A container may request several units: each partition has its own hardware."""
-        return True
 
     @property
     def unit(self) -> str:
