@@ -62,8 +62,7 @@ def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ..
     if gpu is None:
         return
     if gpu.max_driver_branch is not None and branch(version) > gpu.max_driver_branch:
-        raise problem(
-            "driver_too_new", f"{at_most(machine.name, gpu)}; " + (fix or "use a driver of that branch"), at=at, value=version
-        )
+        message = f"{at_most(machine.name, gpu)}; " + (fix or "use a driver of that branch")
+        raise problem("driver_too_new", message, at=at, value=version)
     if gpu.min_driver_branch is not None and branch(version) < gpu.min_driver_branch:
         raise problem("driver_too_old", f"{at_least(machine.name, gpu)}; " + (fix or "use a newer driver"), at=at, value=version)

@@ -109,8 +109,13 @@ class _Matching(AfterValidator):
         return self.form.__get_pydantic_json_schema__(source, handler)
 
 
-def matching(rule: str, message: str, pattern: str, *, most: int | None = None, private: bool = False) -> AfterValidator:
-    """A validator that refuses a text unless the whole of it matches `pattern` and it has at most `most` characters."""
+def matching(
+    rule: str, message: str, pattern: str, *, most: int | None = None, private: bool = False, form: Form | None = None
+) -> AfterValidator:
+    """A validator that refuses a text unless the whole of it matches `pattern` and it has at most `most` characters.
+
+    `form` replaces what the JSON Schema says of it, where a pattern of Python has another meaning in JavaScript.
+    """
     compiled = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -118,7 +123,7 @@ def matching(rule: str, message: str, pattern: str, *, most: int | None = None, 
             raise problem(rule, message, **({"private": True} if private else {}))
         return text
 
-    return _Matching(check, Form(rule.replace("_", " "), message, pattern, most))
+    return _Matching(check, form or Form(rule.replace("_", " "), message, pattern, most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,23 +344,13 @@ YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", 
 
 _TAG_KEY_RULE = "a tag's key has 1 to 128 letters, digits, spaces or _.:/=+-@, and does not start with aws:; rename it"
 _TAG_VALUE_RULE = "a tag's value has at most 256 letters, digits, spaces or _.:/=+-@; correct it"
-_TAG = re.compile(r"[\w .:/=+@-]*")
-
-
-def _tag_key(key: str) -> str:
-    if not 0 < len(key) <= 128 or key.lower().startswith("aws:") or not _TAG.fullmatch(key):
-        raise problem("tag", _TAG_KEY_RULE)
-    return key
-
-
-def _tag_value(value: str) -> str:
-    if len(value) > 256 or not _TAG.fullmatch(value):
-        raise problem("tag", _TAG_VALUE_RULE)
-    return value
-
-
-TagKey = Annotated[str, AfterValidator(_tag_key), Form("tag key", _TAG_KEY_RULE, most=128)]
-TagValue = Annotated[str, AfterValidator(_tag_value), Form("tag value", _TAG_VALUE_RULE, most=256)]
+_TAG = r"[\w .:/=+@-]"
+TagKey = Annotated[
+    str, matching("tag", _TAG_KEY_RULE, rf"(?![aA][wW][sS]:){_TAG}{{1,128}}", form=Form("tag key", _TAG_KEY_RULE, most=128))
+]
+TagValue = Annotated[
+    str, matching("tag", _TAG_VALUE_RULE, rf"{_TAG}{{0,256}}", form=Form("tag value", _TAG_VALUE_RULE, most=256))
+]
 
 
 class Span(Model):
