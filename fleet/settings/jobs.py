@@ -14,7 +14,7 @@ from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES
 from fleet.settings.caches import Cache
 from fleet.settings.model import Cpu, DnsLabel, Duration, Labels, Memory, Model, problem, refusal, require_once
 from fleet.settings.namespaces import TeamNamespace
-from fleet.settings.pool import require_pool
+from fleet.settings.pool import require_pool, require_same_gpus
 from fleet.settings.queues import Queues
 from fleet.settings.workloads import Workload
 
@@ -125,13 +125,8 @@ def require_jobs(
         for index, pool in enumerate(job.ordered):
             path = (*at, *(("pool",) if job.pool is not None else ("pools", str(index))))
             require_pool("job_pool", pool, pools, at=path)
-            first = pools[job.ordered[0]]
-            if (pools[pool].accelerator, pools[pool].sharing) != (first.accelerator, first.sharing):
-                message = (
-                    f"its GPUs, or how it shares them, differ from those of pool {job.ordered[0]}, and a job requests one kind; "
-                    "name pools of one kind, or write a job for each"
-                )
-                raise problem("job_pools_mixed", message, at=path)
+            why = "a job requests one kind; name pools of one kind, or write a job for each"
+            require_same_gpus("job_pools_mixed", why, pool, job.ordered[0], pools, at=path)
         here = [cache for cache, settings in caches.items() if job.namespace in settings.namespaces]
         if job.cache is not None and job.cache not in here:
             message = (

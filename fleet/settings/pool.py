@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, PrivateAttr
 
 from fleet.facts import hardware
 from fleet.facts.pricing import Money, quoted
+from fleet.facts.remark import todo
 from fleet.facts.scheduling import FALLBACK, SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import Duration, Form, Labels, Memory, Model, Nodes, between, problem, refusal, require_once
@@ -197,7 +198,7 @@ class Pool(Model):
                 self.sharing.require(machine)
         for machine in self.machines:
             if machine.cloud == hardware.OWNED and self.disk * 2**20 > machine.nvme_gb * 10**9:
-                room = machine.nvme_gb * 10**9 // 2**30
+                room = array_gib(machine)
                 message = f"the disk of {machine.name} has {room}Gi for containers; write {room}Gi or less"
                 raise problem("machine_disk", message, at=("disk",), value=f"{self.disk // 1024}Gi")
         if self.role == "release" and self.capacity == "spot":
@@ -385,6 +386,12 @@ def require_pool(rule: str, name: str, pools: Collection[str], *, at: tuple[str,
         )
 
 
+def require_same_gpus(rule: str, why: str, name: str, first: str, pools: Mapping[str, Pool], *, at: tuple[str, ...]) -> None:
+    """Refuse a pool of a list whose GPUs, or how it shares them, differ from those of the first. Raises a settings problem."""
+    if (pools[name].accelerator, pools[name].sharing) != (pools[first].accelerator, pools[first].sharing):
+        raise problem(rule, f"its GPUs, or how it shares them, differ from those of pool {first}, and {why}", at=at)
+
+
 def require_one_share(rule: str, name: str, pool: Pool, units: int, *, at: tuple[str, ...]) -> None:
     """Refuse several units of a pool whose sharing gives a container only one. Raises a settings problem."""
     if units > 1 and not pool.several:
@@ -415,3 +422,37 @@ def require_own_labels(rule: str, who: str, profile: SchedulingProfile, labels: 
         if profile.reserves(key):
             message = f"{who} labels of this domain; use one of your own, such as example.com/team"
             raise problem(rule, message, at=(*at, "labels", key))
+
+
+# -- local NVMe disks of machines as one array (RAID0) for images, logs and files of pods
+
+
+def array_gib(machine: hardware.Machine) -> int:
+    """Whole GiB of all local disks of a machine together."""
+    return machine.nvme_gb * 10**9 // 2**30
+
+
+def require_local_disks(pool: Pool, *, array: bool, at: tuple[str, ...]) -> None:
+    """Refuse local storage on a machine without local disks, and an array smaller than `disk`. Raises a settings problem."""
+    for machine in pool.machines:
+        if machine.nvme_gb == 0:
+            raise problem("local_storage", f"{machine.name} has no local disk; remove localStorage, or use another type", at=at)
+        gib = array_gib(machine)
+        if array and gib < pool.disk // 1024:
+            message = (
+                f"RAID0 puts the files of pods on the local disks, {machine.name} has {gib}Gi of them, and disk is "
+                f"{pool.disk // 1024}Gi; write disk: {gib}Gi or less"
+            )
+            raise problem("local_storage_size", message, at=at)
+
+
+def unused_disks(pool: Pool, key: str) -> Iterator[str]:
+    """A remark on a pool whose machines have local disks that it does not use. `key` is the setting that would use them."""
+    least = min(pool.machines, key=lambda machine: machine.nvme_gb)
+    if least.nvme_gb:
+        smaller = f" with disk {array_gib(least)}Gi or less" if pool.disk // 1024 > array_gib(least) else ""
+        # No source has the throughput of local disks (docs/eks-nodes.md).
+        yield todo(
+            f"{least.nvme_gb} GB of local NVMe on {least.name} are unused; {key} RAID0{smaller} puts images there at no charge "
+            "(no source says how many seconds that saves)"
+        )

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from fleet.settings.model import DnsLabel, Model, problem, refusal, require_once
 from fleet.settings.namespaces import TeamNamespace
-from fleet.settings.pool import Pool, require_pool
+from fleet.settings.pool import Pool, require_pool, require_same_gpus
 
 NEVER = "Never"
 
@@ -244,18 +244,13 @@ def _require_flavors(queues: Queues, pools: Mapping[str, Pool]) -> None:
             raise problem("flavor_name", message, at=at, value=name)
         if name not in used:
             raise problem("flavor_unused", "no team has a quota of it; add one with this flavor, or remove the flavor", at=at)
-        first = pools.get(flavor.pools[0])
         for index, pool in enumerate(flavor.pools):
             here = (*at, "pools", str(index))
             require_pool("flavor_pool", pool, pools, at=here)
             if (owner := owners.setdefault(pool, name)) != name:
                 raise problem("flavor_pool_twice", f"flavor {owner} has the pool already; remove one", at=here)
-            if first is not None and (pools[pool].accelerator, pools[pool].sharing) != (first.accelerator, first.sharing):
-                message = (
-                    f"its GPUs, or how it shares them, differ from those of pool {flavor.pools[0]}, and a quota counts one "
-                    "kind of units; give each kind its own flavor"
-                )
-                raise problem("flavor_mixed", message, at=here)
+            why = "a quota counts one kind of units; give each kind its own flavor"
+            require_same_gpus("flavor_mixed", why, pool, flavor.pools[0], pools, at=here)
             if not pools[pool].LABELED:
                 message = (
                     "the program does not label the nodes of this pool, so Kueue cannot assign them to a flavor; "

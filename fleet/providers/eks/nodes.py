@@ -17,9 +17,8 @@ from fleet.providers.eks.placement_group import PlacementGroup
 from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
 from fleet.providers.eks.warm import WarmPool
 from fleet.settings.kubelet import ResourceManagers
-from fleet.settings.local_disks import require_local_disks
 from fleet.settings.model import Day, Nodes, matching, problem, refusal, require_once
-from fleet.settings.pool import Pool, Reservation
+from fleet.settings.pool import Pool, Reservation, require_local_disks
 
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 MOST_IN_BLOCK = 64

@@ -8,7 +8,7 @@ from fleet.facts.disks import GP3_MIBPS, write_seconds
 from fleet.facts.pricing import bundle
 from fleet.facts.remark import costs
 from fleet.providers.eks.nodes import EksPool
-from fleet.settings.local_disks import unused_disks
+from fleet.settings.pool import unused_disks
 
 IMAGE_GIB = 25
 """An unpacked image, for the seconds of writing it. CUDA images are 10-20 GB each as they are pulled."""

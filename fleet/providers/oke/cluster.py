@@ -37,9 +37,8 @@ from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.local_disks import unused_disks
 from fleet.settings.model import DnsLabel, problem, refusal
-from fleet.settings.pool import IdleDelay, require_in_zones
+from fleet.settings.pool import IdleDelay, require_in_zones, unused_disks
 from fleet.settings.registry import Mirror
 from fleet.settings.runner import SetName
 

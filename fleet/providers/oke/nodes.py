@@ -13,9 +13,8 @@ from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, 
 from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
 from fleet.settings.kubelet import KubeletFlags, ResourceManagers, unowned
-from fleet.settings.local_disks import require_local_disks
 from fleet.settings.model import Memory, Model, problem, refusal, without
-from fleet.settings.pool import Pool, Reservation, require_own_labels
+from fleet.settings.pool import Pool, Reservation, require_local_disks, require_own_labels
 
 FLEX_SHAPE = "VM.Standard.E5.Flex"
 """Shape of the system pool. The price table has its price per OCPU and GB."""
