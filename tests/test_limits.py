@@ -19,6 +19,7 @@ from fleet.facts.yaml_text import read_yaml
 from fleet.loading.config import check_keys
 from fleet.loading.config import load as load_fleet
 from fleet.loading.documents import documents
+from fleet.loading.project import Project
 from fleet.loading.stackfile import load
 from fleet.settings.runner import MAX_LABELS
 from gpu_ci import cli
@@ -113,10 +114,8 @@ BOMBS = {
         documents,
         read_job,
         lambda path: read_fleet("dev", path),
-        lambda path: load("dev", path.parent, project_file=path),
-        lambda path: load(
-            "dev", path.parent, project_file=written(path.parent / "p" / "Pulumi.yaml", "name: a\n"), stack_file=path
-        ),
+        Project.read,
+        lambda path: load("dev", written(path.parent / "p" / "Pulumi.yaml", "name: a\n").parent, stack_file=path),
     ],
     ids=["YAML", "manifests", "a Job", "a stack for a Job", "a project", "a stack"],
 )
@@ -146,7 +145,7 @@ def test_a_deep_manifest_keeps_no_path_for_each_value(tmp_path: Path, text: str)
 
 READERS: dict[str, Callable[[Path], object]] = {
     "a stack file": lambda folder: load("dev", written(folder / "Pulumi.yaml", "name: a\n").parent, stack_file=large(folder)),
-    "a project file": lambda folder: load("dev", folder, project_file=large(folder)),
+    "a project file": lambda folder: Project.read(large(folder)),
     "a policy config": lambda folder: policy_settings("dev", large(folder, "policies/config/dev.json").parents[2]),
     "the policies of stacks": lambda folder: policy_configs(large(folder, "policies/stacks.toml").parents[1]),
     "a manifest": lambda folder: read_tree("dev", str(large(folder).parent)),

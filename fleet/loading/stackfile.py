@@ -41,7 +41,6 @@ class StackConfig:
     `secret_keys`: keys with a secret. Its value is STAND_IN; in an object, each of its secret values is.
     `positions`: 1-based line in `path` by path, such as ("gpu-ci:clusters", "usw2", "pools").
     `placed`: missing keys that `with_stand_ins` added.
-    `environment`: whether the stack names ESC environments. Their values are not read.
     """
 
     project: str
@@ -52,7 +51,6 @@ class StackConfig:
     objects: Mapping[str, object]
     positions: Mapping[Keys, int] = field(default_factory=dict, repr=False)
     placed: tuple[str, ...] = ()
-    environment: bool = False
 
     def line_of(self, *path: str | int) -> int | None:
         """The line of a path, or of its nearest ancestor with a line. None if the file has none of them."""
@@ -77,8 +75,8 @@ def name_of_file(stack: str | None) -> str | None:
     return file["stack"] if file is not None else stack
 
 
-def load(stack: str, root: Path, project_file: Path | None = None, stack_file: Path | None = None) -> StackConfig:
-    """Read one stack of the project in `root`. `project_file` and `stack_file` replace the usual files.
+def load(stack: str, root: Path, stack_file: Path | None = None) -> StackConfig:
+    """Read one stack of the project in `root`. `stack_file` replaces the usual file.
 
     Raises InputError if the configuration cannot be used.
     """
@@ -87,8 +85,8 @@ def load(stack: str, root: Path, project_file: Path | None = None, stack_file: P
             f"stack: a stack name is 1 to 100 letters, digits, hyphens, underscores and periods; got {quoted(stack)}; "
             f"{_named(stack, stacks(root))}"
         )
-    project = Project.read(project_file or home.project_file(root))
-    folder = (project_file.parent if project_file else root) / project.stack_folder
+    project = Project.read(home.project_file(root))
+    folder = root / project.stack_folder
     path = stack_file or folder / f"Pulumi.{stack}.yaml"
     fix = _named(stack, stacks(folder), "create it or ") if stack_file is None else "create it or correct its path"
     return _StackFile(ConfigFile.read(path, "stack: there must be a file for the stack", fix), project).config(stack)
@@ -163,7 +161,6 @@ class _StackFile:
             secret_keys=frozenset(self._secret),
             objects=MappingProxyType(self._objects),
             positions=Lines((1, self._places)),
-            environment=esc,
         )
 
     def _take(self, key: str, value: object) -> None:

@@ -58,14 +58,10 @@ class Quota(Model):
         return self.pool or self.flavor or ""
 
     @refusal
-    def _one_place(self) -> None:
-        """Refuse a quota of no pool and no flavor, or of both."""
+    def _rules(self) -> None:
+        """Refuse a quota of no pool and no flavor, or of both, and to lend more than the nominal quota, as Kueue does."""
         if (self.pool is None) is (self.flavor is None):
             raise problem("queue_quota", "a quota names either a pool or a flavor; write one of the two", at=("pool",))
-
-    @refusal
-    def _lends_its_own(self) -> None:
-        """Refuse to lend more than the nominal quota, as Kueue's webhook does."""
         if self.lend is not None and self.lend > self.nominal:
             message = f"a team can lend at most its own quota, which is {self.nominal} here; lower lend or raise nominal"
             raise problem("queue_lend", message, at=("lend",))

@@ -56,7 +56,6 @@ def _shadow(error: ErrorDetails, foreign: Collection[tuple[int | str, ...]]) -> 
     return bool(foreign) and not is_foreign_kind(error) and any(head in foreign for head in heads)
 
 
-_NO_VALUE = ("missing", "json_invalid")
 _HIDDEN = re.compile("key|secret|token|password|credential|licen[cs]e|^env", re.IGNORECASE)
 """Unknown keys with such names may contain secrets, so errors do not show their values."""
 _UNION = {"union_tag_invalid": "provider", "union_tag_not_found": "provider", "gpu_ci_runner_kind": "kind"}
@@ -77,9 +76,11 @@ def _problem(root: type[BaseModel], namespace: str, error: ErrorDetails) -> Prob
     located = tuple(map(str, error["loc"][:-1] if marked or short else error["loc"]))
     at = (_UNION[error["type"]],) if error["type"] in _UNION else tuple(context.get("at", ()))
     path = untagged(root, located) + at
-    private = context.get("private") or (error["type"] == "extra_forbidden" and _HIDDEN.search(path[-1])) or _of_secrets(path)
+    # People may paste the GitHub App's key at or below gitops.secrets.
+    pasted = ("gitops", "secrets") in pairwise(path)
+    private = context.get("private") or (error["type"] == "extra_forbidden" and _HIDDEN.search(path[-1])) or pasted
     missing, there = (False, context["value"]) if "value" in context else standing(error["input"], at)
-    value = "" if private or missing or error["type"] in _NO_VALUE else shown(there)
+    value = "" if private or missing or error["type"] in ("missing", "json_invalid") else shown(there)
     head = f"{namespace}:{path[0]}" if path else namespace
     return Problem((head, *path[1:]), hint(error, root, located), value, error["type"].removeprefix("gpu_ci_"))
 
@@ -92,11 +93,6 @@ def standing(value: Any, at: tuple[str, ...]) -> tuple[bool, Any]:
         except (LookupError, TypeError, ValueError):
             return True, None
     return False, value
-
-
-def _of_secrets(path: tuple[str, ...]) -> bool:
-    """Whether people may paste the GitHub App's key at this path: at or below `gitops.secrets`."""
-    return any(pair == ("gitops", "secrets") for pair in pairwise(path))
 
 
 _SHORT = "an entry is missing at the end of the list; add it"
@@ -300,10 +296,8 @@ def _model_at(root: type[BaseModel], location: tuple[str, ...]) -> type[BaseMode
 
 def _at(root: type[BaseModel], location: tuple[str, ...]) -> Any:
     """The annotation at a location, or None beyond the models."""
-    here: Any = root
-    for _, _, annotation in _walk(root, location):
-        here = annotation
-    return here
+    annotations = [annotation for _, _, annotation in _walk(root, location)]
+    return annotations[-1] if annotations else root
 
 
 def _walk(root: type[BaseModel], location: tuple[str, ...]) -> Iterator[tuple[str, bool, Any]]:

@@ -286,7 +286,8 @@ def pulumi_faults(words: list[str]) -> Iterator[str]:
     for option in ("--policy-pack", "--policy-pack-config", "--config"):
         if option in words and not _there(words[words.index(option) + 1]):
             yield words[words.index(option) + 1]
-    secrets = [*ours().secret_keys] if folder == "deployments" else [f"{settings.NAMESPACE}:{key}" for key in settings.SECRETS]
+    deployed = [key for stack in ours().stacks.values() for key in stack.secrets.values()]
+    secrets = deployed if folder == "deployments" else [f"{settings.NAMESPACE}:{key}" for key in settings.SECRETS]
     if "--secret" in words and words[words.index("--secret") + 1] not in secrets:
         yield words[words.index("--secret") + 1]
     if "-s" in words and not _there(str(Path(folder, f"Pulumi.{words[words.index('-s') + 1]}.yaml"))):

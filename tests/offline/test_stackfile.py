@@ -213,8 +213,11 @@ def test_the_stacks_of_a_folder_are_those_with_a_file(tmp_path):
 
 
 def test_esc_environments_are_told_for_their_values_are_not_seen(tmp_path):
-    assert write(tmp_path, "environment: [aws/dev]\n").environment
-    assert not write(tmp_path, "config: {}\n").environment
+    project = f"{PROJECT}config: {{needed: {{type: string}}}}\n"
+    with pytest.raises(InputError, match="values of ESC environments are not seen offline; add it"):
+        write(tmp_path, "environment: [aws/dev]\n", project)
+    with pytest.raises(InputError, match="without a default; add it"):
+        write(tmp_path, "config: {}\n", project)
 
 
 @pytest.mark.parametrize(
