@@ -435,15 +435,14 @@ class Cluster(Model):
             raise problem("program_sops", message, at=("gitops", "secrets", "by"))
 
     @refusal
-    def _health_rules(self) -> None:
-        """Refuse a startup gate where the program cannot set it once for each new node."""
+    def _monitoring_rules(self) -> None:
+        """Refuse what the program cannot set up: a startup gate or CloudWatch elsewhere than on EKS, and a Prometheus.
+
+        A Prometheus needs a namespace without another owner, and a class for its volume.
+        """
         if self.health is not None and self.health.startup_gate and not self.SETS_TAINTS:
             message = "only the node groups of EKS give new nodes a taint that may be removed later; remove startupGate"
             raise problem("startup_gate", message, at=("health", "startupGate"))
-
-    @refusal
-    def _monitoring_rules(self) -> None:
-        """Refuse CloudWatch elsewhere than on EKS, a namespace of Prometheus with another owner, and a volume without a class."""
         monitoring = self.monitoring
         if monitoring is not None and monitoring.cloudwatch and not self.HAS_CLOUDWATCH:
             message = "the program installs CloudWatch's add-on only on EKS clusters that it creates; remove cloudwatch"

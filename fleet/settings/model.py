@@ -21,7 +21,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.types import Discriminator
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from fleet.facts.cloud_limits import Limit, limit
+from fleet.facts.cloud_limits import limit
 
 if TYPE_CHECKING:  # not needed for a plan
     from pydantic import GetJsonSchemaHandler
@@ -92,21 +92,27 @@ class Form:
     types: tuple[str, ...] = ("string",)
     values: Callable[[], Iterable[str]] | None = None
 
-    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def keywords(self) -> JsonSchemaValue:
         """The keywords of this form. Editors show `patternErrorMessage`, which is not a keyword of JSON Schema."""
         kind = {"type": self.types[0] if len(self.types) == 1 else list(self.types), "title": self.title}
         pattern = {"pattern": f"^({self.pattern})$"} if self.pattern else {}
         most = {} if self.most is None else {"maxLength": self.most}
         values = {} if self.values is None else {"enum": list(self.values())}
-        return {**handler(source), **kind, **pattern, **most, **values, "patternErrorMessage": self.rule}
+        return {**kind, **pattern, **most, **values, "patternErrorMessage": self.rule}
+
+    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The schema of the value with these keywords."""
+        return {**handler(source), **self.keywords()}
 
 
 @dataclass(frozen=True, slots=True)
-class _Matching(AfterValidator):
-    form: Form
+class _Described(AfterValidator):
+    """A validator with the keywords that it adds to the JSON Schema of its value."""
+
+    keywords: Callable[[], JsonSchemaValue]
 
     def __get_pydantic_json_schema__(self, source: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return self.form.__get_pydantic_json_schema__(source, handler)
+        return {**handler(source), **self.keywords()}
 
 
 def matching(
@@ -123,19 +129,7 @@ def matching(
             raise problem(rule, message, **({"private": True} if private else {}))
         return text
 
-    return _Matching(check, form or Form(rule.replace("_", " "), message, pattern, most))
-
-
-@dataclass(frozen=True, slots=True)
-class _Limited(AfterValidator):
-    limit: Limit
-
-    def __get_pydantic_json_schema__(self, source: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The keywords of the row: least and most of a number, the words of a text."""
-        limit = self.limit
-        if limit.kind == "whole" and not limit.words:
-            return {**handler(source), "minimum": limit.least, "maximum": limit.most}
-        return {**handler(source), **({"enum": list(limit.words)} if limit.kind == "words" else {})}
+    return _Described(check, (form or Form(rule.replace("_", " "), message, pattern, most)).keywords)
 
 
 def limited(of: str, path: str, kind: str = "") -> AfterValidator:
@@ -150,7 +144,13 @@ def limited(of: str, path: str, kind: str = "") -> AfterValidator:
             raise problem("cloud_limit", fault)
         return value
 
-    return _Limited(check, row)
+    def keywords() -> JsonSchemaValue:
+        """The least and most of a number, the words of a text."""
+        if row.kind == "whole" and not row.words:
+            return {"minimum": row.least, "maximum": row.most}
+        return {"enum": list(row.words)} if row.kind == "words" else {}
+
+    return _Described(check, keywords)
 
 
 def between(rule: str, message: str, least: int, most: float = math.inf, *, step: int = 1) -> AfterValidator:
