@@ -90,12 +90,9 @@ ImageReference = Annotated[str, Field(min_length=1, max_length=512), matching("i
 """A container image by version or digest."""
 
 
-_MAX_LIFETIME = between(
-    "max_lifetime",
+_MAX_LIFETIME_RULE = (
     "a maximum lifetime is from 10m to 144h, because GitHub ends every job after 120h; "
-    "write more than the longest timeout-minutes of the class's jobs, such as 7h",
-    600,
-    144 * 3600,
+    "write more than the longest timeout-minutes of the class's jobs, such as 7h"
 )
 
 
@@ -209,7 +206,7 @@ class PodRunner(RunnerPod):
     """The only pool of the class. A class has either this or `pools`."""
     pools: tuple[str, ...] = ()
     """Pools of the class, the first choice first: a job runs in the first that has a node for it (docs/fallback.md)."""
-    max_lifetime: Annotated[Duration, _MAX_LIFETIME] = 23_400
+    max_lifetime: Annotated[Duration, between("max_lifetime", _MAX_LIFETIME_RULE, 600, 144 * 3600)] = 23_400
     """Age at which a runner is deleted, unless GitHub says that its job runs, from 10m to 144h. GitHub ends a job after 6 hours
     by default; the rest is for its last steps. Source: docs.github.com, workflow syntax, timeout-minutes. Example: `7h`"""
     schedules: RunnerSchedules | None = None
