@@ -154,7 +154,7 @@ def limited(of: str, path: str, kind: str = "") -> AfterValidator:
 
 
 def between(rule: str, message: str, least: int, most: float = math.inf, *, step: int = 1) -> AfterValidator:
-    """A validator that refuses a number below `least` or above `most`, and one that is no multiple of `step`."""
+    """A validator that refuses a number below `least` or above `most`, and one that `step` does not divide."""
 
     def check(number: int) -> int:
         if not least <= number <= most or number % step:
