@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 from fleet.facts.manifest import Manifest
 from fleet.facts.scheduling import per_node_annotation
@@ -11,25 +11,10 @@ from fleet.prove.room import fits
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
 from fleet.render.team_namespace import homes
-from fleet.render.workloads.comfyui import comfyui
-from fleet.render.workloads.coral import coral
-from fleet.render.workloads.ollama import ollama
+from fleet.render.workloads.kinds import MAKERS
 from fleet.render.workloads.parts import Meta
-from fleet.render.workloads.smoke_job import COMMANDS, smoke_job
-from fleet.render.workloads.tf_mnist import tf_mnist
-from fleet.render.workloads.tf_notebook import tf_notebook
 from fleet.settings.cluster import Cluster
 from fleet.settings.workloads import CoralWorkload, PoolWorkload, Workload
-
-MAKERS: Mapping[str, Callable[..., tuple[Manifest, ...]]] = {
-    **dict.fromkeys(COMMANDS, smoke_job),
-    "tf-mnist": tf_mnist,
-    "tf-notebook": tf_notebook,
-    "ollama": ollama,
-    "comfyui": comfyui,
-    "coral": coral,
-}
-"""The function that makes the manifests of each kind: `make(meta, settings, target)`."""
 
 
 def workload_objects(cluster: Cluster, name: str) -> tuple[Manifest, ...]:

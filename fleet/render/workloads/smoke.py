@@ -11,8 +11,8 @@ from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import refusal
 from fleet.providers.target import pool_target
 from fleet.render import team_namespace
+from fleet.render.workloads.kinds import smoke_job
 from fleet.render.workloads.parts import Meta
-from fleet.render.workloads.smoke_job import smoke_job
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import SMOKE_NAMESPACE
 from fleet.settings.workloads import SmokeWorkload
