@@ -24,7 +24,7 @@ from fleet.prove.ends import ends
 from fleet.render.monitoring import rules as rules_folder
 from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
-from fleet.render.monitoring.rules.starts import PHASE
+from fleet.render.monitoring.rules.runners import PHASE
 from fleet.settings.alerts import Alerts
 from tests import builders
 from tests.components.recorded import stack_config

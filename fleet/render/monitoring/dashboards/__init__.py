@@ -7,8 +7,7 @@ from typing import Any
 
 from fleet.facts.manifest import Manifest, manifest
 from fleet.providers.fleet import Fleet
-from fleet.render.monitoring.dashboards import cost, gpu, node_health
-from fleet.render.monitoring.dashboards import fleet as overview
+from fleet.render.monitoring.dashboards.boards import boards
 from fleet.settings.cluster import Cluster
 
 LABEL = {"grafana_dashboard": "1"}
@@ -22,14 +21,7 @@ def dashboards(fleet: Fleet, cluster_name: str) -> dict[str, dict[str, Any]]:
         return {}
     from fleet.render.monitoring.dashboards import grafana  # noqa: PLC0415 - the SDK is slow to import, and a plan must be fast
 
-    alerts = cluster.monitoring.alerts
-    boards = (
-        overview.board(cluster, alerts),
-        gpu.board(cluster),
-        node_health.board(cluster, alerts),
-        cost.BOARD,
-    )
-    return {board.uid: grafana.dashboard_json(board, cluster_name) for board in boards}
+    return {board.uid: grafana.dashboard_json(board, cluster_name) for board in boards(cluster, cluster.monitoring.alerts)}
 
 
 def dashboard_objects(fleet: Fleet, cluster_name: str) -> tuple[Manifest, ...]:
