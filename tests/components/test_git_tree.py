@@ -19,7 +19,7 @@ from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.installed import installed
 from fleet.providers.registry import PROVIDERS
-from fleet.render.gitops.waves import wave
+from fleet.render.gitops.manifest import wave
 from fleet.settings.cluster import physical_name
 from gpu_ci.offline.gitops import waves_later
 from gpu_ci.offline.record import Recording, Resource, joined, record

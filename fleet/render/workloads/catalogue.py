@@ -10,7 +10,7 @@ from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import fits
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
-from fleet.render.team_namespace import homes
+from fleet.render.isolation import homes
 from fleet.render.workloads.kinds import MAKERS
 from fleet.render.workloads.parts import Meta
 from fleet.settings.cluster import Cluster
