@@ -45,7 +45,7 @@ from fleet.render.isolation import homes
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
 from fleet.render.placeholders import placeholders
 from fleet.render.queues import QueueObjects, queue_objects
-from fleet.render.sweeps.catalogue import sweeps
+from fleet.render.sweeps.sweep import sweeps
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster

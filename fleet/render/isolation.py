@@ -1,8 +1,8 @@
 """The network that the pods of a namespace reach, and the objects of a team's namespace.
 
 Every team's namespace has the same isolation, with or without a queue. There is no ResourceQuota of GPUs, because Kueue limits
-them. A team may borrow GPUs that others leave free, and its namespaces share them. So a quota of one namespace could reject pods of
-a Job that Kueue has admitted, while the Job kept its place in the queue.
+them. A team may borrow GPUs that others leave free, and its namespaces share them. So a quota of one namespace could reject pods
+of a Job that Kueue has admitted, while the Job kept its place in the queue.
 """
 
 from __future__ import annotations

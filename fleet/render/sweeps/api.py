@@ -68,6 +68,15 @@ class Api:
                     raise urllib.error.HTTPError(path, status.get("code", 500), status.get("message", ""), Message(), None)
                 yield event["type"], event["object"]
 
+    def patch(self, path: str, body: Object, subject: Mapping[str, str], done: Mapping[str, Any]) -> None:
+        """Send a merge patch. The log gets `subject` with `done`, or with the error: a refused change stops no other."""
+        try:
+            self.call("PATCH", path, body, "application/merge-patch+json")
+        except urllib.error.HTTPError as error:
+            say(**subject, error=f"{error.code} {error.reason}")
+        else:
+            say(**subject, **done)
+
     def delete(self, path: str, uid: str) -> bool:
         """Delete the object with this uid and no later one of its name. Returns whether it was there. Raises as `call` does."""
         try:
@@ -114,9 +123,13 @@ def with_query(path: str, **more: object) -> str:
     return path + "".join(f"{'&' if place else start}{key}={quote(str(more[key]), safe='/')}" for place, key in enumerate(more))
 
 
-def picked(fields: Mapping[str, Any], *keys: str) -> Object:
-    """These keys of an object, as far as it has them. A sweep keeps little of each object, so that it needs little memory."""
-    return {key: fields[key] for key in keys if key in fields}
+def picked(fields: Mapping[str, Any], *keys: str, **parts: Iterable[str]) -> Object:
+    """These keys of an object, as far as it has them, and each of `parts` with these keys of its own.
+
+    A sweep keeps little of each object, so that it needs little memory.
+    """
+    inner = {name: picked(fields.get(name, {}), *keys_of_part) for name, keys_of_part in parts.items()}
+    return {key: fields[key] for key in keys if key in fields} | inner
 
 
 def containers(pod: Object, name: str) -> list[Object]:

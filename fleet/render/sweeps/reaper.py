@@ -214,31 +214,26 @@ def kept_runner(runner: Object) -> Object:
     """What `decide` reads of an EphemeralRunner."""
     meta = picked(runner["metadata"], "namespace", "name", "uid", "creationTimestamp", "deletionTimestamp")
     meta["managedFields"] = [picked(entry, "manager", "time") for entry in _of_listener(runner)]
-    return {"metadata": meta, "status": picked(runner.get("status", {}), "phase", "jobId")}
+    return {"metadata": meta} | picked(runner, status=("phase", "jobId"))
 
 
 def kept_pod(pod: Object) -> Object:
     """What `decide` reads of a runner's pod, and `listening` of a listener's."""
-    meta = picked(pod["metadata"], "namespace", "name", "creationTimestamp", "deletionTimestamp")
-    meta["labels"] = picked(pod["metadata"].get("labels", {}), _LISTENS_FOR)
+    meta = ("namespace", "name", "creationTimestamp", "deletionTimestamp")
+    part = picked(pod, spec=["nodeName"], status=["phase"]) | {"metadata": picked(pod["metadata"], *meta, labels=[_LISTENS_FOR])}
     states = [picked(state, "name", "state") for name in (_RUNNER, _LISTENER) for state in containers(pod, name)]
-    status = picked(pod.get("status", {}), "phase") | {"containerStatuses": states}
-    return {"metadata": meta, "spec": picked(pod["spec"], "nodeName"), "status": status}
+    part["status"]["containerStatuses"] = states
+    return part
 
 
 def kept_node(node: Object) -> Object:
     """What `decide` reads of a node."""
-    spec = node.get("spec", {})
-    taints = [{"key": key} for key in _taints(node)]
-    return {
-        "metadata": picked(node["metadata"], "name", "deletionTimestamp"),
-        "spec": picked(spec, "unschedulable") | {"taints": taints},
-    }
+    return picked(node, metadata=("name", "deletionTimestamp"), spec=("unschedulable", "taints"))
 
 
 def kept_set(runner_set: Object) -> Object:
     """What `limits_now` reads of a runner set."""
-    return {"metadata": picked(runner_set["metadata"], "namespace", "name"), "spec": picked(runner_set["spec"], "minRunners")}
+    return picked(runner_set, metadata=("namespace", "name"), spec=["minRunners"])
 
 
 def listening(pods: Iterable[Object]) -> dict[str, float]:

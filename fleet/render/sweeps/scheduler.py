@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-import urllib.error
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from fleet.render.sweeps.api import Api, Object, in_cluster, picked, say, with_query
+from fleet.render.sweeps.api import Api, Object, in_cluster, picked, with_query
 from fleet.render.sweeps.watch import Collection, run
 
 INTERVAL = 30
@@ -50,7 +49,7 @@ def _utc(day: date, text: str, zone: ZoneInfo) -> datetime:
 def own(api: Api, namespace: str, name: str) -> Collection:
     """The runner set of this name alone: the program has no right to any other."""
     path = with_query(_SETS.format(namespace), fieldSelector=f"metadata.name={name}")
-    return Collection(api, path, lambda runner_set: {"metadata": {}, "spec": picked(runner_set["spec"], "minRunners")})
+    return Collection(api, path, lambda runner_set: picked(runner_set, metadata=(), spec=["minRunners"]))
 
 
 def once(api: Api, sets: Mapping[str, Mapping[str, Any]], runner_sets: Mapping[str, Iterable[Object]], now: datetime) -> None:
@@ -58,15 +57,9 @@ def once(api: Api, sets: Mapping[str, Mapping[str, Any]], runner_sets: Mapping[s
     for namespace, settings in sets.items():
         count = wanted(settings, now)
         for runner_set in runner_sets[namespace]:
-            if runner_set["spec"].get("minRunners", 0) == count:
-                continue
-            try:
+            if runner_set["spec"].get("minRunners", 0) != count:
                 path = f"{_SETS.format(namespace)}/{settings['name']}"
-                api.call("PATCH", path, {"spec": {"minRunners": count}}, "application/merge-patch+json")
-            except urllib.error.HTTPError as error:
-                say(namespace=namespace, error=f"{error.code} {error.reason}")
-            else:
-                say(namespace=namespace, runners=count)
+                api.patch(path, {"spec": {"minRunners": count}}, {"namespace": namespace}, {"runners": count})
 
 
 def main(settings: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fleet.loading.config import load
 from fleet.render.sweeps import watch
 from fleet.render.sweeps.api import Api, picked
-from fleet.render.sweeps.catalogue import sweeps
+from fleet.render.sweeps.sweep import sweeps
 from fleet.render.sweeps.watch import UNMARKED, Collection, keep_up
 from tests.builders import ROOT, cluster, config, read_stack, runner, staging
 from tests.examples import examples
