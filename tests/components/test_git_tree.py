@@ -13,7 +13,7 @@ import pytest
 
 from components.build import build
 from components.config import read_fleet
-from fleet.charts.images import mirrored
+from fleet.charts.chart import mirrored
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig

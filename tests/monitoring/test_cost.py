@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from fleet.charts.chart import fixed
-from fleet.charts.kube_prometheus import STACK
-from fleet.charts.kube_state_metrics import JOB_INFO, JOB_STARTED, RUNNER_CREATED, SET_INFO, node_labels
+from fleet.charts.kube_prometheus import JOB_INFO, JOB_STARTED, RUNNER_CREATED, SET_INFO, STACK, node_labels
 from fleet.facts.pricing import USD_PER_HOUR, total
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of, load

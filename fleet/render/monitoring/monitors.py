@@ -17,7 +17,7 @@ from fleet.charts.dcgm_exporter import DCGM_EXPORTER
 from fleet.charts.dcgm_exporter import NAMESPACE as EXPORTER_NAMESPACE
 from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
 from fleet.charts.gpu_operator import OPERATOR
-from fleet.charts.kube_state_metrics import sanitized
+from fleet.charts.kube_prometheus import sanitized
 from fleet.charts.kueue import KUEUE
 from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
 from fleet.facts.manifest import Manifest, manifest

@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from typing import Any
 
-from fleet.charts.kube_state_metrics import JOB_INFO, sanitized
+from fleet.charts.kube_prometheus import JOB_INFO, sanitized
 from fleet.facts import bill as counting
 from fleet.facts.pricing import Line, Money, span, total
 from fleet.facts.scheduling import INSTANCE_TYPE_LABEL

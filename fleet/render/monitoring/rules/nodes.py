@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleet.charts.kube_state_metrics import sanitized
+from fleet.charts.kube_prometheus import sanitized
 from fleet.facts.hardware import SPOT
 from fleet.facts.scheduling import QUARANTINE_TAINT, STARTUP_GATE
 from fleet.render.monitoring.rules.rule import Rule, alert, by_value, node_matchers, one_of, record

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fleet.charts.kube_state_metrics import sanitized
+from fleet.charts.kube_prometheus import sanitized
 from fleet.settings.pool import Pool
 
 Rule = dict[str, Any]

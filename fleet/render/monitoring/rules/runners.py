@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleet.charts.kube_state_metrics import JOB_STARTED, RUNNER_CREATED
+from fleet.charts.kube_prometheus import JOB_STARTED, RUNNER_CREATED
 from fleet.providers.registry import provider_of
 from fleet.render.arc import freeing_command
 from fleet.render.monitoring.rules.rule import Rule, alert, by_value, one_of, record
