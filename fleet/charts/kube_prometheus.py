@@ -21,14 +21,6 @@ from fleet.settings.monitoring import Monitoring
 STACK = "kube-prometheus-stack"
 PROMETHEUS_CLASS = "gpu-ci-prometheus"
 """Name of the storage class that the program creates for Prometheus."""
-JOB_INFO = "kube_customresource_ephemeralrunner_job_info"
-"""The metric with one series for each job that runs: labels `namespace`, `name` (of the EphemeralRunner) and `repository`."""
-RUNNER_CREATED = "kube_customresource_ephemeralrunner_created"
-"""When ARC created each EphemeralRunner, in seconds since 1970: labels `namespace` and `pod`. Its pod has the same name."""
-JOB_STARTED = "kube_customresource_ephemeralrunner_job_started"
-"""When a runner took its job, in seconds since 1970: labels as `RUNNER_CREATED`, and no series before."""
-SET_INFO = "kube_customresource_autoscalingrunnerset_info"
-"""The metric with one series for each runner set: labels `namespace`, `name` and `phase` (Pending, Running or Outdated)."""
 _RELOADER = Pod("config-reloader", 10, 32)
 _PROMETHEUS = Pod("prometheus", 500, 1536)
 _ALERTMANAGER = Pod("alertmanager", 10, 64)

@@ -16,9 +16,9 @@ from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from typing import Any
 
-from fleet.charts.kube_prometheus import JOB_INFO, sanitized
+from fleet.charts.kube_prometheus import sanitized
 from fleet.facts import bill as counting
-from fleet.facts.pricing import Line, Money, span, total
+from fleet.facts.pricing import Line, span, total
 from fleet.facts.scheduling import INSTANCE_TYPE_LABEL
 from fleet.facts.support import EKS_SUPPORT
 from fleet.prove.bill import lines
@@ -50,26 +50,22 @@ def cost_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
 def _nodes(cluster: Cluster, name: str, pool: Pool) -> Iterator[Rule]:
     """What each node of a pool costs. A node without a known price has no series."""
     prices = {machine_type: pool.price(machine_type, cluster.region) for machine_type in pool.instance_types}
-    selector = node_matchers(name, pool)
+    selector = ",".join(node_matchers(name, pool))
     kind = f"label_{sanitized(INSTANCE_TYPE_LABEL)}"
     _, highest = span(prices.values())
 
     def rule(types: str, expr: str) -> Rule:
         return record(_NODE, expr, {"pool": name, "instance_type": types, "capacity": pool.capacity})
 
-    def priced(types: str, price: Money, *matchers: str) -> Iterator[Rule]:
-        if not price.unknown:
-            nodes = f"max by (node) (kube_node_labels{{{','.join((*selector, *matchers))}}})"
-            yield rule(types, f"{nodes} * {_number(price.usd)}")
-
     all_types = " or ".join(prices)
-    if len(set(prices.values())) == 1:
-        yield from priced(all_types, highest)
-    else:
-        for machine_type, price in prices.items():
-            yield from priced(machine_type, price, f'{kind}="{machine_type}"')
+    choices = {selector: (all_types, highest)}
+    if len(set(prices.values())) > 1:
+        choices = {f'{selector},{kind}="{machine_type}"': (machine_type, price) for machine_type, price in prices.items()}
         # Own machines have no label with their type. Like the bill, take the most expensive one.
-        yield from priced(all_types, highest, f'{kind}!~"{one_of(map(_literal, prices))}"')
+        choices[f'{selector},{kind}!~"{one_of(map(_literal, prices))}"'] = all_types, highest
+    for matchers, (types, price) in choices.items():
+        if not price.unknown:
+            yield rule(types, f"max by (node) (kube_node_labels{{{matchers}}}) * {_number(price.usd)}")
     if pool.reservation is not None and not highest.unknown:
         running = f'(count({_NODE}{{pool="{name}",node!=""}}) or vector(0))'
         # Machines of a reservation are paid for, also without a node.
@@ -80,10 +76,11 @@ def _uses(fleet: Fleet, cluster: Cluster) -> Iterator[Rule]:
     """What pods, jobs and starting runners cost, and what no pod uses."""
     resources = one_of(dict.fromkeys(sanitized(pool.resource) for pool in cluster.pools.values()))
     yield record("gpu_ci:pod_usd_per_hour", resources=resources, namespace=runner_namespace("(.+)"))
-    jobs = f'label_replace({JOB_INFO}{{repository!=""}}, "repository", "{OTHER}", "name", ".*")'
-    if listed := _listed(fleet, cluster):
-        jobs = f'{JOB_INFO}{{repository=~"(?i:{one_of(map(_literal, listed))})"}}\nor on (namespace, name) {jobs}'
-    yield record("gpu_ci:job_info", jobs=jobs)
+    own_names, listed = _listed(fleet, cluster), ""
+    if own_names:
+        jobs = f'kube_customresource_ephemeralrunner_job_info{{repository=~"(?i:{one_of(map(_literal, own_names))})"}}'
+        listed = f"{jobs}\nor on (namespace, name) "
+    yield record("gpu_ci:job_info", listed=listed, other=OTHER)
     yield from map(record, ("gpu_ci:job_usd_per_hour", "gpu_ci:start_usd_per_hour", "gpu_ci:idle_usd_per_hour"))
 
 

@@ -20,14 +20,18 @@ _ALERTS, _RECORDS = (
 )
 
 
+PHASES: dict[str, str] = _RECORDS["phases"]
+"""The query of each phase of the start of a runner."""
+
+
 def _filled(text: str, values: Mapping[str, object]) -> str:
-    """A text with the values in place of <name>. Raises KeyError for a name without a value."""
-    return re.sub(r"<(\w+)>", lambda key: str(values[key[1]]), text)
+    """A text with the values in place of <name>, also in a value. Raises KeyError for a name without a value."""
+    return re.sub(r"<(\w+)>", lambda key: _filled(str(values[key[1]]), values), text)
 
 
 def record(name: str, expr: str = "", labels: Mapping[str, str] = {}, **values: object) -> Rule:
     """A recording rule: the result of a query as the series `name`. Without `expr` it is that of `records.toml`."""
-    query = expr or _filled(_RECORDS[name]["expr"], values)
+    query = expr or _filled(_RECORDS[name]["expr"], _RECORDS["parts"] | values)
     return {"record": name, "expr": query} | ({"labels": dict(labels)} if labels else {})
 
 
