@@ -11,7 +11,7 @@ from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import refusal
 from fleet.providers.target import pool_target
 from fleet.render import isolation
-from fleet.render.workloads.kinds import smoke_job
+from fleet.render.workloads.catalogue import smoke_job
 from fleet.render.workloads.parts import Meta
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import SMOKE_NAMESPACE

@@ -16,8 +16,8 @@ from fleet.facts import versions
 from fleet.facts.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, POOL_LABEL, RUNNER_PRIORITY, Toleration, is_gpu_resource
 from fleet.providers.registry import PROVIDERS
 from fleet.render.isolation import homes
+from fleet.render.workloads.catalogue import MAKERS as CATALOGUE
 from fleet.render.workloads.catalogue import objects, workload_objects
-from fleet.render.workloads.kinds import MAKERS as CATALOGUE
 from fleet.render.workloads.parts import HOME
 from fleet.settings.workloads import KINDS, WORKLOAD_IMAGES
 from tests.builders import cluster, runner_of
