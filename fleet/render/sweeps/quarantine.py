@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from time import time
 from typing import Any
 
-from fleet.render.sweeps.api import Api, Object, in_cluster, picked, seconds, with_query
-from fleet.render.sweeps.watch import Collection, run
+from fleet.render.sweeps.api import Api, Collection, Object, main, picked, seconds, with_query
 
 EVENTS = "/api/v1/events?fieldSelector=reason=UnexpectedAdmissionError"
 NODES = "/api/v1/nodes"
@@ -241,18 +238,16 @@ def watched(api: Api, settings: Mapping[str, Any]) -> tuple[Collection, Collecti
     return Collection(api, path, lambda node: kept_node(settings, node)), Collection(api, EVENTS, kept_event, marked=False)
 
 
-def main(path: Path) -> None:
-    """Check the nodes until the program is stopped. `path` is a JSON file with the settings."""
-    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    api = in_cluster()
+def start(api: Api, settings: Mapping[str, Any]) -> tuple[tuple[Collection, ...], Callable[[], None], float]:
+    """Checks the nodes once the nodes and the events were read."""
     nodes, events = watched(api, settings)
 
     def look() -> None:
         if nodes.ready and events.ready:
             once(api, settings, nodes.values(), events.values(), time())
 
-    run((nodes, events), look, settings["every"])
+    return (nodes, events), look, settings["every"]
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(start)

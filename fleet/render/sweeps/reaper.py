@@ -9,17 +9,13 @@ scaleTotal). So a runner with a job on a node that merely takes no new pod is le
 
 from __future__ import annotations
 
-import json
-import sys
 import urllib.error
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from time import time
 from typing import Any, NamedTuple
 
-from fleet.render.sweeps.api import Api, Object, containers, in_cluster, picked, running_since, say, seconds, with_query
-from fleet.render.sweeps.watch import Collection, run
+from fleet.render.sweeps.api import Api, Collection, Object, containers, main, picked, running_since, say, seconds, with_query
 
 INTERVAL = 5
 """Seconds between two passes over what is in memory. A change starts one at once: the pods of a drain have 90 seconds."""
@@ -334,11 +330,11 @@ class Reaper:
         return decide(runners, pods, nodes, limits, listeners, self.settings["quarantine"], now)
 
 
-def main(settings: Path) -> None:
-    """Reap until the program is stopped. `settings` is a JSON file: those of `Reaper`."""
-    reaper = Reaper(in_cluster(), json.loads(settings.read_text(encoding="utf-8")))
-    run(tuple(reaper.collections()), lambda: reaper.once(time()), INTERVAL)
+def start(api: Api, settings: Mapping[str, Any]) -> tuple[tuple[Collection, ...], Callable[[], None], float]:
+    """Reaps by the settings of `Reaper`."""
+    reaper = Reaper(api, settings)
+    return tuple(reaper.collections()), lambda: reaper.once(time()), INTERVAL
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(start)

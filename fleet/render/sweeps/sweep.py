@@ -75,8 +75,7 @@ def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, 
     """The objects of a sweep in the order of creation, without `home`. `selector` are the labels of the system pool's nodes."""
     files = {_SETTINGS: json.dumps(sweep.settings, indent=2, sort_keys=True)}
     files |= {
-        f"{module}.py": (_FOLDER / f"{module}.py").read_text(encoding="ascii")
-        for module in ("__init__", "api", "watch", sweep.module)
+        f"{module}.py": (_FOLDER / f"{module}.py").read_text(encoding="ascii") for module in ("__init__", "api", sweep.module)
     }
     return (
         manifest("v1", "ServiceAccount", sweep.name, NAMESPACE) | {"automountServiceAccountToken": False},
