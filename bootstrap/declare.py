@@ -10,7 +10,6 @@ import pulumi
 import pulumi_aws as aws
 
 from bootstrap import rights
-from bootstrap.boundary import boundary
 from bootstrap.config import OWN_TAG, Bootstrap, Source, State
 from bootstrap.rights import CONTEXT, Document, Target
 from fleet.providers.eks.build_caches import AUDIENCE, ISSUER
@@ -39,7 +38,7 @@ def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
     roles: dict[str, dict[str, Any]] = {"deployments": {}, "preview": {}}
     for target in targets:
         stack = target.stack
-        _policy(f"{stack}-boundary", target.role("boundary"), boundary(target), opts)
+        _policy(f"{stack}-boundary", target.role("boundary"), rights.boundary(target), opts)
         change = {
             part: _policy(f"{stack}-{part}", target.role(part), document, opts)
             for part, document in rights.changes(target).items()

@@ -1,20 +1,23 @@
 """The IAM policies of a stack's roles: the union of what its resource types need, limited to what the stack file names.
 
-`fleet/facts/data/iam_actions.csv` says which actions each resource type needs, with source and date.
+`fleet/facts/data/iam_actions.csv` says which actions each resource type needs, with source and date. At the end is the
+permissions boundary of a stack's own roles: the most that nodes, control plane, drivers and pipelines can ever do.
+`fleet/facts/data/iam_role_policies.csv` has every action of the policies that the fleet gives them. Such a role gets what both
+its own policies and the boundary allow.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fleet.facts.errors import FleetError, Problem
-from fleet.facts.tables import entry, rows
+from fleet.facts.tables import rows
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.providers.eks.build_caches import provider_arn
@@ -76,19 +79,13 @@ _CREATION = {
 """How a condition (Null) knows that tags are for a new resource (Service Authorization Reference, as above)."""
 
 
-@dataclass(frozen=True)
-class Need:
-    """An action that the AWS provider or AWS itself asks for when a resource of a type is created, read, updated or deleted."""
-
-    type: str
-    verb: str
-    action: str
-
-
 @cache
-def needs() -> tuple[Need, ...]:
-    """Every row of the table."""
-    return tuple(entry(Need, row) for row in rows("iam_actions.csv"))
+def needs() -> Sequence[Mapping[str, str]]:
+    """The `type`, `verb` and `action` of each row of the table.
+
+    The AWS provider or AWS itself asks for the action when a resource of the type is created, read, updated or deleted.
+    """
+    return rows("iam_actions.csv")
 
 
 @dataclass(frozen=True)
@@ -234,11 +231,11 @@ def scope(action: str, scopes: Mapping[str, str] = _SCOPES) -> str:
 
 
 def _reads() -> set[str]:
-    return {need.action for need in needs() if need.verb == "read"}
+    return {need["action"] for need in needs() if need["verb"] == "read"}
 
 
 def _statements(target: Target, scopes: tuple[str, ...]) -> Iterator[Document]:
-    writes = sorted({need.action for need in needs()} - _reads())
+    writes = sorted({need["action"] for need in needs()} - _reads())
     for name in scopes:
         actions = [action for action in writes if scope(action) == name]
         yield from (allow(actions, **limits) for limits in _limits(target, name))
@@ -293,3 +290,77 @@ def allow(actions: list[str], **limits: Any) -> Document:
 def document(statements: Iterable[Document]) -> Document:
     """A policy document."""
     return {"Version": "2012-10-17", "Statement": list(statements)}
+
+
+# -- the permissions boundary -------------------------------------------------------------------------------------------
+
+_BOUNDARY_SCOPES = {
+    "never": r"iam:\w+",
+    "parameters": r"ssm:GetParameters?",
+    "objects": r"s3:GetObject",
+    "buckets": r"s3:\w+",
+    "repositories": r"ecr:(BatchDeleteImage|BatchImportUpstreamImage|CreateRepository|PutLifecyclePolicy|SetRepositoryPolicy"
+    r"|TagResource)",
+    "decryption": r"kms:Decrypt",
+    "grants": r"kms:(Create|Retire)Grant",
+    "instances": r"ec2:ModifyInstanceAttribute",
+    "regions": r"[\w-]+:\w+",
+}
+"""The statement that an action belongs to: the first one whose pattern matches."""
+DENIED = ("account:*", "iam:*", "organizations:*", "sts:AssumeRole*")
+"""Denied even where the policy of a resource would allow it."""
+_TAGGING = {
+    "ec2:CreateTags": "ec2:CreateAction",
+    "elasticfilesystem:TagResource": "elasticfilesystem:CreateAction",
+}
+"""Actions that tag, with the condition key that only a request has which creates what it tags."""
+
+
+@cache
+def role_actions() -> frozenset[str]:
+    """Every action of a policy that the fleet gives a role."""
+    return frozenset(row["action"] for row in rows("iam_role_policies.csv"))
+
+
+def boundary(target: Target) -> Document:
+    """The boundary of a stack. All actions that describe have one pattern for each service, because IAM limits the length.
+
+    Raises FleetError if it is too long all the same.
+    """
+    short = {re.sub(r":Describe\w+", ":Describe*", action) for action in role_actions()}
+    statements = []
+    for name in _BOUNDARY_SCOPES:
+        limits = _boundary_limits(target, name)
+        if limits is not None:
+            statements.append(
+                allow(sorted(action for action in short if scope(action.replace("*", ""), _BOUNDARY_SCOPES) == name), **limits)
+            )
+    statements.append({"Effect": "Deny", "Action": list(DENIED), "Resource": "*"})
+    # The deploy role can delete resources with the stack's tag. So only resources that a role creates get it.
+    for action, key in _TAGGING.items():
+        condition = {"ForAnyValue:StringEquals": {"aws:TagKeys": STACK_TAG}, "Null": {key: "true"}}
+        statements.append({"Effect": "Deny", "Action": action, "Resource": "*", "Condition": condition})
+    return fitting(target, "boundary", document(statements))
+
+
+def _boundary_limits(target: Target, name: str) -> Document | None:
+    """The resources and the condition of a statement; None if the stack has nothing of the kind."""
+    buckets = [f"arn:aws:s3:::{bucket}" for bucket in target.buckets]
+    objects = [f"{bucket}/*" for bucket in buckets]
+    services = [f"ecr.{region}.amazonaws.com" for region in target.regions]
+    regions = sorted({*target.regions, *target.image_regions})
+    resources: dict[str, list[str]] = {
+        "parameters": [f"arn:aws:ssm:*:*:parameter/{pattern}" for pattern in ("AmazonCloudWatch-*", "aws/*")],
+        "objects": ["arn:aws:s3:::ec2imagebuilder*", *objects],
+        "buckets": [*buckets, *objects],
+        "repositories": list(target.repositories),
+    }
+    conditions: dict[str, Document] = {
+        "decryption": {"ForAnyValue:StringEquals": {"aws:CalledVia": ["imagebuilder.amazonaws.com"]}},
+        "grants": {"StringEquals": {"kms:ViaService": services}} if target.repositories else {},
+        "instances": {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": target.stack}},
+        "regions": {"StringEquals": {"aws:RequestedRegion": regions}},
+    }
+    if condition := conditions.get(name):
+        return {"Resource": "*", "Condition": condition}
+    return {"Resource": resources[name]} if resources.get(name) else None

@@ -19,10 +19,7 @@ from fleet.loading.home import ROOT, TREE
 from fleet.loading.stackfile import load
 from gpu_ci.app import RUN, File, Stack, exit_status
 from gpu_ci.app import app as program
-from images.matrix import cells
-from images.push import push_script
-from images.row import built
-from images.tool import build_command, find_tool, run_test
+from images.image import build_command, built, cells, find_tool, push_script, run_test
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 program.add_typer(app, name="image", rich_help_panel=RUN)

@@ -18,7 +18,7 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.tags import fixed_tags
-from fleet.render.gitops.applicationset import applicationset
+from fleet.render.gitops.application import applicationset
 from fleet.render.gitops.secrets import github_app
 from fleet.settings.cluster import Cluster
 from fleet.settings.gitops import GitOps

@@ -13,7 +13,7 @@ from components.kubernetes.deliver import Deliver, Delivery, by_helm
 from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
 from fleet.facts.manifest import Manifest
-from fleet.render.monitoring.monitors import API
+from fleet.render.monitoring.objects import API
 
 
 @dataclass(frozen=True, slots=True)

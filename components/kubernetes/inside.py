@@ -41,11 +41,11 @@ from fleet.prove.waiting import waiting_per_node
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import controller_chart, enablement_of, kueue_chart, monitoring_charts, plain_charts, pod_set_of
 from fleet.providers.registry import PROVIDERS
+from fleet.render.isolation import homes
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
 from fleet.render.placeholders import placeholders
 from fleet.render.queues import QueueObjects, queue_objects
-from fleet.render.sweeps.catalogue import sweeps
-from fleet.render.team_namespace import homes
+from fleet.render.sweeps.sweep import sweeps
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster

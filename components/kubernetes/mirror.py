@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pulumi
 
-from fleet.charts.images import mirrored
+from fleet.charts.chart import mirrored
 from fleet.settings.registry import Mirror
 
 _KUBERNETES = "kubernetes:"

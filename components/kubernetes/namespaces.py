@@ -12,7 +12,7 @@ from components.component import Component
 from components.kubernetes.custom import custom
 from fleet.charts.chart import Chart
 from fleet.facts.scheduling import POD_SECURITY_LABEL
-from fleet.render.team_namespace import Home
+from fleet.render.isolation import Home
 
 
 def namespace(
@@ -28,7 +28,7 @@ def namespace(
 
 @dataclass(frozen=True, slots=True)
 class NamespacesArgs:
-    """`homes` are each namespace's own objects, by its name (`fleet.render.team_namespace.homes`). `ready` must exist before."""
+    """`homes` are each namespace's own objects, by its name (`fleet.render.isolation.homes`). `ready` must exist before."""
 
     homes: Mapping[str, Home]
     ready: Sequence[pulumi.Resource]

@@ -16,7 +16,7 @@ from components.kubernetes.priorities import priority_class
 from fleet.charts import NAMESPACES
 from fleet.charts.chart import Chart
 from fleet.facts.scheduling import DELETION_PROPAGATION, RUNNER_PRIORITY
-from fleet.render.gitops.applicationset import applicationset
+from fleet.render.gitops.application import applicationset
 from fleet.settings.gitops import GitOps
 
 

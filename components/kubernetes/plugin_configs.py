@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from fleet.charts.plugin_configs import PluginConfigs
+from fleet.charts.device_plugin import PluginConfigs
 
 
 def config_map(

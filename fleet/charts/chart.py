@@ -17,6 +17,7 @@ from fleet.facts.pods import Amount, Level, Requests
 from fleet.facts.scheduling import Toleration
 from fleet.facts.yaml_text import read_yaml
 from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.registry import Mirror
 
 KUBE_SYSTEM = "kube-system"
 
@@ -89,6 +90,39 @@ def merged(values: Mapping[str, Any], steps: list[str], more: Mapping[str, str])
         return {**values, **more}
     step, *rest = steps
     return {**values, step: merged(values.get(step, {}), rest, more)}
+
+
+# A chart runs images that its values need not name. `versions.CHART_IMAGES` has those of the pinned charts.
+
+
+def mirrored(mirror: Mirror, found: Any) -> Any:
+    """A manifest, or a part of it, whose images come from the registry.
+
+    It may be a release or an Application: `chart` names the chart, and `values` or `helm` has its values.
+    """
+    if isinstance(found, list | tuple):
+        return [mirrored(mirror, each) for each in found]
+    if not isinstance(found, Mapping):
+        return found
+    made = {key: mirrored(mirror, value) for key, value in found.items()}
+    if isinstance(image := made.get("image"), str):
+        made["image"] = mirror.through(image)
+    # The chart of a release may have its repository before its name.
+    chart = str(made.get("chart", "")).rpartition("/")[2]
+    if isinstance(values := made.get("values"), Mapping):
+        made["values"] = chart_values(mirror, chart, values)
+    if isinstance(helm := made.get("helm"), Mapping) and "valuesObject" in helm:
+        made["helm"] = {**helm, "valuesObject": chart_values(mirror, chart, helm["valuesObject"])}
+    return made
+
+
+def chart_values(mirror: Mirror, chart: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a chart, with the values that move its own images to the registry."""
+    made = dict(values)
+    for path, image in versions.CHART_IMAGES.get(chart, {}).items():
+        if (target := mirror.through(image.reference)) != image.reference:
+            made = merged(made, path.split("."), replace(image, reference=target).values)
+    return made
 
 
 def fixed(name: str) -> dict[str, Any]:

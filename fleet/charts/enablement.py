@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, PlainSerializer
 
 from fleet.charts.chart import Chart, manifests
-from fleet.charts.device_plugin import device_plugin
+from fleet.charts.device_plugin import PluginConfigs, device_plugin, plugin_configs
 from fleet.charts.gpu_operator import gpu_operator
-from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NodeImage
 from fleet.facts.scheduling import GPU_TOLERATION, Toleration
 from fleet.settings.gitops import GitOps

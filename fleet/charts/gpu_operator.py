@@ -11,8 +11,7 @@ from typing import Any
 
 from fleet.charts.chart import Chart, Pod, manifests, requests
 from fleet.charts.dcgm_exporter import CHANGED, COUNTERS, EXPORTER_POD, INTERVAL, remote_engine
-from fleet.charts.device_plugin import MPS_POD, PLUGIN_POD
-from fleet.charts.plugin_configs import PluginConfigs
+from fleet.charts.device_plugin import MPS_POD, PLUGIN_POD, PluginConfigs
 from fleet.facts.node_image import NodeImage
 from fleet.facts.scheduling import RUNTIME_CLASS, SYSTEM_SELECTOR, Toleration
 from fleet.settings.operator import Containerd, Driver, OperatorSettings

@@ -1,15 +1,20 @@
 """Values of kube-prometheus-stack: Prometheus, its operator, Alertmanager, kube-state-metrics and node-exporter.
 
 Facts: prometheus-community/helm-charts kube-prometheus-stack 88.5.3, kube-state-metrics 8.4.0, prometheus-node-exporter 4.56.1.
+
+A job's pod does not know its repository. ARC writes it into the status of the pod's EphemeralRunner when the job starts, and the
+EphemeralRunner is deleted after the job (actions-runner-controller, gha-runner-scale-set-0.14.2).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleet.charts.chart import Chart, Pod, fixed, requests, resources
-from fleet.facts.scheduling import RUNNER_POD_LABEL, SCALE_SET_LABEL, SYSTEM_SELECTOR
+from fleet.facts import scheduling
+from fleet.settings.cluster import Cluster
 from fleet.settings.model import memory_text
 from fleet.settings.monitoring import Monitoring
 
@@ -25,7 +30,6 @@ _NODE_EXPORTER = Pod("node-exporter", 10, 32, on="all nodes")
 """Not measured: requests for some tens of nodes and runner sets. Measure yours with `kubectl top pods -n monitoring`."""
 _FILL = 0.85
 """Part of the volume that samples may fill. The rest is for the write-ahead log, and for blocks while Prometheus merges them."""
-_POD_LABELS = (SCALE_SET_LABEL, RUNNER_POD_LABEL)
 
 
 def kube_prometheus(
@@ -33,7 +37,7 @@ def kube_prometheus(
     cluster: str,
     own_class: bool,
     node_labels: Sequence[str],
-    selector: Mapping[str, str] = SYSTEM_SELECTOR,
+    selector: Mapping[str, str] = scheduling.SYSTEM_SELECTOR,
     *,
     receives: bool = False,
 ) -> Chart:
@@ -61,7 +65,7 @@ def kube_prometheus(
     values["alertmanager"]["alertmanagerSpec"] |= {"resources": resources(_ALERTMANAGER)} | placed
     reloader = {"prometheusConfigReloader": {"resources": resources(_RELOADER)}}
     values["prometheusOperator"] |= {"resources": resources(_OPERATOR)} | placed | reloader
-    labels = [f"nodes=[{','.join(node_labels)}]", f"pods=[{','.join(_POD_LABELS)}]"]
+    labels = [f"nodes=[{','.join(node_labels)}]", f"pods=[{scheduling.SCALE_SET_LABEL},{scheduling.RUNNER_POD_LABEL}]"]
     values["kube-state-metrics"] |= {"resources": resources(_STATE_METRICS), "metricLabelsAllowlist": labels} | placed
     values["prometheus-node-exporter"]["resources"] = requests(_NODE_EXPORTER)
     pods = (_with_reloader(_PROMETHEUS), _with_reloader(_ALERTMANAGER), _OPERATOR, _STATE_METRICS, _NODE_EXPORTER)
@@ -72,3 +76,15 @@ def kube_prometheus(
 def _with_reloader(pod: Pod) -> Pod:
     """The pod with the container that reloads its configuration."""
     return Pod(pod.name, pod.cpu + _RELOADER.cpu, pod.memory + _RELOADER.memory)
+
+
+def node_labels(cluster: Cluster) -> tuple[str, ...]:
+    """The node labels that `kube_node_labels` must have: those of the program, and those by which described pools are known."""
+    selectors = (key for name, pool in cluster.pools.items() for key in pool.node_selector(name))
+    labels = (scheduling.CLUSTER_LABEL, scheduling.POOL_LABEL, scheduling.CAPACITY_LABEL, scheduling.INSTANCE_TYPE_LABEL)
+    return tuple(dict.fromkeys((*labels, *selectors)))
+
+
+def sanitized(name: str) -> str:
+    """The name of a label or resource as kube-state-metrics writes it (internal/store/utils.go, SanitizeLabelName)."""
+    return re.sub(r"[^a-zA-Z0-9_]", "_", name)

@@ -5,7 +5,6 @@ Facts: actions/actions-runner-controller@gha-runner-scale-set-0.14.2, controller
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 
 from fleet.charts.arc import CONTROLLER, NAMESPACE, installs_controller
@@ -21,7 +20,7 @@ SETS, CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 """The charts of runner sets and of their controller, which have one version."""
 _SKIP = "argocd.argoproj.io/skip-reconcile"
 """With this annotation Argo CD leaves an Application alone (argo-cd docs/user-guide/skip_reconcile.md, since 2.7)."""
-_PAUSED = {"spec": {"minRunners": 0, "maxRunners": 0}}
+_PAUSED = '{"spec":{"minRunners":0,"maxRunners":0}}'
 """Both may be 0 (autoscalingrunnerset_types.go). A listener refuses a minimum above its maximum (cmd/ghalistener/config)."""
 
 
@@ -32,7 +31,7 @@ def freeing_command(namespace: str, name: str) -> str:
     the set again, because it has removed the registration's id (autoscalingrunnerset_controller.go, deleteRunnerScaleSet).
     `status` is a subresource of the CRD, so the command needs `--subresource`.
     """
-    patch = _json({"status": {"phase": "Pending"}})
+    patch = '{"status":{"phase":"Pending"}}'
     return f"kubectl -n {namespace} patch autoscalingrunnerset {name} --subresource=status --type=merge -p '{patch}'"
 
 
@@ -103,7 +102,7 @@ def _pause(cluster: Cluster) -> Iterator[str]:
         space = runner_namespace(runner_set)
         if cluster.gitops is not None:
             yield f"kubectl -n {cluster.gitops.namespace} annotate application {space} {_SKIP}=true --overwrite"
-        yield f"kubectl -n {space} patch autoscalingrunnerset {runner_set} --type=merge -p '{_json(_PAUSED)}'"
+        yield f"kubectl -n {space} patch autoscalingrunnerset {runner_set} --type=merge -p '{_PAUSED}'"
 
 
 def _schedules(cluster: Cluster, replicas: int) -> Iterator[str]:
@@ -140,7 +139,3 @@ def releases(name: str, cluster: Cluster) -> Iterator[str]:
     """Logical names of the releases of a cluster's runner sets, as the components give them."""
     for runner_set, runner in cluster.runners.items():
         yield f"{name}-{runner_set}-chart" if isinstance(runner, PodRunner) else f"{name}-{runner_set}-set-chart"
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))

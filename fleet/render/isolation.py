@@ -1,11 +1,22 @@
-"""The network that the pods of a namespace reach."""
+"""The network that the pods of a namespace reach, and the objects of a team's namespace.
+
+Every team's namespace has the same isolation, with or without a queue. There is no ResourceQuota of GPUs, because Kueue limits
+them. A team may borrow GPUs that others leave free, and its namespaces share them. So a quota of one namespace could reject pods
+of a Job that Kueue has admitted, while the Job kept its place in the queue.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fleet.charts.chart import KUBE_SYSTEM
+from fleet.facts.manifest import Manifest, manifest
+from fleet.facts.pods import Level
+from fleet.facts.scheduling import POD_SECURITY_LABEL
+from fleet.prove.namespace_limits import team_limit_range
+from fleet.settings.cluster import Cluster
 from fleet.settings.egress import CLOSED, INTERNET, LINK_LOCAL
 
 _DNS = {
@@ -36,3 +47,51 @@ def network_policy(
 
 def _block(cidr: str, but: Sequence[str] = ()) -> dict[str, Any]:
     return {"ipBlock": {"cidr": cidr, "except": list(but)} if but else {"cidr": cidr}}
+
+
+NAME = "team"
+"""Name of the NetworkPolicy and of the LimitRange. A namespace has one of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The manifests of a namespace: itself, its NetworkPolicy, and its LimitRange if it has a queue."""
+
+    namespace: Manifest
+    wall: Manifest
+    limits: Manifest | None = None
+
+    @property
+    def manifests(self) -> tuple[Manifest, ...]:
+        """All manifests, in the order to apply them in."""
+        return (self.namespace, self.wall, *((self.limits,) if self.limits is not None else ()))
+
+
+def homes(cluster: Cluster) -> dict[str, Home]:
+    """Every namespace that the queues, workloads, caches and jobs of a cluster name, by its name.
+
+    Its pods have the network of runners, and reach each other.
+    """
+    queued = cluster.queues.namespaces if cluster.queues is not None else ()
+    spec = network_policy(cluster.closed_networks, cluster.private_egress)
+    # So several pods can train together (NCCL uses any port), and no team's pods reach another team's.
+    each_other: Manifest = {"podSelector": {}}
+    spec |= {"ingress": [{"from": [each_other]}], "egress": [*spec["egress"], {"to": [each_other]}]}
+    return {
+        name: Home(
+            namespace(name, level),
+            wall(NAME, name, spec),
+            manifest("v1", "LimitRange", NAME, name, team_limit_range()) if name in queued else None,
+        )
+        for name, level in cluster.team_namespaces.items()
+    }
+
+
+def namespace(name: str, level: Level) -> Manifest:
+    """A namespace for whose pods the API server enforces a Pod Security Standard."""
+    return manifest("v1", "Namespace", name, labels={POD_SECURITY_LABEL: level})
+
+
+def wall(name: str, namespace: str, spec: Manifest) -> Manifest:
+    """A NetworkPolicy with this spec."""
+    return manifest("networking.k8s.io/v1", "NetworkPolicy", name, namespace, spec)

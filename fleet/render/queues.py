@@ -18,7 +18,6 @@ from fleet.facts.scheduling import (
     JOB_PRIORITIES,
     NAMESPACE_NAME_LABEL,
     WAIT_FOR,
-    Priority,
     SchedulingProfile,
     flavor_labels,
 )
@@ -74,7 +73,11 @@ def queue_objects(name: str, cluster: Cluster, queues: Queues) -> QueueObjects:
     hosts = pool_hosts(cluster)
     shares = {flavor_name: share(*(hosts[pool] for pool in members)) for flavor_name, members in pools.items()}
     return QueueObjects(
-        priorities=tuple(map(workload_priority, JOB_PRIORITIES)),
+        # Kueue orders a queue by classes with the names and values of the PriorityClasses.
+        priorities=tuple(
+            manifest(API, "WorkloadPriorityClass", priority.name) | {"value": priority.value, "description": priority.meaning}
+            for priority in JOB_PRIORITIES
+        ),
         flavors=tuple(flavor(flavor_name, members, name, profile) for flavor_name, members in pools.items()),
         teams={
             team: TeamQueue(
@@ -145,12 +148,6 @@ def local_queues(team: str, namespace: str) -> tuple[Manifest, ...]:
     """
     names = dict.fromkeys((team, DEFAULT_QUEUE))
     return tuple(manifest(API, "LocalQueue", name, namespace, {"clusterQueue": team}) for name in names)
-
-
-def workload_priority(priority: Priority) -> Manifest:
-    """WorkloadPriorityClass with the name and value of a PriorityClass. Kueue orders a queue by it."""
-    document = manifest(API, "WorkloadPriorityClass", priority.name)
-    return document | {"value": priority.value, "description": priority.meaning}
 
 
 def _quotas(quota: Quota, resource: str, unit: Share, resources: list[str]) -> list[Manifest]:

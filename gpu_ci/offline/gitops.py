@@ -1,6 +1,6 @@
 """The folder that ArgoCD reads: one file per object of each cluster, and the files that its machines boot.
 
-`<cluster>/infrastructure` and `<cluster>/workloads` are one Application each (`fleet.render.gitops.applicationset`). Each
+`<cluster>/infrastructure` and `<cluster>/workloads` are one Application each (`fleet.render.gitops.application`). Each
 component has its own files, so a change of one setting changes the files of one component.
 """
 
@@ -16,11 +16,9 @@ from fleet.charts.chart import Chart
 from fleet.facts.yaml_text import yaml_text
 from fleet.providers.installed import installed
 from fleet.providers.registry import provider_of
-from fleet.render.gitops.application import application_name
-from fleet.render.gitops.applicationset import TIERS
-from fleet.render.gitops.manifest import committed
+from fleet.render.gitops.application import TIERS, application_name
+from fleet.render.gitops.manifest import TEAMS_LATER, committed
 from fleet.render.gitops.secrets import ENCRYPTED, SECRETS_FOLDER, sops_folder
-from fleet.render.gitops.waves import TEAMS_LATER
 from fleet.settings.cluster import Cluster, physical_name
 from fleet.settings.gitops import Sops
 from fleet.settings.namespaces import runner_namespace

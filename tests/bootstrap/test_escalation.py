@@ -11,8 +11,7 @@ from dataclasses import replace
 import pytest
 
 from bootstrap import rights
-from bootstrap.boundary import DENIED, boundary, role_actions
-from bootstrap.rights import changes, reading
+from bootstrap.rights import DENIED, boundary, changes, reading, role_actions
 from fleet.facts.tables import rows
 from tests.bootstrap.builders import ACCOUNT, target
 from tests.components.recorded import STACKS, of_type, recorded

@@ -6,8 +6,7 @@ import json
 import re
 from collections import Counter
 
-from bootstrap.boundary import boundary
-from bootstrap.rights import ATTACHED, LINKED, PASSED_TO, changes, needs, reading
+from bootstrap.rights import ATTACHED, LINKED, PASSED_TO, boundary, changes, needs, reading
 from fleet.facts.tables import rows
 from tests.bootstrap.builders import target
 from tests.builders import ROOT
@@ -19,9 +18,10 @@ WORDS = {5: "five", 8: "eight", 10: "ten"}
 
 def test_the_page_counts_rows_types_and_actions():
     actions, reads = (
-        {need.action for need in needs() if need.verb in verbs} for verbs in (("create", "read", "update", "delete"), ("read",))
+        {need["action"] for need in needs() if need["verb"] in verbs}
+        for verbs in (("create", "read", "update", "delete"), ("read",))
     )
-    types = {need.type for need in needs()}
+    types = {need["type"] for need in needs()}
     assert f"{len(needs())} rows for {len(types)} types" in PAGE
     assert f"the union of all rows, {len(actions)} actions; the preview role may do the {len(reads)} that read" in PAGE
 
@@ -51,7 +51,7 @@ def test_the_page_counts_what_a_role_may_be_given():
 
 
 def test_every_type_of_oci_has_a_statement():
-    types = {each.type for stack in STACKS for each in recorded(stack).resources if each.type.startswith("oci:")}
+    types = {each["type"] for stack in STACKS for each in recorded(stack).resources if each["type"].startswith("oci:")}
     assert len(types) > 20
     missing = [name for name in sorted(types) if f"`{name.removeprefix('oci:').rpartition(':')[0]}`" not in PAGE]
     assert missing == []

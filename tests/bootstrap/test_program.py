@@ -8,8 +8,8 @@ from typing import Any
 import pulumi
 import pytest
 
-from bootstrap.boundary import boundary
 from bootstrap.config import NAMESPACE
+from bootstrap.rights import boundary
 from fleet.loading import stackfile
 from gpu_ci.offline.record import Recording, record
 from tests.bootstrap.builders import ACCOUNT, FOLDER, OPERATOR, declared, settings, target

@@ -12,8 +12,7 @@ import botocore.session
 import pytest
 
 from bootstrap import rights
-from bootstrap.boundary import boundary
-from bootstrap.rights import ATTACHED, MOST, PASSED_TO, Need, Target, changes, needs, reading, scope
+from bootstrap.rights import ATTACHED, MOST, PASSED_TO, Target, boundary, changes, needs, reading, scope
 from fleet.facts.errors import FleetError
 from fleet.facts.tables import rows
 from tests.bootstrap.builders import ACCOUNT, target
@@ -71,11 +70,11 @@ def constructed() -> set[str]:
 def test_every_type_has_rows_and_every_row_a_type():
     wanted = registered() | constructed()
     assert len(wanted) > 40
-    assert {need.type for need in needs()} == wanted
+    assert {need["type"] for need in needs()} == wanted
 
 
 def test_every_type_can_be_read_and_all_but_one_deleted():
-    verbs = {name: {need.verb for need in needs() if need.type == name} for name in {need.type for need in needs()}}
+    verbs = {name: {need["verb"] for need in needs() if need["type"] == name} for name in {need["type"] for need in needs()}}
     assert set().union(*verbs.values()) == {"create", "read", "update", "delete"}
     assert {name for name, held in verbs.items() if not {"create", "read", "delete"} <= held} == {
         "aws:servicequotas/serviceQuota:ServiceQuota"  # AWS takes no quota back
@@ -95,22 +94,21 @@ def test_every_row_has_a_source_and_a_date_and_is_there_once():
 
 def operations() -> dict[str, set[str]]:
     session = botocore.session.Session()
-    services = {need.action.partition(":")[0] for need in needs()}
+    services = {need["action"].partition(":")[0] for need in needs()}
     return {name: set(session.get_service_model(SERVICES.get(name, name)).operation_names) for name in services}
 
 
 def test_every_action_is_an_operation_of_aws_or_a_documented_exception():
     known = operations()
-    actions = {need.action for need in needs()}
+    actions = {need["action"] for need in needs()}
     wrong = [action for action in sorted(actions) if action.partition(":")[2] not in known[action.partition(":")[0]]]
     assert set(wrong) == NO_OPERATION.keys() & actions == NO_OPERATION.keys()
     assert [name for name, operation in NO_OPERATION.items() if operation not in known[name.partition(":")[0]]] == []
 
 
 def test_what_a_preview_does_only_reads():
-    assert [
-        need.action for need in needs() if need.verb == "read" and not re.match(r"\w+:(Describe|Get|List|View)", need.action)
-    ] == []
+    actions = [need["action"] for need in needs() if need["verb"] == "read"]
+    assert [action for action in actions if not re.match(r"\w+:(Describe|Get|List|View)", action)] == []
 
 
 # -- the union -----------------------------------------------------------------------------------------------------------
@@ -127,7 +125,7 @@ def allowed(*documents: dict[str, Any]) -> list[str]:
 
 
 def union() -> set[str]:
-    return {need.action for need in needs()}
+    return {need["action"] for need in needs()}
 
 
 TWICE = {"ec2:CreateTags", "elasticfilesystem:TagResource", "kms:TagResource"}
@@ -154,11 +152,11 @@ def test_a_stack_has_no_right_for_what_it_has_not():
 
 
 def test_the_preview_role_may_do_what_reading_needs_and_nothing_else():
-    assert set(allowed(reading())) == {need.action for need in needs() if need.verb == "read"}
+    assert set(allowed(reading())) == {need["action"] for need in needs() if need["verb"] == "read"}
 
 
 def test_a_row_more_is_an_action_more(monkeypatch):
-    row = Need("aws:new/thing:Thing", "create", "eks:CreateThing")
+    row = {"type": "aws:new/thing:Thing", "verb": "create", "action": "eks:CreateThing"}
     held = needs()
     monkeypatch.setattr(rights, "needs", lambda: (*held, row))
     assert "eks:CreateThing" in allowed(changes(target())["named"])
@@ -263,7 +261,7 @@ def test_what_has_no_name_is_deleted_only_with_the_stacks_tag(action):
 
 
 def test_every_change_of_an_oidc_provider_is_for_githubs():
-    actions = {need.action for need in needs() if "OpenIDConnectProvider" in need.action and need.verb != "read"}
+    actions = {need["action"] for need in needs() if "OpenIDConnectProvider" in need["action"] and need["verb"] != "read"}
     assert "iam:UpdateOpenIDConnectProviderThumbprint" in actions
     for action in actions:
         assert statement_of(action)["Resource"].endswith("oidc-provider/token.actions.githubusercontent.com")

@@ -13,13 +13,13 @@ import pytest
 
 from components.build import build
 from components.config import read_fleet
-from fleet.charts.images import mirrored
+from fleet.charts.chart import mirrored
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.installed import installed
 from fleet.providers.registry import PROVIDERS
-from fleet.render.gitops.waves import wave
+from fleet.render.gitops.manifest import wave
 from fleet.settings.cluster import physical_name
 from gpu_ci.offline.gitops import waves_later
 from gpu_ci.offline.record import Recording, Resource, joined, record

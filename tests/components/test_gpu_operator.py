@@ -9,8 +9,8 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.kubernetes.gpu_operator import GpuOperator, GpuOperatorArgs
+from fleet.charts.device_plugin import plugin_configs
 from fleet.charts.gpu_operator import gpu_operator
-from fleet.charts.plugin_configs import plugin_configs
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE, SYSTEM_SELECTOR
 from fleet.settings.operator import OperatorSettings

@@ -28,7 +28,7 @@ from fleet.loading.config import load
 from fleet.providers import fleet as settings
 from fleet.providers.oke.launcher_set import LAUNCHER
 from fleet.providers.registry import PROVIDERS
-from fleet.render.gitops.applicationset import NAME, TIERS
+from fleet.render.gitops.application import NAME, TIERS
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.monitoring import NAMESPACE as MONITORING_NAMESPACE

@@ -24,10 +24,10 @@ from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER
 from fleet.charts.device_plugin import device_plugin
+from fleet.charts.device_plugin import plugin_configs as plugin_configs_chart
 from fleet.charts.gpu_operator import OPERATOR, gpu_operator
 from fleet.charts.kube_prometheus import STACK
 from fleet.charts.kueue import KUEUE, kueue
-from fleet.charts.plugin_configs import plugin_configs as plugin_configs_chart
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import (
     GPU_RESOURCE,

@@ -18,10 +18,9 @@ from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import cluster_autoscaler
 from fleet.charts.dcgm_exporter import dcgm_exporter
-from fleet.charts.device_plugin import device_plugin
+from fleet.charts.device_plugin import device_plugin, plugin_configs
 from fleet.charts.kube_prometheus import kube_prometheus
 from fleet.charts.kueue import kueue
-from fleet.charts.plugin_configs import plugin_configs
 from fleet.facts import versions
 from fleet.facts.scheduling import (
     EKS_PROFILE,

@@ -15,7 +15,7 @@ from fleet.prove.launchers import system_room
 from fleet.prove.placement import pool_hosts
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
-from fleet.render.monitoring.monitors import targets
+from fleet.render.monitoring.objects import targets
 from tests.builders import cluster, config
 
 SELECTOR = {"gpu-ci/pool": "system"}

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from fleet.charts.argo_cd import ARGO_CD
-from fleet.charts.chart import Chart
+from fleet.charts.chart import Chart, mirrored
 from fleet.charts.cluster_autoscaler import AUTOSCALER
-from fleet.charts.images import mirrored
 from fleet.charts.sweeps import NAMESPACE as SWEEPS
 from fleet.facts.scheduling import (
     EKS_EFFECT,

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from fleet.charts.chart import Chart
-from fleet.charts.device_plugin import device_plugin
+from fleet.charts.device_plugin import PluginConfigs, device_plugin, plugin_configs
 from fleet.charts.gpu_operator import gpu_operator, runtime_class
-from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, system_labels
 from fleet.facts.versions import CHARTS

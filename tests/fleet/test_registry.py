@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fleet.charts.images import chart_values, mirrored
+from fleet.charts.chart import chart_values, mirrored
 from fleet.facts import versions
 from fleet.facts.pricing import total
 from fleet.loading.config import load

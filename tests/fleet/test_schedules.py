@@ -16,8 +16,8 @@ from fleet.prove.bill import bill
 from fleet.prove.schedules import weeks
 from fleet.providers.eks.schedules import Action, zone_actions
 from fleet.render.sweeps.api import Api
-from fleet.render.sweeps.catalogue import scheduler
 from fleet.render.sweeps.scheduler import once, wanted
+from fleet.render.sweeps.sweep import scheduler
 from fleet.settings.model import Nodes
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.schedules import PoolSchedules, RunnerSchedules

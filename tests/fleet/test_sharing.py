@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from fleet.charts.plugin_configs import PLUGIN_CONFIG_DEFAULT, PluginConfigs, plugin_configs
+from fleet.charts.device_plugin import PLUGIN_CONFIG_DEFAULT, plugin_configs
 from fleet.facts import hardware
 from fleet.facts.scheduling import EKS_PROFILE, PLUGIN_CONFIG_LABEL, is_gpu_resource
 from fleet.loading.config import load
@@ -181,17 +181,6 @@ def test_a_configs_name_is_a_label_value_and_a_file_name() -> None:
     longest = pool_of(sharing={"strategy": "time-slicing", "replicas": 10**6, "rename": False, "allowSeveral": True}, cdi=True)
     assert config_name(longest) == "time-slicing-1000000-unrenamed-several-cdi"
     assert len(config_name(longest)) <= 63
-
-
-def test_the_config_map_is_a_manifest() -> None:
-    found = plugin_configs([pool_of(sharing=SLICED)], by_operator=False)
-    assert isinstance(found, PluginConfigs)
-    assert found.manifest("nvidia-device-plugin") == {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": found.name, "namespace": "nvidia-device-plugin"},
-        "data": found.files,
-    }
 
 
 # -- runners, walls, placement, price ------------------------------------------------------------------------------------

@@ -18,10 +18,7 @@ from fleet.facts.pods import RUNNER_UID
 from fleet.facts.versions import RUNNER_GPU, RUNNER_IMAGE
 from fleet.loading.config import load
 from gpu_ci import image
-from images.matrix import cells
-from images.push import push_script
-from images.row import built
-from images.tool import build_command, find_tool, run_test
+from images.image import build_command, built, cells, find_tool, push_script, run_test
 from tests.builders import ROOT, cluster, config, existing_context, oke_cluster, pool, staging, talos_cluster
 
 FOLDER = ROOT / "images" / "runner-gpu"

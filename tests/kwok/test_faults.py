@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from fleet.loading.config import load
-from fleet.render.sweeps.catalogue import quarantine
+from fleet.render.sweeps.sweep import quarantine
 from tests import builders
 from tests.conftest import SUMMARY
 from tests.kwok.memory import MemoryApi

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from fleet.charts.chart import fixed
-from fleet.charts.kube_prometheus import STACK
-from fleet.charts.kube_state_metrics import JOB_INFO, JOB_STARTED, RUNNER_CREATED, SET_INFO, node_labels
+from fleet.charts.kube_prometheus import STACK, node_labels
 from fleet.facts.pricing import USD_PER_HOUR, total
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of, load
@@ -30,6 +29,7 @@ from policies.rules import RULES
 from tests import builders
 
 DAY = date(2026, 11, 23)
+JOB_INFO = "kube_customresource_ephemeralrunner_job_info"
 MONITORING = {"prometheus": "install", "repositories": ["example/app"]}
 SHARE = {"strategy": "time-slicing", "replicas": 4}
 
@@ -324,12 +324,12 @@ def test_kube_state_metrics_exports_the_repository_alone_and_may_read_runners():
     resource, sets = values["customResourceState"]["config"]["spec"]["resources"]
     metric, *times = resource["metrics"]
     names = [f"{resource['metricNamePrefix']}_{each['name']}" for each in (metric, *times)]
-    assert names == [JOB_INFO, RUNNER_CREATED, JOB_STARTED]
+    assert names == [JOB_INFO, *(f"kube_customresource_ephemeralrunner_{time}" for time in ("created", "job_started"))]
     assert all(each["labelsFromPath"].keys() == {"namespace", "pod"} for each in times)
     labels: dict[str, Any] = metric["labelsFromPath"] | metric["each"]["info"]["labelsFromPath"]
     assert set(labels) == {"namespace", "name", "repository"}, "a job's id, branch and workflow are unbounded"
     [phase] = sets["metrics"]
-    assert f"{sets['metricNamePrefix']}_{phase['name']}" == SET_INFO
+    assert f"{sets['metricNamePrefix']}_{phase['name']}" == "kube_customresource_autoscalingrunnerset_info"
     assert phase["labelsFromPath"].keys() | phase["each"]["info"]["labelsFromPath"].keys() == {"namespace", "name", "phase"}
     kinds = {each["groupVersionKind"]["kind"].lower() + "s" for each in (resource, sets)}
     [granted] = [rule for rule in values["rbac"]["extraRules"] if rule["apiGroups"] == [resource["groupVersionKind"]["group"]]]

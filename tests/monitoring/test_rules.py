@@ -24,7 +24,6 @@ from fleet.prove.ends import ends
 from fleet.render.monitoring import rules as rules_folder
 from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
-from fleet.render.monitoring.rules.starts import PHASE
 from fleet.settings.alerts import Alerts
 from tests import builders
 from tests.components.recorded import stack_config
@@ -272,7 +271,10 @@ def test_rules_exist_only_for_what_the_cluster_has():
 def test_a_set_with_a_minimum_has_no_time_to_its_job_because_its_runners_wait_for_one():
     waiting = monitored(monitoring=MONITORED, runners={"gpu-keep": builders.runner(scale={"min": 1, "max": 2})})
     rules = [
-        rule for group in rule_groups(waiting, CLUSTER) for rule in group["rules"] if rule.get("record", "").startswith(PHASE)
+        rule
+        for group in rule_groups(waiting, CLUSTER)
+        for rule in group["rules"]
+        if rule.get("record", "").startswith("gpu_ci:start_phase_seconds")
     ]
     assert {rule["labels"]["phase"] for rule in rules} == {"pod", "schedule", "capacity", "boot", "plugin", "pull"}
 

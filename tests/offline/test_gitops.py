@@ -26,9 +26,8 @@ from fleet.loading.config import fleet_of
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.installed import installed
-from fleet.render.gitops.applicationset import TIERS
-from fleet.render.gitops.manifest import SYNC_OPTIONS
-from fleet.render.gitops.waves import WAVE, WAVE_OF_SECRETS
+from fleet.render.gitops.application import TIERS
+from fleet.render.gitops.manifest import SYNC_OPTIONS, WAVE, WAVE_OF_SECRETS
 from fleet.settings.cluster import physical_name
 from gpu_ci.cli import app
 from gpu_ci.offline.gitops import git_files

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.render.gitops.manifest import SYNC_OPTIONS
-from fleet.render.gitops.waves import WAVE
+from fleet.render.gitops.manifest import SYNC_OPTIONS, WAVE
 from policies.rules.gpu_job_deadline import JOBS, RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, CRON_JOB, GPU, GPU_POD, JOB

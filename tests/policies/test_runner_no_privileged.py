@@ -8,8 +8,7 @@ import pytest
 
 from fleet.charts.arc import arc_controller
 from fleet.charts.cluster_autoscaler import cluster_autoscaler
-from fleet.charts.device_plugin import device_plugin
-from fleet.charts.plugin_configs import plugin_configs
+from fleet.charts.device_plugin import device_plugin, plugin_configs
 from fleet.facts.scheduling import POOL_LABEL, node_choice
 from policies.rules.kinds import APPLICATION, RELEASE
 from policies.rules.runner_no_privileged import RULE

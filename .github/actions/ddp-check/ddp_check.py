@@ -12,14 +12,12 @@ import argparse
 import datetime
 import os
 import sys
-import time
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 COUNT = 16 * 2**20
 """Floats that are summed: 64 MiB."""
-ROUNDS = 10
 TEXT = 64
 """Bytes of the texts that processes exchange."""
 TIMEOUT = datetime.timedelta(minutes=3)
@@ -43,11 +41,6 @@ def total(world: int) -> float:
     return world * (world + 1) / 2
 
 
-def bandwidth(world: int, size: int, seconds: float) -> float:
-    """Bus bandwidth of an all-reduce in GB/s, which is the load of each link (NVIDIA/nccl-tests, PERFORMANCE.md)."""
-    return 2 * (world - 1) / world * size / seconds / 1e9
-
-
 def check(torch: Any, device: str, world: int, rank: int, local: int) -> str:
     """Run all checks in one process; return the fault, or an empty text."""
     dist = import_module("torch.distributed")
@@ -59,14 +52,11 @@ def check(torch: Any, device: str, world: int, rank: int, local: int) -> str:
     dist.all_reduce(tensor)
     if not bool((tensor == total(world)).all()):
         return f"process {rank}: an all-reduce gave {tensor[0].item():g} and not {total(world):g}"
-    took = _time(torch, dist, device, tensor)
     if wrong := _step(torch, dist, where, rank):
         return wrong
     if rank == 0:
-        size = tensor.element_size() * tensor.numel()
         for number, uuid in enumerate(uuids):
             sys.stdout.write(f"process {number}: {uuid}\n")
-        sys.stdout.write(f"all-reduce of {size // 2**20} MiB: {bandwidth(world, size, took):.1f} GB/s on each link\n")
         sys.stdout.write(f"{world} processes agree\n")
     return ""
 
@@ -81,20 +71,6 @@ def _gathered(torch: Any, dist: Any, world: int, text: str) -> list[str]:
     texts = [torch.zeros(TEXT, dtype=torch.uint8) for _ in range(world)]
     dist.all_gather(texts, own)
     return [bytes(each.tolist()).decode().rstrip() for each in texts]
-
-
-def _time(torch: Any, dist: Any, device: str, tensor: Any) -> float:
-    """Seconds of one all-reduce, over several."""
-
-    def now() -> float:
-        if device == "cuda":
-            torch.cuda.synchronize()
-        return time.perf_counter()
-
-    begun = now()
-    for _ in range(ROUNDS):
-        dist.all_reduce(tensor)
-    return (now() - begun) / ROUNDS
 
 
 def _step(torch: Any, dist: Any, where: Any, rank: int) -> str:

@@ -304,13 +304,14 @@ class Api:
 def run_of(api: Api, identity: int) -> Run:
     """A run, and for a first attempt whether a newer run exists."""
     run = api.get(f"/actions/runs/{identity}")
-    if run["run_attempt"] > 1:
-        return Run(run["run_attempt"], run["status"] == "completed", False, run["event"], _by_us(run))
+    attempt, completed = run["run_attempt"], run["status"] == "completed"
+    if attempt > 1:
+        return Run(attempt, completed, False, run["event"], _by_us(run))
     filters = {"event": run["event"], "branch": run["head_branch"] or "", "created": f">={run['created_at']}"}
     query = urllib.parse.urlencode({name: value for name, value in filters.items() if value})
     runs = api.pages(f"/actions/workflows/{int(run['workflow_id'])}/runs?{query}", "workflow_runs")
     newer = any(other["run_number"] > run["run_number"] and _home(other) == _home(run) for other in runs)
-    return Run(run["run_attempt"], run["status"] == "completed", newer, run["event"])
+    return Run(attempt, completed, newer, run["event"])
 
 
 def jobs_of(api: Api, identity: int, spot: frozenset[str]) -> tuple[Job, ...]:
@@ -421,26 +422,22 @@ def judge(api: Api, identity: int, spot: frozenset[str], wakes: Wakes, dry: bool
 
 def ended(api: Api, workflows: list[str], since: datetime) -> set[int]:
     """First attempts of these workflows that ended since then without success."""
-    created = urllib.parse.quote(f">={since - _LONGEST_RUN:{_TIME}}")
-    return {
-        int(run["id"])
-        for workflow in workflows
-        for status in ENDED
-        for run in api.pages(f"/actions/workflows/{workflow}/runs?status={status}&created={created}", "workflow_runs")
-        if run["run_attempt"] == 1 and _time(run["updated_at"]) >= since
-    }
+    runs = _runs(api, workflows, ENDED, since)
+    return {int(run["id"]) for run in runs if run["run_attempt"] == 1 and _time(run["updated_at"]) >= since}
 
 
 def started(api: Api, workflows: list[str], since: datetime) -> set[int]:
     """Runs of these workflows whose rerun is ours and has not ended. GitHub shows the whole run as `queued` or `in_progress`."""
+    runs = _runs(api, workflows, ("queued", "in_progress"), since)
+    return {int(run["id"]) for run in runs if run["run_attempt"] == OURS and _by_us(run)}
+
+
+def _runs(api: Api, workflows: list[str], statuses: tuple[str, ...], since: datetime) -> Iterator[Mapping[str, Any]]:
+    """The runs of these workflows with one of these statuses that may have run since then."""
     created = urllib.parse.quote(f">={since - _LONGEST_RUN:{_TIME}}")
-    return {
-        int(run["id"])
-        for workflow in workflows
-        for status in ("queued", "in_progress")
-        for run in api.pages(f"/actions/workflows/{workflow}/runs?status={status}&created={created}", "workflow_runs")
-        if run["run_attempt"] == OURS and _by_us(run)
-    }
+    for workflow in workflows:
+        for status in statuses:
+            yield from api.pages(f"/actions/workflows/{workflow}/runs?status={status}&created={created}", "workflow_runs")
 
 
 def _by_us(run: Mapping[str, Any]) -> bool:

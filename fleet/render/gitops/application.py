@@ -1,14 +1,17 @@
-"""A chart as an ArgoCD Application (argoproj.io/v1alpha1, ArgoCD v3). With it ArgoCD installs the chart instead of Pulumi."""
+"""ArgoCD's Applications (argoproj.io/v1alpha1, ArgoCD v3): one for each chart, which ArgoCD installs instead of Pulumi, and one
+for each tier of a cluster, from the ApplicationSet. That is the only object that an operator applies by hand.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from fleet.charts.chart import Chart
 from fleet.facts.manifest import Manifest, manifest
-from fleet.render.gitops.drift import DRIFT
-from fleet.render.gitops.manifest import COMPARE
-from fleet.render.gitops.waves import WAVE
+from fleet.facts.yaml_text import read_yaml
+from fleet.render.gitops.manifest import COMPARE, WAVE
 from fleet.settings.gitops import GitOps
 
 API = "argoproj.io/v1alpha1"
@@ -19,7 +22,10 @@ FINALIZER = "resources-finalizer.argocd.argoproj.io"
 _ON_SERVER = {COMPARE: "ServerSideDiff=true"}
 """The API server computes the differences. ArgoCD's own comparison for server-side apply reports defaults of CRDs as differences
 (argo-cd v3.5 docs/user-guide/diff-strategies.md, NVIDIA/gpu-operator#2795)."""
-_OCI = "oci://"
+_DRIFT: Any = read_yaml(Path(__file__).with_name("drift.yaml")).value
+TIERS = ("infrastructure", "workloads")
+"""Folders of a cluster, each with its own Application: the charts for GPUs and runners, and the workloads beside CI."""
+NAME = "gpu-ci"
 
 
 def application_name(chart: Chart) -> str:
@@ -33,7 +39,7 @@ def application(chart: Chart, git: GitOps) -> Manifest:
     ArgoCD writes a registry of charts without `oci://` (argo-cd v3.5 docs/user-guide/helm.md).
     """
     source = {
-        "repoURL": chart.repository.removeprefix(_OCI),
+        "repoURL": chart.repository.removeprefix("oci://"),
         "chart": chart.chart,
         "targetRevision": chart.version,
         "helm": {"releaseName": chart.name, "valuesObject": chart.values},
@@ -41,8 +47,8 @@ def application(chart: Chart, git: GitOps) -> Manifest:
     annotations = {WAVE: str(chart.wave)} | _ON_SERVER
     # CRDs of ARC and Kueue are larger than the annotation of a client-side apply.
     document = application_of(application_name(chart), git, source, chart.namespace, annotations, "ServerSideApply=true")
-    if chart.chart in DRIFT:
-        document["spec"]["ignoreDifferences"] = DRIFT[chart.chart]
+    if chart.chart in _DRIFT["charts"]:
+        document["spec"]["ignoreDifferences"] = _DRIFT["charts"][chart.chart]
     return document
 
 
@@ -75,3 +81,22 @@ def sync_policy(*options: str) -> Manifest:
         "syncOptions": ["RespectIgnoreDifferences=true", "SkipDryRunOnMissingResource=true", *options],
         "retry": {"limit": 10, "refresh": True, "backoff": {"duration": "30s", "factor": 2, "maxDuration": "10m"}},
     }
+
+
+def applicationset(git: GitOps) -> Manifest:
+    """An ApplicationSet that creates an Application for each tier. That Application creates all objects of its folder.
+
+    The ApplicationSet lists the folders instead of asking Git for them. So if a path is wrong, its Application reports the error,
+    and ArgoCD deletes no Application because of it.
+    """
+    generated = spec_of(git, folder(git, "{{ .tier }}") | {"directory": {"recurse": True}}, git.namespace)
+    spec = {
+        "goTemplate": True,
+        "goTemplateOptions": ["missingkey=error"],
+        "generators": [{"list": {"elements": [{"tier": tier} for tier in TIERS]}}],
+        "template": {
+            "metadata": {"name": NAME + "-{{ .tier }}", "finalizers": [FINALIZER]},
+            "spec": generated | {"ignoreDifferences": _DRIFT["jobs"], "syncPolicy": sync_policy()},
+        },
+    }
+    return manifest(API, "ApplicationSet", NAME, git.namespace, spec)

@@ -1,15 +1,48 @@
-"""An object as Git holds it: without Pulumi's annotations, and with ArgoCD's."""
+"""An object as Git holds it: without Pulumi's annotations, and with ArgoCD's, among them its place in the order.
+
+ArgoCD creates the objects of one Application by their waves, and deletes them in the reverse order. A wave starts when the wave
+before it is healthy. Objects of one wave do not wait for each other. So an object whose bad health must not delay others is in
+the same wave as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from fleet.render.gitops.waves import WAVE, wave
+WAVE = "argocd.argoproj.io/sync-wave"
+"""Annotation of an object: its wave, a whole number as text."""
+
+WAVE_OF_SECRETS = 4
+"""After all controllers, so that a secret store that does not answer delays the runners but no driver."""
+_KINDS = {
+    # Objects that pods name, and objects that must exist before the first pod.
+    -3: ("PriorityClass",),
+    -2: ("Namespace",),
+    -1: (
+        *("RuntimeClass", "NetworkPolicy", "ResourceQuota", "LimitRange", "ConfigMap"),
+        *("ServiceAccount", "ClusterRole", "Role", "StorageClass"),
+    ),
+    # Kueue's chart installs the first kinds, of which each refers to the one before it, and Prometheus's operator the others.
+    1: ("WorkloadPriorityClass", "ResourceFlavor", "PodMonitor", "ServiceMonitor", "PrometheusRule"),
+    2: ("ClusterQueue",),
+    3: ("LocalQueue",),
+    WAVE_OF_SECRETS: ("ExternalSecret", "SealedSecret"),
+}
+_WAVES = {kind: number for number, kinds in _KINDS.items() for kind in kinds}
+TEAMS_LATER = 3
+"""How many waves later the namespaces and policies of teams come. So objects with Kueue's finalizers are deleted before Kueue."""
+
+
+def wave(manifest: Mapping[str, Any], later: int = 0) -> int:
+    """The wave of an object: its own annotation, or the wave of its kind plus `later`."""
+    # Objects of a workload have the wave 0. A claim is bound only when a pod uses it, so no wave can wait for a claim.
+    annotated = manifest["metadata"].get("annotations", {}).get(WAVE)
+    return int(annotated) if annotated is not None else _WAVES.get(manifest["kind"], 0) + later
+
 
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 """Annotation of an object: the options with which ArgoCD applies it."""
-_PULUMI = "pulumi.com/"
 COMPARE = "argocd.argoproj.io/compare-options"
 """Annotation: how ArgoCD compares an object, or all objects of an Application."""
 _FORCED = ("Deployment", "Job", "LocalQueue", "PriorityClass", "RuntimeClass")
@@ -26,7 +59,7 @@ def committed(manifest: Mapping[str, Any], later: int = 0) -> dict[str, Any]:
     A Job loses its time to live. Otherwise the Job controller would delete it and ArgoCD would run it again, without end.
     """
     metadata = dict(manifest["metadata"])
-    annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if not key.startswith(_PULUMI)}
+    annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if not key.startswith("pulumi.com/")}
     # An ApplicationSet is the only object that belongs to no Application.
     if manifest["kind"] != "ApplicationSet":
         annotations[WAVE] = str(wave(manifest, later))

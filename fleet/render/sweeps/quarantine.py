@@ -11,16 +11,12 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-import urllib.error
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from time import time
 from typing import Any
 
-from fleet.render.sweeps.api import Api, Object, in_cluster, picked, say, seconds, with_query
-from fleet.render.sweeps.watch import Collection, run
+from fleet.render.sweeps.api import Api, Collection, Object, main, picked, seconds, with_query
 
 EVENTS = "/api/v1/events?fieldSelector=reason=UnexpectedAdmissionError"
 NODES = "/api/v1/nodes"
@@ -200,60 +196,40 @@ def _count(node: Object, resource: str) -> int:
     return int(node["status"].get("allocatable", {}).get(resource, "0"))
 
 
-def patches(settings: Mapping[str, Any], changes: Iterable[Change]) -> Iterator[tuple[str, Object]]:
-    """Path and merge patch of each change."""
-    for change in changes:
-        state = change.state
-        fields = None if state is None else {"bad": state.bad, "good": state.good, "why": state.why, "boot": state.boot}
-        text = None if fields is None else json.dumps(fields)
-        metadata = {"resourceVersion": change.version, "annotations": {settings["annotation"]: text}}
-        yield f"{NODES}/{change.node}", {"metadata": metadata, "spec": {"taints": list(change.taints)}}
-
-
 def kept_node(settings: Mapping[str, Any], node: Object) -> Object:
     """What `decide` reads of a node."""
-    meta, spec, status = node["metadata"], node.get("spec", {}), node.get("status", {})
-    labels = {key for pool in settings["pools"].values() for key in pool["selector"]}
-    resources = {pool["resource"] for pool in settings["pools"].values()}
+    status, pools = node.get("status", {}), settings["pools"].values()
+    labels = {key for pool in pools for key in pool["selector"]}
+    conditions = [
+        picked(condition, "type", "status", "reason", "lastTransitionTime")
+        for condition in status.get("conditions", ())
+        if condition["type"] in ("Ready", _CONDITION)
+    ]
+    resources = {pool["resource"] for pool in pools}
     return {
-        "metadata": picked(meta, "name", "creationTimestamp")
-        | {
-            "labels": picked(meta.get("labels", {}), *labels),
-            "annotations": picked(meta.get("annotations", {}), settings["annotation"]),
-        },
-        "spec": picked(spec, "taints"),
-        "status": {
-            "allocatable": picked(status.get("allocatable", {}), *resources),
-            "conditions": [
-                picked(condition, "type", "status", "reason", "lastTransitionTime")
-                for condition in status.get("conditions", ())
-                if condition["type"] in ("Ready", _CONDITION)
-            ],
-            "nodeInfo": picked(status.get("nodeInfo", {}), "bootID"),
-        },
+        "metadata": picked(node["metadata"], "name", "creationTimestamp", labels=labels, annotations=[settings["annotation"]]),
+        "spec": picked(node.get("spec", {}), "taints"),
+        "status": picked(status, allocatable=resources, nodeInfo=["bootID"]) | {"conditions": conditions},
     }
 
 
 def kept_event(event: Object) -> Object:
     """What `decide` reads of an event."""
-    return picked(event, "lastTimestamp", "eventTime", "reportingInstance", "message") | {
-        "metadata": picked(event["metadata"], "namespace", "name", "creationTimestamp"),
-        "source": picked(event.get("source", {}), "host"),
-        "involvedObject": picked(event["involvedObject"], "uid"),
-    }
+    meta = ("namespace", "name", "creationTimestamp")
+    times = ("lastTimestamp", "eventTime", "reportingInstance", "message")
+    return picked(event, *times, metadata=meta, source=["host"], involvedObject=["uid"])
 
 
 def once(api: Api, settings: Mapping[str, Any], nodes: Iterable[Object], events: Iterable[Object], now: float) -> None:
-    """One pass over the nodes and events. A node that cannot be changed is logged and does not stop the others."""
-    changes = decide(settings, nodes, events, now)
-    for change, (path, patch) in zip(changes, patches(settings, changes), strict=True):
-        try:
-            api.call("PATCH", path, patch, "application/merge-patch+json")
-        except urllib.error.HTTPError as error:
-            # 409: the node changed since it was read. The next pass sees it.
-            say(node=change.node, error=f"{error.code} {error.reason}")
-        else:
-            say(node=change.node, said=change.said)
+    """One pass over the nodes and events. A node that cannot be changed is logged and does not stop the others.
+
+    409 says that the node changed since it was read. The next pass sees it.
+    """
+    for change in decide(settings, nodes, events, now):
+        text = None if change.state is None else json.dumps(asdict(change.state))
+        metadata = {"resourceVersion": change.version, "annotations": {settings["annotation"]: text}}
+        patch = {"metadata": metadata, "spec": {"taints": list(change.taints)}}
+        api.patch(f"{NODES}/{change.node}", patch, {"node": change.node}, {"said": change.said})
 
 
 def watched(api: Api, settings: Mapping[str, Any]) -> tuple[Collection, Collection]:
@@ -262,18 +238,16 @@ def watched(api: Api, settings: Mapping[str, Any]) -> tuple[Collection, Collecti
     return Collection(api, path, lambda node: kept_node(settings, node)), Collection(api, EVENTS, kept_event, marked=False)
 
 
-def main(path: Path) -> None:
-    """Check the nodes until the program is stopped. `path` is a JSON file with the settings."""
-    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    api = in_cluster()
+def start(api: Api, settings: Mapping[str, Any]) -> tuple[tuple[Collection, ...], Callable[[], None], float]:
+    """Checks the nodes once the nodes and the events were read."""
     nodes, events = watched(api, settings)
 
     def look() -> None:
         if nodes.ready and events.ready:
             once(api, settings, nodes.values(), events.values(), time())
 
-    run((nodes, events), look, settings["every"])
+    return (nodes, events), look, settings["every"]
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(start)

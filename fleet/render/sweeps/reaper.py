@@ -9,17 +9,13 @@ scaleTotal). So a runner with a job on a node that merely takes no new pod is le
 
 from __future__ import annotations
 
-import json
-import sys
 import urllib.error
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from time import time
 from typing import Any, NamedTuple
 
-from fleet.render.sweeps.api import Api, Object, containers, in_cluster, picked, running_since, say, seconds, with_query
-from fleet.render.sweeps.watch import Collection, run
+from fleet.render.sweeps.api import Api, Collection, Object, containers, main, picked, running_since, say, seconds, with_query
 
 INTERVAL = 5
 """Seconds between two passes over what is in memory. A change starts one at once: the pods of a drain have 90 seconds."""
@@ -214,31 +210,26 @@ def kept_runner(runner: Object) -> Object:
     """What `decide` reads of an EphemeralRunner."""
     meta = picked(runner["metadata"], "namespace", "name", "uid", "creationTimestamp", "deletionTimestamp")
     meta["managedFields"] = [picked(entry, "manager", "time") for entry in _of_listener(runner)]
-    return {"metadata": meta, "status": picked(runner.get("status", {}), "phase", "jobId")}
+    return {"metadata": meta} | picked(runner, status=("phase", "jobId"))
 
 
 def kept_pod(pod: Object) -> Object:
     """What `decide` reads of a runner's pod, and `listening` of a listener's."""
-    meta = picked(pod["metadata"], "namespace", "name", "creationTimestamp", "deletionTimestamp")
-    meta["labels"] = picked(pod["metadata"].get("labels", {}), _LISTENS_FOR)
+    meta = ("namespace", "name", "creationTimestamp", "deletionTimestamp")
+    part = picked(pod, spec=["nodeName"], status=["phase"]) | {"metadata": picked(pod["metadata"], *meta, labels=[_LISTENS_FOR])}
     states = [picked(state, "name", "state") for name in (_RUNNER, _LISTENER) for state in containers(pod, name)]
-    status = picked(pod.get("status", {}), "phase") | {"containerStatuses": states}
-    return {"metadata": meta, "spec": picked(pod["spec"], "nodeName"), "status": status}
+    part["status"]["containerStatuses"] = states
+    return part
 
 
 def kept_node(node: Object) -> Object:
     """What `decide` reads of a node."""
-    spec = node.get("spec", {})
-    taints = [{"key": key} for key in _taints(node)]
-    return {
-        "metadata": picked(node["metadata"], "name", "deletionTimestamp"),
-        "spec": picked(spec, "unschedulable") | {"taints": taints},
-    }
+    return picked(node, metadata=("name", "deletionTimestamp"), spec=("unschedulable", "taints"))
 
 
 def kept_set(runner_set: Object) -> Object:
     """What `limits_now` reads of a runner set."""
-    return {"metadata": picked(runner_set["metadata"], "namespace", "name"), "spec": picked(runner_set["spec"], "minRunners")}
+    return picked(runner_set, metadata=("namespace", "name"), spec=["minRunners"])
 
 
 def listening(pods: Iterable[Object]) -> dict[str, float]:
@@ -339,11 +330,11 @@ class Reaper:
         return decide(runners, pods, nodes, limits, listeners, self.settings["quarantine"], now)
 
 
-def main(settings: Path) -> None:
-    """Reap until the program is stopped. `settings` is a JSON file: those of `Reaper`."""
-    reaper = Reaper(in_cluster(), json.loads(settings.read_text(encoding="utf-8")))
-    run(tuple(reaper.collections()), lambda: reaper.once(time()), INTERVAL)
+def start(api: Api, settings: Mapping[str, Any]) -> tuple[tuple[Collection, ...], Callable[[], None], float]:
+    """Reaps by the settings of `Reaper`."""
+    reaper = Reaper(api, settings)
+    return tuple(reaper.collections()), lambda: reaper.once(time()), INTERVAL
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(start)

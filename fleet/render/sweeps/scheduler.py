@@ -6,17 +6,12 @@ its sets: a pass compares what is in memory and sends a request only to change a
 
 from __future__ import annotations
 
-import json
-import sys
-import urllib.error
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from fleet.render.sweeps.api import Api, Object, in_cluster, picked, say, with_query
-from fleet.render.sweeps.watch import Collection, run
+from fleet.render.sweeps.api import Api, Collection, Object, main, picked, with_query
 
 INTERVAL = 30
 """Seconds between two passes. A change of a set starts one at once."""
@@ -50,7 +45,7 @@ def _utc(day: date, text: str, zone: ZoneInfo) -> datetime:
 def own(api: Api, namespace: str, name: str) -> Collection:
     """The runner set of this name alone: the program has no right to any other."""
     path = with_query(_SETS.format(namespace), fieldSelector=f"metadata.name={name}")
-    return Collection(api, path, lambda runner_set: {"metadata": {}, "spec": picked(runner_set["spec"], "minRunners")})
+    return Collection(api, path, lambda runner_set: picked(runner_set, metadata=(), spec=["minRunners"]))
 
 
 def once(api: Api, sets: Mapping[str, Mapping[str, Any]], runner_sets: Mapping[str, Iterable[Object]], now: datetime) -> None:
@@ -58,28 +53,21 @@ def once(api: Api, sets: Mapping[str, Mapping[str, Any]], runner_sets: Mapping[s
     for namespace, settings in sets.items():
         count = wanted(settings, now)
         for runner_set in runner_sets[namespace]:
-            if runner_set["spec"].get("minRunners", 0) == count:
-                continue
-            try:
+            if runner_set["spec"].get("minRunners", 0) != count:
                 path = f"{_SETS.format(namespace)}/{settings['name']}"
-                api.call("PATCH", path, {"spec": {"minRunners": count}}, "application/merge-patch+json")
-            except urllib.error.HTTPError as error:
-                say(namespace=namespace, error=f"{error.code} {error.reason}")
-            else:
-                say(namespace=namespace, runners=count)
+                api.patch(path, {"spec": {"minRunners": count}}, {"namespace": namespace}, {"runners": count})
 
 
-def main(settings: Path) -> None:
-    """Follow the schedules until the program is stopped. `settings` is a JSON file with the schedules of each set."""
-    sets: dict[str, Any] = json.loads(settings.read_text(encoding="utf-8"))["sets"]
-    api = in_cluster()
+def start(api: Api, settings: Mapping[str, Any]) -> tuple[tuple[Collection, ...], Callable[[], None], float]:
+    """Follows the schedules of each set."""
+    sets: Mapping[str, Mapping[str, Any]] = settings["sets"]
     watched = {namespace: own(api, namespace, schedules["name"]) for namespace, schedules in sets.items()}
 
     def look() -> None:
-        once(api, sets, {namespace: each.values() for namespace, each in watched.items()}, datetime.now(UTC))
+        once(api, sets, {namespace: own_set.values() for namespace, own_set in watched.items()}, datetime.now(UTC))
 
-    run(tuple(watched.values()), look, INTERVAL)
+    return tuple(watched.values()), look, INTERVAL
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(start)

@@ -1,7 +1,7 @@
 """The objects of a sweep: a small Python program that watches a cluster's objects and repairs them.
 
 A sweep is one pod on the system pool. It has the rights that its rules name and no others, and no port. It reaches the ports 443
-and 6443 of any address, also of the internet, and nothing else. Health and runner lifetimes use the same objects.
+and 6443 of any address, also of the internet, and nothing else.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fleet.charts.arc import place_in
 from fleet.charts.chart import Pod, resources
-from fleet.charts.sweeps import NAMESPACE
+from fleet.charts.sweeps import NAMESPACE, QUARANTINE, REAPER, SCHEDULER, sweep_pods
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD
-from fleet.facts.scheduling import POD_SECURITY_LABEL
+from fleet.facts.repair import ENGINE_LOST, HEALTHY
+from fleet.facts.scheduling import HEALTH_ANNOTATION, POD_SECURITY_LABEL, QUARANTINE_TAINT, STARTUP_GATE
 from fleet.facts.versions import IMAGES
+from fleet.settings.cluster import Cluster
+from fleet.settings.health import MISSING_FOR, Health
+from fleet.settings.namespaces import runner_namespace
 
 _PACKAGE = __name__.rpartition(".")[0]
 _FOLDER = Path(__file__).parent
@@ -70,8 +75,7 @@ def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, 
     """The objects of a sweep in the order of creation, without `home`. `selector` are the labels of the system pool's nodes."""
     files = {_SETTINGS: json.dumps(sweep.settings, indent=2, sort_keys=True)}
     files |= {
-        f"{module}.py": (_FOLDER / f"{module}.py").read_text(encoding="ascii")
-        for module in ("__init__", "api", "watch", sweep.module)
+        f"{module}.py": (_FOLDER / f"{module}.py").read_text(encoding="ascii") for module in ("__init__", "api", sweep.module)
     }
     return (
         manifest("v1", "ServiceAccount", sweep.name, NAMESPACE) | {"automountServiceAccountToken": False},
@@ -128,3 +132,94 @@ def _deployment(sweep: Sweep, selector: Mapping[str, str], files: Mapping[str, s
         "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels, "annotations": {"gpu-ci/config": changed}}, "spec": pod},
     }
+
+
+# -- the sweeps of a cluster --------------------------------------------------------------------------------------------
+
+IDLE = 900
+"""Seconds for which a runner may wait for a job, while its set has the minimum 0: then ARC starts it because a job waits."""
+_READ = ("list", "watch")
+
+
+def sweeps(cluster: Cluster) -> tuple[Sweep, ...]:
+    """The sweeps of a cluster, as `sweep_pods` counts them."""
+    makers = {REAPER.name: reaper, SCHEDULER.name: scheduler, QUARANTINE.name: quarantine}
+    return tuple(makers[pod.name](cluster) for pod in sweep_pods(cluster))
+
+
+def of_pools(cluster: Cluster) -> str:
+    """The label selector of all nodes of the cluster's pools, and perhaps more; empty for all nodes.
+
+    A sweep reads no other nodes. Each pool may have its own selector, so only the keys that all have are of use.
+    """
+    selectors = [pool.node_selector(name) for name, pool in cluster.pools.items()]
+    keys = sorted(set.intersection(*map(set, selectors))) if selectors else []
+    values = {key: sorted({selector[key] for selector in selectors}) for key in keys}
+    return ",".join(f"{key} in ({','.join(options)})" for key, options in values.items() if all(options))
+
+
+def quarantine(cluster: Cluster) -> Sweep:
+    """Quarantines GPU nodes of the cluster's pools, and opens their startup gate."""
+    health = cluster.health or Health()
+    pools = {
+        # All types of a pool have the same GPUs.
+        name: {"selector": pool.node_selector(name), "resource": pool.resource, "units": pool.units(pool.machines[0])}
+        for name, pool in cluster.pools.items()
+    }
+    settings = {
+        "every": 20,
+        "quarantine": QUARANTINE_TAINT.key,
+        "gate": STARTUP_GATE.key,
+        "annotation": HEALTH_ANNOTATION,
+        "healthyReasons": (*HEALTHY, ENGINE_LOST),
+        "rejectedPods": health.rejected_pods,
+        "rejectedWithin": 600,
+        "startWithin": health.start_within,
+        "missingFor": MISSING_FOR,
+        "liftAfter": health.lift_after,
+        "maxShare": health.max_share,
+        "nodes": of_pools(cluster),
+        "pools": pools,
+    }
+    return Sweep(QUARANTINE, "quarantine", settings, cluster_rules=[_rule("nodes", *_READ, "patch"), _rule("events", *_READ)])
+
+
+def reaper(cluster: Cluster) -> Sweep:
+    """Deletes EphemeralRunners of the cluster's pod runners.
+
+    It leaves out launchers of OCI machines: each has the lifetime of its own machine, and a new launcher pod may use the
+    registration again.
+    """
+    runners = {runner_namespace(name): runner for name, runner in cluster.pod_runners.items()}
+    limits = {namespace: {"lifetime": runner.max_lifetime, "idle": IDLE} for namespace, runner in runners.items()}
+    controller = place_in(cluster).controller_namespace
+    pods = _rule("pods", *_READ)
+    rules = [_rule("ephemeralrunners", *_READ, "delete"), _rule("autoscalingrunnersets", *_READ), pods]
+    return Sweep(
+        REAPER,
+        "reaper",
+        {"limits": limits, "quarantine": QUARANTINE_TAINT.key, "nodes": of_pools(cluster), "controller": controller},
+        cluster_rules=[_rule("nodes", *_READ)],
+        # The pods of listeners are beside the controller. Only its listener knows whether a runner has a job.
+        rules=dict.fromkeys(runners, rules) | {controller: [pods]},
+    )
+
+
+def scheduler(cluster: Cluster) -> Sweep:
+    """Sets `minRunners` of the runner sets whose class has schedules. Their charts leave that field out."""
+    sets = {
+        runner_namespace(name): {"name": name, "usual": runner.scale.min, **runner.schedules.model_dump(mode="json")}
+        for name, runner in cluster.pod_runners.items()
+        if runner.schedules is not None
+    }
+    rules = {
+        namespace: [_rule("autoscalingrunnersets", *_READ, "patch") | {"resourceNames": [schedule["name"]]}]
+        for namespace, schedule in sets.items()
+    }
+    return Sweep(SCHEDULER, "scheduler", {"sets": sets}, rules=rules)
+
+
+def _rule(resource: str, *verbs: str) -> Manifest:
+    """An RBAC rule. Runners and their sets are ARC's."""
+    group = "actions.github.com" if "runner" in resource else ""
+    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}

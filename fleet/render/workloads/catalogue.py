@@ -1,25 +1,203 @@
-"""The manifests of every kind of workload."""
+"""The manifests of every kind of workload: a pure function for each, from its settings, and where it runs, to whole objects.
+
+The servers keep their models in a volume. `run/` has what some containers run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
+from fleet.charts.chart import amounts, manifests
 from fleet.facts.manifest import Manifest
-from fleet.facts.scheduling import per_node_annotation
+from fleet.facts.pods import Mount, claimed
+from fleet.facts.scheduling import HIGH_PRIORITY, MEDIUM_PRIORITY, RUNNER_PRIORITY, Toleration, per_node_annotation
 from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import fits
 from fleet.providers.registry import PROVIDERS
-from fleet.providers.target import pool_target
-from fleet.render.team_namespace import homes
-from fleet.render.workloads.comfyui import comfyui
-from fleet.render.workloads.coral import coral
-from fleet.render.workloads.ollama import ollama
-from fleet.render.workloads.parts import Meta
-from fleet.render.workloads.smoke_job import COMMANDS, smoke_job
-from fleet.render.workloads.tf_mnist import tf_mnist
-from fleet.render.workloads.tf_notebook import tf_notebook
+from fleet.providers.target import Target, pool_target
+from fleet.render.isolation import homes
+from fleet.render.workloads import parts
 from fleet.settings.cluster import Cluster
-from fleet.settings.workloads import CoralWorkload, PoolWorkload, Workload
+from fleet.settings.workloads import (
+    WORKLOAD_IMAGES,
+    ComfyuiWorkload,
+    CoralWorkload,
+    MnistWorkload,
+    NotebookWorkload,
+    OllamaWorkload,
+    PoolWorkload,
+    SmokeWorkload,
+    Workload,
+)
+
+_RUN = Path(__file__).parent / "run"
+
+# -- smoke tests: nvidia-smi and PyTorch (seed 000), and CUDA's deviceQuery (seed 003) ---------------------------------
+
+PYTORCH_SCRIPT = (_RUN / "pytorch_smoke.py").read_text(encoding="utf-8")
+COMMANDS: Mapping[str, list[str]] = {
+    # The container runtime mounts this program from the node.
+    "nvidia-smi": ["nvidia-smi"],
+    "pytorch": ["python3", "-c", PYTORCH_SCRIPT],
+    # It prints the GPU's properties and `Result = PASS`.
+    "device-query": ["/cuda-samples/sample"],
+}
+"""The command of each test by kind of workload. It fails without a driver or a GPU."""
+
+
+def smoke_job(meta: parts.Meta, workload: SmokeWorkload, target: Target) -> tuple[Manifest, ...]:
+    """The Job of one test.
+
+    PyTorch's libraries look for a home and a user name, and the image has no user with our UID. So the Job sets both.
+    """
+    is_pytorch = workload.kind == "pytorch"
+    env = {"HOME": parts.HOME, "USER": "smoke"} if is_pytorch else {}
+    container = parts.gpu_container(workload, target, env, command=COMMANDS[workload.kind])
+    mounts = parts.shared_memory(workload, target) if is_pytorch else ()
+    return (parts.job(meta, parts.gpu_pod(target, container, mounts, RUNNER_PRIORITY)),)
+
+
+# -- TensorFlow (seed 003) ---------------------------------------------------------------------------------------------
+
+
+def tf_mnist(meta: parts.Meta, workload: MnistWorkload, target: Target) -> tuple[Manifest, ...]:
+    """A Job that learns handwritten digits in `max_steps` steps: the example of Azure's documentation, on any cluster.
+
+    It downloads the digits from the internet into a scratch folder of the pod.
+    """
+    args = ["--max_steps", str(workload.max_steps)]
+    container = parts.gpu_container(workload, target, {"HOME": parts.HOME}, args=args)
+    mounts = [Mount("scratch", parts.HOME, {"emptyDir": {"sizeLimit": "2Gi"}}), *parts.shared_memory(workload, target)]
+    pod = parts.gpu_pod(target, container, mounts, MEDIUM_PRIORITY)
+    return (parts.job(meta, pod, restart="OnFailure", retries=3),)
+
+
+_NOTEBOOK_PORT = 8888
+_FOLDER = "/work"
+
+
+def tf_notebook(meta: parts.Meta, workload: NotebookWorkload, target: Target) -> tuple[Manifest, ...]:
+    """A Deployment and its Service, port 80 to 8888. Anyone who can open a notebook can run code, so a Secret holds its token."""
+    container = parts.gpu_container(
+        workload,
+        target,
+        # Jupyter keeps its own files in the home, and `pip install --user` installs packages there.
+        {"HOME": _FOLDER, "USER": "notebook"},
+        # The same as the image's own command, which runs as root. It serves the folder that it starts in.
+        command=["jupyter", "notebook", "--ip=0.0.0.0", f"--port={_NOTEBOOK_PORT}", "--no-browser"],
+        workingDir=_FOLDER,
+        # This path needs no token: it returns only the version.
+        **parts.serves(_NOTEBOOK_PORT, "/api", startup_seconds=300),
+    )
+    secret = {"secretKeyRef": {"name": workload.token_secret, "key": "token"}}
+    container["env"].append({"name": "JUPYTER_TOKEN", "valueFrom": secret})
+    claim = workload.claim(meta.name)
+    folder = claimed("work", _FOLDER, claim) if workload.storage else Mount("work", _FOLDER, {"emptyDir": {"sizeLimit": "10Gi"}})
+    pod = parts.gpu_pod(target, container, [folder, *parts.shared_memory(workload, target)], MEDIUM_PRIORITY)
+    return (
+        *((parts.claim(meta, workload.KEPT, workload.storage),) if workload.storage else ()),
+        *_notebook_service(meta, workload),
+        parts.deployment(meta, pod),
+    )
+
+
+def _notebook_service(meta: parts.Meta, workload: NotebookWorkload) -> tuple[Manifest, ...]:
+    """The Service, and for a node port the NetworkPolicy that allows its clients. A workload's namespace accepts no others."""
+    service = parts.service(meta, 80)
+    if workload.node_port is None:
+        return (service,)
+    # With Local the pod sees the client's own address, which the network policy checks.
+    service["spec"] |= {"type": "NodePort", "externalTrafficPolicy": "Local"}
+    service["spec"]["ports"][0]["nodePort"] = workload.node_port.port
+    clients = [{"ipBlock": {"cidr": cidr}} for cidr in workload.node_port.cidrs]
+    spec = {
+        "podSelector": {"matchLabels": meta.labels},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": clients, "ports": [{"protocol": "TCP", "port": _NOTEBOOK_PORT}]}],
+    }
+    return service, meta.object("networking.k8s.io/v1", "NetworkPolicy", spec, "-node-port")
+
+
+# -- the homelab's workloads (seed 004) --------------------------------------------------------------------------------
+
+
+def ollama(meta: parts.Meta, workload: OllamaWorkload, target: Target) -> tuple[Manifest, ...]:
+    """Language models for the workloads of the same namespace: a Deployment, its Service and the volume of its models.
+
+    Ollama asks for no password, so only its own namespace can reach it. It does not run as root, so its home is the volume
+    instead of /root.
+    """
+    home, port = "/ollama", 11434
+    env = {"HOME": home, "OLLAMA_MODELS": f"{home}/models", "OLLAMA_HOST": f"0.0.0.0:{port}"}
+    container = parts.gpu_container(workload, target, env, **parts.serves(port, "/", startup_seconds=120))
+    return _model_server(meta, workload, target, container, claimed("models", home, workload.claim(meta.name)))
+
+
+def comfyui(meta: parts.Meta, workload: ComfyuiWorkload, target: Target) -> tuple[Manifest, ...]:
+    """Images by a graph of models: a Deployment, its Service and the volume with models, inputs, outputs and custom nodes.
+
+    The pod does not run the image's own script. That script copies the program to /root once, as root, so a newer image would
+    still run the old program. It also starts the manager of nodes, which installs code from the internet while ComfyUI runs.
+    """
+    data, port = "/data", 8188
+    main = [
+        "/default-comfyui-bundle/ComfyUI/main.py",
+        "--listen=0.0.0.0",
+        f"--port={port}",
+        f"--base-directory={data}",
+        # By default the database is beside the program, where only root can write.
+        f"--database-url=sqlite:///{data}/comfyui.db",
+    ]
+    container = parts.gpu_container(
+        workload,
+        target,
+        {"HOME": data, "USER": "comfyui", "PYTHONDONTWRITEBYTECODE": "1"},
+        # ComfyUI lists custom_nodes before it creates any folder.
+        command=["sh", "-c", f'mkdir -p {data}/custom_nodes && exec python3 "$@"', "sh", *main],
+        **parts.serves(port, "/system_stats", startup_seconds=600),
+    )
+    return _model_server(meta, workload, target, container, claimed("data", data, workload.claim(meta.name)))
+
+
+def _model_server(
+    meta: parts.Meta, workload: OllamaWorkload | ComfyuiWorkload, target: Target, container: Manifest, volume: Mount
+) -> tuple[Manifest, ...]:
+    """The claim, Service and Deployment of a server that keeps its models in a volume."""
+    pod = parts.gpu_pod(target, container, [volume, *parts.shared_memory(workload, target)], HIGH_PRIORITY)
+    service = parts.service(meta, container["ports"][0]["containerPort"])
+    return parts.claim(meta, workload.KEPT, workload.storage), service, parts.deployment(meta, pod)
+
+
+USB = "/dev/bus/usb"
+CORAL_CHECK = (_RUN / "coral_check.py").read_text(encoding="utf-8")
+
+
+def coral(meta: parts.Meta, workload: CoralWorkload, tolerations: tuple[Toleration, ...] = ()) -> tuple[Manifest, ...]:
+    """A Google Coral at a USB port: a Deployment of one pod on the node that has the stick.
+
+    `tolerations` are those of the node's pool, if it is in a pool.
+    The container is root and privileged, and mounts a folder of the host, so it needs the Pod Security level `privileged`. The
+    kernel's device cgroup lets no other container open a USB device that a hostPath shows (kubernetes/kubernetes#105761,
+    google-coral/edgetpu#488), and the device files belong to root. The pod mounts the whole folder because the stick gets another
+    device file when it loads its firmware.
+    """
+    container = {
+        "name": "coral",
+        "image": workload.image or WORKLOAD_IMAGES["coral"].reference,
+        "command": list(workload.command or ("python3", "-u", "-c", CORAL_CHECK)),
+        "resources": amounts(workload.cpu, workload.memory, workload.scratch, {}),
+        "securityContext": {"privileged": True},
+    }
+    pod = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "nodeSelector": dict(workload.node),
+        "tolerations": manifests(tolerations),
+        **parts.mounted(container, [Mount("usb", USB, {"hostPath": {"path": USB, "type": "Directory"}})]),
+    }
+    return (parts.deployment(meta, pod),)
+
 
 MAKERS: Mapping[str, Callable[..., tuple[Manifest, ...]]] = {
     **dict.fromkeys(COMMANDS, smoke_job),
@@ -35,7 +213,7 @@ MAKERS: Mapping[str, Callable[..., tuple[Manifest, ...]]] = {
 def workload_objects(cluster: Cluster, name: str) -> tuple[Manifest, ...]:
     """The manifests of one workload of a cluster, without its namespace, in the order to apply them in."""
     workload: Workload = cluster.workloads[name]
-    meta = Meta(name, workload.namespace, workload.kind)
+    meta = parts.Meta(name, workload.namespace, workload.kind)
     make = MAKERS[workload.kind]
     if isinstance(workload, PoolWorkload):
         documents = make(meta, with_pinned_image(cluster, workload), pool_target(cluster, workload.pool))

@@ -10,7 +10,7 @@ from fleet.charts.chart import amounts, manifests
 from fleet.facts import pods
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Mount
-from fleet.facts.scheduling import HIGH_PRIORITY, SAFE_TO_EVICT, Priority, workload_labels
+from fleet.facts.scheduling import SAFE_TO_EVICT, Priority, workload_labels
 from fleet.providers.target import Target
 from fleet.settings.model import memory_text
 from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload, Storage
@@ -74,11 +74,12 @@ def gpu_pod(target: Target, container: Manifest, mounts: Sequence[Mount], priori
         **({"runtimeClassName": target.runtime_class} if target.runtime_class else {}),
         "securityContext": CONFINED_POD
         | {"runAsUser": UID, "runAsGroup": UID, "fsGroup": UID, "fsGroupChangePolicy": "OnRootMismatch"},
-        **_mounted(container, mounts),
+        **mounted(container, mounts),
     }
 
 
-def _mounted(container: Manifest, mounts: Sequence[Mount]) -> Manifest:
+def mounted(container: Manifest, mounts: Sequence[Mount]) -> Manifest:
+    """Fields of a pod with one container: that container with its mounts, and their volumes."""
     if not mounts:
         return {"containers": [container]}
     where = [mount.mount for mount in mounts]
@@ -143,11 +144,3 @@ def serves(port: int, path: str, *, startup_seconds: int) -> Manifest:
         # A server that uses its GPU may answer slowly, so it is restarted only after two minutes without an answer.
         "livenessProbe": get | {"periodSeconds": 10, "failureThreshold": 12},
     }
-
-
-def model_server(
-    meta: Meta, workload: PoolWorkload, target: Target, container: Manifest, volume: Mount, storage: Storage, port: int
-) -> tuple[Manifest, ...]:
-    """The claim, Service and Deployment of a server that keeps its models in a volume."""
-    pod = gpu_pod(target, container, [volume, *shared_memory(workload, target)], HIGH_PRIORITY)
-    return claim(meta, workload.KEPT, storage), service(meta, port), deployment(meta, pod)

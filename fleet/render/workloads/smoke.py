@@ -10,9 +10,9 @@ from fleet.facts.manifest import Manifest
 from fleet.prove.image_fit import with_pinned_image
 from fleet.prove.room import refusal
 from fleet.providers.target import pool_target
-from fleet.render import team_namespace
+from fleet.render import isolation
+from fleet.render.workloads.catalogue import smoke_job
 from fleet.render.workloads.parts import Meta
-from fleet.render.workloads.smoke_job import smoke_job
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import SMOKE_NAMESPACE
 from fleet.settings.workloads import SmokeWorkload
@@ -46,7 +46,7 @@ class Smoke:
 def smoke_home() -> tuple[Manifest, Manifest]:
     """The namespace of the tests, and its NetworkPolicy. The tests need no network, so the policy allows no connection."""
     closed = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
-    return team_namespace.namespace(SMOKE_NAMESPACE, "restricted"), team_namespace.wall("workloads", SMOKE_NAMESPACE, closed)
+    return isolation.namespace(SMOKE_NAMESPACE, "restricted"), isolation.wall("workloads", SMOKE_NAMESPACE, closed)
 
 
 def smoke_tests(cluster: Cluster, pools: Collection[str] = ()) -> tuple[Smoke, ...]:

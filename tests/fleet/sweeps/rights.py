@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 from fleet.render.sweeps import quarantine, scheduler
-from fleet.render.sweeps.api import Api
+from fleet.render.sweeps.api import Api, Collection
 from fleet.render.sweeps.reaper import Reaper
 from fleet.render.sweeps.sweep import Sweep, sweep_objects
-from fleet.render.sweeps.watch import Collection
 
 NOWHERE = Api("http://127.0.0.1:1")
 

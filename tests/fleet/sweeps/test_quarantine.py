@@ -17,9 +17,8 @@ from fleet.charts.sweeps import QUARANTINE
 from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE
 from fleet.loading.config import load
 from fleet.providers.installed import tolerations_of
-from fleet.render.sweeps.catalogue import quarantine, sweeps
 from fleet.render.sweeps.quarantine import EVENTS, NODES, State, decide, kept_event, kept_node, once
-from fleet.render.sweeps.sweep import sweep_objects
+from fleet.render.sweeps.sweep import quarantine, sweep_objects, sweeps
 from tests import builders
 from tests.fleet.sweeps.rights import roles
 from tests.fleet.sweeps.server import Server, serving

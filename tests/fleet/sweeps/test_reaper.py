@@ -16,9 +16,8 @@ import pytest
 from fleet.facts.scheduling import QUARANTINE_TAINT
 from fleet.loading.config import load
 from fleet.render.sweeps.api import Api
-from fleet.render.sweeps.catalogue import IDLE, reaper, sweeps
 from fleet.render.sweeps.reaper import Deletion, Limits, Reaper, decide, kept_node, kept_pod, kept_runner
-from fleet.render.sweeps.sweep import sweep_objects
+from fleet.render.sweeps.sweep import IDLE, reaper, sweep_objects, sweeps
 from tests.builders import cluster, config, oke_cluster, runner, vm
 from tests.fleet.sweeps.rights import roles
 from tests.fleet.sweeps.server import Server, serving

@@ -10,11 +10,9 @@ import pytest
 
 from fleet.loading.config import load
 from fleet.render.sweeps import quarantine, scheduler
-from fleet.render.sweeps.api import Api
-from fleet.render.sweeps.catalogue import sweeps
+from fleet.render.sweeps.api import Api, Collection
 from fleet.render.sweeps.reaper import Reaper
-from fleet.render.sweeps.sweep import Sweep
-from fleet.render.sweeps.watch import Collection
+from fleet.render.sweeps.sweep import Sweep, sweeps
 from tests.builders import cluster, config, runner
 from tests.fleet.sweeps import test_quarantine, test_reaper
 from tests.fleet.sweeps.rights import collections_of, roles, rows

@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.loading.config import load
-from fleet.render.sweeps import watch
-from fleet.render.sweeps.api import Api, picked
-from fleet.render.sweeps.catalogue import sweeps
-from fleet.render.sweeps.watch import UNMARKED, Collection, keep_up
+from fleet.render.sweeps import api as watch
+from fleet.render.sweeps.api import UNMARKED, Api, Collection, keep_up, picked
+from fleet.render.sweeps.sweep import sweeps
 from tests.builders import ROOT, cluster, config, read_stack, runner, staging
 from tests.examples import examples
 from tests.fleet.sweeps.rights import collections_of

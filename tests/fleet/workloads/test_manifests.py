@@ -15,7 +15,7 @@ from fleet.charts.arc import runner_set
 from fleet.facts import versions
 from fleet.facts.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, POOL_LABEL, RUNNER_PRIORITY, Toleration, is_gpu_resource
 from fleet.providers.registry import PROVIDERS
-from fleet.render.team_namespace import homes
+from fleet.render.isolation import homes
 from fleet.render.workloads.catalogue import MAKERS as CATALOGUE
 from fleet.render.workloads.catalogue import objects, workload_objects
 from fleet.render.workloads.parts import HOME

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet.render.workloads import coral, smoke_job
+from fleet.render.workloads import catalogue
 
 
 class Matrix:
@@ -49,7 +49,7 @@ def run_pytorch(monkeypatch: pytest.MonkeyPatch, *, gpus: int = 1, wrong: bool =
     )
     fake = SimpleNamespace(__version__="2.10.0", version=SimpleNamespace(cuda="12.8"), cuda=cuda, ones=ones)
     monkeypatch.setitem(sys.modules, "torch", fake)
-    exec(compile(smoke_job.PYTORCH_SCRIPT, "smoke", "exec"), {"__name__": "__main__"})  # noqa: S102 - our own program
+    exec(compile(catalogue.PYTORCH_SCRIPT, "smoke", "exec"), {"__name__": "__main__"})  # noqa: S102 - our own program
 
 
 def test_pytorch_tells_of_its_gpu_and_that_it_computes(monkeypatch, capsys):
@@ -89,7 +89,7 @@ def plug(root: Path, name: str, vendor: str, product: str, *, bus: int = 2, numb
 def check(root: Path) -> subprocess.CompletedProcess[str]:
     """Run the check once, as the container does."""
     (root / "devices").mkdir(exist_ok=True)
-    command = [sys.executable, "-u", "-c", coral.CHECK, str(root / "devices"), str(root / "files"), "0"]
+    command = [sys.executable, "-u", "-c", catalogue.CORAL_CHECK, str(root / "devices"), str(root / "files"), "0"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

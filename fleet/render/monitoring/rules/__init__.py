@@ -5,18 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fleet.providers.fleet import Fleet
-from fleet.render.monitoring.rules.ends import end_rules
-from fleet.render.monitoring.rules.faults import fault_rules
-from fleet.render.monitoring.rules.gpu import use_rules
-from fleet.render.monitoring.rules.machines import machine_rules
-from fleet.render.monitoring.rules.nodes import node_rules
-from fleet.render.monitoring.rules.pods import pod_rules
-from fleet.render.monitoring.rules.queue import queue_rules
-from fleet.render.monitoring.rules.rule import group
-from fleet.render.monitoring.rules.sets import set_rules
-from fleet.render.monitoring.rules.spending import spending_rules
-from fleet.render.monitoring.rules.starts import start_rules
-from fleet.render.monitoring.rules.xid import xid_rules
+from fleet.render.monitoring.rules.gpu import fault_rules, use_rules, xid_rules
+from fleet.render.monitoring.rules.nodes import node_rules, pod_rules
+from fleet.render.monitoring.rules.plan import end_rules, spending_rules
+from fleet.render.monitoring.rules.runners import machine_rules, queue_rules, set_rules, start_rules
 from fleet.settings.cluster import Cluster
 
 _TOPICS = {
@@ -43,7 +35,7 @@ def rule_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
     cluster: Cluster = fleet.clusters[cluster_name]
     if cluster.monitoring is None:
         return []
-    topics = [
-        rules_group for topic, rules in _TOPICS.items() for rules_group in group(topic, rules(cluster, cluster.monitoring.alerts))
-    ]
-    return [*topics, *group("ends", end_rules(cluster, fleet.github))]
+    rules = {topic: list(rules_of(cluster, cluster.monitoring.alerts)) for topic, rules_of in _TOPICS.items()}
+    rules["ends"] = list(end_rules(cluster, fleet.github))
+    # Prometheus evaluates the rules of a group in order.
+    return [{"name": f"gpu-ci-{topic}", "interval": "1m", "rules": listed} for topic, listed in rules.items() if listed]

@@ -16,22 +16,20 @@ from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from typing import Any
 
-from fleet.charts.kube_state_metrics import JOB_INFO, sanitized
+from fleet.charts.kube_prometheus import sanitized
 from fleet.facts import bill as counting
-from fleet.facts.bill import Paid
-from fleet.facts.pricing import Line, Money, span, total
+from fleet.facts.pricing import Line, span, total
 from fleet.facts.scheduling import INSTANCE_TYPE_LABEL
 from fleet.facts.support import EKS_SUPPORT
 from fleet.prove.bill import lines
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
-from fleet.render.monitoring.rules.rule import Rule, node_matchers, one_of, record, renamed
+from fleet.render.monitoring.rules.rule import Rule, node_matchers, one_of, record
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.pool import Pool
 
-_NODE, _POD, _RUNNING = "gpu_ci:node_usd_per_hour", "gpu_ci:pod_usd_per_hour", "gpu_ci:job_info"
-_JOB, _TEAM = "gpu_ci:job_usd_per_hour", "gpu_ci:team_usd_per_hour"
+_NODE = "gpu_ci:node_usd_per_hour"
 OTHER = "other"
 """The repository of jobs whose repository is not listed, and the team of pods in a namespace of no team."""
 
@@ -42,7 +40,7 @@ def cost_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
     rules = [
         *(rule for name, pool in cluster.pools.items() for rule in _nodes(cluster, name, pool)),
         *_uses(fleet, cluster),
-        *_teams(fleet, cluster_name),
+        *_teams(fleet, cluster),
         record("gpu_ci:shared_usd_per_hour", _shared(cluster_name, cluster)),
         *_planned(cluster_name, cluster),
     ]
@@ -52,26 +50,22 @@ def cost_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
 def _nodes(cluster: Cluster, name: str, pool: Pool) -> Iterator[Rule]:
     """What each node of a pool costs. A node without a known price has no series."""
     prices = {machine_type: pool.price(machine_type, cluster.region) for machine_type in pool.instance_types}
-    selector = node_matchers(name, pool)
+    selector = ",".join(node_matchers(name, pool))
     kind = f"label_{sanitized(INSTANCE_TYPE_LABEL)}"
     _, highest = span(prices.values())
 
     def rule(types: str, expr: str) -> Rule:
-        return record(_NODE, expr, pool=name, instance_type=types, capacity=pool.capacity)
-
-    def priced(types: str, price: Money, *matchers: str) -> Iterator[Rule]:
-        if not price.unknown:
-            nodes = f"max by (node) (kube_node_labels{{{','.join((*selector, *matchers))}}})"
-            yield rule(types, f"{nodes} * {_number(price.usd)}")
+        return record(_NODE, expr, {"pool": name, "instance_type": types, "capacity": pool.capacity})
 
     all_types = " or ".join(prices)
-    if len(set(prices.values())) == 1:
-        yield from priced(all_types, highest)
-    else:
-        for machine_type, price in prices.items():
-            yield from priced(machine_type, price, f'{kind}="{machine_type}"')
+    choices = {selector: (all_types, highest)}
+    if len(set(prices.values())) > 1:
+        choices = {f'{selector},{kind}="{machine_type}"': (machine_type, price) for machine_type, price in prices.items()}
         # Own machines have no label with their type. Like the bill, take the most expensive one.
-        yield from priced(all_types, highest, f'{kind}!~"{"|".join(map(_literal, prices))}"')
+        choices[f'{selector},{kind}!~"{one_of(map(_literal, prices))}"'] = all_types, highest
+    for matchers, (types, price) in choices.items():
+        if not price.unknown:
+            yield rule(types, f"max by (node) (kube_node_labels{{{matchers}}}) * {_number(price.usd)}")
     if pool.reservation is not None and not highest.unknown:
         running = f'(count({_NODE}{{pool="{name}",node!=""}}) or vector(0))'
         # Machines of a reservation are paid for, also without a node.
@@ -80,49 +74,14 @@ def _nodes(cluster: Cluster, name: str, pool: Pool) -> Iterator[Rule]:
 
 def _uses(fleet: Fleet, cluster: Cluster) -> Iterator[Rule]:
     """What pods, jobs and starting runners cost, and what no pod uses."""
-    names = "|".join(dict.fromkeys(sanitized(pool.resource) for pool in cluster.pools.values()))
-    units = f'resource=~"{names}"'
-    requests = f'max by (namespace, pod, container, node, resource) (kube_pod_container_resource_requests{{{units},node!=""}})'
-    # Capacity also counts a broken GPU, which is idle. Allocatable does not, so pods would cost more than their node.
-    capacity = f"(max by (node, resource) (kube_node_status_capacity{{{units}}}) > 0)"
-    live = 'max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)'
-    yield record(
-        _POD,
-        renamed(
-            renamed(
-                f"sum by (namespace, pod, node) ({requests} / on (node, resource) group_left () {capacity})\n"
-                f"* on (namespace, pod) group_left () {live}\n"
-                f'* on (node) group_left (pool) {_NODE}{{node!=""}}',
-                "scale_set",
-                "namespace",
-                runner_namespace("(.+)"),
-            ),
-            # In container mode kubernetes the hooks start <runner>-workflow, which requests the GPU.
-            "runner",
-            "pod",
-            "(.+?)(-workflow)?",
-        ),
-    )
-    jobs = f'{JOB_INFO}{{repository!=""}}'
-    bounded = f'label_replace({jobs}, "repository", "{OTHER}", "name", ".*")'
-    if listed := _listed(fleet, cluster):
-        bounded = f'{JOB_INFO}{{repository=~"(?i:{"|".join(map(_literal, listed))})"}}\nor on (namespace, name) {bounded}'
-    yield record(
-        _RUNNING,
-        f"max by (namespace, runner, repository) ({renamed(bounded, 'runner', 'name')})",
-    )
-    yield record(
-        _JOB,
-        f"sum by (namespace, repository, scale_set, pool) "
-        f'({_POD}{{scale_set!=""}} * on (namespace, runner) group_left (repository) {_RUNNING})\n'
-        f'or sum by (namespace, pool) ({_POD}{{scale_set=""}})',
-    )
-    yield record(
-        "gpu_ci:start_usd_per_hour",
-        f'sum by (scale_set, pool) ({_POD}{{scale_set!=""}} unless on (namespace, runner) {_RUNNING})',
-    )
-    nodes = f"sum by (pool) ({_NODE})"
-    yield record("gpu_ci:idle_usd_per_hour", f"{nodes} - (sum by (pool) ({_POD}) or 0 * {nodes})")
+    resources = one_of(dict.fromkeys(sanitized(pool.resource) for pool in cluster.pools.values()))
+    yield record("gpu_ci:pod_usd_per_hour", resources=resources, namespace=runner_namespace("(.+)"))
+    own_names, listed = _listed(fleet, cluster), ""
+    if own_names:
+        jobs = f'kube_customresource_ephemeralrunner_job_info{{repository=~"(?i:{one_of(map(_literal, own_names))})"}}'
+        listed = f"{jobs}\nor on (namespace, name) "
+    yield record("gpu_ci:job_info", listed=listed, other=OTHER)
+    yield from map(record, ("gpu_ci:job_usd_per_hour", "gpu_ci:start_usd_per_hour", "gpu_ci:idle_usd_per_hour"))
 
 
 def _listed(fleet: Fleet, cluster: Cluster) -> tuple[str, ...]:
@@ -132,34 +91,38 @@ def _listed(fleet: Fleet, cluster: Cluster) -> tuple[str, ...]:
     return scope_repository + (cluster.monitoring.repositories if cluster.monitoring is not None else ())
 
 
-def _teams(fleet: Fleet, cluster_name: str) -> Iterator[Rule]:
+def _teams(fleet: Fleet, cluster: Cluster) -> Iterator[Rule]:
     """What each team's work costs. A team owns its namespaces (`queues.teams`), and the runner sets of its runner group.
 
     A runner group and a team with the same name are one team. A repository's owner is not a team, because it is the same for all
     repositories of an organization.
     """
-    cluster = fleet.clusters[cluster_name]
     namespaces: defaultdict[str, list[str]] = defaultdict(list)
     for name, runner in cluster.runners.items():
         namespaces[fleet.group_of(runner)].append(runner_namespace(name))
     for name, team in (cluster.queues.teams if cluster.queues is not None else {}).items():
         namespaces[name].extend(team.namespaces)
     for name, spaces in namespaces.items():
-        yield record(_TEAM, f'sum({_JOB}{{namespace=~"{one_of(spaces)}"}})', team=name)
+        yield record("gpu_ci:team_usd_per_hour", labels={"team": name}, matches="=~", spaces=one_of(spaces))
     all_spaces = one_of(space for spaces in namespaces.values() for space in spaces)
-    yield record(_TEAM, f'sum({_JOB}{{namespace!~"{all_spaces}"}})', team=OTHER)
+    yield record("gpu_ci:team_usd_per_hour", labels={"team": OTHER}, matches="!~", spaces=all_spaces)
 
 
 def _shared(name: str, cluster: Cluster) -> str:
     """All lines of the bill but those of GPU pools, without GPU nodes, and what each running node adds to them: its disk."""
 
+    of_pools = {f"pool {pool_name}" for pool_name in cluster.pools}
+
     def of(day: date, one: str = "") -> float:
-        parts = tuple(PROVIDERS[cluster.provider].bill(name, cluster, day))
-        paid = [
-            _kept(part, int(part.name == one)) if part.name in cluster.pools else part for part in parts if isinstance(part, Paid)
-        ]
-        fixed = (part for part in parts if isinstance(part, Line))
-        of_pools = {f"pool {pool_name}" for pool_name in cluster.pools}
+        paid, fixed = [], []
+        for part in PROVIDERS[cluster.provider].bill(name, cluster, day):
+            if isinstance(part, Line):
+                fixed.append(part)
+            elif part.name in cluster.pools:
+                # A pool with so many nodes while no job runs.
+                paid.append(replace(part, line=replace(part.line, least=int(part.name == one)), windows=()))
+            else:
+                paid.append(part)
         return total(line for line in (*counting.bill(paid), *fixed) if line.item not in of_pools)[0].usd
 
     terms = [_over_time(of)]
@@ -167,11 +130,6 @@ def _shared(name: str, cluster: Cluster) -> str:
         if extra := round(of(date.min, pool) - of(date.min), 9):
             terms.append(f'{_number(extra)} * (count({_NODE}{{pool="{pool}",node!=""}}) or vector(0))')
     return "\n+ ".join(terms)
-
-
-def _kept(pool: Paid, nodes: int) -> Paid:
-    """A pool with so many nodes while no job runs."""
-    return replace(pool, line=replace(pool.line, least=nodes), windows=())
 
 
 def _planned(name: str, cluster: Cluster) -> Iterator[Rule]:

@@ -1,49 +1,31 @@
-"""Use of GPUs: utilization, memory, GPUs that are allocated and idle.
+"""GPUs: utilization, memory, idle GPUs, ECC errors, row remaps, temperature, throttling, and Xid errors by NVIDIA's table.
 
-Every series has `kubernetes_node`, `gpu` and `pool`. `exported_namespace` and `exported_pod` name the pod that holds the GPU, and
-are empty on a free GPU.
+Every series of use has `kubernetes_node`, `gpu` and `pool`. `exported_namespace` and `exported_pod` name the pod that holds the
+GPU, and are empty on a free GPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
+from fleet.providers.registry import provider_of
 from fleet.render.monitoring.rules.rule import Rule, alert, one_of, record
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import PLACEHOLDER_NAMESPACE, runner_namespace
-
-_GPU = "kubernetes_node, gpu, exported_namespace, exported_pod"
-_WITH_POOL = "* on (kubernetes_node) group_left (pool) gpu_ci:node_pool"
 
 
 def use_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     """The rules of how GPUs are used; none for a cluster without pools."""
     if not cluster.pools:
         return
-    # Profiling fields exist on data-center GPUs, and count MIG instances. GPU_UTIL exists on all others.
-    active = f"(max by ({_GPU}) (DCGM_FI_PROF_GR_ENGINE_ACTIVE) or max by ({_GPU}) (DCGM_FI_DEV_GPU_UTIL) / 100)"
-    used, all_of = f"sum by ({_GPU}) (DCGM_FI_DEV_FB_USED)", f"sum by ({_GPU}) (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE)"
-    yield record("gpu_ci:gpu_utilization", f"{active} {_WITH_POOL}")
-    yield record("gpu_ci:gpu_memory_used_ratio", f"{used} / {all_of} {_WITH_POOL}")
-    allocated = f'count by ({_GPU}, pool) (gpu_ci:gpu_utilization{{exported_pod!=""}})'
-    yield record("gpu_ci:gpu_allocated", f"{allocated} or 0 * gpu_ci:gpu_utilization")
+    yield from map(record, ("gpu_ci:gpu_utilization", "gpu_ci:gpu_memory_used_ratio", "gpu_ci:gpu_allocated"))
     seconds, busy = alerts.idle_for, _expected_idle(cluster)
-    all_gpus, taken_gpus = (
-        f"gpu_ci:gpu_utilization{{{', '.join(matchers)}}}" for matchers in (busy, ['exported_pod!=""', *busy])
-    )
-    # With `offset` a pod counts only after it has held the GPU for the whole time.
-    yield alert(
-        "GpuCiGpuIdle",
-        f"avg_over_time({taken_gpus}[{seconds}s]) < {alerts.idle_below:g} and gpu_ci:gpu_utilization offset {seconds}s",
-        text={"share": f"{alerts.idle_below:.0%}", "seconds": seconds},
-    )
-    yield alert(
-        "GpuCiGpuMemoryHeld",
-        f"max_over_time({all_gpus}[{seconds}s]) == 0 "
-        f"and gpu_ci:gpu_utilization offset {seconds}s and on ({_GPU}) {used} > {alerts.memory_floor}",
-        text={"seconds": seconds, "floor": alerts.memory_floor},
-    )
+    taken = ", ".join(('exported_pod!=""', *busy))
+    share = f"{alerts.idle_below:.0%}"
+    yield alert("GpuCiGpuIdle", matchers=taken, seconds=seconds, below=f"{alerts.idle_below:g}", share=share)
+    yield alert("GpuCiGpuMemoryHeld", matchers=", ".join(busy), seconds=seconds, floor=alerts.memory_floor)
 
 
 def _expected_idle(cluster: Cluster) -> list[str]:
@@ -54,3 +36,28 @@ def _expected_idle(cluster: Cluster) -> list[str]:
     return [f'exported_namespace!~"{one_of(spaces)}"'] * bool(spaces) + [f'exported_pod!~"({one_of(standing)})-.+"'] * bool(
         standing
     )
+
+
+def fault_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
+    """The rules of faulty GPUs; none for a cluster without metrics of GPUs."""
+    if cluster.pools or provider_of(cluster).gateway(cluster):
+        yield from map(alert, ("GpuCiEccUncorrectable", "GpuCiRowsRemapped", "GpuCiRowRemapFailed"))
+        yield alert("GpuCiGpuHot", limit=alerts.temperature)
+        yield alert("GpuCiGpuThrottled")
+
+
+def xid_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
+    """NVIDIA's table of Xid errors as series, and alerts that join it, so each has the meaning of its code.
+
+    There are none for a cluster without metrics of GPUs.
+    DCGM_FI_DEV_XID_ERRORS is not used: it keeps the last code until the exporter restarts, and each code is a series of its own.
+    DCGM_EXP_XID_ERRORS_COUNT counts the last five minutes, so it clears. It is a count over a window and takes no rate().
+    """
+    if not (cluster.pools or provider_of(cluster).gateway(cluster)):
+        return
+    for xid in XIDS.values():
+        labels = {"xid": xid.code, "meaning": xid.meaning, "category": xid.category}
+        yield record("gpu_ci:xid_info", labels=labels | ({"action": xid.action} if xid.action else {}))
+    for name, categories in (("Fatal", FATAL), ("Application", APPLICATION), ("Unclear", UNCLEAR)):
+        yield alert(f"GpuCiXid{name}", categories=one_of(categories))
+    yield alert("GpuCiXidUnknown")

@@ -8,31 +8,43 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fleet.charts.kube_state_metrics import sanitized
+from fleet.charts.kube_prometheus import sanitized
 from fleet.settings.pool import Pool
 
 Rule = dict[str, Any]
 RUNBOOK = "docs/troubleshooting.md"
 """The page that has a section for every alert."""
 
-_ALERTS = tomllib.loads((Path(__file__).parent / "alerts.toml").read_text(encoding="utf-8"))
-_VALUE = re.compile(r"<(\w+)>")
+_ALERTS, _RECORDS = (
+    tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8")) for name in ("alerts.toml", "records.toml")
+)
 
 
-def record(name: str, expr: str, **labels: str) -> Rule:
-    """A recording rule: the result of a query as the series `name`."""
-    return {"record": name, "expr": expr} | ({"labels": labels} if labels else {})
+PHASES: dict[str, str] = _RECORDS["phases"]
+"""The query of each phase of the start of a runner."""
 
 
-def alert(name: str, expr: str, wait: int = 0, text: Mapping[str, object] = {}, **labels: str) -> Rule:
-    """An alert that fires once `expr` has had results for `wait` seconds, or for those of its row in `alerts.toml`.
+def _filled(text: str, values: Mapping[str, object]) -> str:
+    """A text with the values in place of <name>, also in a value. Raises KeyError for a name without a value."""
+    return re.sub(r"<(\w+)>", lambda key: _filled(str(values[key[1]]), values), text)
 
-    `text` has more values for the words of the row. Raises KeyError if they need another one.
+
+def record(name: str, expr: str = "", labels: Mapping[str, str] = {}, **values: object) -> Rule:
+    """A recording rule: the result of a query as the series `name`. Without `expr` it is that of `records.toml`."""
+    query = expr or _filled(_RECORDS[name]["expr"], _RECORDS["parts"] | values)
+    return {"record": name, "expr": query} | ({"labels": dict(labels)} if labels else {})
+
+
+def alert(name: str, wait: int = 0, labels: Mapping[str, str] = {}, **values: object) -> Rule:
+    """An alert of `alerts.toml`. It fires once its query has had results for `wait` seconds, or for those of its row.
+
+    `values` and `labels` are for the query and the words of the row. Raises KeyError if they need another one.
     """
     row = _ALERTS[name]
     seconds = wait or row.get("wait", 0)
-    values = {"wait": seconds, **labels, **text}
-    summary, description = (_VALUE.sub(lambda key: str(values[key[1]]), row[part]) for part in ("summary", "description"))
+    expr, summary, description = (
+        _filled(row[part], {"wait": seconds, **labels, **values}) for part in ("expr", "summary", "description")
+    )
     return {
         "alert": name,
         "expr": expr,
@@ -40,12 +52,6 @@ def alert(name: str, expr: str, wait: int = 0, text: Mapping[str, object] = {}, 
         "labels": {"severity": row["severity"], **labels},
         "annotations": {"summary": summary, "description": description, "runbook_url": f"{RUNBOOK}#{name.lower()}"},
     }
-
-
-def group(topic: str, rules: Iterable[Rule]) -> list[dict[str, Any]]:
-    """The group of a topic, or none without rules. Prometheus evaluates its rules in order."""
-    listed = list(rules)
-    return [{"name": f"gpu-ci-{topic}", "interval": "1m", "rules": listed}] if listed else []
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -56,16 +62,6 @@ def one_of(names: Iterable[str]) -> str:
 def by_value(values: Mapping[str, int]) -> dict[int, str]:
     """`one_of` the names that have a value, for each value."""
     return {value: one_of(name for name, number in values.items() if number == value) for value in sorted(set(values.values()))}
-
-
-def renamed(series: str, to: str, label: str, pattern: str = "(.+)") -> str:
-    """The same series with the label `to`: what `pattern` finds in `label`. Without a match the label stays out."""
-    return f'label_replace({series}, "{to}", "$1", "{label}", "{pattern}")'
-
-
-def node_label(series: str) -> str:
-    """The series with their label `node` as `kubernetes_node`, which the DCGM exporter's series have."""
-    return renamed(series, "kubernetes_node", "node")
 
 
 def node_matchers(name: str, pool: Pool) -> list[str]:
