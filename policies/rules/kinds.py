@@ -85,6 +85,8 @@ OCI_INSTANCE = "oci:Core/instance:Instance"
 OCI_INSTANCE_CONFIGURATION = "oci:Core/instanceConfiguration:InstanceConfiguration"
 OCI_INSTANCE_POOL = "oci:Core/instancePool:InstancePool"
 AUTO_SCALING_GROUP = "aws:autoscaling/group:Group"
+OVERRIDES = "mixedInstancesPolicy.launchTemplate.overrides"
+"""Path of the machine types of an Auto Scaling group."""
 AUTO_SCALING_TAG = "aws:autoscaling/tag:Tag"
 EC2_FLEET = "aws:ec2/fleet:Fleet"
 SPOT_REQUEST = "aws:ec2/spotInstanceRequest:SpotInstanceRequest"
@@ -181,15 +183,23 @@ def each(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
 
 
 def bodies(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
-    """Prefix of paths and body of each machine that a resource describes: an OCI instance configuration may have several.
+    """Prefix of paths and body of each machine that a resource describes.
 
-    `later` collects unknown ones.
+    An OCI instance configuration, an Auto Scaling group and a fleet may have several. `later` collects unknown ones.
     """
-    if token != OCI_INSTANCE_CONFIGURATION:
+    places: Iterator[tuple[str, Data]]
+    if token == OCI_INSTANCE_CONFIGURATION:
+        places = launches(props, later)
+    elif token == AUTO_SCALING_GROUP:
+        places = entries(props, OVERRIDES, later)
+    elif token == EC2_FLEET:
+        configs = entries(props, "launchTemplateConfigs", later)
+        places = ((f"{at}.{path}", body) for at, config in configs for path, body in entries(config, "overrides", later))
+    else:
         yield "", props
         return
-    for path, launch in launches(props, later):
-        yield f"{path}.", launch
+    for path, body in places:
+        yield f"{path}.", body
 
 
 def launches(props: Data, later: Later) -> Iterator[tuple[str, Data]]:

@@ -133,7 +133,8 @@ def accelerated(family: str) -> bool:
 
 def gpu_sign(token: str, props: Data, later: Later) -> str:
     """Where and why the pool is a GPU pool; "" if no known value shows it. `later` collects unknown values."""
-    return next(_SIGNS[token](props, later), "")
+    signs = _SIGNS[token](props, later) if token in _SIGNS else _type_signs(choices(token, props, later))
+    return next(signs, "")
 
 
 def of_gpu_pool(token: str, props: Data, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
@@ -190,17 +191,9 @@ def _eks_sign(props: Data, later: Later) -> Iterator[str]:
         # AL2_x86_64_GPU is the only GPU AMI type without the vendor's name (EKS API, AMITypes).
         if "_NVIDIA" in ami or ami == "AL2_x86_64_GPU":
             yield f"amiType is {shown(ami)}"
-    for path, name in entries(props, "instanceTypes", later):
-        if sign := machine_sign(text(name)):
-            yield f"{path}: {sign}"
+    yield from _type_signs(_listed("", props, "instanceTypes", later))
     with later:
         yield from _labels("labels", set_labels(EKS_NODE_GROUP, props, later), later)
-
-
-def _oke_sign(props: Data, later: Later) -> Iterator[str]:
-    with later:
-        if sign := machine_sign(text(walk(props, "nodeShape"))):
-            yield f"nodeShape: {sign}"
 
 
 def _karpenter_sign(props: Data, later: Later) -> Iterator[str]:
@@ -224,13 +217,6 @@ def _karpenter_sign(props: Data, later: Later) -> Iterator[str]:
                 value = walk(limits, name)
                 if quantity(value):
                     yield f"spec.limits[{shown(name)}] is {shown(value)}"
-
-
-def _scaling_group_sign(props: Data, later: Later) -> Iterator[str]:
-    for path, override in entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later):
-        with later:
-            if sign := machine_sign(text(walk(override, "instanceType"))):
-                yield f"{path}.instanceType: {sign}"
 
 
 def _talos_sign(props: Data, later: Later) -> Iterator[str]:
@@ -258,13 +244,7 @@ def _labels(path: str, labels: Data, later: Later) -> Iterator[str]:
                     yield f"{path}[{shown(key)}] is {shown(value)}"
 
 
-_SIGNS = {
-    EKS_NODE_GROUP: _eks_sign,
-    OKE_NODE_POOL: _oke_sign,
-    KARPENTER_NODE_POOL: _karpenter_sign,
-    AUTO_SCALING_GROUP: _scaling_group_sign,
-    TALOS_NODE: _talos_sign,
-}
+_SIGNS = {EKS_NODE_GROUP: _eks_sign, KARPENTER_NODE_POOL: _karpenter_sign, TALOS_NODE: _talos_sign}
 _LABELS = {
     EKS_NODE_GROUP: ("labels",),
     KARPENTER_NODE_POOL: ("spec", "template", "metadata", "labels"),
@@ -338,14 +318,10 @@ def bought(token: str, props: Data) -> frozenset[str]:
 
 
 def _eks_bought(props: Data) -> frozenset[str]:
-    capacity = text(walk(props, "capacityType"))
-    if capacity == "SPOT":
-        return frozenset((SPOT,))
-    if capacity == "CAPACITY_BLOCK":
-        return frozenset((CAPACITY_BLOCK,))
-    if text(walk(props, "labels", CAPACITY_LABEL)) == RESERVED:
-        return frozenset((RESERVED,))
-    return frozenset((ON_DEMAND,))
+    way = {"SPOT": SPOT, "CAPACITY_BLOCK": CAPACITY_BLOCK}.get(text(walk(props, "capacityType")))
+    if way is None:
+        way = RESERVED if text(walk(props, "labels", CAPACITY_LABEL)) == RESERVED else ON_DEMAND
+    return frozenset((way,))
 
 
 def _oke_bought(props: Data) -> frozenset[str]:
@@ -434,9 +410,17 @@ def row_of(name: str) -> Machine | None:
 
 def choices(token: str, props: Data, later: Later) -> Iterator[Choice]:
     """The machine types that a resource names; none for a kind without any. `later` collects unknown ones."""
-    reader = _TYPES.get(token)
-    if reader is not None:
-        yield from reader(props, later)
+    if token == EKS_NODE_GROUP:
+        yield from _eks_types(props, later)
+    elif token == KARPENTER_NODE_POOL:
+        for path, key, operator, item in requirements(props, later):
+            if key == INSTANCE_TYPE_LABEL and operator == "In":
+                yield from _listed(f"{path}.", item, "values", later)
+    elif token in _TYPE_FIELDS:
+        for prefix, body in kinds.bodies(token, props, later):
+            with later:
+                if name := text(walk(body, _TYPE_FIELDS[token])):
+                    yield Choice(prefix + _TYPE_FIELDS[token], name)
     for release in releases(token, props, later):
         yield from booted(release, later)
 
@@ -457,15 +441,6 @@ def gpus_each(types: Sequence[Choice]) -> int | None:
     return max((gpus for gpus in counted if gpus is not None), default=None) if None not in counted else None
 
 
-def _type_at(*path: str) -> Callable[[Data, Later], Iterator[Choice]]:
-    def read(props: Data, later: Later) -> Iterator[Choice]:
-        with later:
-            if name := text(walk(props, *path)):
-                yield Choice(".".join(path), name)
-
-    return read
-
-
 def _eks_types(props: Data, later: Later) -> Iterator[Choice]:
     with later:
         if walk(props, "instanceTypes") is None:
@@ -476,35 +451,8 @@ def _eks_types(props: Data, later: Later) -> Iterator[Choice]:
         yield from _listed("", props, "instanceTypes", later)
 
 
-def _karpenter_types(props: Data, later: Later) -> Iterator[Choice]:
-    for path, key, operator, item in requirements(props, later):
-        if key == INSTANCE_TYPE_LABEL and operator == "In":
-            yield from _listed(f"{path}.", item, "values", later)
-
-
-def _scaling_group_types(props: Data, later: Later) -> Iterator[Choice]:
-    with later:
-        policy = walk(props, "mixedInstancesPolicy", "launchTemplate")
-        yield from _overrides("mixedInstancesPolicy.launchTemplate", policy, later)
-
-
-def _fleet_types(props: Data, later: Later) -> Iterator[Choice]:
-    for path, config in entries(props, "launchTemplateConfigs", later):
-        yield from _overrides(path, config, later)
-
-
-def _overrides(path: str, holder: Data, later: Later) -> Iterator[Choice]:
-    for inner, override in entries(holder, "overrides", later):
-        with later:
-            if name := text(walk(override, "instanceType")):
-                yield Choice(f"{path}.{inner}.instanceType", name)
-
-
-def _configuration_types(props: Data, later: Later) -> Iterator[Choice]:
-    for path, launch in kinds.launches(props, later):
-        with later:
-            if name := text(walk(launch, "shape")):
-                yield Choice(f"{path}.shape", name)
+def _type_signs(types: Iterable[Choice]) -> Iterator[str]:
+    return (f"{choice.path}: {sign}" for choice in types if (sign := machine_sign(choice.name)))
 
 
 def _listed(prefix: str, holder: Data, field: str, later: Later) -> Iterator[Choice]:
@@ -513,17 +461,12 @@ def _listed(prefix: str, holder: Data, field: str, later: Later) -> Iterator[Cho
             yield Choice(prefix + path, name)
 
 
-_TYPES: dict[str, Callable[[Data, Later], Iterator[Choice]]] = {
-    kinds.EKS_NODE_GROUP: _eks_types,
-    kinds.OKE_NODE_POOL: _type_at("nodeShape"),
-    kinds.KARPENTER_NODE_POOL: _karpenter_types,
-    kinds.AUTO_SCALING_GROUP: _scaling_group_types,
-    kinds.EC2_FLEET: _fleet_types,
-    kinds.EC2_INSTANCE: _type_at("instanceType"),
-    kinds.SPOT_REQUEST: _type_at("instanceType"),
-    kinds.LAUNCH_TEMPLATE: _type_at("instanceType"),
-    kinds.OCI_INSTANCE: _type_at("shape"),
-    kinds.OCI_INSTANCE_CONFIGURATION: _configuration_types,
+_EC2 = (AUTO_SCALING_GROUP, kinds.EC2_FLEET, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST, kinds.LAUNCH_TEMPLATE)
+_TYPE_FIELDS = {
+    OKE_NODE_POOL: "nodeShape",
+    **dict.fromkeys((kinds.OCI_INSTANCE, kinds.OCI_INSTANCE_CONFIGURATION), "shape"),
+    **dict.fromkeys(_EC2, "instanceType"),
 }
-MACHINE_KINDS = frozenset(_TYPES)
+"""The field of each machine that a resource describes (`kinds.bodies`)."""
+MACHINE_KINDS = frozenset((*_TYPE_FIELDS, EKS_NODE_GROUP, KARPENTER_NODE_POOL))
 """Tokens of resources that name the machine types that they buy."""

@@ -18,7 +18,7 @@ from fleet.facts.quantities import quantity
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES
 from fleet.facts.spot import spread as how_many_times
 
-from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, OVERRIDES, POOLS
 from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, requirements, row_of, sold_as_spot
 from .read import Data, Faults, Later, bound, count, entries, keys, provided, shown, text, walk
 from .rule import POOL_SETTINGS, Args, StackRule, each, facts, stack_file
@@ -82,10 +82,8 @@ def _alike(types: list[Choice], spread: Data) -> Faults:
 
 def _by_attributes(props: Data, later: Later) -> bool:
     """Whether EC2 chooses among all types with some attributes."""
-    overrides = entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later)
-    with later:
-        return any(keys(walk(override, "instanceRequirements")) for _, override in overrides)
-    return False
+    overrides = entries(props, OVERRIDES, later)
+    return later.get(lambda: any(keys(walk(override, "instanceRequirements")) for _, override in overrides), False)
 
 
 def _listed_zones(*paths: str, fix: str = _ADD) -> Callable[[Data, int, Later], Faults]:
@@ -131,7 +129,7 @@ _ZONES = {
 }
 _PATHS = {
     EKS_NODE_GROUP: "instanceTypes",
-    AUTO_SCALING_GROUP: "mixedInstancesPolicy.launchTemplate.overrides",
+    AUTO_SCALING_GROUP: OVERRIDES,
     KARPENTER_NODE_POOL: f"spec.template.spec.requirements[{INSTANCE_TYPE_LABEL}]",
 }
 
