@@ -98,12 +98,11 @@ def _machines(machine_groups: Sequence[Group], resources: Sequence[Resource], la
 
 
 def _paid(group: Group, priced: Line, *, pulls: bool) -> Paid:
-    disk = group.volume.parts if group.volume is not None and group.regions else {}
     return Paid(
         name=group.urn,
         line=priced,
         region=group.regions[0] if group.regions else "",
-        disk=disk,
+        disk=(group.volume or {}) if group.regions else {},
         windows=group.windows,
         warm=group.warm,
         groups=group.zones,

@@ -12,8 +12,9 @@ from functools import partial
 
 from fleet.facts.quantities import quantity
 
+from .charts import Container
 from .kinds import HELM, POD, RUNNER_SET
-from .pods import Container, PodSpec, containers_of, gpu_count, pod_specs, volumes_of
+from .pods import PodSpec, containers_of, gpu_count, pod_specs, volumes_of
 from .read import Data, Faults, Later, entries, provided, shown, some, text, walk
 from .rule import Args, Rule, facts, setting
 

@@ -12,8 +12,9 @@ because a job has the whole machine.
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
+from .charts import Container
 from .kinds import HELM, POD, RUNNER_SET
-from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
+from .pods import NODE_TERMS, SERVING, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
 from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
@@ -31,8 +32,7 @@ def _check(args: Args, later: Later) -> Faults:
     for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
-                for unread in release.unread(later):
-                    yield unread.fault("change the runner pod")
+                yield from release.unread("change the runner pod", later)
     for pod in pod_specs(args.type, args.props, later):
         yield from _check_pod(pod, allowed, later)
 

@@ -40,8 +40,7 @@ def _release_faults(release: Release, later: Later) -> Faults:
     with later:
         if (path := CHART_CONFIG.get(release.chart_name)) is None:
             return
-        for unread in release.unread(later):
-            yield unread.fault("share GPUs")
+        yield from release.unread("share GPUs", later)
         if release.chart_name == OPERATOR_CHART:
             config = walk(release.values, *path)
             yield from _inert(".".join((release.values_path, *path)), config)

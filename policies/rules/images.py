@@ -80,13 +80,13 @@ def of_release(release: Release, later: Later) -> Iterator[Named]:
     with later:
         passing = passed_over(release)
         values = release.values
-        yield from _images(release.values_path, values, charts.images(release.chart_name), passing, later)
+        yield from _images(release.values_path, values, charts.IMAGES.get(release.chart_name, ()), passing, later)
 
 
 def of_policy(props: Data, later: Later) -> Iterator[Named]:
     """Images that the GPU operator's ClusterPolicy names and does not switch off. `later` collects unknown values."""
     with later:
-        for image in _images("spec", walk(props, "spec"), charts.images(OPERATOR_CHART), SCHEDULING, later):
+        for image in _images("spec", walk(props, "spec"), charts.IMAGES[OPERATOR_CHART], SCHEDULING, later):
             if image.given:
                 yield image
 

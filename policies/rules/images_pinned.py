@@ -59,8 +59,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
             why = f", made by {maker}" if maker else ""
             yield from demands.faults(f"{path} is {shown(image)}{why}", text(image))
     for release in releases(args.type, args.props, later):
-        for unread in release.unread(later):
-            yield unread.fault("name other images")
+        yield from release.unread("name other images", later)
         yield from _named_faults(of_release(release, later), demands)
     if args.type in CLUSTER_POLICY:
         yield from _named_faults(of_policy(args.props, later), demands)

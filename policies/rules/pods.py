@@ -13,12 +13,12 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, Toleration, is_gpu_resource
 
 from . import charts
+from .charts import INIT, REGULAR, Container
 from .kinds import HELM, LIST_PATHS, POD_PATHS, RUNNER_SET, each
 from .read import Data, Faults, Later, entries, items, keys, provided, text, walk
 from .releases import Release, releases
 from .rule import Args, Check
 
-INIT, REGULAR = "initContainers", "containers"
 NODE_TERMS = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 """Path of a pod spec's required node affinity: a node must meet one of these terms."""
 
@@ -41,19 +41,6 @@ SERVING = (
 
 _MANY = 10**6
 """Larger numbers of GPUs count as this one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Container:
-    """`path` within the pod spec ("containers[0]"), the field that contains it, and the container as the wire gives it.
-
-    `made` says which value makes a chart add the container; "" for a container that the values name.
-    """
-
-    path: str
-    field: str
-    body: Data
-    made: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +189,7 @@ def _at(prefix: str, value: Data, path: tuple[str, ...], later: Later) -> Iterat
 
 
 def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
-    added = tuple(_added(container) for container in charts.added(values, later))
+    added = tuple(charts.added(values, later))
     volumes = tuple(charts.volumes(values, later))
     # While the mode is unknown, the chart may leave this container out.
     left_out = frozenset((charts.DIND,))
@@ -211,11 +198,6 @@ def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
     with later:
         spec = walk(values, "template", "spec")
         yield PodSpec(f"{prefix}template.spec", {} if spec is None else spec, added, volumes, left_out, values, prefix)
-
-
-def _added(container: charts.Added) -> Container:
-    field = INIT if container.init else REGULAR
-    return Container(f"{field}[{container.body['name']}]", field, container.body, container.why)
 
 
 def _listener_pod(prefix: str, holder: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:

@@ -6,7 +6,7 @@ program does not have the files there. An ApplicationSet is read through its tem
 in (`{{…}}`) are unknown, like an output. A generator's own template is left out.
 
 ArgoCD uses `valuesObject`, or, if that is not set, `values` (YAML text). `parameters` override both, and both override
-`valueFiles`. The rules read neither `parameters` nor `valueFiles`: `unread` names them. (argo-cd 3, docs/user-guide/helm.md and
+`valueFiles`. The rules read neither `parameters` nor `valueFiles`: `unread` reports them. (argo-cd 3, docs/user-guide/helm.md and
 multiple_sources.md; pkg/apis/application/v1alpha1)
 
 
@@ -40,20 +40,8 @@ _ARGO: Mapping[str, tuple[str, ...]] = {
     "text": ("helm", "values"),
 }
 # Fields of a source that set values and that the rules do not read, and the word for each.
-_UNREAD = {"valueFiles": "files", "fileParameters": "files", "parameters": "parameters"}
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """Something that may set values and that the rules do not read: its path, what it is, and how to fix that."""
-
-    path: str
-    what: str
-    fix: str
-
-    def fault(self, may: str) -> str:
-        """The message of a rule; `may` is what the unread values could do."""
-        return f"{self.path}: {self.what} may {may} and are not read; {self.fix}"
+_UNREAD_OF_HELM = {("valueYamlFiles",): "files"}
+_UNREAD_OF_ARGO = {("helm", "valueFiles"): "files", ("helm", "fileParameters"): "files", ("helm", "parameters"): "parameters"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +137,18 @@ class Release:
         """The path of the resource's "version" or "repository", set or not."""
         return self.at + ".".join(self._fields[field])
 
-    def unread(self, later: Later) -> Iterator[Unread]:
-        """Everything else that sets values, or may. `later` collects unknown values."""
-        if self.application is None:
+    def unread(self, may: str, later: Later) -> Iterator[str]:
+        """The faults of everything else that sets values: what it `may` do is not read. `later` collects unknown values."""
+        fix = f"move them to {self._fields['values'][-1]}"
+        for path, noun in (_UNREAD_OF_HELM if self.application is None else _UNREAD_OF_ARGO).items():
             with later:
-                if count(walk(self.source, "valueYamlFiles")):
-                    yield Unread("valueYamlFiles", "files", "move them to values")
-            return
-        for key, noun in _UNREAD.items():
-            with later:
-                if count(walk(self.source, "helm", key)):
-                    yield Unread(f"{self.at}helm.{key}", noun, "move them to valuesObject")
+                if count(walk(self.source, *path)):
+                    yield f"{self.at}{'.'.join(path)}: {noun} may {may} and are not read; {fix}"
         with later:
-            if walk(self.source, *self._fields["values"]) is None and not isinstance(helm_values(self._text()), Mapping):
-                yield Unread(self.path("text"), "values that are not a plain YAML object", "write them as valuesObject")
+            given = self.application is None or walk(self.source, *self._fields["values"]) is not None
+            if not (given or isinstance(helm_values(self._text()), Mapping)):
+                what = "values that are not a plain YAML object"
+                yield f"{self.path('text')}: {what} may {may} and are not read; write them as valuesObject"
 
     @property
     def _fields(self) -> Mapping[str, tuple[str, ...]]:

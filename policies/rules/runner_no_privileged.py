@@ -123,12 +123,10 @@ def _security_faults(path: str, security: Data, allowed: frozenset[str], later: 
 
 def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Faults:
     with later:
-        defaults = charts.DEFAULTS.get(release.chart_name)
-        if defaults is not None and defaults.node:
+        if use := charts.NODE.get(release.chart_name):
             chart = f"{release.chart_path} is {shown(release.chart)}"
-            yield f"{chart}: it {defaults.node}; add its namespace and name to {setting('exempt')}, or leave it out"
-    for unread in release.unread(later):
-        yield unread.fault("ask for any right")
+            yield f"{chart}: it {use}; add its namespace and name to {setting('exempt')}, or leave it out"
+    yield from release.unread("ask for any right", later)
     with later:
         passing, values = passed_over(release), release.values
         for path, holder in objects(values, release.values_path, later, passing):

@@ -22,48 +22,36 @@ from .releases import releases
 # Default sizes: EKS API, CreateNodegroup (diskSize); the smallest of OCI (API reference, InstanceSourceDetails).
 _EKS_GB = 20
 _OCI_GB = 50
-_OCI_UNIT = "oci-volume-gb"
 # The volume type of EKS' node images if a template has none.
 _GP3 = "gp3"
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
-    """All disks of one machine: the amount of each unit of the price table (`fleet.facts.hardware.unit_price`)."""
-
-    parts: Mapping[str, float]
+Volume = Mapping[str, float]
+"""All disks of one machine: the amount of each unit of the price table (`fleet.facts.hardware.unit_price`)."""
 
 
 def of_template(template: Data) -> Volume:
     """Disks that an EC2 launch template maps; EKS' default if it maps none. Raises UnknownError."""
     later = Later()
-    mapped = [volume for _, mapping in items(walk(template, "blockDeviceMappings"), later) for volume in _mapped(mapping)]
-    later.settle()
-    if not mapped:
-        return of_ec2(None)
     parts = Counter[str]()
-    for volume in mapped:
-        parts.update(volume.parts)
-    return Volume(parts)
+    for _, mapping in items(walk(template, "blockDeviceMappings"), later):
+        if keys(volume := walk(mapping, "ebs")):
+            parts.update(of_ec2(*(walk(volume, key) for key in ("volumeSize", "volumeType", "iops", "throughput"))))
+    later.settle()
+    return parts or of_ec2(None)
 
 
 def of_ec2(size: Data, kind: Data = None, iops: Data = None, throughput: Data = None) -> Volume:
     """A root volume of EC2 by size, type and performance, with EKS' default size and the performance of every gp3 volume."""
     gigabytes = _positive(size, _EKS_GB)
     if (name := text(kind) or _GP3) != _GP3:
-        return Volume({f"{name}-gb": gigabytes})
-    return Volume(gp3_volume(gigabytes, _positive(iops, GP3_IOPS), _positive(throughput, GP3_MIBPS)))
+        return {f"{name}-gb": gigabytes}
+    return gp3_volume(gigabytes, _positive(iops, GP3_IOPS), _positive(throughput, GP3_MIBPS))
 
 
 def of_oci(size: Data) -> Volume:
     """The boot volume of an OCI machine by its size, with OCI's smallest size as default."""
-    return Volume({_OCI_UNIT: _positive(size, _OCI_GB)})
-
-
-def _mapped(mapping: Data) -> Iterator[Volume]:
-    volume = walk(mapping, "ebs")
-    if keys(volume):
-        yield of_ec2(*(walk(volume, key) for key in ("volumeSize", "volumeType", "iops", "throughput")))
+    return {"oci-volume-gb": _positive(size, _OCI_GB)}
 
 
 def _positive(amount: Data, otherwise: float) -> float:
@@ -108,7 +96,8 @@ def claimed(spec: Data, resource: Resource, resources: Iterable[Resource]) -> Cl
     """
     name = text(walk(spec, "storageClassName"))
     size = quantity(walk(spec, "resources", "requests", "storage"))
-    storage_class = next((each for each in resources if name and _is_class(each, name, _cluster(resource))), None)
+    classes = (each for each in resources if each.type == STORAGE_CLASS and _cluster(each) == _cluster(resource))
+    storage_class = next((each for each in classes if name and text(walk(each.props, "metadata", "name")) == name), None)
     if storage_class is None or size is None:
         return None
     driver = _DRIVERS.get(text(walk(storage_class.props, "provisioner")))
@@ -119,39 +108,25 @@ def claimed(spec: Data, resource: Resource, resources: Iterable[Resource]) -> Cl
     return Claimed(amounts(float(size / _GIB), walk(storage_class.props, "parameters")), region, elastic)
 
 
-def _is_class(resource: Resource, name: str, cluster: str) -> bool:
-    return (
-        resource.type == STORAGE_CLASS
-        and _cluster(resource) == cluster
-        and text(walk(resource.props, "metadata", "name")) == name
-    )
-
-
 def _cluster(resource: Resource) -> str:
     """The provider of a resource, which identifies its cluster."""
     return resource.provider.urn if resource.provider is not None else ""
 
 
 def _ebs(gib: float, parameters: Data) -> dict[str, float]:
-    kind = text(walk(parameters, "type")) or "gp3"
-    if kind != "gp3":
+    if (kind := text(walk(parameters, "type")) or _GP3) != _GP3:
         return {f"{kind}-gb": gib}
-    return gp3_volume(gib, _number(parameters, "iops", GP3_IOPS), _number(parameters, "throughput", GP3_MIBPS))
-
-
-def _block(gib: float, parameters: Data) -> dict[str, float]:
-    return oci_volume(gib, _number(parameters, "vpusPerGB", _VPUS))
-
-
-def _number(parameters: Data, name: str, otherwise: float) -> float:
-    number = quantity(walk(parameters, name))
-    return otherwise if number is None else float(number)
+    iops, throughput = walk(parameters, "iops"), walk(parameters, "throughput")
+    return gp3_volume(gib, _positive(iops, GP3_IOPS), _positive(throughput, GP3_MIBPS))
 
 
 _DRIVERS: Mapping[str, tuple[Callable[[float, Data], dict[str, float]], bool]] = {
     "ebs.csi.aws.com": (_ebs, False),
     "efs.csi.aws.com": (lambda gib, _: {"efs-gb": gib}, True),
-    "blockvolume.csi.oraclecloud.com": (_block, False),
+    "blockvolume.csi.oraclecloud.com": (
+        lambda gib, parameters: oci_volume(gib, _positive(walk(parameters, "vpusPerGB"), _VPUS)),
+        False,
+    ),
     "fss.csi.oraclecloud.com": (lambda gib, _: {"oci-fss-gb": gib}, True),
 }
 """How each driver's volumes are billed, and whether the cloud bills only the stored data."""
