@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules
 
-from .rule import Rule, Section, StackRule
+from .rule import Rule, StackRule
 
 AnyRule = Rule | StackRule
 
@@ -16,14 +16,7 @@ def _rules() -> Iterator[AnyRule]:
             yield rule
 
 
-RULES: tuple[AnyRule, ...] = tuple(
-    sorted(_rules(), key=lambda rule: (tuple(Section).index(rule.order[0]), rule.order[1], rule.id))
-)
-"""Every rule, by section and by place in it."""
+RULES: tuple[AnyRule, ...] = tuple(sorted(_rules(), key=lambda rule: rule.order))
+"""Every rule, in the order of docs/policies.md and of a plan."""
 
-CATALOGUE: dict[Section, tuple[AnyRule, ...]] = {
-    section: tuple(rule for rule in RULES if rule.order[0] is section) for section in Section
-}
-"""The rules of each section."""
-
-__all__ = ["CATALOGUE", "RULES", "AnyRule", "Rule", "StackRule"]
+__all__ = ["RULES", "AnyRule", "Rule", "StackRule"]

@@ -33,12 +33,10 @@ class _Bounds:
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    config = args.config
-    classes = strings(config, "deviceClasses")
-    bounds = _Bounds(classes, bound(config, "maxCount"))
+    bounds = _Bounds(strings(args.config, "deviceClasses"), bound(args.config, "maxCount"))
     if args.type not in CLAIMS:
         for pod in pod_specs(args.type, args.props, later):
-            yield from _pod_faults(pod, bound(config, "maxClaims"), later)
+            yield from _pod_faults(pod, bound(args.config, "maxClaims"), later)
         return
     path = _SPEC[kind_of(args.type)]
     for prefix, claim in each(args.type, args.props, later):

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from fleet.facts.scheduling import GPU_RESOURCE
 
+from .gpu_shared_resource_single import SHARED, configs_of
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET
-from .plugin_config import SHARED, configs_of
 from .pods import PodSpec, containers_of, pod_specs
 from .read import Data, Later, entries, keys, line, shown, strings, text, walk
 from .releases import Release, releases

@@ -6,19 +6,43 @@ charts nvidia-device-plugin and gpu-operator and in ConfigMaps; the operator's C
 Two shares of a GPU are not a larger part of it (NVIDIA/k8s-device-plugin, README). If a plugin shares GPUs and does not rename
 them, it advertises shares under the name of whole GPUs, and the rule cannot see that they are shares. The stack then declares
 `timeSliced`, and a request for two of an NVIDIA resource counts as two shares.
+
+Chart nvidia-device-plugin has the plugin's configs in `config.map`, chart gpu-operator in `devicePlugin.config.data` while
+`create` is on, and a ConfigMap in `data`, whatever its keys are called. Each is YAML of version v1 (NVIDIA/k8s-device-plugin,
+api/config/v1).
 """
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
+from fleet.facts.yaml_text import helm_values
 
-from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET
-from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, plugin_configs
+from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, RUNNER_SET, each
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
-from .read import Data, Faults, Later, shown, true, walk
+from .read import Data, Faults, Later, keys, shown, text, true, walk
 from .releases import Release, releases
 from .rule import Args, Rule, facts, setting
 
-_VENDOR = GPU_RESOURCE.partition("/")[0] + "/"
+SHARED = ".shared"
+"""The plugin appends this to the name of a resource whose devices it shares, if it renames the resource."""
+
+CHART_CONFIG = {PLUGIN_CHART: ("config",), OPERATOR_CHART: ("devicePlugin", "config")}
+"""Where in its values each chart reads its configs."""
+
+_FILES = {PLUGIN_CHART: "map", OPERATOR_CHART: "data"}
+# Keys of a ConfigMap with these endings contain something else.
+_NO_CONFIG = (".conf", ".crt", ".csv", ".json", ".pem", ".py", ".sh", ".toml")
+_SIGN = "sharing"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginConfig:
+    """A config file: its path and its content. `body` is None if the file is not YAML or is too long."""
+
+    path: str
+    body: Data
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -53,7 +77,7 @@ def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Faults:
             for name, amount in gpu_amounts(container, field, later).items():
                 if name in reported or not is_gpu_resource(name) or (quantity(amount) or 0) <= 1:
                     continue
-                if name.endswith(SHARED) or (sliced and name.startswith(_VENDOR)):
+                if name.endswith(SHARED) or (sliced and name.startswith(GPU_RESOURCE.partition("/")[0] + "/")):
                     reported.add(name)
                     why = "" if name.endswith(SHARED) else f"GPUs of this stack are shared ({setting('timeSliced')}), and "
                     yield (
@@ -94,6 +118,42 @@ def _inert(path: str, config: Data) -> Faults:
             f"{path}.sharing is not a field of the operator, so it shares no GPU; write it into a config of the device plugin, "
             "as a file of devicePlugin.config.data"
         )
+
+
+def plugin_configs(token: str, props: Data, later: Later) -> Iterator[PluginConfig]:
+    """The device plugin's configs in a chart's values or a ConfigMap. `later` collects unknown values.
+
+    A file of a ConfigMap counts as such a config only if it has a section `sharing`.
+    """
+    for release in releases(token, props, later):
+        yield from configs_of(release, later)
+    if token in CONFIG_MAPS:
+        for prefix, config_map in each(token, props, later):
+            with later:
+                for config in _files(f"{prefix}data", walk(config_map, "data"), later, sign=_SIGN):
+                    if keys(walk(config.body, _SIGN)):
+                        yield config
+
+
+def configs_of(release: Release, later: Later) -> Iterator[PluginConfig]:
+    """The device plugin's configs in the values of a chart. `later` collects unknown values."""
+    with later:
+        chart = release.chart_name
+        if (path := CHART_CONFIG.get(chart)) is None:
+            return
+        config = walk(release.values, *path)
+        if chart == PLUGIN_CHART or true(walk(config, "create")):
+            yield from _files(".".join((release.values_path, *path, _FILES[chart])), walk(config, _FILES[chart]), later)
+
+
+def _files(path: str, files: Data, later: Later, sign: str = "") -> Iterator[PluginConfig]:
+    for name in sorted(keys(files)):
+        if name.endswith(_NO_CONFIG):
+            continue
+        with later:
+            content = text(walk(files, name))
+            if sign in content:
+                yield PluginConfig(f"{path}[{shown(name)}]", helm_values(content))
 
 
 RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | CONFIG_MAPS | CLUSTER_POLICY, check=_check)

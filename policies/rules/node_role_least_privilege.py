@@ -8,9 +8,8 @@ that it depends on.
 import re
 from collections.abc import Sequence
 
-from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .read import Data, Faults, Later, entries, keys, shown, strings, text, walk
+from .read import Data, Faults, Later, entries, keys, listed, shown, statements, strings, text, walk
 from .rule import Resource, Stack, StackRule, Violations, facts
 
 ATTACHMENTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role", "aws:iam/policyAttachment:PolicyAttachment": "roles"}

@@ -9,9 +9,8 @@ owner or name, trusts all repositories.
 import re
 from collections.abc import Sequence
 
-from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .read import Data, Faults, Later, keys, shown, strings, walk
+from .read import Data, Faults, Later, keys, listed, shown, statements, strings, walk
 from .rule import Args, Rule, facts, setting
 
 _ISSUER = "token.actions.githubusercontent.com"

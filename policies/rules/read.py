@@ -19,7 +19,6 @@ from .record import Data, Unknown, UnknownError
 
 __all__ = ["Data"]
 
-_SHOWN = 60
 _LONGEST_DOCUMENT = 65536
 """User data has at most 16 KiB (EC2 user guide), a policy document 10,240 characters (AWS)."""
 
@@ -149,6 +148,22 @@ def parsed(document: str, loads: Callable[[str], Data] = json.loads) -> Data:
         return None
 
 
+def statements(document: Data, later: Later) -> Iterator[tuple[str, Data]]:
+    """Path ("Statement[0]") and body of each statement of a policy document of IAM with effect Allow. One alone needs no list."""
+    body = walk(parsed(document) if isinstance(document, str) else document, "Statement")
+    single = [(0, body)] if keys(body) else []
+    for index, statement in single or items(body, later):
+        if text(walk(statement, "Effect")) == "Allow":
+            yield f"Statement[{index}]", statement
+
+
+def listed(value: Data, later: Later) -> tuple[str, ...]:
+    """The strings of a value that is a string or a list of strings: IAM accepts both."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(text(item) for _, item in items(value, later))
+
+
 def gpus(number: int) -> str:
     """A number of GPUs, for a message."""
     return f"{number} GPU{'' if number == 1 else 's'}"
@@ -212,7 +227,7 @@ def shown(value: Data) -> str:
     return "not set" if value is None else "of another kind"
 
 
-def line(value: str, most: int = _SHOWN) -> str:
+def line(value: str, most: int = 60) -> str:
     """A name for a message: credentials masked, cut to `most` characters, escaped so that it stays on one line."""
     masked = mask(value)
     cut = masked if len(masked) <= most else f"{masked[:most]}…"

@@ -22,8 +22,6 @@ from .pools import LEAST, bought, least, machine_sign, taints
 from .read import Later, bound, text, walk
 from .rule import NOTHING, Resource, Stack, StackRule, Violation, facts
 
-_WEAK = ("PREFER_NO_SCHEDULE", "PreferNoSchedule")
-
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
@@ -82,7 +80,7 @@ def _untainted(resource: Resource) -> bool:
                 return False
     for _, taint in taints(resource.type, resource.props, later):
         with later:
-            if text(walk(taint, "effect")) not in _WEAK:
+            if text(walk(taint, "effect")) not in ("PREFER_NO_SCHEDULE", "PreferNoSchedule"):
                 return False
     later.settle()
     return True

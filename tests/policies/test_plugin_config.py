@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleet.facts.yaml_text import helm_values
-from policies.rules.plugin_config import plugin_configs
+from policies.rules.gpu_shared_resource_single import plugin_configs
 from policies.rules.read import Later, true
 from tests.policies.fixtures import RELEASE
 from tests.policies.harness import as_read
