@@ -36,13 +36,8 @@ class Clustered:
     def near(self, other: Clustered) -> bool:
         """Whether both may be in one cluster. A name and an OCID may mean the same cluster; two different names do not."""
         mine, theirs = self.cluster, other.cluster
-        if (
-            mine
-            and theirs
-            and mine != theirs
-            and _prefix(mine) == _prefix(theirs)
-            and not (self._calls(theirs) or other._calls(mine))
-        ):
+        comparable = mine and theirs and mine != theirs and _prefix(mine) == _prefix(theirs)
+        if comparable and not (self._calls(theirs) or other._calls(mine)):
             return False
         return not (self.cloud and other.cloud) or self.cloud == other.cloud
 

@@ -17,23 +17,6 @@ PROPERTY = "exceptions"
 STACK = "stack"
 """The URN pattern for what a stack rule reports about the stack as a whole."""
 
-EXCEPTIONS: Mapping[str, Any] = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "urn": {"type": "string", "pattern": "[^*]"},
-            "reason": {"type": "string", "minLength": 10},
-            "expires": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
-        },
-        "required": ["urn", "reason", "expires"],
-        "additionalProperties": False,
-    },
-    "default": [],
-    "description": ("Resources that this policy ignores: a URN (* matches any text), the reason, and the last day (YYYY-MM-DD)."),
-}
-"""JSON schema of the property."""
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:

@@ -21,10 +21,6 @@ from .releases import releases
 from .rule import Args, Rule, facts
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
-# NVIDIA's container runtime injects no GPU for these values.
-_NO_GPU = ("", "void", "none")
-# The plain runtime class, and the toolkit's explicit modes of it.
-_RUNTIME_CLASSES = (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-legacy")
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -109,7 +105,8 @@ def _signs(spec: Data, containers: tuple[Container, ...], later: Later) -> Fault
                     if sign := _affinity_sign(expression, later):
                         yield f"affinity, {place}.{path}: {sign}"
     with later:
-        if text(walk(spec, "runtimeClassName")) in _RUNTIME_CLASSES:
+        # The plain runtime class, and the toolkit's explicit modes of it.
+        if text(walk(spec, "runtimeClassName")) in (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-legacy"):
             yield f"runtimeClassName is {shown(walk(spec, 'runtimeClassName'))}"
     for container in containers:
         for path, variable in entries(container.body, "env", later):
@@ -137,8 +134,9 @@ def _affinity_sign(expression: Data, later: Later) -> str:
 
 
 def _sees_gpus(variable: Data) -> bool:
-    # The program does not know a value from elsewhere (valueFrom). It counts as one that makes GPUs visible.
-    return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in _NO_GPU
+    # The program does not know a value from elsewhere (valueFrom). It counts as one that makes GPUs visible. NVIDIA's container
+    # runtime injects no GPU for the others.
+    return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in ("", "void", "none")
 
 
 RULE = Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=POD | RUNNER_SET | HELM, check=_check)

@@ -16,7 +16,7 @@ from .gpu_shared_resource_single import SHARED, configs_of
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs
 from .read import Data, Later, entries, keys, line, shown, strings, text, walk
-from .releases import Release, releases
+from .releases import releases
 from .rule import Args, Rule, entry, facts, setting
 
 _SLICE = "nvidia.com/mig-"
@@ -77,21 +77,16 @@ def _unknown(name: str, profiles: Sequence[str]) -> str:
 
 def _strategies(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
     for release in releases(token, props, later):
-        yield from _release_strategies(release, later)
+        with later:
+            if (path := _STRATEGY.get(chart := release.chart_name)) is not None:
+                strategy = walk(release.values, *path)
+                if chart == PLUGIN_CHART and strategy is None:
+                    for config in configs_of(release, later):
+                        yield f"{config.path}.flags.migStrategy", text(walk(config.body, "flags", "migStrategy"))
+                yield ".".join((release.values_path, *path)), text(strategy)
     if token in CLUSTER_POLICY:
         with later:
             yield "spec.mig.strategy", text(walk(props, "spec", "mig", "strategy"))
-
-
-def _release_strategies(release: Release, later: Later) -> Iterator[tuple[str, str]]:
-    with later:
-        if (path := _STRATEGY.get(chart := release.chart_name)) is None:
-            return
-        strategy = walk(release.values, *path)
-        if chart == PLUGIN_CHART and strategy is None:
-            for config in configs_of(release, later):
-                yield f"{config.path}.flags.migStrategy", text(walk(config.body, "flags", "migStrategy"))
-        yield ".".join((release.values_path, *path)), text(strategy)
 
 
 RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | QUEUES | CLUSTER_POLICY, check=_check)

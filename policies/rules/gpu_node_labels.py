@@ -24,7 +24,7 @@ from fleet.facts.scheduling import POOL_LABEL
 from .clusters import Clustered, cluster_of, named, names
 from .kinds import HELM, NODES, OKE_CLUSTER, POD_PATHS, TALOS_NODE
 from .node_labels import Wanted, labels_of, ours, wanted
-from .pods import PodSpec, pod_specs, takes_gpus
+from .pods import pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
 from .rule import Resource, Stack, StackRule, Violations, facts, unseen
@@ -143,16 +143,11 @@ def _pods(resource: Resource, later: Later) -> list[_Pod]:
         at = Clustered(resource, cluster_of(resource))
         for spec in pod_specs(resource.type, resource.props, later):
             with later:
-                pods.append(_Pod(at, spec.path, wanted(spec.spec), _takes_gpus(spec)))
+                asks, unread = wanted(spec.spec), Later()
+                if not (gpus := takes_gpus(spec, unread)):
+                    unread.settle()
+                pods.append(_Pod(at, spec.path, asks, gpus))
     return pods
-
-
-def _takes_gpus(spec: PodSpec) -> bool:
-    unread = Later()
-    if takes_gpus(spec, unread):
-        return True
-    unread.settle()
-    return False
 
 
 RULE = StackRule(**facts(__name__), types=NODES | _PODS | HELM | {OKE_CLUSTER}, check=_check)

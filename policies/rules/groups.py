@@ -40,10 +40,6 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 SHOWN = 4
 """How many parts of a sum a message lists."""
 
-_NODES = ("nodes.min", "nodes.max")
-_JOBS = ("scale.min", "scale.max")
-_STANDING = ("count", "count")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
@@ -153,7 +149,7 @@ def _pool(resource: Resource, later: Later) -> dict[str, Data]:
         "capacity": _most_expensive(bought(token, props)),
         "least": max(pools.least(token, props), 0),
         "most": _natural(most),
-        "settings": _NODES,
+        "settings": ("nodes.min", "nodes.max"),
     }
 
 
@@ -271,7 +267,7 @@ def _launched(resource: Resource, details: Data, types: tuple[Choice, ...], size
         capacity=capacity,
         least=size or 0,
         most=size,
-        settings=_STANDING if resource.type == kinds.OCI_INSTANCE_POOL else ("", ""),
+        settings=("count", "count") if resource.type == kinds.OCI_INSTANCE_POOL else ("", ""),
         volume=of_oci(walk(details, "sourceDetails", "bootVolumeSizeInGbs")),
         flex=_flex(walk(details, "shapeConfig")),
     )
@@ -292,7 +288,7 @@ def _runner_set(resource: Resource, release: Release, later: Later) -> Group | N
         capacity=capacity if capacity in (SPOT, RESERVED) else ON_DEMAND,
         least=_natural(walk(values, "minRunners")) or 0,
         most=_natural(walk(values, "maxRunners")),
-        settings=_JOBS,
+        settings=("scale.min", "scale.max"),
         volume=of_oci(walk(annotations, MACHINE_DISK)),
     )
 
@@ -316,11 +312,8 @@ def _templated(resource: Resource, types: tuple[Choice, ...], later: Later) -> t
 
 def _where(resource: Resource, cloud: str, name: str = "") -> dict[str, Data]:
     """The fields of `Group` that say which machines it is about."""
-    return {"name": line(name or resource.name), "urn": resource.urn, "cloud": cloud, "regions": _region(resource)}
-
-
-def _region(resource: Resource) -> tuple[str, ...]:
-    return tuple(filter(None, (region_of(resource),)))
+    regions = tuple(filter(None, (region_of(resource),)))
+    return {"name": line(name or resource.name), "urn": resource.urn, "cloud": cloud, "regions": regions}
 
 
 def _most_expensive(ways: frozenset[str]) -> str:

@@ -19,9 +19,6 @@ from .releases import releases
 from .rule import Args, Rule, entry, facts
 
 _WRITE = "write registry/repository:version@sha256:digest"
-_WORD = re.compile(r"[A-Za-z0-9]+")
-# Stands for the repository if the values have only the image's tag.
-_ANY = "any.invalid/any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +28,8 @@ class _Demands:
 
     def faults(self, subject: str, reference: str, *, own_tag: bool = False, own_repository: bool = False) -> Iterator[str]:
         """The faults of an image. A chart may add its own tag or repository if the reference has none."""
-        image = parsed(_ANY + reference if own_repository else reference)
+        # Any repository stands for the chart's own one.
+        image = parsed(f"any.invalid/any{reference}" if own_repository else reference)
         if image is None:
             yield f"{subject}: not an image reference; {_WRITE}"
             return
@@ -50,10 +48,8 @@ class _Demands:
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    config = args.config
-    extra = strings(config, "extraRegistries")
-    registries = tuple(filter(None, (*strings(config, "registries"), *extra)))
-    demands = _Demands(registries, true(config.get("requireDigest")))
+    registries = (*strings(args.config, "registries"), *strings(args.config, "extraRegistries"))
+    demands = _Demands(tuple(filter(None, registries)), true(args.config.get("requireDigest")))
     for path, image, maker in of_pods(args.type, args.props, later):
         if image:
             why = f", made by {maker}" if maker else ""
@@ -67,17 +63,13 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 def _named_faults(images: Iterator[Named], demands: _Demands) -> Iterator[str]:
     for image in images:
-        yield from demands.faults(_subject(image), image.reference, own_tag=image.own_tag, own_repository=image.own_repository)
-
-
-def _subject(image: Named) -> str:
-    if image.given:
-        return f"{image.path} is {shown(image.reference)}"
-    return f"{image.path} names no image, so the chart runs {shown(image.reference)}"
+        what = "is" if image.given else "names no image, so the chart runs"
+        subject = f"{image.path} {what} {shown(image.reference)}"
+        yield from demands.faults(subject, image.reference, own_tag=image.own_tag, own_repository=image.own_repository)
 
 
 def _names_version(tag: str) -> bool:
-    return "latest" not in _WORD.findall(tag.lower()) and any(map(str.isdigit, tag))
+    return "latest" not in re.findall(r"[A-Za-z0-9]+", tag.lower()) and any(map(str.isdigit, tag))
 
 
 @lru_cache(maxsize=1024)

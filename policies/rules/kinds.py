@@ -4,22 +4,14 @@ Components (`helm.sh/v4:Chart`, `yaml/v2:ConfigGroup`, `gpu-ci:index:*` but one,
 sees both components and their children. The children are the resources that the cloud gets, so rules judge only the children.
 """
 
+import tomllib
 from collections.abc import Iterable, Iterator
 from itertools import product
+from pathlib import Path
 
 from .read import Data, Later, count, entries, items, keys, walk
 
-_WORKLOADS = {
-    "core/v1": ("Pod", "PodTemplate", "ReplicationController"),
-    "apps/v1": ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
-    "batch/v1": ("Job", "CronJob"),
-    # Older API versions have tokens of their own in the provider, which aliases them to the ones above.
-    "apps/v1beta1": ("Deployment", "StatefulSet"),
-    "apps/v1beta2": ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
-    "extensions/v1beta1": ("Deployment", "DaemonSet", "ReplicaSet"),
-    "batch/v1beta1": ("CronJob",),
-    "batch/v2alpha1": ("CronJob",),
-}
+_TABLES = tomllib.loads((Path(__file__).parent / "kinds.toml").read_text(encoding="utf-8"))
 _TEMPLATE = ("spec", "template", "spec")
 _SPEC = {"Pod": ("spec",), "PodTemplate": ("template", "spec"), "CronJob": ("spec", "jobTemplate", *_TEMPLATE)}
 
@@ -27,15 +19,18 @@ _SPEC = {"Pod": ("spec",), "PodTemplate": ("template", "spec"), "CronJob": ("spe
 def _tokens(suffix: str) -> dict[str, tuple[str, ...]]:
     return {
         f"kubernetes:{version}:{kind}{suffix}": _SPEC.get(kind, _TEMPLATE)
-        for version, kinds in _WORKLOADS.items()
+        for version, kinds in _TABLES["workloads"].items()
         for kind in kinds
     }
 
 
-def cloud_tokens(provider: str, **modules: tuple[str, ...]) -> frozenset[str]:
-    """The tokens of kinds of a cloud, by module: `ec2=("Vpc",)` is "aws:ec2/vpc:Vpc"."""
+def listed(name: str) -> frozenset[str]:
+    """The resource types in a table of `kinds.toml`."""
     return frozenset(
-        f"{provider}:{module}/{kind[0].lower()}{kind[1:]}:{kind}" for module, kinds in modules.items() for kind in kinds
+        f"{provider}:{module}/{kind[0].lower()}{kind[1:]}:{kind}"
+        for provider, modules in _TABLES[name].items()
+        for module, kinds in modules.items()
+        for kind in kinds
     )
 
 
@@ -115,30 +110,7 @@ OCI_SUBNET = "oci:Core/subnet:Subnet"
 NAT_GATEWAY = "aws:ec2/natGateway:NatGateway"
 ADDRESS = "aws:ec2/eip:Eip"
 KMS_KEY = "aws:kms/key:Key"
-UNPRICED = cloud_tokens(
-    "aws",
-    alb=("LoadBalancer",),
-    dynamodb=("Table",),
-    ec2=("Fleet", "VpnConnection", "DedicatedHost"),
-    ec2transitgateway=("TransitGateway",),
-    elasticache=("Cluster", "ReplicationGroup"),
-    elb=("LoadBalancer",),
-    fsx=("LustreFileSystem", "OntapFileSystem", "OpenZfsFileSystem", "WindowsFileSystem"),
-    lb=("LoadBalancer",),
-    msk=("Cluster",),
-    mq=("Broker",),
-    networkfirewall=("Firewall",),
-    opensearch=("Domain",),
-    rds=("Cluster", "ClusterInstance", "Instance"),
-    redshift=("Cluster",),
-    sagemaker=("Endpoint", "NotebookInstance"),
-) | cloud_tokens(
-    "oci",
-    Database=("AutonomousDatabase", "DbSystem"),
-    LoadBalancer=("LoadBalancer",),
-    Mysql=("MysqlDbSystem",),
-    NetworkLoadBalancer=("NetworkLoadBalancer",),
-)
+UNPRICED = listed("unpriced")
 """Resource types that cost money by the hour or by what they store, and of which the table of prices has none."""
 IAM_ROLE = "aws:iam/role:Role"
 

@@ -9,7 +9,6 @@ from .read import Data, Later, count, entries, items, keys, label, shown, some, 
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_LAST_PORT = 65535
 _CIDRS = ("cidrBlocks", "ipv6CidrBlocks")
 _WIDEST = {4: 8, 6: 16}
 """Prefix length of the largest network of a single owner, by IP version. Half of the internet counts as the internet."""
@@ -78,7 +77,7 @@ def _reached(protocol: Data, holder: Data, bounds: tuple[str, str], ports: Seque
     if name not in ("tcp", "6", "-1", "all"):
         return []
     first, last = (None, None) if name in ("-1", "all") else (whole(walk(holder, bound)) for bound in bounds)
-    return [port for port in ports if (0 if first is None else first) <= port <= (_LAST_PORT if last is None else last)]
+    return [port for port in ports if (0 if first is None else first) <= port <= (65535 if last is None else last)]
 
 
 DIRECTIONS = ("Ingress", "Egress")

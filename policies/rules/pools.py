@@ -100,13 +100,9 @@ def key_means_gpu(key: str) -> bool:
 # Accelerated EC2 families start with p or g (p5, g4dn, gr6). OCI's GPU shapes start with VM.GPU or BM.GPU.
 _ACCELERATED_FAMILY = re.compile(r"(?:p|gr?)[0-9][0-9a-z-]*")
 _ACCELERATED = re.compile(rf"{_ACCELERATED_FAMILY.pattern}\..*|(?:VM|BM)\.GPU.*", re.DOTALL)
-_ACCELERATED_CATEGORY = ("g", "gr", "p")
 
 FAMILY_LABEL = "karpenter.k8s.aws/instance-family"
 CATEGORY_LABEL = "karpenter.k8s.aws/instance-category"
-_GPU_LABEL_PREFIX = "karpenter.k8s.aws/instance-gpu-"
-# Operators of a requirement that ask for a label; NotIn, DoesNotExist, Lt and Lte exclude it.
-_ASKING = ("Exists", "Gt", "Gte")
 
 
 @lru_cache(maxsize=1024)
@@ -128,7 +124,7 @@ def sold_as_spot(name: str) -> bool:
 
 def accelerated(family: str) -> bool:
     """Whether an EC2 family (g5) or category (g) is accelerated."""
-    return family in _ACCELERATED_CATEGORY or _ACCELERATED_FAMILY.fullmatch(family) is not None
+    return family in ("g", "gr", "p") or _ACCELERATED_FAMILY.fullmatch(family) is not None
 
 
 def gpu_sign(token: str, props: Data, later: Later) -> str:
@@ -198,7 +194,8 @@ def _eks_sign(props: Data, later: Later) -> Iterator[str]:
 
 def _karpenter_sign(props: Data, later: Later) -> Iterator[str]:
     for path, key, operator, item in requirements(props, later):
-        if key.startswith(_GPU_LABEL_PREFIX) and operator in (*_ASKING, "In"):
+        # These operators ask for a label; NotIn, DoesNotExist, Lt and Lte exclude it.
+        if key.startswith("karpenter.k8s.aws/instance-gpu-") and operator in ("Exists", "Gt", "Gte", "In"):
             yield f"{path} asks for {line(key)}"
         elif operator == "In" and key in (INSTANCE_TYPE_LABEL, FAMILY_LABEL, CATEGORY_LABEL):
             for place, name in entries(item, "values", later):
@@ -308,8 +305,6 @@ def ignored(opts: Options, path: tuple[str, ...]) -> bool:
 
 
 CAPACITY_KEY = "karpenter.sh/capacity-type"
-_EVERY = frozenset((SPOT, ON_DEMAND, RESERVED))
-_ALL_ON_DEMAND = 100
 
 
 def bought(token: str, props: Data) -> frozenset[str]:
@@ -338,7 +333,7 @@ def _oke_bought(props: Data) -> frozenset[str]:
 
 def _karpenter_bought(props: Data) -> frozenset[str]:
     later = Later()
-    allowed = _EVERY
+    allowed = frozenset((SPOT, ON_DEMAND, RESERVED))
     for _, key, operator, item in requirements(props, later):
         if key != CAPACITY_KEY:
             continue
@@ -354,7 +349,7 @@ def _karpenter_bought(props: Data) -> frozenset[str]:
 def _scaling_group_bought(props: Data) -> frozenset[str]:
     spread = walk(props, "mixedInstancesPolicy", "instancesDistribution")
     above = whole(walk(spread, "onDemandPercentageAboveBaseCapacity"))
-    if above is None or above >= _ALL_ON_DEMAND:
+    if above is None or above >= 100:  # per cent
         return frozenset((ON_DEMAND,))
     only_spot = not above and not whole(walk(spread, "onDemandBaseCapacity"))
     return frozenset((SPOT,)) if only_spot else frozenset((SPOT, ON_DEMAND))

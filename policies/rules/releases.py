@@ -27,9 +27,6 @@ from .record import Step, Unknown, UnknownError, steps
 
 # What may follow a chart's name: the version in an archive's name, a tag or digest.
 _CHART_VERSION = re.compile(r"(?:-v?[0-9][^/]*\.tgz)?(?:[:@].*)?$", re.DOTALL)
-_OCI = "oci://"
-_HERE = ("", "https://kubernetes.default.svc", "in-cluster")
-"""How a destination names the cluster that ArgoCD itself runs in."""
 _TEMPLATE, _PATCH = ("spec", "template"), ("spec", "templatePatch")
 
 _HELM: Mapping[str, tuple[str, ...]] = {"version": ("version",), "repository": ("repositoryOpts", "repo"), "values": ("values",)}
@@ -73,9 +70,10 @@ class Release:
 
     @property
     def is_here(self) -> bool:
-        """Whether the release goes to the resource's own cluster: ArgoCD may deliver to others."""
+        """Whether the release goes to the resource's own cluster, in which ArgoCD itself runs: it may deliver to others."""
+        own = ("", "https://kubernetes.default.svc", "in-cluster")
         destination = walk(self.application, "spec", "destination")
-        return all(text(walk(destination, key)) in _HERE for key in ("server", "name"))
+        return all(text(walk(destination, key)) in own for key in ("server", "name"))
 
     @property
     def chart(self) -> str:
@@ -88,7 +86,7 @@ class Release:
         if self.application is None or text(walk(self.source, "chart")):
             return ""
         address = text(self.repository)
-        return address if address.startswith(_OCI) else ""
+        return address if address.startswith("oci://") else ""
 
     @property
     def chart_path(self) -> str:
@@ -203,8 +201,6 @@ def _filled_in(value: Data, path: tuple[Step, ...]) -> Data:
 SCHEDULING = frozenset(("annotations", "labels", "env", "resources", "tolerations", "nodeSelector", "affinity"))
 """Keys of values that contain no pod, container or image, but often values that are unknown in a preview."""
 
-_POD_TEMPLATES = frozenset(("template", "listenerTemplate"))
-
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -213,7 +209,7 @@ def passed_over(release: Release) -> frozenset[str]:
 
     Raises UnknownError.
     """
-    return SCHEDULING | _POD_TEMPLATES if release.is_scale_set else SCHEDULING
+    return SCHEDULING | {"template", "listenerTemplate"} if release.is_scale_set else SCHEDULING
 
 
 def objects(value: Data, path: str, later: Later, passing: frozenset[str] = frozenset()) -> Iterator[tuple[str, Data]]:

@@ -16,28 +16,7 @@ from .read import Data, Later, entries, keys, label, parsed, strings, text, true
 from .record import Provider
 from .rule import Args, Rule, facts, setting, stack_file
 
-_VPC = ("Eip", "InternetGateway", "NatGateway", "RouteTable", "SecurityGroup", "Subnet", "Vpc", "VpcEndpoint")
-AWS = {kinds.EKS_COMPONENT} | kinds.cloud_tokens(
-    "aws",
-    budgets=("Budget",),
-    ebs=("Volume",),
-    ec2=("CapacityReservation", "Fleet", "Instance", "LaunchTemplate", *_VPC),
-    ecr=("Repository",),
-    efs=("FileSystem",),
-    eks=("Addon", "Cluster", "NodeGroup"),
-    iam=("Role",),
-    kms=("Key",),
-)
-_VCN = ("InternetGateway", "NatGateway", "NetworkSecurityGroup", "RouteTable", "ServiceGateway", "Subnet", "Vcn")
-OCI = kinds.cloud_tokens(
-    "oci",
-    Budget=("Budget",),
-    ContainerEngine=("Cluster", "NodePool"),
-    Core=("ComputeCapacityReservation", "Instance", "InstanceConfiguration", "InstancePool", "Volume", *_VCN),
-    FileStorage=("FileSystem", "MountTarget"),
-    Identity=("Policy",),
-    Kms=("Key", "Vault"),
-)
+TAGGED = kinds.listed("tagged") | {kinds.EKS_COMPONENT}
 _LABELS = "metadata.labels"
 _OWN = ("tags", "freeformTags")
 
@@ -75,7 +54,7 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     if token == kinds.AUTO_SCALING_GROUP:
         path = "tags (with propagateAtLaunch)"
         present = {propagated(tag, unread) for _, tag in entries(props, "tags", unread)}
-    elif token in OCI:
+    elif token.startswith("oci:"):
         # OCI's defined tags are "namespace.key".
         path = "freeformTags"
         present = {name.rpartition(".")[2] for name in set_tags(partial(walk, props, "definedTags"), unread)}
@@ -132,4 +111,4 @@ def _default_tags(provider: Provider | None) -> Data:
     return walk(parsed(tags) if isinstance(tags, str) else tags, "tags")
 
 
-RULE = Rule(**facts(__name__), types=OCI | AWS | {kinds.AUTO_SCALING_GROUP, kinds.NAMESPACE}, check=_check, remedy=_remediate)
+RULE = Rule(**facts(__name__), types=TAGGED | {kinds.AUTO_SCALING_GROUP, kinds.NAMESPACE}, check=_check, remedy=_remediate)

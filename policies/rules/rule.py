@@ -24,7 +24,6 @@ from fleet.facts.quantities import quantity
 
 from . import exceptions, kinds
 from .draft import Draft
-from .exceptions import EXCEPTIONS
 from .kinds import EXISTING_CLUSTER, HELM, POD, RUNNER_SET, kind_of
 from .node_groups import Pool, pooled
 from .read import Later, UndeterminableError, line, text, walk
@@ -35,8 +34,6 @@ __all__ = ["Resource"]
 
 _FOLDER = Path(__file__).resolve().parent.parent
 """Has stacks.toml and config/, in the repository and in a published pack."""
-_PROGRAM, _MANIFESTS = "gpu-ci", "check"
-"""The projects of URNs: that of the fleet's program, and that of `gpu-ci check`."""
 
 _MARK = "\x00"
 """Marks the start and end of a place to fill in. `read.line` escapes this character, so no value of a resource contains it."""
@@ -83,11 +80,12 @@ def filled(message: str, policy: str, urn: str, key: str = "") -> str:
         name = f"{policy}.{mark[2]}"
         if not mark[1]:
             return f"policies/config/{stack}.json: {name}" if _by_hand(stack) else f"policies/stacks.toml: {stack}.{name}"
-        if project == _MANIFESTS:
+        # That of `gpu-ci check`.
+        if project == "check":
             return urn.rpartition("::")[2].partition("#")[0]
         return f"Pulumi.{stack}.yaml: gpu-ci:{mark[2]}"
 
-    if key and project == _PROGRAM and not _MARKED.search(message):
+    if key and project == "gpu-ci" and not _MARKED.search(message):
         message = f"{message}. Change {stack_file(key)}"
     return _MARKED.sub(place, message)
 
@@ -104,7 +102,7 @@ def key_of(settings: str | Mapping[str, str], urn: str) -> str:
 def _by_hand(stack: str) -> bool:
     """Whether a stack is not in stacks.toml and has a JSON that a person wrote. `offline.policyconfig` reports a broken TOML."""
     try:
-        listed = stack in tomllib.loads((_FOLDER / "stacks.toml").read_text(encoding="utf-8"))
+        listed = stack in _tables("stacks.toml")
     except (OSError, ValueError):
         listed = False
     return not listed and (_FOLDER / "config" / f"{stack}.json").is_file()
@@ -120,17 +118,6 @@ class Level(StrEnum):
     ADVISORY = "advisory"
     REMEDIATE = "remediate"
     MANDATORY = "mandatory"
-
-
-WHY = "why"
-"""Config property of every rule: why the values of a stack differ from the defaults."""
-
-_LONGEST = 160
-"""A message shows an OCID whole."""
-_SHARED: Mapping[str, Mapping[str, Any]] = {
-    WHY: {"type": "string", "default": "", "description": "Why this stack's values differ from the defaults; for people."},
-    exceptions.PROPERTY: EXCEPTIONS,
-}
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -263,12 +250,12 @@ class _Common:
     @property
     def schemas(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON schema of each config property, with those that all rules share."""
-        return {**self.config, **_SHARED}
+        return {**self.config, **_tables("rules/shared.toml")}
 
 
 @cache
-def _written() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads((_FOLDER / "rules.toml").read_text(encoding="utf-8"))
+def _tables(name: str) -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads((_FOLDER / name).read_text(encoding="utf-8"))
 
 
 def _by_type(settings: Mapping[str, str]) -> dict[str, str]:
@@ -289,13 +276,13 @@ def facts(module: str, **defaults: Any) -> dict[str, Any]:
     the fleet.
     """
     name = module.rpartition(".")[2].replace("_", "-")
-    data = dict(_written()[name])
+    data = dict(_tables("rules.toml")[name])
     config = {key: dict(words) for key, words in data.pop("config", {}).items()}
     for key, value in defaults.items():
         config[key]["default"] = value
     if isinstance(data.get("settings"), dict):
         data["settings"] = _by_type(data["settings"])
-    return data | {"id": name, "order": list(_written()).index(name), "config": config}
+    return data | {"id": name, "order": list(_tables("rules.toml")).index(name), "config": config}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -323,9 +310,8 @@ class Rule(_Common):
 
     def remedied(self, args: Args, as_of: date) -> dict[str, Any] | None:
         """The properties, in which secrets are marked, after the rule's remedy; None if it changes nothing."""
-        if self.remedy is None or args.type not in self.types:
-            return None
-        if exceptions.exemption(args.config, args.urn, as_of)[0] is not None:
+        excused = exceptions.exemption(args.config, args.urn, as_of)[0] is not None
+        if self.remedy is None or args.type not in self.types or excused:
             return None
         draft = Draft(args.props)
         with Later():
@@ -389,8 +375,8 @@ def _existing(resources: Iterable[Resource]) -> dict[str, str]:
 
 
 def unseen(cluster: str, fact: str) -> UndeterminableError:
-    """Why a rule is undeterminable for a cluster that the stack did not create."""
-    return UndeterminableError(f"cluster {line(cluster, _LONGEST)} exists already, and nothing in the stack shows {fact}")
+    """Why a rule is undeterminable for a cluster that the stack did not create. The message shows an OCID whole."""
+    return UndeterminableError(f"cluster {line(cluster, 160)} exists already, and nothing in the stack shows {fact}")
 
 
 def each(check: Check) -> StackCheck:

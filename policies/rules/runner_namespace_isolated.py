@@ -36,9 +36,6 @@ _LEVELS = ("restricted", "baseline")
 _CNI = "vpc-cni"
 _ENFORCED = re.compile(r"[\"']?enableNetworkPolicy[\"']?\s*:\s*[\"']?true\b")
 """In the add-on's values, which EKS takes as JSON or YAML."""
-_LONGEST = 65536
-
-
 _ByKind = Mapping[str, ByPlace[Resource]]
 """A kind to its resources by namespace."""
 
@@ -50,7 +47,9 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     by_kind = {
         kind: ByPlace(stack.of(kind), place_of) for kind in (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)
     }
-    by_kind[kinds.NAMESPACE] = ByPlace(stack.of(kinds.NAMESPACE), _named)
+    by_kind[kinds.NAMESPACE] = ByPlace(
+        stack.of(kinds.NAMESPACE), lambda each: Place(cluster_of(each), text(walk(each.props, "metadata", "name")))
+    )
     judged: set[Place] = set()
     sets = list(runner_sets(stack.resources, later))
     for runner_set in sets:
@@ -74,10 +73,6 @@ def _controllers(stack: Stack, later: Later) -> Iterator[tuple[Resource, Release
             with later:
                 if release.chart_name == kinds.CONTROLLER_CHART:
                     yield resource, release
-
-
-def _named(namespace: Resource) -> Place:
-    return Place(cluster_of(namespace), text(walk(namespace.props, "metadata", "name")))
 
 
 # -- the runner set ----------------------------------------------------------------------------------------------------
@@ -166,7 +161,7 @@ def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> It
             if text(walk(addon.props, "addonName")) != _CNI or text(walk(addon.props, "clusterName")) not in homes - {""}:
                 continue
             values = walk(addon.props, "configurationValues")
-            if _ENFORCED.search(text(values)[:_LONGEST]) is None:
+            if _ENFORCED.search(text(values)[:65536]) is None:
                 fault = (
                     f"configurationValues of {_CNI} does not enable enableNetworkPolicy: the cluster accepts NetworkPolicies "
                     'but does not enforce them; write {"enableNetworkPolicy": "true"}'

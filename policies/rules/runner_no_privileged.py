@@ -23,7 +23,7 @@ from .read import Data, Faults, Later, items, keys, line, shown, strings, text, 
 from .releases import Release, objects, passed_over, releases, step
 from .rule import Args, Rule, facts, setting
 
-_HOST_FLAGS = ("hostNetwork", "hostPID", "hostIPC")
+_SHARED = {"hostNetwork": "network, metadata included", "hostPID": "processes", "hostIPC": "shared memory"}
 
 _Named = Callable[[str], str]
 """Returns the "namespace" or the "name" of the judged pods. Raises UnknownError."""
@@ -81,10 +81,10 @@ def _exempt(of: _Named, exempt: tuple[str, ...], later: Later) -> bool:
 
 
 def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
-    for flag in _HOST_FLAGS:
+    for flag, what in _SHARED.items():
         with later:
             if true(walk(pod.spec, flag)):
-                yield f"{pod.path}.{flag} is true: the pod then uses the node's {_SHARED[flag]}; remove it"
+                yield f"{pod.path}.{flag} is true: the pod then uses the node's {what}; remove it"
     with later:
         if _is_root(walk(pod.spec, "securityContext")):
             yield f"{pod.path}.securityContext.runAsUser is 0: {_ROOT}"
@@ -131,7 +131,7 @@ def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> 
         passing, values = passed_over(release), release.values
         for path, holder in objects(values, release.values_path, later, passing):
             yield from _security_faults(path, holder, allowed, later)
-            for key in (*_HOST_FLAGS, "hostPath"):
+            for key in (*_SHARED, "hostPath"):
                 if key in keys(holder):
                     with later:
                         yield from _value_faults(step(path, key), key, walk(holder, key))
@@ -179,7 +179,6 @@ def _mount(path: str) -> str:
     return f"{where}: a folder of the node, with files of the node and of other pods; use emptyDir, or a claim"
 
 
-_SHARED = {"hostNetwork": "network, metadata included", "hostPID": "processes", "hostIPC": "shared memory"}
 _PRIVILEGED = "a privileged container is root on its node, with all GPUs, credentials and pods there"
 _ROOT = "a kernel vulnerability could then give root on the node; write the image's own user, above 0"
 

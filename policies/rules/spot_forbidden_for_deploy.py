@@ -23,8 +23,6 @@ _FIXES = {
     KARPENTER_NODE_POOL: ("spec.template.spec.requirements", f"write {CAPACITY_KEY} In [on-demand]"),
     AUTO_SCALING_GROUP: ("mixedInstancesPolicy.instancesDistribution", "write onDemandPercentageAboveBaseCapacity 100"),
 }
-_ROLE_PLACES = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
-_SPOT_PLACES = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
@@ -60,10 +58,12 @@ def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Iterat
         template = walk(release.values, "template")
         path = f"{release.values_path}.template"
         unread, unnamed = Later(), Later()
-        on_spot = list(_places(path, template, _SPOT_PLACES, frozenset((SPOT,)), unread))
+        places = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
+        on_spot = list(_places(path, template, places, frozenset((SPOT,)), unread))
         if not (on_spot or unread):
             return
-        roled = list(_places(path, template, [(*place, ROLE_LABEL) for place in _ROLE_PLACES], roles, unnamed))
+        holders = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
+        roled = list(_places(path, template, [(*holder, ROLE_LABEL) for holder in holders], roles, unnamed))
         if on_spot and roled:
             yield (
                 f"{on_spot[0][0]} is {SPOT}, and the role {line(roled[0][1])} ({roled[0][0]}): its jobs must not be interrupted; "

@@ -34,7 +34,6 @@ from .rule import Stack, StackRule, Violation, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
 
 _GPU_LIMIT = ("spec", "limits", GPU_RESOURCE)
-_NAMES = 5
 _GPU_NAME = "karpenter.k8s.aws/instance-gpu-name"
 
 
@@ -77,17 +76,8 @@ class _Set:
     pools: tuple[_Pool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Grade:
-    """The reasons why a pool cannot be a fallback of any spot pool, and the unknown values among them."""
-
-    faults: tuple[tuple[str, str], ...]
-    unread: Later
-
-    @property
-    def good(self) -> bool:
-        """Whether there is certainly no reason."""
-        return not (self.faults or self.unread)
+_Grade = tuple[list[tuple[str, str]], Later]
+"""The reasons why a pool cannot be a fallback of any spot pool, and the unknown values among them."""
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
@@ -103,22 +93,19 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     graded = {pool.at.resource.urn: _graded(pool, limit) for pool in pools if pool.buys - {SPOT}}
     reported: dict[tuple[str, str], None] = {}
     for spot in spots:
-        for user in _users(spot, sets):
+        users: list[_Set | None] = [runner_set for runner_set in sets if spot in runner_set.pools]
+        for user in users or [None]:
             fallbacks = [pool for pool in (user.pools if user is not None else pools) if pool.suits(spot)]
             grades = [graded[pool.at.resource.urn] for pool in fallbacks]
-            if any(grade.good for grade in grades):
+            if any(not (faults or unread) for faults, unread in grades):
                 continue
-            unread = Later()
-            for grade in grades:
-                unread.join(grade.unread)
-            later.join(unread)
-            if unread:
+            for _, unread in grades:
+                later.join(unread)
+            if any(unread for _, unread in grades):
                 continue
             if fallbacks:
-                subject = f"as the fallback of spot pool {spot.name}"
-                reported |= {
-                    (f"{value}: {subject} {rule}", fallbacks[0].at.resource.urn): None for value, rule in grades[0].faults
-                }
+                subject, urn = f"as the fallback of spot pool {spot.name}", fallbacks[0].at.resource.urn
+                reported |= {(f"{value}: {subject} {rule}", urn): None for value, rule in grades[0][0]}
             elif spot.at.cluster in stack.existing:
                 outside.note(unseen(spot.at.cluster, f"whether another pool of it has the GPU of {spot.name}"))
             elif not later:
@@ -131,11 +118,6 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     outside.settle()
 
 
-def _users(pool: _Pool, sets: Iterable[_Set]) -> list[_Set | None]:
-    """The runner sets that may run in a pool; [None] if there is none."""
-    return [runner_set for runner_set in sets if pool in runner_set.pools] or [None]
-
-
 def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) -> Iterator[Violation]:
     """The pools with the role fallback that no set names after a spot pool, or that a set names without one.
 
@@ -143,17 +125,10 @@ def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) 
     """
     for pool in pools:
         users = [runner_set for runner_set in sets if pool in runner_set.pools]
-        alone = [
-            runner_set
-            for runner_set in users
-            if not any(pool.suits(candidate) and candidate.buys == {SPOT} for candidate in runner_set.pools)
-        ]
+        behind = [user for user in users if any(pool.suits(spot) and spot.buys == {SPOT} for spot in user.pools)]
+        alone = [line(user.at.resource.name) for user in users if user not in behind]
         if alone or (certain and not users and any(runner_set.at.near(pool.at) for runner_set in sets)):
-            who = (
-                f"runner set {line(alone[0].at.resource.name)} can run in it and in no spot pool"
-                if alone
-                else "no runner set can run in it"
-            )
+            who = f"runner set {alone[0]} can run in it and in no spot pool" if alone else "no runner set can run in it"
             yield (
                 f"{ROLE_LABEL} is {FALLBACK}, and {who}: such a pool is only for jobs that find no spot capacity; let the set "
                 "run in a spot pool with that GPU too, or give the pool another role",
@@ -208,20 +183,13 @@ def _models(token: str, props: Data, later: Later) -> Iterator[str]:
     for _, key, operator, item in requirements(props, later):
         if operator == "In" and key in (_GPU_NAME, FAMILY_LABEL):
             for _, entry in entries(item, "values", later):
-                yield from _of_family(text(entry)) if key == FAMILY_LABEL else (text(entry).lower(),)
-
-
-def _of_family(family: str) -> Iterator[str]:
-    return (
-        machine.gpu.name.lower()
-        for machine in machines("aws")
-        if machine.gpu is not None and machine.name.startswith(f"{family}.")
-    )
+                family = [machine.gpu for machine in machines("aws") if machine.name.startswith(f"{text(entry)}.")]
+                yield from (gpu.name.lower() for gpu in family if gpu) if key == FAMILY_LABEL else (text(entry).lower(),)
 
 
 def _graded(pool: _Pool, limit: int) -> _Grade:
     unread = Later()
-    return _Grade(tuple(_faults(pool, limit, unread)), unread)
+    return list(_faults(pool, limit, unread)), unread
 
 
 def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, str]]:
@@ -251,7 +219,7 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
 
 
 def _missing(spot: _Pool, user: _Set | None) -> str:
-    models = ", ".join(line(model.upper()) for model in sorted(spot.models)[:_NAMES]) or "GPUs of its launch template"
+    models = ", ".join(line(model.upper()) for model in sorted(spot.models)[:5]) or "GPUs of its launch template"
     where = f"spot pool {spot.name} ({models})"
     if user is None:
         return (
