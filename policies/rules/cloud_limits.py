@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fleet.facts.cloud_limits import SUFFIX, limits
 from fleet.facts.yaml_text import helm_values
 
-from .read import Data, Later, items, keys, line, parsed, shown, text, walk
+from .read import Data, Faults, Later, items, keys, line, parsed, shown, text, walk
 from .record import Unknown, UnknownError
 from .rule import Args, Rule, facts
 from .userdata import decoded
@@ -94,7 +94,7 @@ _OPENED: Mapping[str, Callable[[Data], Iterator[Data]]] = {
 """What is inside a value, by the type of the document."""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     for fault in faults(args.type, args.name, args.props, later):
         yield line(str(fault), most=400)
 

@@ -11,7 +11,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from .read import count, line, shown, text
+from .read import Faults, count, line, shown, text
 
 PROPERTY = "exceptions"
 STACK = "stack"
@@ -53,7 +53,7 @@ def exemption(config: Mapping[str, Any], urn: str, as_of: date) -> tuple[Entry |
     return excuse, [fault for _, fault in entries if fault is not None]
 
 
-def expired(config: Mapping[str, Any], as_of: date) -> Iterator[str]:
+def expired(config: Mapping[str, Any], as_of: date) -> Faults:
     """Messages for all expired exceptions, whatever they match."""
     return (fault for entry in _entries(config) if (fault := entry.fault(as_of)) is not None)
 

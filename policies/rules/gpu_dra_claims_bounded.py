@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from .exceptions import matches
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each, kind_of
 from .pods import PodSpec, pod_specs
-from .read import Data, Later, bound, count, entries, shown, strings, text, walk, whole
+from .read import Data, Faults, Later, bound, count, entries, shown, strings, text, walk, whole
 from .rule import Args, Rule, facts, setting
 
 _VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
@@ -32,7 +32,7 @@ class _Bounds:
         return name != "" and any(matches(pattern, name) for pattern in self.classes)
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     bounds = _Bounds(strings(args.config, "deviceClasses"), bound(args.config, "maxCount"))
     if args.type not in CLAIMS:
         for pod in pod_specs(args.type, args.props, later):
@@ -44,7 +44,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
             yield from _claim_faults(prefix + ".".join(path), walk(claim, *path), bounds, later)
 
 
-def _pod_faults(pod: PodSpec, most: int, later: Later) -> Iterator[str]:
+def _pod_faults(pod: PodSpec, most: int, later: Later) -> Faults:
     with later:
         if (claims := count(walk(pod.spec, "resourceClaims"))) > most:
             yield (
@@ -53,7 +53,7 @@ def _pod_faults(pod: PodSpec, most: int, later: Later) -> Iterator[str]:
             )
 
 
-def _claim_faults(path: str, spec: Data, bounds: _Bounds, later: Later) -> Iterator[str]:
+def _claim_faults(path: str, spec: Data, bounds: _Bounds, later: Later) -> Faults:
     with later:
         if bounds.of_gpus(name := text(walk(spec, "resourceClassName"))):
             yield (

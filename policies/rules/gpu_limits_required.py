@@ -13,8 +13,8 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
 from .charts import Container
-from .kinds import HELM, POD, RUNNER_SET
-from .pods import NODE_TERMS, SERVING, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
+from .kinds import HELM, POD, RUNNER_SET, SERVING
+from .pods import NODE_TERMS, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
 from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases

@@ -15,7 +15,7 @@ from fleet.facts.scheduling import GPU_RESOURCE
 from .gpu_shared_resource_single import SHARED, configs_of
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs
-from .read import Data, Later, entries, keys, line, shown, strings, text, walk
+from .read import Data, Faults, Later, entries, keys, line, shown, strings, text, walk
 from .releases import releases
 from .rule import Args, Rule, entry, facts, setting
 
@@ -24,7 +24,7 @@ _MIXED = "mixed"
 _STRATEGY = {OPERATOR_CHART: ("mig", "strategy"), PLUGIN_CHART: ("migStrategy",)}
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     # NVIDIA's tools write 1g.5gb+me, but the resource is named mig-1g.5gb.me.
     profiles = tuple(profile.replace("+", ".") for profile in strings(args.config, "profiles") if profile)
     token, props = args.type, args.props
@@ -41,7 +41,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                 )
 
 
-def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Iterator[str]:
+def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Faults:
     for container in containers_of(pod, later):
         reported = set()
         for field in ("limits", "requests"):
@@ -52,7 +52,7 @@ def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Iterator
                         yield f"{pod.path}.{container.path}.resources.{field} asks for {_unknown(name, profiles)}"
 
 
-def _queue_faults(props: Data, profiles: Sequence[str], later: Later) -> Iterator[str]:
+def _queue_faults(props: Data, profiles: Sequence[str], later: Later) -> Faults:
     for path, group in entries(props, "spec.resourceGroups", later):
         for place, item in entries(group, "coveredResources", later):
             if _is_unknown(name := text(item), profiles):

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from .images import Named, of_pods, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
-from .read import Later, line, shown, strings, text, true
+from .read import Faults, Later, line, shown, strings, text, true
 from .releases import releases
 from .rule import Args, Rule, entry, facts
 
@@ -26,7 +26,7 @@ class _Demands:
     registries: tuple[str, ...]
     digest: bool
 
-    def faults(self, subject: str, reference: str, *, own_tag: bool = False, own_repository: bool = False) -> Iterator[str]:
+    def faults(self, subject: str, reference: str, *, own_tag: bool = False, own_repository: bool = False) -> Faults:
         """The faults of an image. A chart may add its own tag or repository if the reference has none."""
         # Any repository stands for the chart's own one.
         image = parsed(f"any.invalid/any{reference}" if own_repository else reference)
@@ -47,7 +47,7 @@ class _Demands:
             yield f"{subject}: a tag can be moved, so a digest is required; {_WRITE}"
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     registries = (*strings(args.config, "registries"), *strings(args.config, "extraRegistries"))
     demands = _Demands(tuple(filter(None, registries)), true(args.config.get("requireDigest")))
     for path, image, maker in of_pods(args.type, args.props, later):
@@ -61,7 +61,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from _named_faults(of_policy(args.props, later), demands)
 
 
-def _named_faults(images: Iterator[Named], demands: _Demands) -> Iterator[str]:
+def _named_faults(images: Iterator[Named], demands: _Demands) -> Faults:
     for image in images:
         what = "is" if image.given else "names no image, so the chart runs"
         subject = f"{image.path} {what} {shown(image.reference)}"

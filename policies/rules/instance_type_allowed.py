@@ -12,13 +12,13 @@ from functools import lru_cache
 
 from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE, bodies
 from .pools import FAMILY_LABEL, INSTANCE_TYPE_LABEL, MACHINE_KINDS, choices, requirements
-from .read import Data, Later, count, items, keys, line, shown, strings, text, walk
+from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, walk
 from .rule import Args, Rule, entry, facts
 
 _ALLOWED_TYPES = "allowedInstanceTypes"
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     allowed = strings(args.config, "types")
     if args.type == KARPENTER_NODE_POOL:
         yield from _karpenter(args.props, allowed, later)
@@ -46,7 +46,7 @@ def _by_attributes(token: str, props: Data, later: Later) -> Iterator[tuple[str,
                 yield f"{prefix}instanceRequirements", attributes
 
 
-def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
+def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Faults:
     # Requirements are joined by AND, so one with only allowed types is enough.
     hidden = Later()
     faults: list[str] = []

@@ -130,6 +130,9 @@ CONFIG_MAPS = frozenset(("kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:Con
 SECRET = "kubernetes:core/v1:Secret"  # noqa: S105 - a type token
 SECRETS = frozenset((SECRET, f"{SECRET}Patch", f"{SECRET}List"))
 
+SERVING: tuple[str, ...] = tuple(_TABLES["serving"]["names"])
+"""Names of containers that serve a node, also one with GPUs, without taking a GPU."""
+
 SCALE_SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 PLUGIN_CHART, OPERATOR_CHART = "nvidia-device-plugin", "gpu-operator"
 AUTOSCALER_CHART = "cluster-autoscaler"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from .kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
-from .read import Data, Later, count, entries, items, keys, label, shown, some, text, walk, whole
+from .read import Data, Faults, Later, count, entries, items, keys, label, shown, surely, text, walk, whole
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -96,7 +96,7 @@ def denies(props: Data, direction: str) -> bool:
     return _about(props, direction)
 
 
-def ways_out(props: Data, metadata: tuple[Address, ...], later: Later) -> Iterator[str]:
+def ways_out(props: Data, metadata: tuple[Address, ...], later: Later) -> Faults:
     """Rules of a policy that let pods reach instance metadata at one of these addresses."""
     with later:
         if not (metadata and _about(props, "Egress")):
@@ -114,17 +114,13 @@ def ways_out(props: Data, metadata: tuple[Address, ...], later: Later) -> Iterat
 
 def _about(props: Data, direction: str) -> bool:
     """Whether a policy applies to a direction. Without `policyTypes` it applies to Egress only if it has egress rules."""
-    later = Later()
     types = walk(props, "spec", "policyTypes")
     if not count(types):
         return direction == "Ingress" or count(walk(props, "spec", "egress")) > 0
-    if any(text(item) == direction for _, item in items(types, later)):
-        return True
-    later.settle()
-    return False
+    return surely(partial(items, types), lambda entry: text(entry[1]) == direction)
 
 
-def _open(path: str, block: Data, metadata: tuple[Address, ...]) -> Iterator[str]:
+def _open(path: str, block: Data, metadata: tuple[Address, ...]) -> Faults:
     later = Later()
     cidr = walk(block, "cidr")
     allowed = network(cidr)
@@ -153,8 +149,4 @@ def _reaches_port(ports: Data) -> bool:
         low, high = whole(first), whole(last)
         return first is None or (low is not None and low <= _PORT <= (low if high is None else high))
 
-    later = Later()
-    if not count(ports) or some(partial(items, ports), reaches, later):
-        return True
-    later.settle()
-    return False
+    return not count(ports) or surely(partial(items, ports), reaches)

@@ -16,7 +16,7 @@ from fleet.facts.credentials import AWS_KEY_ID, GITHUB_FINE_GRAINED_TOKEN, GITHU
 
 from . import kinds
 from .pods import containers_of, pod_specs
-from .read import Data, Later, keys, strings, text, walk
+from .read import Data, Faults, Later, keys, strings, text, walk
 from .releases import Release, releases, sources, step, texts
 from .rule import Args, Rule, facts
 from .userdata import MACHINES, readings
@@ -49,7 +49,7 @@ _CREDENTIAL = re.compile(
 _IDLE = frozenset(("name", "image", "imagePullPolicy", "resources", "securityContext", "ports", "volumeMounts"))
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     token = args.type
     if token in FORBIDDEN:
         yield f"{FORBIDDEN[token]}: this credential works for anybody who has it, and never expires"

@@ -18,17 +18,9 @@ ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
 IAM_POLICY = "aws:iam/policy:Policy"
 OCI_POLICY = "oci:Identity/policy:Policy"
 
-ALLOWED = (
-    "AmazonEKSWorkerNodePolicy",
-    "AmazonEKSWorkerNodeMinimalPolicy",
-    "AmazonEKS_CNI_Policy",
-    "AmazonEC2ContainerRegistryPullOnly",
-    "AmazonEC2ContainerRegistryReadOnly",
-    "AmazonSSMManagedInstanceCore",
-    "EC2InstanceProfileForImageBuilder",
-)
-"""The policies that EKS requires on a node (EKS user guide, node IAM role), Session Manager instead of SSH, and what a machine
-needs that builds a node image (EC2 Image Builder user guide, prerequisites): it reads components and writes its log."""
+_FACTS = facts(__name__)
+ALLOWED: list[str] = _FACTS["config"]["allowed"]["default"]
+"""The policies that a node may have unless a stack says otherwise."""
 _CACHES = frozenset(("ecr:BatchImportUpstreamImage", "ecr:CreateRepository", "ecr:TagResource"))
 """What a node needs for the first pull through a cache of ECR (ECR user guide, pull-through-cache-iam)."""
 _NAMED = re.compile(r":repository/[^*?]")
@@ -148,4 +140,4 @@ _FAULTS = {
     OCI_POLICY: _oci,
 }
 
-RULE = StackRule(**facts(__name__, allowed=list(ALLOWED)), types=frozenset(_FAULTS), check=_check)
+RULE = StackRule(**_FACTS, types=frozenset(_FAULTS), check=_check)

@@ -19,13 +19,13 @@ from . import kinds
 from .images import of_pods, of_policy, of_release
 from .read import Data, Later, shown, text, walk
 from .releases import releases
-from .rule import Resource, Stack, StackRule, Violation, facts
+from .rule import Resource, Stack, StackRule, Violations, facts
 
 Pin = tuple[str, str, Life]
 """Path of a pinned value, the value, and its life."""
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     for resource in stack.resources:
         for path, value, life in pins(resource, stack.as_of, later):
             if life.over(stack.as_of):

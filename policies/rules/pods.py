@@ -14,30 +14,13 @@ from fleet.facts.scheduling import GPU_RESOURCE, Toleration, is_gpu_resource
 
 from . import charts
 from .charts import INIT, REGULAR, Container
-from .kinds import HELM, LIST_PATHS, POD_PATHS, RUNNER_SET, each
+from .kinds import LIST_PATHS, POD_PATHS, RUNNER_SET, each
 from .read import Data, Faults, Later, entries, items, keys, provided, text, walk
 from .releases import Release, releases
 from .rule import Args, Check
 
 NODE_TERMS = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 """Path of a pod spec's required node affinity: a node must meet one of these terms."""
-
-SERVING = (
-    # Container names of charts nvidia-device-plugin 0.20 and dcgm-exporter 4.8, then those of plain manifests.
-    *(f"{name}-{part}" for name in ("nvidia-device-plugin", "gpu-feature-discovery") for part in ("init", "sidecar", "ctr")),
-    *(f"mps-control-daemon-{part}" for part in ("mounts", "init", "sidecar", "ctr")),
-    "exporter",
-    "nvidia-device-plugin",
-    "dcgm-exporter",
-    # Network, proxy and logs of a node: the VPC CNI, kube-proxy, Fluent Bit, the Prometheus node exporter.
-    "aws-vpc-cni-init",
-    "aws-node",
-    "aws-eks-nodeagent",
-    "kube-proxy",
-    "fluent-bit",
-    "node-exporter",
-)
-"""Names of containers that serve a node, also one with GPUs, without taking a GPU."""
 
 _MANY = 10**6
 """Larger numbers of GPUs count as this one."""
@@ -66,16 +49,13 @@ def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
 
     A Patch is judged by its own fields, because the object that it changes is not in the program.
     """
-    if token in POD_PATHS:
-        yield from _at("", props, POD_PATHS[token], later)
-        if token in RUNNER_SET:
-            yield from _listener_pod("spec.", props, ("spec", "listenerTemplate"), later)
-    elif token in LIST_PATHS:
+    if (path := POD_PATHS.get(token) or LIST_PATHS.get(token)) is not None:
         for prefix, item in each(token, props, later):
-            yield from _at(prefix, item, LIST_PATHS[token], later)
-    elif token in HELM:
-        for release in releases(token, props, later):
-            yield from pods_of(release, later)
+            yield from _at(prefix, item, path, later)
+    if token in RUNNER_SET:
+        yield from _listener_pod("spec.", props, ("spec", "listenerTemplate"), later)
+    for release in releases(token, props, later):
+        yield from pods_of(release, later)
 
 
 def pods_of(release: Release, later: Later) -> Iterator[PodSpec]:

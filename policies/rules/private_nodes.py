@@ -7,7 +7,7 @@ given by its id, the rule cannot judge it.
 """
 
 from . import kinds
-from .read import Data, Faults, Later, entries, line, shown, some, true, walk
+from .read import Data, Faults, Later, entries, line, shown, surely, true, walk
 from .rule import Resource, Stack, StackRule, Violations, facts
 
 _SUBNETS = {
@@ -68,12 +68,8 @@ def _subnet(field: str, subnet: Resource, later: Later) -> Faults:
 
 def _closed(subnet: Resource) -> bool:
     """Whether a subnet of OCI has no public addresses: either flag says so (OCI API reference, CreateSubnetDetails)."""
-    later = Later()
     flags = ("prohibitPublicIpOnVnic", "prohibitInternetIngress")
-    if some(lambda _: flags, lambda flag: true(walk(subnet.props, flag)), later):
-        return True
-    later.settle()
-    return False
+    return surely(lambda _: flags, lambda flag: true(walk(subnet.props, flag)))
 
 
 def _ec2(prefix: str, holder: Data, later: Later) -> Faults:

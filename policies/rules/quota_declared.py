@@ -27,7 +27,7 @@ from .kinds import RESOURCE_QUOTA
 from .pods import containers_of, gpu_amounts
 from .pools import row_of
 from .read import Later, UndeterminableError, items, line, shown, some, text, walk
-from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violation, facts, stack_file, unseen
+from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violations, facts, stack_file, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
@@ -54,7 +54,7 @@ class _Need:
     names: list[str] = field(default_factory=list)
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     machine_groups = groups(stack.resources, later)
     yield from _check_aws(stack, _needs(group for group in machine_groups if group.cloud == AWS), later)
     outside = in_existing(stack.resources, stack.existing)
@@ -101,7 +101,7 @@ def _count(group: Group, machine: Machine) -> int:
     return (group.gpu_limit or 0) // machine.gpus if machine.gpus else 0
 
 
-def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterator[Violation]:
+def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Violations:
     hidden = Later()
     declared: dict[Key, tuple[float, str]] = {}
     for quota in stack.of(SERVICE_QUOTA):
@@ -127,7 +127,7 @@ def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterat
         later.note(UndeterminableError(f"accountQuotas does not say what the account has; {'; '.join(missing)}"))
 
 
-def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterator[Violation]:
+def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Violations:
     hidden = Later()
     statements = []
     for quota in stack.of(OCI_QUOTA):
@@ -180,14 +180,14 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
 # -- namespaces --------------------------------------------------------------------------------------------------------
 
 
-def _check_namespaces(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check_namespaces(stack: Stack, later: Later) -> Violations:
     """The check for manifests. They contain no cloud quotas."""
     quotas = ByPlace(stack.of(RESOURCE_QUOTA), place_of)
     for runner_set in runner_sets(stack.resources, later):
         yield from _check_namespace(runner_set, quotas, later)
 
 
-def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: Later) -> Iterator[Violation]:
+def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: Later) -> Violations:
     unsure = Later()
     names = _gpu_names(runner_set, unsure)
     if not (names or unsure) or runner_set.makes_pods(unsure):

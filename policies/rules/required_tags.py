@@ -12,7 +12,7 @@ from functools import partial
 
 from . import kinds
 from .draft import Draft
-from .read import Data, Later, entries, keys, label, parsed, strings, text, true, walk
+from .read import Data, Faults, Later, entries, keys, label, parsed, strings, text, true, walk
 from .record import Provider
 from .rule import Args, Rule, facts, setting, stack_file
 
@@ -21,7 +21,7 @@ _LABELS = "metadata.labels"
 _OWN = ("tags", "freeformTags")
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     for path, missing in _missing(args, later):
         names = ", ".join(missing)
         if path == _LABELS:

@@ -211,6 +211,7 @@ class _Common:
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_existing: Mapping[str, str] = field(default_factory=dict)
     partly: bool = False
+    in_manifests: tuple[frozenset[str], StackCheck] | None = None
 
     @property
     def reads(self) -> frozenset[str]:
@@ -245,7 +246,8 @@ class _Common:
     @property
     def of_manifests(self) -> Self:
         """The rule for manifests without a program: the same, unless it needs resources that only a cloud's program declares."""
-        return self
+        types, check = self.in_manifests or (self.types, self.check)
+        return replace(self, types=types, check=check)
 
     @property
     def schemas(self) -> Mapping[str, Mapping[str, Any]]:
@@ -328,12 +330,6 @@ class StackRule(_Common):
     """
 
     check: StackCheck
-    in_manifests: tuple[frozenset[str], StackCheck] | None = None
-
-    @property
-    def of_manifests(self) -> Self:
-        types, check = self.in_manifests or (self.types, self.check)
-        return replace(self, types=types, check=check)
 
     def judge(self, resources: Iterable[Resource], config: Mapping[str, Any], as_of: date) -> Outcome:
         """What the rule says of the resources of a stack. `as_of` is the day for prices and exceptions."""

@@ -29,7 +29,7 @@ from .networks import DIRECTIONS, Address, denies, ways_out
 from .pools import booted
 from .read import Data, Later, UndeterminableError, count, keys, shown, some, strings, text, walk
 from .releases import Release, releases
-from .rule import Resource, Stack, StackRule, Violation, facts, setting, unseen
+from .rule import Resource, Stack, StackRule, Violations, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
 
 _LEVELS = ("restricted", "baseline")
@@ -40,7 +40,7 @@ _ByKind = Mapping[str, ByPlace[Resource]]
 """A kind to its resources by namespace."""
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     metadata = tuple(address for item in strings(stack.config, "metadataAddresses") if (address := _address(item)) is not None)
     accounts = frozenset(strings(stack.config, "tokenServiceAccounts"))
     controllers = ByPlace(_controllers(stack, later), lambda release: place_of_release(*release))
@@ -78,7 +78,7 @@ def _controllers(stack: Stack, later: Later) -> Iterator[tuple[Resource, Release
 # -- the runner set ----------------------------------------------------------------------------------------------------
 
 
-def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource, Release]], later: Later) -> Iterator[Violation]:
+def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource, Release]], later: Later) -> Violations:
     hidden = Later()
     shares = bool(controllers.at(runner_set.place, hidden))
     with hidden:
@@ -94,7 +94,7 @@ def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource
         later.join(hidden)
 
 
-def _check_token(runner_set: RunnerSet, accounts: frozenset[str], later: Later) -> Iterator[Violation]:
+def _check_token(runner_set: RunnerSet, accounts: frozenset[str], later: Later) -> Violations:
     unsure = Later()
     pod = runner_set.pod(unsure)
     if pod is None or runner_set.makes_pods(unsure):
@@ -153,7 +153,7 @@ def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:
     return True
 
 
-def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Iterator[Violation]:
+def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Violations:
     """EKS' own network accepts NetworkPolicies but does not enforce them unless the add-on enables it (EKS user guide)."""
     homes = {at.cluster for at in clustered((runner_set.resource for runner_set in sets), later)}
     for addon in stack.of(kinds.EKS_ADDON):
@@ -172,7 +172,7 @@ def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> It
 # -- the namespace -----------------------------------------------------------------------------------------------------
 
 
-def _check_namespace(runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Address, ...], later: Later) -> Iterator[Violation]:
+def _check_namespace(runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Address, ...], later: Later) -> Violations:
     place, urn = runner_set.place, runner_set.resource.urn
     yield from _check_standard(runner_set, by_kind[kinds.NAMESPACE], later)
     for direction in DIRECTIONS:
@@ -198,7 +198,7 @@ def _lacks(resources: ByPlace[Resource], place: Place, fits: Callable[[Data], bo
     return not some(partial(resources.at, place), lambda resource: fits(resource.props), hidden) and later.clear(hidden)
 
 
-def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later: Later) -> Iterator[Violation]:
+def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later: Later) -> Violations:
     place, hidden = runner_set.place, Later()
     declared = namespaces.at(place, hidden)
     for namespace in declared:

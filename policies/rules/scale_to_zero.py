@@ -27,14 +27,13 @@ from .draft import Draft
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
 from .pods import pod_specs, pods_of, takes_gpus
 from .pools import ANNOTATIONS, FIRST, LEAST, bought, gpu_sign, ignored
-from .read import Data, Later, bound, keys, shown, text, true, walk, whole
+from .read import Data, Faults, Later, bound, keys, shown, text, true, walk, whole
 from .releases import Release, releases
 from .rule import Args, Rule, facts, setting
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
 _MIN_RUNNERS = ("minRunners",)
 _WAITING, _TAKES = "runners wait for jobs, each on a GPU", "its runners take GPUs"
-_CONSOLIDATE = ("spec", "disruption", "consolidateAfter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class _Fault:
     count: bool = True
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     for fault in _faults(args, later):
         yield fault.message
 
@@ -123,12 +122,9 @@ def _kept(args: Args, later: Later) -> Iterator[_Fault]:
         yield from _warm(_WARM[token], props, later)
     if token == KARPENTER_NODE_POOL:
         with later:
-            if text(walk(props, *_CONSOLIDATE)) == "Never":
-                yield _Fault(
-                    _CONSOLIDATE,
-                    f'{".".join(_CONSOLIDATE)} is "Never": Karpenter must remove idle nodes; write a time, for example 5m',
-                    count=False,
-                )
+            if text(walk(props, *(path := ("spec", "disruption", "consolidateAfter")))) == "Never":
+                never = f'{".".join(path)} is "Never": Karpenter must remove idle nodes; write a time, for example 5m'
+                yield _Fault(path, never, count=False)
 
 
 def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[_Fault]:
@@ -161,11 +157,9 @@ def _warm(field: str, props: Data, later: Later) -> Iterator[_Fault]:
 
 def _remediate(args: Args, draft: Draft) -> None:
     """Lowers numbers that are too large to the allowed number. The owner has to fix other faults."""
-    allowed = bound(args.config, "minAllowed")
-    later = Later()
-    for fault in _faults(args, later):
+    for fault in _faults(args, Later()):
         if fault.count:
-            draft.put(allowed, *fault.path)
+            draft.put(bound(args.config, "minAllowed"), *fault.path)
 
 
 RULE = Rule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP} | HELM | RUNNER_SET, check=_check, remedy=_remediate)

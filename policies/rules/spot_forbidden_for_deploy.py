@@ -13,7 +13,7 @@ from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import CAPACITY_KEY, bought, role
-from .read import Data, Later, label, line, strings, walk
+from .read import Data, Faults, Later, label, line, strings, walk
 from .releases import Release, releases
 from .rule import Args, Rule, facts
 
@@ -25,7 +25,7 @@ _FIXES = {
 }
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     roles = frozenset(strings(args.config, "roles"))
     for release in releases(args.type, args.props, later):
         yield from _runner_set(release, roles, later)
@@ -33,7 +33,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from _pool(args.type, args.props, roles, later)
 
 
-def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Iterator[str]:
+def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Faults:
     buys, roles_read = Later(), Later()
     spot, role_label = False, ""
     with buys:
@@ -51,7 +51,7 @@ def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Itera
         yield f"{path} lets the pool buy {SPOT}, and its role is {line(role_label)}: its jobs must not be interrupted; {fix}"
 
 
-def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Iterator[str]:
+def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Faults:
     with later:
         if not release.is_scale_set:
             return

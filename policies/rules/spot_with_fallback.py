@@ -28,9 +28,9 @@ from .node_groups import pooled
 from .node_labels import labels_of, wanted
 from .pods import takes_gpus
 from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, requirements
-from .read import Data, Later, bound, entries, line, shown, text, walk, whole
+from .read import Data, Faults, Later, bound, entries, line, shown, text, walk, whole
 from .record import Resource
-from .rule import Stack, StackRule, Violation, facts, setting, unseen
+from .rule import Stack, StackRule, Violations, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
 
 _GPU_LIMIT = ("spec", "limits", GPU_RESOURCE)
@@ -80,7 +80,7 @@ _Grade = tuple[list[tuple[str, str]], Later]
 """The reasons why a pool cannot be a fallback of any spot pool, and the unknown values among them."""
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     limit = bound(stack.config, "maxFallback")
     unlabeled, unread_sets, outside = Later(), Later(), Later()
     readings = [_read(resource, later, unlabeled) for resource in pooled(stack.of(POOLS))]
@@ -118,7 +118,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     outside.settle()
 
 
-def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) -> Iterator[Violation]:
+def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) -> Violations:
     """The pools with the role fallback that no set names after a spot pool, or that a set names without one.
 
     Without `certain` some sets are not known.
@@ -174,7 +174,7 @@ def _read(resource: Resource, later: Later, unlabeled: Later) -> _Pool | None:
     return None
 
 
-def _models(token: str, props: Data, later: Later) -> Iterator[str]:
+def _models(token: str, props: Data, later: Later) -> Faults:
     for choice in choices(token, props, later):
         if choice.machine is not None and choice.machine.gpu is not None:
             yield choice.machine.gpu.name.lower()

@@ -238,10 +238,11 @@ def _claims(resources: Sequence[Resource], later: Later) -> Iterator[Item]:
             with later:
                 if (volume := claimed(spec, resource, resources)) is None:
                     continue
-                for unit, count in volume.parts.items():
-                    region = volume.region or _most_expensive_region(unit, regions_of(resources, "aws:") or ("",))
+                parts, own_region, elastic = volume
+                for unit, count in parts.items():
+                    region = own_region or _most_expensive_region(unit, regions_of(resources, "aws:") or ("",))
                     least, most = spans.get((unit, region), (0.0, 0.0))
-                    spans[unit, region] = least + (0 if volume.elastic else count), most + count
+                    spans[unit, region] = least + (0 if elastic else count), most + count
     for (unit, region), (least, most) in spans.items():
         yield _unit(f"{line(unit)} of claims", unit, region, least, most)
 

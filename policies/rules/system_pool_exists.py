@@ -20,7 +20,7 @@ from .clusters import Clustered, cluster_of, named, names
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
 from .pools import LEAST, bought, least, machine_sign, taints
 from .read import Later, bound, text, walk
-from .rule import NOTHING, Resource, Stack, StackRule, Violation, facts
+from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Pool:
     keeps: int | None
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     minimum = bound(stack.config, "minNodes")
     pools = [_read(resource, later) for resource in stack.of(POOLS)]
     placed = [pool for pool in pools if pool is not None]

@@ -7,7 +7,6 @@ kube-prometheus-stack makes a claim for Prometheus from its values.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
 from fleet.facts.pricing import gp3_volume, oci_volume
@@ -59,22 +58,14 @@ def _positive(amount: Data, otherwise: float) -> float:
     return otherwise if number is None or number <= 0 else float(number)
 
 
-_GIB = 2**30
 _OF_PROMETHEUS = ("prometheus", "prometheusSpec", "storageSpec", "volumeClaimTemplate", "spec")
 _VPUS = 10
 """Default of a class (oci-cloud-controller-manager)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A claim's volume: the amount of each unit when it is full, and the region that its class names, if any.
-
-    `elastic` means that the cloud bills only the stored data.
-    """
-
-    parts: Mapping[str, float]
-    region: str
-    elastic: bool
+Claimed = tuple[Mapping[str, float], str, bool]
+"""A claim's volume: the amount of each unit when it is full, the region that its class names, if any, and whether the cloud bills
+only the stored data."""
 
 
 def claims(resource: Resource, later: Later) -> Iterator[Data]:
@@ -100,12 +91,11 @@ def claimed(spec: Data, resource: Resource, resources: Iterable[Resource]) -> Cl
     storage_class = next((each for each in classes if name and text(walk(each.props, "metadata", "name")) == name), None)
     if storage_class is None or size is None:
         return None
-    driver = _DRIVERS.get(text(walk(storage_class.props, "provisioner")))
-    if driver is None:
+    if (driver := _DRIVERS.get(text(walk(storage_class.props, "provisioner")))) is None:
         return None
     amounts, elastic = driver
     region = text(walk(storage_class.props, "metadata", "annotations", REGION))
-    return Claimed(amounts(float(size / _GIB), walk(storage_class.props, "parameters")), region, elastic)
+    return amounts(float(size / 2**30), walk(storage_class.props, "parameters")), region, elastic
 
 
 def _cluster(resource: Resource) -> str:

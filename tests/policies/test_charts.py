@@ -23,8 +23,8 @@ from gpu_ci.offline.policyfile import policy_settings
 from policies.rules import RULES, Rule, charts
 from policies.rules.charts import INIT, REGULAR
 from policies.rules.images import Named, of_policy, of_release, parsed
-from policies.rules.kinds import APPLICATION, RELEASE
-from policies.rules.pods import SERVING, containers_of, pod_specs
+from policies.rules.kinds import APPLICATION, RELEASE, SERVING
+from policies.rules.pods import containers_of, pod_specs
 from policies.rules.read import Later
 from policies.rules.releases import Release
 from tests.components.recorded import ROOT, STACKS, recorded
