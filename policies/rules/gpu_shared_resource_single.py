@@ -6,10 +6,6 @@ charts nvidia-device-plugin and gpu-operator and in ConfigMaps; the operator's C
 Two shares of a GPU are not a larger part of it (NVIDIA/k8s-device-plugin, README). If a plugin shares GPUs and does not rename
 them, it advertises shares under the name of whole GPUs, and the rule cannot see that they are shares. The stack then declares
 `timeSliced`, and a request for two of an NVIDIA resource counts as two shares.
-
-Chart nvidia-device-plugin has the plugin's configs in `config.map`, chart gpu-operator in `devicePlugin.config.data` while
-`create` is on, and a ConfigMap in `data`, whatever its keys are called. Each is YAML of version v1 (NVIDIA/k8s-device-plugin,
-api/config/v1).
 """
 
 from collections.abc import Iterator
@@ -123,6 +119,8 @@ def _inert(path: str, config: Data) -> Faults:
 def plugin_configs(token: str, props: Data, later: Later) -> Iterator[PluginConfig]:
     """The device plugin's configs in a chart's values or a ConfigMap. `later` collects unknown values.
 
+    Chart nvidia-device-plugin has them in `config.map`, chart gpu-operator in `devicePlugin.config.data` while `create` is on, and
+    a ConfigMap in `data`, whatever its keys are called. Each is YAML of version v1 (NVIDIA/k8s-device-plugin, api/config/v1).
     A file of a ConfigMap counts as such a config only if it has a section `sharing`.
     """
     for release in releases(token, props, later):

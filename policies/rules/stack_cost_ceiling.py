@@ -1,7 +1,5 @@
 """stack-cost-ceiling: the worst hour of the whole stack, and an hour without jobs, cost no more than the agreed limits.
 
-`fleet.facts.bill` counts the bill, as it counts the plan's. An item without a price has a fault; it never counts as free.
-
 Counted: groups of machines at their maximum and minimum with their disks. The machines that run for waiting runners,
 placeholders, warm pools and other pods that always run. The nodes that a cloud adds while it replaces some, control planes with
 their logs, NAT gateways with addresses, and the images that new nodes pull. Volumes of claims whose class is in the stack.
@@ -105,8 +103,9 @@ def _spenders(items: Iterable[Item], way: int, limit: str) -> str:
 
 
 def bill(resources: Sequence[Resource], day: date, later: Later) -> tuple[Item, ...]:
-    """The items of a stack at the prices of a day.
+    """The items of a stack at the prices of a day, counted by `fleet.facts.bill` like the plan's.
 
+    An item without a price has a fault; it never counts as free.
     A value that is unknown in a preview is left out and goes to `later`, so the sum is a lower bound.
     """
     machine_groups = groups(resources, later)
