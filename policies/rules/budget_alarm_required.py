@@ -37,12 +37,11 @@ def _check(stack: Stack, later: Later) -> Violations:
             continue
         if cloud in elsewhere and not names:
             later.note(unseen(elsewhere[cloud], "whether an alarm watches the account; declare a budget in the stack file"))
-        elif not unsure:
+        elif later.clear(unsure):
             yield (
                 f"{cloud.upper()}: the stack pays for the GPUs of {several(names)}, but no budget alarm notifies anybody; {fix}",
                 None,
             )
-        later.join(unsure)
 
 
 def _aws(stack: Stack, later: Later) -> bool:

@@ -25,10 +25,8 @@ def _check(args: Args, later: Later) -> Faults:
     written = [text(name) for _, name in entries(args.props, "enabledClusterLogTypes", unread)]
     missing = [name for name in strings(config, "logTypes") if name and name not in written]
     # An unknown type may be the one that is missing.
-    if missing and not unread:
+    if missing and later.clear(unread):
         yield f"enabledClusterLogTypes lacks {', '.join(missing)}: no other log shows who did what in the cluster; add them"
-    if missing:
-        later.join(unread)
     if true(config.get("requireKms")):
         with later:
             path = _KEY[args.type]

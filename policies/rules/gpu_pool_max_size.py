@@ -105,8 +105,7 @@ def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, late
         unit = gpus(least) if types else "1 GPU or more"
         yield f"{name} is {machines}: {machines} times {unit} is more than {gpus(cap)}; {fix}, or raise {setting(ceiling)}"
         return
-    later.join(unread)
-    if machines and not unread and gpus_each(types) is None:
+    if later.clear(unread) and machines and gpus_each(types) is None:
         yield _uncounted(types)
 
 

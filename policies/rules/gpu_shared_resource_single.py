@@ -119,8 +119,8 @@ def _inert(path: str, config: Data) -> Faults:
 def plugin_configs(token: str, props: Data, later: Later) -> Iterator[PluginConfig]:
     """The device plugin's configs in a chart's values or a ConfigMap. `later` collects unknown values.
 
-    Chart nvidia-device-plugin has them in `config.map`, chart gpu-operator in `devicePlugin.config.data` while `create` is on, and
-    a ConfigMap in `data`, whatever its keys are called. Each is YAML of version v1 (NVIDIA/k8s-device-plugin, api/config/v1).
+    Chart nvidia-device-plugin has them in `config.map`, chart gpu-operator in `devicePlugin.config.data` while `create` is on,
+    and a ConfigMap in `data`, whatever its keys are called. Each is YAML of version v1 (NVIDIA/k8s-device-plugin, api/config/v1).
     A file of a ConfigMap counts as such a config only if it has a section `sharing`.
     """
     for release in releases(token, props, later):

@@ -53,15 +53,9 @@ def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
     later.join(unread)
     takes = takes_gpus(pod, hidden)
     for index, toleration in opening:
-        undecided = Later()
-        undecided.join(unnamed)
-        if toleration.key:
-            if takes:
-                continue
-            undecided.join(hidden)
-        if undecided:
-            later.join(undecided)
-        else:
+        if takes and toleration.key:
+            continue
+        if later.clear(unnamed) and (not toleration.key or later.clear(hidden)):
             yield _fault(pod.path, index, toleration, "a pod that takes no GPU stays off GPU nodes")
 
 

@@ -66,9 +66,8 @@ def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Faults:
                 return
         hidden.join(unread)
         faults += bad
-    later.join(hidden)
-    if hidden:
-        # The unknown requirement may restrict the pool to allowed types.
+    # An unknown requirement may restrict the pool to allowed types.
+    if not later.clear(hidden):
         return
     yield from faults or (
         f"spec.template.spec.requirements: none lists types, so Karpenter may buy any; add {{key: {INSTANCE_TYPE_LABEL}, "

@@ -133,9 +133,8 @@ def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Violat
     for quota in stack.of(OCI_QUOTA):
         with hidden:
             statements += [text(statement) for _, statement in items(walk(quota.props, "statements"), hidden)]
-    if needs and hidden:
-        # An unknown statement may change the number of another one.
-        later.join(hidden)
+    # An unknown statement may change the number of another one.
+    if needs and not later.clear(hidden):
         return
     for (region, code), need in needs.items():
         allowed = _allowed(tuple(statements), code, region)
@@ -197,13 +196,12 @@ def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: La
         hidden = Later()
         if some(partial(quotas.at, runner_set.place), partial(_limits, resource), hidden):
             continue
-        if not (hidden or unsure):
+        if later.clear(hidden) and not unsure:
             fault = (
                 f"{runner_set.place}: no {RESOURCE_QUOTA} in it limits {resource}, which runners of {runner_set.name} ask for; "
                 f"add one with spec.hard[{shown(resource)}]"
             )
             yield fault, runner_set.resource.urn
-        later.join(hidden)
     later.join(unsure)
 
 

@@ -210,15 +210,12 @@ def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later:
                     f"Security Standard {' or '.join(_LEVELS)}; write {_LEVELS[0]}"
                 )
                 yield fault, namespace.urn
-    if declared:
-        return
-    if not hidden:
+    if not declared and later.clear(hidden):
         fault = (
             f"{place}: the stack does not declare this Namespace, so runner pods of {runner_set.name} have no Pod Security "
             f"Standard; declare it with label {POD_SECURITY_LABEL}: {_LEVELS[0]}"
         )
         yield fault, runner_set.resource.urn
-    later.join(hidden)
 
 
 def _address(value: Data) -> Address | None:

@@ -23,7 +23,6 @@ from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, re
 from .read import Data, Faults, Later, bound, count, entries, keys, provided, shown, text, walk
 from .rule import POOL_SETTINGS, Args, StackRule, each, facts, stack_file
 
-_ADD = "add one"
 _EKS_ADD = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
 _ZONE_LABEL = "topology.kubernetes.io/zone"
 
@@ -86,7 +85,7 @@ def _by_attributes(props: Data, later: Later) -> bool:
     return later.get(lambda: any(keys(walk(override, "instanceRequirements")) for _, override in overrides), False)
 
 
-def _listed_zones(*paths: str, fix: str = _ADD) -> Callable[[Data, int, Later], Faults]:
+def _listed_zones(*paths: str, fix: str = "add one") -> Callable[[Data, int, Later], Faults]:
     def faults(props: Data, minimum: int, later: Later) -> Faults:
         with later:
             if not any(count(walk(props, path)) >= minimum for path in paths):
@@ -102,8 +101,7 @@ def _placements(props: Data, minimum: int, later: Later) -> Faults:
     for _, place in entries(props, "nodeConfigDetails.placementConfigs", unread):
         with unread:
             domains.add(text(walk(place, "availabilityDomain")))
-    later.join(unread)
-    if not unread and len(domains) < minimum:
+    if later.clear(unread) and len(domains) < minimum:
         yield _few_zones("nodeConfigDetails.placementConfigs", len(domains), "availability domain", minimum)
 
 
@@ -116,7 +114,7 @@ def _zone_requirements(props: Data, minimum: int, later: Later) -> Faults:
                     yield _few_zones(f"{path}.values", number, "zone", minimum)
 
 
-def _few_zones(path: str, number: int, noun: str, minimum: int, fix: str = _ADD) -> str:
+def _few_zones(path: str, number: int, noun: str, minimum: int, fix: str = "add one") -> str:
     few = f"{path} has {number} {noun}{'' if number == 1 else 's'}"
     return f"{few}: a spot GPU pool needs {minimum} zones or more; {fix} ({stack_file(f'{POOL_SETTINGS}.zones')})"
 

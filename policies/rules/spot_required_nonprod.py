@@ -94,9 +94,8 @@ def _oke_places(props: Data, later: Later) -> Faults:
         with unread:
             if text(walk(place, "capacityReservationId")):
                 continue
-        if not unread:
+        if later.clear(unread):
             yield f"{at}.preemptibleNodeConfig is not set: burst GPU pools are preemptible; set it"
-        later.join(unread)
 
 
 def _karpenter(props: Data, later: Later) -> Faults:
