@@ -74,15 +74,10 @@ def _together(groups: Sequence[Resource]) -> Pool:
             props[key] = next((value for value in values if isinstance(value, Unknown)), None) or join(values)
     fields = sorted({field for group in groups for field in group.property_dependencies})
     return Pool(
-        first.type,
-        props,
-        first.urn,
-        first.name,
-        first.opts,
-        first.provider,
-        first.parent,
-        _once(group.dependencies for group in groups),
-        {field: _once(group.property_dependencies.get(field, ()) for group in groups) for field in fields},
+        **{name: getattr(first, name) for name in ("type", "urn", "name", "opts", "provider", "parent")},
+        props=props,
+        dependencies=_once(group.dependencies for group in groups),
+        property_dependencies={field: _once(group.property_dependencies.get(field, ()) for group in groups) for field in fields},
         groups=len(groups),
     )
 

@@ -131,15 +131,7 @@ def tolerations(holder: Data, later: Later) -> Iterator[tuple[int, Toleration]]:
     with later:
         for index, item in items(walk(holder, "tolerations"), later):
             with later:
-                yield (
-                    index,
-                    Toleration(
-                        key=text(walk(item, "key")),
-                        operator=text(walk(item, "operator")),
-                        value=text(walk(item, "value")),
-                        effect=text(walk(item, "effect")),
-                    ),
-                )
+                yield index, Toleration(**{name: text(walk(item, name)) for name in ("key", "operator", "value", "effect")})
 
 
 def serves_the_node(pod: PodSpec, allowed: Iterable[str], later: Later) -> bool:

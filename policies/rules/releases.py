@@ -216,25 +216,25 @@ def objects(value: Data, path: str, later: Later, passing: frozenset[str] = froz
     """Path and body of each object in the value, without those under the keys `passing`. `later` collects unknown ones."""
     if isinstance(value, Mapping):
         yield path, value
-        for key in keys(value):
-            if key not in passing:
-                with later:
-                    yield from objects(known(value[key]), step(path, key), later, passing)
-        return
-    for index, item in items(value, later):
-        yield from objects(item, f"{path}[{index}]", later, passing)
+    for inner, child in _children(value, path, later, passing):
+        yield from objects(child, inner, later, passing)
 
 
 def texts(value: Data, path: str, later: Later) -> Iterator[tuple[str, str]]:
     """Path and text of each string in the value. `later` collects unknown ones."""
     if isinstance(value, str):
         yield path, value
-        return
+    for inner, child in _children(value, path, later, frozenset()):
+        yield from texts(child, inner, later)
+
+
+def _children(value: Data, path: str, later: Later, passing: frozenset[str]) -> Iterator[tuple[str, Data]]:
     for key in keys(value):
-        with later:
-            yield from texts(known(value[key]), step(path, key), later)
+        if key not in passing:
+            with later:
+                yield step(path, key), known(value[key])
     for index, item in items(value, later):
-        yield from texts(item, f"{path}[{index}]", later)
+        yield f"{path}[{index}]", item
 
 
 def step(path: str, key: str) -> str:
