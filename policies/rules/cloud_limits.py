@@ -21,9 +21,6 @@ from .record import Unknown, UnknownError
 from .rule import Args, Rule, facts
 from .userdata import decoded
 
-_LONGEST = 65536
-"""The rule does not read longer documents: user data has at most 16 KiB (EC2 user guide)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -81,7 +78,8 @@ def _plain(value: Data, later: Later) -> Data:
 
 def _node_configs(user_data: Data) -> Iterator[Data]:
     for part in re.split(r"^--.*$", decoded(text(user_data)) or text(user_data), flags=re.MULTILINE):
-        if "NodeConfig" in part and len(part) <= _LONGEST:
+        # User data has at most 16 KiB (EC2 user guide).
+        if "NodeConfig" in part and len(part) <= 65536:
             yield helm_values(part)
 
 

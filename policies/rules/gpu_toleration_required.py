@@ -19,7 +19,6 @@ from .record import steps
 from .rule import Args, Rule, facts
 
 VALUES = tuple(dict.fromkeys(taint.value for taint in GPU_TAINTS))
-_EFFECTS = tuple(effect.value for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE))
 
 
 def _read(
@@ -30,8 +29,7 @@ def _read(
     With each taint is the toleration that covers all of them: they have one key and effect. `later` collects unknown values.
     """
     key = text(config.get("key")) or GPU_TAINT_KEY
-    effect_name = text(config.get("effect"))
-    effect = Effect(effect_name) if effect_name in _EFFECTS else Effect.NO_SCHEDULE
+    effect = Effect.NO_EXECUTE if config.get("effect") == Effect.NO_EXECUTE else Effect.NO_SCHEDULE
     existing = dict(tolerations(pod.spec, later))
     rejected = [(index, one) for index, one in existing.items() if one.key == key and one.operator == "Exists" and one.value]
     taints = [Taint(key, value, effect) for value in strings(config, "values") or VALUES]

@@ -25,7 +25,6 @@ _REFERENCE = re.compile(
     rf"(?:(?P<host>{_HOST})/)?(?P<name>{_NAME}(?:/{_NAME})*)"
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
-_LONGEST = 512
 _SHA256 = "sha256:"
 
 
@@ -56,7 +55,7 @@ class Named:
 @lru_cache(maxsize=1024)
 def parsed(reference: str) -> Reference | None:
     """The parts of a reference; None for any other text."""
-    match = _REFERENCE.fullmatch(reference) if len(reference) <= _LONGEST else None
+    match = _REFERENCE.fullmatch(reference) if len(reference) <= 512 else None
     if match is None:
         return None
     host, name = match["host"] or DOCKER_HUB, match["name"]

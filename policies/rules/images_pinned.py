@@ -41,7 +41,7 @@ class _Demands:
             return
         if not (image.tag or own_tag):
             yield f"{subject}: without a tag it is the image that was pushed last; {_WRITE}"
-        elif image.tag and not _names_version(image.tag):
+        elif image.tag and ("latest" in re.findall(r"[a-z0-9]+", image.tag.lower()) or not any(map(str.isdigit, image.tag))):
             yield f"{subject}: tag {shown(image.tag)} is not a version; {_WRITE}"
         elif self.digest:
             yield f"{subject}: a tag can be moved, so a digest is required; {_WRITE}"
@@ -66,10 +66,6 @@ def _named_faults(images: Iterator[Named], demands: _Demands) -> Faults:
         what = "is" if image.given else "names no image, so the chart runs"
         subject = f"{image.path} {what} {shown(image.reference)}"
         yield from demands.faults(subject, image.reference, own_tag=image.own_tag, own_repository=image.own_repository)
-
-
-def _names_version(tag: str) -> bool:
-    return "latest" not in re.findall(r"[A-Za-z0-9]+", tag.lower()) and any(map(str.isdigit, tag))
 
 
 @lru_cache(maxsize=1024)

@@ -10,8 +10,6 @@ from .read import Data, Faults, Later, count, entries, items, keys, label, shown
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _CIDRS = ("cidrBlocks", "ipv6CidrBlocks")
-_WIDEST = {4: 8, 6: 16}
-"""Prefix length of the largest network of a single owner, by IP version. Half of the internet counts as the internet."""
 
 
 def network(value: Data) -> IPNetwork | None:
@@ -23,9 +21,9 @@ def network(value: Data) -> IPNetwork | None:
 
 
 def world(value: Data) -> bool:
-    """Whether a CIDR is the whole internet, or a larger part of it than any single owner has."""
+    """Whether a CIDR is the whole internet, or a larger part of it than any single owner has. Half of the internet counts."""
     parsed = network(value)
-    return parsed is not None and parsed.prefixlen < _WIDEST[parsed.version]
+    return parsed is not None and parsed.prefixlen < (8 if parsed.version == 4 else 16)
 
 
 def exposed(token: str, props: Data, ports: Sequence[int], later: Later) -> Iterator[tuple[str, str, list[int]]]:

@@ -22,9 +22,6 @@ from .rule import Args, Check
 NODE_TERMS = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 """Path of a pod spec's required node affinity: a node must meet one of these terms."""
 
-_MANY = 10**6
-"""Larger numbers of GPUs count as this one."""
-
 
 @dataclass(frozen=True, slots=True)
 class PodSpec:
@@ -111,7 +108,8 @@ def gpu_count(container: Container, later: Later) -> int:
 
 
 def _devices(amount: Data) -> int:
-    return min(max(ceil(quantity(amount) or 0), 0), _MANY)
+    # Larger numbers count as a million.
+    return min(max(ceil(quantity(amount) or 0), 0), 10**6)
 
 
 def of_gpu_pods(faults: Callable[[PodSpec, Args, Later], Iterable[str]]) -> Check:

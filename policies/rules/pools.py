@@ -369,9 +369,6 @@ ANNOTATIONS = ("template", "metadata", "annotations")
 TAGGED = f'tags["{BLOCK_TYPE_TAG}"]'
 """Path of the type of a capacity block. What its launch template says counts, where that can be read."""
 
-_EKS_DEFAULT = "t3.medium"
-"""The type that EKS buys if neither the group nor a template names one (EKS API, CreateNodegroup)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -442,7 +439,8 @@ def _eks_types(props: Data, later: Later) -> Iterator[Choice]:
             if name := text(walk(props, "tags", BLOCK_TYPE_TAG)):
                 yield Choice(TAGGED, name)
             elif not keys(walk(props, "launchTemplate")):
-                yield Choice("instanceTypes is not set, so EKS's default", _EKS_DEFAULT)
+                # EKS API, CreateNodegroup.
+                yield Choice("instanceTypes is not set, so EKS's default", "t3.medium")
         yield from _listed("", props, "instanceTypes", later)
 
 

@@ -42,7 +42,6 @@ _STATEMENT = re.compile(
     r"\s+in\s+(?P<where>tenancy|compartment\s+\S+)(?:\s+where\s+(?P<condition>.*))?\s*",
     re.IGNORECASE | re.DOTALL,
 )
-_LONGEST = 1024
 _REGION = re.compile(r"request\.region\s*=\s*'?([a-z0-9-]+)", re.IGNORECASE)
 
 
@@ -159,7 +158,7 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
     """The sum that statements allow of a quota in a region. The last statement of each compartment counts; None without any."""
     numbers: dict[str, int] = {}
     for statement in statements:
-        match = _STATEMENT.fullmatch(statement[:_LONGEST])
+        match = _STATEMENT.fullmatch(statement[:1024])
         if match is None or not fnmatchcase(code, (match["name"] or "*").strip("/").lower()):
             continue
         condition = match["condition"] or ""

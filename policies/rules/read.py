@@ -19,9 +19,6 @@ from .record import Data, Unknown, UnknownError
 
 __all__ = ["Data"]
 
-_LONGEST_DOCUMENT = 65536
-"""User data has at most 16 KiB (EC2 user guide), a policy document 10,240 characters (AWS)."""
-
 T = TypeVar("T")
 Faults = Iterator[str]
 """Messages of violations."""
@@ -149,9 +146,12 @@ def entries(holder: Data, path: str, later: Later) -> Iterator[tuple[str, Data]]
 
 @lru_cache(maxsize=512)
 def parsed(document: str, loads: Callable[[str], Data] = json.loads) -> Data:
-    """What a document says; None if it is longer than any that a cloud accepts, or not JSON (or what `loads` reads)."""
+    """What a document says; None if it is longer than any that a cloud accepts, or not JSON (or what `loads` reads).
+
+    User data has at most 16 KiB (EC2 user guide), a policy document 10,240 characters (AWS).
+    """
     try:
-        return loads(document) if len(document) <= _LONGEST_DOCUMENT else None
+        return loads(document) if len(document) <= 65536 else None
     except (ValueError, RecursionError):
         return None
 

@@ -42,8 +42,6 @@ CLUSTER_SETTINGS = "clusters.<cluster>"
 POOL_SETTINGS, RUNNER_SETTINGS = f"{CLUSTER_SETTINGS}.pools.<pool>", f"{CLUSTER_SETTINGS}.runners.<runner>"
 JOB_SETTINGS, WORKLOAD_SETTINGS = f"{CLUSTER_SETTINGS}.jobs.<job>", f"{CLUSTER_SETTINGS}.workloads.<workload>"
 """Keys of the stack file. A plan knows the names in <>; at a preview the resource's name has them."""
-PLACED = re.compile(r"(?:Pulumi\.[^ ]+\.yaml: gpu-ci:[^ ;,)]*[^ ;,).]|policies/(?:stacks\.toml|config/[^ ]+\.json): [\w.-]*\w)")
-"""A place in a message that is filled in."""
 
 
 def setting(name: str) -> str:

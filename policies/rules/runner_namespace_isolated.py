@@ -61,9 +61,13 @@ def _check(stack: Stack, later: Later) -> Violations:
             yield from _check_namespace(runner_set, by_kind, metadata, later)
     yield from _check_enforced(stack, sets, later)
     # Report this before unknown values: an update does not resolve it.
+    jobs = [runner_set for runner_set in sets if _runs_jobs(runner_set, accounts)]
     unsure = Later()
-    _check_existing(stack, sets, accounts, unsure)
-    _check_oke(stack, sets, accounts, unsure)
+    # The network of a cluster that exists already is not the stack's.
+    for at in clustered((runner_set.resource for runner_set in jobs), Later()):
+        if there := stack.may_be(at.cluster):
+            unsure.note(unseen(there, "whether its network enforces NetworkPolicies"))
+    _check_oke(stack, jobs, unsure)
     unsure.settle()
 
 
@@ -113,13 +117,12 @@ def _check_token(runner_set: RunnerSet, accounts: frozenset[str], later: Later) 
     later.join(unsure)
 
 
-def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str], later: Later) -> None:
+def _check_oke(stack: Stack, jobs: Sequence[RunnerSet], later: Later) -> None:
     """OKE enforces no NetworkPolicy without Calico (docs.oracle.com, installing Calico and setting up network policies)."""
     hidden = Later()
     clusters = tuple(clustered(stack.of(kinds.OKE_CLUSTER), hidden))
-    if not (sets and (clusters or hidden)):
+    if not (jobs and (clusters or hidden)):
         return
-    jobs = [runner_set for runner_set in sets if _runs_jobs(runner_set, accounts)]
     there = [
         runner_set.name for runner_set in jobs for at in clustered([runner_set.resource], hidden) if any(map(at.near, clusters))
     ]
@@ -130,16 +133,7 @@ def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str]
                 "until Calico is installed in the cluster"
             )
         )
-    if jobs:
-        later.join(hidden)
-
-
-def _check_existing(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str], later: Later) -> None:
-    """The network of a cluster that exists already is not the stack's."""
-    for runner_set in sets:
-        for at in clustered([runner_set.resource], Later()) if _runs_jobs(runner_set, accounts) else ():
-            if there := stack.may_be(at.cluster):
-                later.note(unseen(there, "whether its network enforces NetworkPolicies"))
+    later.join(hidden)
 
 
 def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:

@@ -20,8 +20,6 @@ RUNNER_SETS = HELM | RUNNER_SET
 
 T = TypeVar("T")
 
-_HOOKS = "ACTIONS_RUNNER_CONTAINER_HOOKS"
-"""With this variable a runner creates a pod in the cluster for each job, in every mode of the chart."""
 _DEFAULT = "default"
 
 
@@ -68,8 +66,9 @@ class RunnerSet:
             return True
         pod = self.pod(unsure)
         for container in containers_of(pod, unsure) if pod is not None else ():
+            # With this variable a runner creates a pod in the cluster for each job, in every mode of the chart.
             variables = partial(entries, container.body, "env")
-            if some(variables, lambda variable: text(walk(variable[1], "name")) == _HOOKS, unsure):
+            if some(variables, lambda variable: text(walk(variable[1], "name")) == "ACTIONS_RUNNER_CONTAINER_HOOKS", unsure):
                 return True
         later.join(unsure)
         return False

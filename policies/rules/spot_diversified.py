@@ -23,9 +23,6 @@ from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, re
 from .read import Data, Faults, Later, bound, count, entries, keys, provided, shown, text, walk
 from .rule import POOL_SETTINGS, Args, StackRule, each, facts, stack_file
 
-_EKS_ADD = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
-_ZONE_LABEL = "topology.kubernetes.io/zone"
-
 
 def _check(args: Args, later: Later) -> Faults:
     token, props, config = args.type, args.props, args.config
@@ -107,7 +104,7 @@ def _placements(props: Data, minimum: int, later: Later) -> Faults:
 
 def _zone_requirements(props: Data, minimum: int, later: Later) -> Faults:
     for path, key, operator, item in requirements(props, later):
-        if key == _ZONE_LABEL and operator == "In":
+        if key == "topology.kubernetes.io/zone" and operator == "In":
             with later:
                 number = count(walk(item, "values"))
                 if number < minimum:
@@ -120,7 +117,9 @@ def _few_zones(path: str, number: int, noun: str, minimum: int, fix: str = "add 
 
 
 _ZONES = {
-    EKS_NODE_GROUP: _listed_zones("subnetIds", fix=_EKS_ADD),
+    EKS_NODE_GROUP: _listed_zones(
+        "subnetIds", fix="add a node group of the pool in another zone, and let nodes.max be one per zone or more"
+    ),
     AUTO_SCALING_GROUP: _listed_zones("vpcZoneIdentifiers", "availabilityZones"),
     OKE_NODE_POOL: _placements,
     KARPENTER_NODE_POOL: _zone_requirements,

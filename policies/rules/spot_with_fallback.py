@@ -33,9 +33,6 @@ from .record import Resource
 from .rule import Stack, StackRule, Violations, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
 
-_GPU_LIMIT = ("spec", "limits", GPU_RESOURCE)
-_GPU_NAME = "karpenter.k8s.aws/instance-gpu-name"
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pool:
@@ -181,7 +178,7 @@ def _models(token: str, props: Data, later: Later) -> Faults:
     if token != KARPENTER_NODE_POOL:
         return
     for _, key, operator, item in requirements(props, later):
-        if operator == "In" and key in (_GPU_NAME, FAMILY_LABEL):
+        if operator == "In" and key in ("karpenter.k8s.aws/instance-gpu-name", FAMILY_LABEL):
             for _, entry in entries(item, "values", later):
                 family = [machine.gpu for machine in machines("aws") if machine.name.startswith(f"{text(entry)}.")]
                 yield from (gpu.name.lower() for gpu in family if gpu) if key == FAMILY_LABEL else (text(entry).lower(),)
@@ -207,7 +204,7 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
         path, value = most(resource.type, resource.props, resource.opts)
         if value is None and resource.type == KARPENTER_NODE_POOL:
             # Every node has at least one GPU, so the GPU limit also limits the nodes.
-            path = _GPU_LIMIT
+            path = ("spec", "limits", GPU_RESOURCE)
             value = walk(resource.props, *path)
         nodes = whole(value)
         if nodes is None or nodes > limit:

@@ -18,9 +18,6 @@ from .read import Data, Later, items, keys, text, walk
 from .record import Resource
 from .releases import releases
 
-# Default sizes: EKS API, CreateNodegroup (diskSize); the smallest of OCI (API reference, InstanceSourceDetails).
-_EKS_GB = 20
-_OCI_GB = 50
 # The volume type of EKS' node images if a template has none.
 _GP3 = "gp3"
 
@@ -42,15 +39,16 @@ def of_template(template: Data) -> Volume:
 
 def of_ec2(size: Data, kind: Data = None, iops: Data = None, throughput: Data = None) -> Volume:
     """A root volume of EC2 by size, type and performance, with EKS' default size and the performance of every gp3 volume."""
-    gigabytes = _positive(size, _EKS_GB)
+    # EKS API, CreateNodegroup (diskSize).
+    gigabytes = _positive(size, 20)
     if (name := text(kind) or _GP3) != _GP3:
         return {f"{name}-gb": gigabytes}
     return gp3_volume(gigabytes, _positive(iops, GP3_IOPS), _positive(throughput, GP3_MIBPS))
 
 
 def of_oci(size: Data) -> Volume:
-    """The boot volume of an OCI machine by its size, with OCI's smallest size as default."""
-    return {"oci-volume-gb": _positive(size, _OCI_GB)}
+    """The boot volume of an OCI machine by its size; the default is OCI's smallest (API reference, InstanceSourceDetails)."""
+    return {"oci-volume-gb": _positive(size, 50)}
 
 
 def _positive(amount: Data, otherwise: float) -> float:
@@ -59,8 +57,6 @@ def _positive(amount: Data, otherwise: float) -> float:
 
 
 _OF_PROMETHEUS = ("prometheus", "prometheusSpec", "storageSpec", "volumeClaimTemplate", "spec")
-_VPUS = 10
-"""Default of a class (oci-cloud-controller-manager)."""
 
 
 Claimed = tuple[Mapping[str, float], str, bool]
@@ -114,7 +110,8 @@ _DRIVERS: Mapping[str, tuple[Callable[[float, Data], dict[str, float]], bool]] =
     "ebs.csi.aws.com": (_ebs, False),
     "efs.csi.aws.com": (lambda gib, _: {"efs-gb": gib}, True),
     "blockvolume.csi.oraclecloud.com": (
-        lambda gib, parameters: oci_volume(gib, _positive(walk(parameters, "vpusPerGB"), _VPUS)),
+        # The default of a class (oci-cloud-controller-manager) is 10.
+        lambda gib, parameters: oci_volume(gib, _positive(walk(parameters, "vpusPerGB"), 10)),
         False,
     ),
     "fss.csi.oraclecloud.com": (lambda gib, _: {"oci-fss-gb": gib}, True),
