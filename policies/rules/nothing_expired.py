@@ -16,7 +16,7 @@ from fleet.facts.eks_images import driver_of
 from fleet.facts.lifecycle import Life
 
 from . import kinds
-from .images import of_pods, of_policy, of_release
+from .images_pinned import of_pods, of_policy, of_release
 from .read import Data, Later, shown, text, walk
 from .releases import releases
 from .rule import Resource, Stack, StackRule, Violations, facts

@@ -22,25 +22,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from fleet.facts import scheduling
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT, Machine, UnknownMachine, machine, preemptible
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import (
-    BLOCK_TYPE_TAG,
-    CAPACITY_LABEL,
-    CLUSTER_LABEL,
-    EKS_PROFILE,
-    GPU_TAINT_KEY,
-    MACHINE_SHAPES,
-    MOST_NODES_TAG,
-    POOL_LABEL,
-    ROLE_LABEL,
-    SYSTEM_POOL,
-    VOCABULARY,
-    Effect,
-    Taint,
-    is_gpu_resource,
-    pool_labels,
-)
 
 from . import kinds
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
@@ -52,27 +36,27 @@ from .userdata import script
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 """Kubernetes' well-known label; its value is a machine's name."""
 
-PLACEMENT_LABELS = (POOL_LABEL, ROLE_LABEL, CAPACITY_LABEL)
+PLACEMENT_LABELS = (scheduling.POOL_LABEL, scheduling.ROLE_LABEL, scheduling.CAPACITY_LABEL)
 """Labels that distinguish pools. A pod that selects on one wants a GPU pool; a pool with one may still be a CPU pool."""
 
 _ANY = "*"
-_BOTH = (POOL_LABEL, ROLE_LABEL)
+_BOTH = (scheduling.POOL_LABEL, scheduling.ROLE_LABEL)
 """GPU pools and the system pool both have these labels, with different values."""
 _ONLY_GPU = {
     key: value
-    for key, value in pool_labels(
-        cluster=_ANY, pool=_ANY, role=_ANY, capacity=_ANY, accelerator=_ANY, profile=EKS_PROFILE
+    for key, value in scheduling.pool_labels(
+        cluster=_ANY, pool=_ANY, role=_ANY, capacity=_ANY, accelerator=_ANY, profile=scheduling.EKS_PROFILE
     ).items()
-    if key not in (CLUSTER_LABEL, *_BOTH)
+    if key not in (scheduling.CLUSTER_LABEL, *_BOTH)
 }
 # GPU feature discovery puts its labels under this prefix (nvidia.com/gpu.product, nvidia.com/mig.capable …).
 _DISCOVERED = "nvidia.com/"
 
 GPU_TAINTS = tuple(
-    Taint(GPU_TAINT_KEY, term.text.partition("=")[2].partition(":")[0], effect)
-    for term in VOCABULARY
-    if term.kind == "taint" and term.key == GPU_TAINT_KEY
-    for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
+    scheduling.Taint(scheduling.GPU_TAINT_KEY, term.text.partition("=")[2].partition(":")[0], effect)
+    for term in scheduling.VOCABULARY
+    if term.kind == "taint" and term.key == scheduling.GPU_TAINT_KEY
+    for effect in (scheduling.Effect.NO_SCHEDULE, scheduling.Effect.NO_EXECUTE)
 )
 """The taints of GPU nodes of every provider, with both effects that keep pods off."""
 
@@ -85,7 +69,7 @@ def marks_gpus(key: str) -> bool:
 def means_gpu(key: str, value: str) -> bool:
     """Whether nodes with this label are GPU nodes."""
     if key in _BOTH:
-        return value not in ("", SYSTEM_POOL)
+        return value not in ("", scheduling.SYSTEM_POOL)
     marker = _ONLY_GPU.get(key)
     if marker is not None:
         return marker in (_ANY, value)
@@ -144,9 +128,9 @@ def role(token: str, props: Data) -> str:
     """The pool's role label; "" if it has none. Raises UnknownError."""
     later = Later()
     labels = set_labels(token, props, later)
-    if ROLE_LABEL not in keys(labels):
+    if scheduling.ROLE_LABEL not in keys(labels):
         later.settle()
-    return label(walk(labels, ROLE_LABEL))
+    return label(walk(labels, scheduling.ROLE_LABEL))
 
 
 def set_labels(token: str, props: Data, later: Later) -> Data:
@@ -209,7 +193,7 @@ def _karpenter_sign(props: Data, later: Later) -> Iterator[str]:
         yield from _labels("spec.template.metadata.labels", set_labels(KARPENTER_NODE_POOL, props, later), later)
     with later:
         limits = walk(props, "spec", "limits")
-        for name in filter(is_gpu_resource, keys(limits)):
+        for name in filter(scheduling.is_gpu_resource, keys(limits)):
             with later:
                 value = walk(limits, name)
                 if quantity(value):
@@ -259,7 +243,7 @@ _TAINTS = {EKS_NODE_GROUP: "taints", KARPENTER_NODE_POOL: "spec.template.spec.ta
 
 
 OKE_SIZE = ("nodeConfigDetails", "size")
-OKE_MOST = ("freeformTags", MOST_NODES_TAG)
+OKE_MOST = ("freeformTags", scheduling.MOST_NODES_TAG)
 """The tag with the maximum. The autoscaler's argument also has it, but with the pool's OCID, so a preview does not know it."""
 
 LEAST: dict[str, tuple[str, ...]] = {
@@ -315,7 +299,7 @@ def bought(token: str, props: Data) -> frozenset[str]:
 def _eks_bought(props: Data) -> frozenset[str]:
     way = {"SPOT": SPOT, "CAPACITY_BLOCK": CAPACITY_BLOCK}.get(text(walk(props, "capacityType")))
     if way is None:
-        way = RESERVED if text(walk(props, "labels", CAPACITY_LABEL)) == RESERVED else ON_DEMAND
+        way = RESERVED if text(walk(props, "labels", scheduling.CAPACITY_LABEL)) == RESERVED else ON_DEMAND
     return frozenset((way,))
 
 
@@ -366,7 +350,7 @@ _BOUGHT: dict[str, Callable[[Data], frozenset[str]]] = {
 ANNOTATIONS = ("template", "metadata", "annotations")
 """Path of the runner pod's annotations in the values of the scale-set chart."""
 
-TAGGED = f'tags["{BLOCK_TYPE_TAG}"]'
+TAGGED = f'tags["{scheduling.BLOCK_TYPE_TAG}"]'
 """Path of the type of a capacity block. What its launch template says counts, where that can be read."""
 
 
@@ -421,8 +405,8 @@ def booted(release: Release, later: Later) -> Iterator[Choice]:
     """The machine types that the launchers of a release boot; none for any other chart. `later` collects unknown ones."""
     with later:
         if release.is_scale_set:
-            names = text(walk(release.values, *ANNOTATIONS, MACHINE_SHAPES)).split(",")
-            path = f'{".".join((release.values_path, *ANNOTATIONS))}["{MACHINE_SHAPES}"]'
+            names = text(walk(release.values, *ANNOTATIONS, scheduling.MACHINE_SHAPES)).split(",")
+            path = f'{".".join((release.values_path, *ANNOTATIONS))}["{scheduling.MACHINE_SHAPES}"]'
             for name in filter(None, names):
                 yield Choice(path, name)
 
@@ -436,7 +420,7 @@ def gpus_each(types: Sequence[Choice]) -> int | None:
 def _eks_types(props: Data, later: Later) -> Iterator[Choice]:
     with later:
         if walk(props, "instanceTypes") is None:
-            if name := text(walk(props, "tags", BLOCK_TYPE_TAG)):
+            if name := text(walk(props, "tags", scheduling.BLOCK_TYPE_TAG)):
                 yield Choice(TAGGED, name)
             elif not keys(walk(props, "launchTemplate")):
                 # EKS API, CreateNodegroup.

@@ -26,9 +26,9 @@ from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import RESOURCE_QUOTA
 from .pods import containers_of, gpu_amounts
 from .pools import row_of
-from .read import Later, UndeterminableError, items, line, shown, some, text, walk
+from .read import Data, Later, UndeterminableError, items, line, shown, text, walk
 from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violations, facts, stack_file, unseen
-from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
+from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, lacks, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
 OCI_QUOTA = "oci:Limits/quota:Quota"
@@ -192,10 +192,7 @@ def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: La
         return
     for name in names:
         resource = f"requests.{name}"
-        hidden = Later()
-        if some(partial(quotas.at, runner_set.place), partial(_limits, resource), hidden):
-            continue
-        if later.clear(hidden) and not unsure:
+        if lacks(quotas, runner_set.place, partial(_limits, resource), later) and not unsure:
             fault = (
                 f"{runner_set.place}: no {RESOURCE_QUOTA} in it limits {resource}, which runners of {runner_set.name} ask for; "
                 f"add one with spec.hard[{shown(resource)}]"
@@ -213,8 +210,8 @@ def _gpu_names(runner_set: RunnerSet, later: Later) -> list[str]:
     )
 
 
-def _limits(resource: str, quota: Resource) -> bool:
-    return quantity(walk(quota.props, "spec", "hard", resource)) is not None
+def _limits(resource: str, quota: Data) -> bool:
+    return quantity(walk(quota, "spec", "hard", resource)) is not None
 
 
 RULE = StackRule(

@@ -18,7 +18,7 @@ Judged for the namespace of every runner set (the chart's release, or ARC's cust
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from fleet.facts.scheduling import POD_SECURITY_LABEL
@@ -27,10 +27,10 @@ from . import kinds
 from .clusters import clustered
 from .networks import DIRECTIONS, Address, denies, ways_out
 from .pools import booted
-from .read import Data, Later, UndeterminableError, count, keys, shown, some, strings, text, walk
+from .read import Data, Later, UndeterminableError, count, keys, shown, strings, text, walk
 from .releases import Release, releases
 from .rule import Resource, Stack, StackRule, Violations, facts, setting, unseen
-from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
+from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, lacks, place_of, place_of_release, runner_sets
 
 _LEVELS = ("restricted", "baseline")
 _CNI = "vpc-cni"
@@ -170,7 +170,7 @@ def _check_namespace(runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Ad
     place, urn = runner_set.place, runner_set.resource.urn
     yield from _check_standard(runner_set, by_kind[kinds.NAMESPACE], later)
     for direction in DIRECTIONS:
-        if _lacks(by_kind[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
+        if lacks(by_kind[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
             fault = (
                 f"{place}: no NetworkPolicy for all its pods denies {direction} by default; add one with podSelector {{}} and "
                 f"policyTypes [{', '.join(DIRECTIONS)}]"
@@ -180,16 +180,10 @@ def _check_namespace(runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Ad
     for policy in by_kind[kinds.NETWORK_POLICY].at(place, later):
         for fault in ways_out(policy.props, metadata, later):
             yield f"{place}: {fault}", policy.urn
-    if _lacks(by_kind[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
+    if lacks(by_kind[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
         yield f"{place}: no ResourceQuota limits the sum of its pods; add one with spec.hard", urn
-    if _lacks(by_kind[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
+    if lacks(by_kind[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
         yield f"{place}: no LimitRange sets limits for containers without limits; add one with spec.limits", urn
-
-
-def _lacks(resources: ByPlace[Resource], place: Place, fits: Callable[[Data], bool], later: Later) -> bool:
-    """Whether certainly no resource of a kind in the namespace fits. If an unknown value decides, `later` collects it."""
-    hidden = Later()
-    return not some(partial(resources.at, place), lambda resource: fits(resource.props), hidden) and later.clear(hidden)
 
 
 def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later: Later) -> Violations:

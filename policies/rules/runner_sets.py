@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from . import charts
 from .kinds import HELM, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs, pods_of
-from .read import Later, entries, line, shown, some, text, walk
+from .read import Data, Later, entries, line, shown, some, text, walk
 from .record import Resource, Unknown, UnknownError
 from .releases import Release, releases
 
@@ -129,6 +129,12 @@ class ByPlace(Generic[T]):
         """The resources in a namespace. If another one may be in it, `later` collects the unknown value."""
         later.join(self._hidden)
         return self._found.get(place, [])
+
+
+def lacks(resources: ByPlace[Resource], place: Place, fits: Callable[[Data], object], later: Later) -> bool:
+    """Whether certainly no resource of a kind in the namespace fits. If an unknown value decides, `later` collects it."""
+    hidden = Later()
+    return not some(partial(resources.at, place), lambda resource: fits(resource.props), hidden) and later.clear(hidden)
 
 
 def _name(resource: Resource, release: Release | None = None) -> str:

@@ -22,7 +22,7 @@ from fleet.facts import versions
 from gpu_ci.offline.policyfile import policy_settings
 from policies.rules import RULES, Rule, charts
 from policies.rules.charts import INIT, REGULAR
-from policies.rules.images import Named, of_policy, of_release, parsed
+from policies.rules.images_pinned import Named, of_policy, of_release, parsed
 from policies.rules.kinds import APPLICATION, RELEASE, SERVING
 from policies.rules.pods import containers_of, pod_specs
 from policies.rules.read import Later

@@ -67,7 +67,6 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "exceptions",
         "groups",
         "node_groups",
-        "images",
         "kinds",
         "networks",
         "node_labels",
