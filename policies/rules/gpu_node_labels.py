@@ -118,15 +118,12 @@ def _admits(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:
 
 
 def _pool(resource: Resource, later: Later) -> _Pool | None:
-    unread, unsigned = Later(), Later()
-    pool = None
-    sign = gpu_sign(resource.type, resource.props, unsigned)
-    with unread:
-        pool = _Pool(Clustered(resource, cluster_of(resource)), labels_of(resource.type, resource.props), sign)
-    if not sign:
+    unsigned = Later()
+    if not (sign := gpu_sign(resource.type, resource.props, unsigned)):
         later.join(unsigned)
-    later.join(unread)
-    return pool
+    with later:
+        return _Pool(Clustered(resource, cluster_of(resource)), labels_of(resource.type, resource.props), sign)
+    return None
 
 
 def _pods(resource: Resource, later: Later) -> list[_Pod]:

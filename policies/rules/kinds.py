@@ -184,9 +184,8 @@ def launches(props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """
     with later:
         details = walk(props, "instanceDetails")
-        options, unread = None, Later()
-        with unread:
-            options = walk(details, "options")
+        unread = Later()
+        options = unread.get(lambda: walk(details, "options"), None)
         later.join(unread)
         for index, option in items(options, later):
             with later:

@@ -46,10 +46,7 @@ def _pool(resource: Resource) -> Data:
     if resource.type != EKS_NODE_GROUP:
         return resource.urn
     props, provider = resource.props, resource.provider
-    name = ""
-    with Later():
-        name = label(walk(props, "labels", POOL_LABEL))
-    if not name:
+    if not (name := Later().get(lambda: label(walk(props, "labels", POOL_LABEL)), "")):
         return resource.urn
     templates = tuple(template.urn for template in resource.property_dependencies.get("launchTemplate", ()))
     place = (provider.urn, _frozen(provider.props.get("region"))) if provider is not None else None

@@ -162,9 +162,7 @@ def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
     added = tuple(charts.added(values, later))
     volumes = tuple(charts.volumes(values, later))
     # While the mode is unknown, the chart may leave this container out.
-    left_out = frozenset((charts.DIND,))
-    with later:
-        left_out = charts.left_out(values)
+    left_out = later.get(partial(charts.left_out, values), frozenset((charts.DIND,)))
     with later:
         spec = walk(values, "template", "spec")
         yield PodSpec(f"{prefix}template.spec", {} if spec is None else spec, added, volumes, left_out, values, prefix)

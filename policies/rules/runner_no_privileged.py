@@ -11,6 +11,7 @@ needs its own nodes.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
 
@@ -55,28 +56,19 @@ def _of_release(release: Release) -> _Named:
 
 def _judge(of: _Named, exempt: tuple[str, ...], faults: Faults, later: Later) -> Faults:
     """Reports the faults, unless the pods are exempt."""
-    messages = list(faults)
-    if not messages:
-        return
-    hidden = Later()
-    if not (_exempt(of, exempt, hidden) or hidden):
+    messages, hidden = list(faults), Later()
+    if messages and not _exempt(of, exempt, hidden) and later.clear(hidden):
         yield from messages
-    later.join(hidden)
 
 
 def _exempt(of: _Named, exempt: tuple[str, ...], later: Later) -> bool:
     """Whether the resource's pods are exempt. If an unknown namespace or name decides, `later` collects it."""
-    names: dict[str, str] = {}
     hidden = Later()
-    for part in ("namespace", "name"):
-        with hidden:
-            names[part] = of(part)
+    names: list[str | None] = [hidden.get(partial(of, part), None) for part in ("namespace", "name")]
     for pattern in exempt:
         namespace, _, name = pattern.partition("/")
-        pair = {"namespace": namespace, "name": name}
-        if all(matches(pair[part], value) for part, value in names.items()):
-            later.join(hidden)
-            return not hidden
+        if all(value is None or matches(part, value) for part, value in zip((namespace, name), names, strict=True)):
+            return later.clear(hidden)
     return False
 
 

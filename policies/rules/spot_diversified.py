@@ -31,9 +31,8 @@ def _check(args: Args, later: Later) -> Faults:
         yield from _types(token, props, bound(config, "minTypes"), config.get("maxSpread"), unsure)
         yield from _ZONES[token](props, bound(config, "minZones"), unsure)
 
-    spot, unsold = False, Later()
-    with unsold:
-        spot = SPOT in bought(token, props)
+    unsold = Later()
+    spot = unsold.get(lambda: SPOT in bought(token, props), False)
     yield from provided(spot, unsold, lambda unsure: of_gpu_pool(token, props, faults, unsure), later)
 
 

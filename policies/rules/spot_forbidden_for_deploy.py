@@ -34,10 +34,8 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Faults:
-    buys, roles_read = Later(), Later()
-    spot, role_label = False, ""
-    with buys:
-        spot = SPOT in bought(token, props)
+    buys, roles_read, role_label = Later(), Later(), ""
+    spot = buys.get(lambda: SPOT in bought(token, props), False)
     if not (spot or buys):
         return
     with roles_read:

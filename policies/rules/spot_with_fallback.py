@@ -159,9 +159,7 @@ def _read(resource: Resource, later: Later, unlabeled: Later) -> _Pool | None:
     if not gpu_sign(token, props, unsigned):
         later.join(unsigned)
         return None
-    labels: Mapping[str, str] = {}
-    with unlabeled:
-        labels = labels_of(token, props)
+    labels: dict[str, str] = unlabeled.get(lambda: labels_of(token, props), {})
     with unread:
         at = Clustered(resource, cluster_of(resource))
         pool = _Pool(at, bought(token, props), frozenset(_models(token, props, unread)), labels)

@@ -57,17 +57,12 @@ def _clusters(pools: list[_Pool]) -> Iterator[Clustered]:
 def _read(resource: Resource, later: Later) -> _Pool | None:
     """What is known of a pool; None if its cluster is unknown."""
     unread = Later()
-    at, free, keeps = None, None, None
-    with unread:
-        at = Clustered(resource, cluster_of(resource))
-    with unread:
-        free = _untainted(resource)
-    if free is False:
-        # The nodes of a tainted pool do not count.
-        keeps = 0
-    else:
-        with unread:
-            keeps = 0 if resource.type == KARPENTER_NODE_POOL else least(resource.type, resource.props)
+    at: Clustered | None = unread.get(lambda: Clustered(resource, cluster_of(resource)), None)
+    free: bool | None = unread.get(lambda: _untainted(resource), None)
+    keeps: int | None = 0
+    # The nodes of a tainted pool do not count.
+    if free is not False and resource.type != KARPENTER_NODE_POOL:
+        keeps = unread.get(lambda: least(resource.type, resource.props), None)
     later.join(unread)
     return None if at is None else _Pool(at, free, keeps)
 
