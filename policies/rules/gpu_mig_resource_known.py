@@ -81,8 +81,8 @@ def _strategies(token: str, props: Data, later: Later) -> Iterator[tuple[str, st
             if (path := _STRATEGY.get(chart := release.chart_name)) is not None:
                 strategy = walk(release.values, *path)
                 if chart == PLUGIN_CHART and strategy is None:
-                    for config in configs_of(release, later):
-                        yield f"{config.path}.flags.migStrategy", text(walk(config.body, "flags", "migStrategy"))
+                    for place, body in configs_of(release, later):
+                        yield f"{place}.flags.migStrategy", text(walk(body, "flags", "migStrategy"))
                 yield ".".join((release.values_path, *path)), text(strategy)
     if token in CLUSTER_POLICY:
         with later:

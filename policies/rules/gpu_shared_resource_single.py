@@ -9,7 +9,6 @@ them, it advertises shares under the name of whole GPUs, and the rule cannot see
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
@@ -28,17 +27,10 @@ CHART_CONFIG = {PLUGIN_CHART: ("config",), OPERATOR_CHART: ("devicePlugin", "con
 """Where in its values each chart reads its configs."""
 
 _FILES = {PLUGIN_CHART: "map", OPERATOR_CHART: "data"}
-# Keys of a ConfigMap with these endings contain something else.
-_NO_CONFIG = (".conf", ".crt", ".csv", ".json", ".pem", ".py", ".sh", ".toml")
-_SIGN = "sharing"
 
 
-@dataclass(frozen=True, slots=True)
-class PluginConfig:
-    """A config file: its path and its content. `body` is None if the file is not YAML or is too long."""
-
-    path: str
-    body: Data
+PluginConfig = tuple[str, Data]
+"""A config file: its path and its content; the content is None if the file is not YAML or is too long."""
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -46,8 +38,8 @@ def _check(args: Args, later: Later) -> Faults:
     sliced = true(args.config.get("timeSliced"))
     for pod in pod_specs(token, props, later):
         yield from _pod_faults(pod, sliced, later)
-    for config in plugin_configs(token, props, later):
-        yield from _config_faults(config, sliced)
+    for place, body in plugin_configs(token, props, later):
+        yield from _config_faults(place, body, sliced)
     for release in releases(token, props, later):
         yield from _release_faults(release, later)
     if token in CLUSTER_POLICY:
@@ -62,8 +54,7 @@ def _release_faults(release: Release, later: Later) -> Faults:
             return
         yield from release.unread("share GPUs", later)
         if release.chart_name == OPERATOR_CHART:
-            config = walk(release.values, *path)
-            yield from _inert(".".join((release.values_path, *path)), config)
+            yield from _inert(".".join((release.values_path, *path)), walk(release.values, *path))
 
 
 def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Faults:
@@ -82,16 +73,16 @@ def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Faults:
                     )
 
 
-def _config_faults(config: PluginConfig, sliced: bool) -> Faults:
-    if config.body is None:
-        yield f"{config.path} cannot be read: it is not YAML, or too long; write a config of version v1"
+def _config_faults(place: str, body: Data, sliced: bool) -> Faults:
+    if body is None:
+        yield f"{place} cannot be read: it is not YAML, or too long; write a config of version v1"
         return
-    sharing = walk(config.body, "sharing")
+    sharing = walk(body, "sharing")
     # If both are set, MPS wins. MPS rejects requests for several shares by itself.
     strategy = next((way for way in ("mps", "timeSlicing") if walk(sharing, way) is not None), None)
     if strategy is None:
         return
-    path = f"{config.path}.sharing.{strategy}"
+    path = f"{place}.sharing.{strategy}"
     renamed = walk(sharing, strategy, "renameByDefault")
     if not (sliced or true(renamed)):
         yield (
@@ -128,9 +119,9 @@ def plugin_configs(token: str, props: Data, later: Later) -> Iterator[PluginConf
     if token in CONFIG_MAPS:
         for prefix, config_map in each(token, props, later):
             with later:
-                for config in _files(f"{prefix}data", walk(config_map, "data"), later, sign=_SIGN):
-                    if keys(walk(config.body, _SIGN)):
-                        yield config
+                for place, body in _files(f"{prefix}data", walk(config_map, "data"), later, sign="sharing"):
+                    if keys(walk(body, "sharing")):
+                        yield place, body
 
 
 def configs_of(release: Release, later: Later) -> Iterator[PluginConfig]:
@@ -146,12 +137,13 @@ def configs_of(release: Release, later: Later) -> Iterator[PluginConfig]:
 
 def _files(path: str, files: Data, later: Later, sign: str = "") -> Iterator[PluginConfig]:
     for name in sorted(keys(files)):
-        if name.endswith(_NO_CONFIG):
+        # Keys of a ConfigMap with these endings contain something else.
+        if name.endswith((".conf", ".crt", ".csv", ".json", ".pem", ".py", ".sh", ".toml")):
             continue
         with later:
             content = text(walk(files, name))
             if sign in content:
-                yield PluginConfig(f"{path}[{shown(name)}]", helm_values(content))
+                yield f"{path}[{shown(name)}]", helm_values(content)
 
 
 RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | CONFIG_MAPS | CLUSTER_POLICY, check=_check)

@@ -18,6 +18,9 @@ from .read import Later, entries, strings, text, walk
 from .required_tags import propagated, set_tags
 from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, stack_file
 
+_ByTarget = Mapping[str, Sequence[Resource]]
+"""Resources by the URN of each resource that they refer to."""
+
 
 def _check(stack: Stack, later: Later) -> Violations:
     required = strings(stack.config, "tags")
@@ -35,11 +38,7 @@ def _check(stack: Stack, later: Later) -> Violations:
 
 
 def _instances(
-    template: Resource,
-    users: Sequence[Resource],
-    tags: Mapping[str, Sequence[Resource]],
-    required: Sequence[str],
-    later: Later,
+    template: Resource, users: Sequence[Resource], tags: _ByTarget, required: Sequence[str], later: Later
 ) -> Violations:
     """Missing tags of the instances: of each node group that uses the template, or of a template that none uses.
 
@@ -69,7 +68,7 @@ def _instances(
             )
 
 
-def _by_target(resources: Iterable[Resource], field: str) -> Mapping[str, Sequence[Resource]]:
+def _by_target(resources: Iterable[Resource], field: str) -> _ByTarget:
     """Resources by the URN of each resource that their property refers to, or that they depend on."""
     by_target: dict[str, list[Resource]] = {}
     for resource in resources:

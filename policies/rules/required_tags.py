@@ -7,7 +7,7 @@ tag counts only if it has a value. The policy `launched-tags` checks the tags th
 A remediation adds the tags that have a value in the config.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from . import kinds
@@ -46,7 +46,7 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     """Where tags are missing, and which."""
     token, props, config = args.type, args.props, args.config
     if token == kinds.NAMESPACE:
-        yield from _lacking(_LABELS, _names(config, "labels"), props, later)
+        yield from _lacking(_LABELS, strings(config, "labels"), props, later)
         return
     if kinds.is_hollow(token, props):
         return
@@ -60,21 +60,17 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
         present = {name.rpartition(".")[2] for name in set_tags(partial(walk, props, "definedTags"), unread)}
     else:
         path, present = "tags", set_tags(partial(_default_tags, args.provider), unread)
-    absent = [name for name in _names(config, "tags") if name not in present]
+    absent = [name for name in strings(config, "tags") if name and name not in present]
     places = _lacking(path, absent, props, later) if path in _OWN else [(path, absent)] if absent else []
     # The unknown value may be the missing tag.
     if (missing := list(places)) and later.clear(unread):
         yield from missing
 
 
-def _names(config: Mapping[str, Data], setting: str) -> list[str]:
-    return [name for name in strings(config, setting) if name]
-
-
 def _lacking(path: str, names: Iterable[str], holder: Data, later: Later) -> Iterator[tuple[str, list[str]]]:
     """The path, and the names that are missing in the object at that path. A name with an unknown value may be there."""
     missing = []
-    for name in names:
+    for name in filter(None, names):
         unknown = Later()
         with unknown:
             if label(walk(holder, *path.split("."), name)):

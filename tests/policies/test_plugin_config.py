@@ -18,7 +18,7 @@ SLICED = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvi
 
 
 def found(token: str, props: dict[str, Any]) -> list[str]:
-    return [config.path for config in plugin_configs(token, as_read(props), Later())]
+    return [path for path, _ in plugin_configs(token, as_read(props), Later())]
 
 
 def plugin(files: Any) -> dict[str, Any]:
