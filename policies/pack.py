@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from datetime import date
+from functools import partial
 from typing import Any
 
 import pulumi_policy as sdk
@@ -29,43 +30,34 @@ def policy(rule: AnyRule, as_of: date) -> sdk.Policy:
         "url": rule.source,
     }
     if isinstance(rule, StackRule):
-        return sdk.StackValidationPolicy(validate=_validate_stack(rule, as_of), **described)
+        return sdk.StackValidationPolicy(validate=partial(_validate_stack, rule, as_of), **described)
     # The SDK's type allows only awaitables here, but the SDK also calls a plain function.
-    remediate: Any = _remediate(rule, as_of) if rule.remedy is not None else None
-    return sdk.ResourceValidationPolicy(validate=_validate(rule, as_of), remediate=remediate, **described)
+    remediate: Any = partial(_remediate, rule, as_of) if rule.remedy is not None else None
+    return sdk.ResourceValidationPolicy(validate=partial(_validate, rule, as_of), remediate=remediate, **described)
 
 
-def _validate(rule: Rule, as_of: date) -> Any:
-    def validate(args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:
-        if args.resource_type in rule.reads:
-            _say(rule.judge(Args(*_fields(args), config=args.get_config()), as_of), args, report)
-
-    return validate
+def _validate(rule: Rule, as_of: date, args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:
+    if args.resource_type in rule.reads:
+        _say(rule.judge(Args(*_fields(args), config=args.get_config()), as_of), args, report)
 
 
-def _remediate(rule: Rule, as_of: date) -> Any:
-    def remediate(args: sdk.ResourceValidationArgs) -> Mapping[str, Any] | None:
-        if args.resource_type not in rule.types:
-            return None
-        after = rule.remedied(Args(*_fields(args, secrets=True), config=args.get_config()), as_of)
-        return None if after is None else deserialize_properties(wired(after), True)
-
-    return remediate
+def _remediate(rule: Rule, as_of: date, args: sdk.ResourceValidationArgs) -> Mapping[str, Any] | None:
+    if args.resource_type not in rule.types:
+        return None
+    after = rule.remedied(Args(*_fields(args, secrets=True), config=args.get_config()), as_of)
+    return None if after is None else deserialize_properties(wired(after), True)
 
 
-def _validate_stack(rule: StackRule, as_of: date) -> Any:
-    def validate(args: sdk.StackValidationArgs, report: sdk.ReportViolation) -> None:
-        records = {id(seen): _record(seen, rule) for seen in args.resources}
-        for seen in args.resources:
-            record = records[id(seen)]
-            record.parent = records[id(seen.parent)] if seen.parent is not None else None
-            record.dependencies = [records[id(above)] for above in seen.dependencies]
-            record.property_dependencies = {
-                key: [records[id(above)] for above in aboves] for key, aboves in seen.property_dependencies.items()
-            }
-        _say(rule.judge(list(records.values()), args.get_config(), as_of), args, report)
-
-    return validate
+def _validate_stack(rule: StackRule, as_of: date, args: sdk.StackValidationArgs, report: sdk.ReportViolation) -> None:
+    records = {id(seen): _record(seen, rule) for seen in args.resources}
+    for seen in args.resources:
+        record = records[id(seen)]
+        record.parent = records[id(seen.parent)] if seen.parent is not None else None
+        record.dependencies = [records[id(above)] for above in seen.dependencies]
+        record.property_dependencies = {
+            key: [records[id(above)] for above in aboves] for key, aboves in seen.property_dependencies.items()
+        }
+    _say(rule.judge(list(records.values()), args.get_config(), as_of), args, report)
 
 
 def _record(seen: sdk.PolicyResource, rule: StackRule) -> Resource:

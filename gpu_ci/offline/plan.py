@@ -262,7 +262,7 @@ def outcomes_of(
         Outcome(
             rule=rule.id,
             title=rule.title,
-            severity=rule.severity.value,
+            severity=rule.severity,
             level=levels[rule.id],
             judged=sum(types[kind] for kind in rule.counted) if levels[rule.id] != "disabled" else 0,
             broken=kinds[rule.id, "violation"],

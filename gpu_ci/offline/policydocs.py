@@ -6,9 +6,10 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
-from policies.rules import CATALOGUE, AnyRule, Rule
+from policies.rules import RULES, AnyRule, Rule
 from policies.rules.kinds import POD
 from policies.rules.rule import STACK_KINDS
 
@@ -17,16 +18,15 @@ _HEAD = Path(__file__).parent / "policies_head.md"
 
 def document() -> str:
     """The page."""
-    rules = [rule for group in CATALOGUE.values() for rule in group]
-    head = _HEAD.read_text(encoding="utf-8").replace("COUNT", str(len(rules)), 1)
+    head = _HEAD.read_text(encoding="utf-8").replace("COUNT", str(len(RULES)), 1)
     head = head.replace("KINDS", " | ".join(STACK_KINDS), 1).replace("RULES", "---|" * len(STACK_KINDS), 1)
-    return "\n".join((head.rstrip(), *map(_row, rules), *_groups(), ""))
+    return "\n".join((head.rstrip(), *map(_row, RULES), *_groups(), ""))
 
 
 def _row(rule: AnyRule) -> str:
     levels = " | ".join(rule.levels[kind] for kind in STACK_KINDS)
     remedy, critical = "yes" if _has_remedy(rule) else "", "yes" if rule.critical else ""
-    return f"| [{rule.id}](#{rule.id}) | {rule.severity.value} | {levels} | {remedy} | {critical} |"
+    return f"| [{rule.id}](#{rule.id}) | {rule.severity} | {levels} | {remedy} | {critical} |"
 
 
 def _has_remedy(rule: AnyRule) -> bool:
@@ -34,7 +34,7 @@ def _has_remedy(rule: AnyRule) -> bool:
 
 
 def _groups() -> Iterator[str]:
-    for name, rules in CATALOGUE.items():
+    for name, rules in groupby(RULES, lambda rule: rule.section):
         yield f"\n## {name}"
         for rule in rules:
             yield from _section(rule)

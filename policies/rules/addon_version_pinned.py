@@ -10,8 +10,6 @@ from .kinds import EKS_ADDON, EKS_ADDON_COMPONENT, OKE_ADDON, is_hollow
 from .read import Faults, Later, shown, text, walk
 from .rule import Args, Rule, facts
 
-_WHOLE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]")
-"""The start of an exact version. A range does not match."""
 _VERSIONS = {
     EKS_ADDON: ("addonVersion", "EKS then installs its current default version", "v1.2.3-eksbuild.1"),
     EKS_ADDON_COMPONENT: ("addonVersion", "EKS then installs its current default version", "v1.2.3-eksbuild.1"),
@@ -24,7 +22,8 @@ def _check(args: Args, later: Later) -> Faults:
         return
     field, otherwise, example = _VERSIONS[args.type]
     version = walk(args.props, field)
-    if _WHOLE.match(text(version)) is None:
+    # The start of an exact version. A range does not match.
+    if re.match(r"v?[0-9]+\.[0-9]+\.[0-9]", text(version)) is None:
         yield f"{field} is {shown(version)}: {otherwise}; write a version such as {example}"
 
 

@@ -24,8 +24,8 @@ ALWAYS = _STANDING | HELM | CONFIG_MAPS
 """Resource types of pods that always run, and of the schedules of runners."""
 
 _SETTINGS = "settings.json"
-_Schedules = Mapping[tuple[str, str], tuple[int, tuple[Window, ...]]]
-"""Runners that always wait, and windows, by provider and namespace of a set."""
+_Count = tuple[int, tuple[Window, ...]]
+"""Runners that always wait, and windows."""
 
 
 def always(groups: Sequence[Group], resources: Sequence[Resource], later: Later) -> Iterator[Waiting]:
@@ -33,12 +33,11 @@ def always(groups: Sequence[Group], resources: Sequence[Resource], later: Later)
     schedules = dict(_schedules(resources, later))
     for resource in resources:
         with later:
-            if resource.type in _STANDING:
-                for pod in pod_specs(resource.type, resource.props, later):
-                    replicas = walk(resource.props, "spec", "replicas")
-                    count = 1 if replicas is None else whole(replicas) or 0
-                    annotations = walk(resource.props, "spec", "template", "metadata", "annotations")
-                    yield from _waiting(groups, resource, pod, annotations, (count, ()), later)
+            for pod in pod_specs(resource.type, resource.props, later) if resource.type in _STANDING else ():
+                replicas = walk(resource.props, "spec", "replicas")
+                count = 1 if replicas is None else whole(replicas) or 0
+                annotations = walk(resource.props, "spec", "template", "metadata", "annotations")
+                yield from _waiting(groups, resource, pod, annotations, (count, ()), later)
         for release in releases(resource.type, resource.props, later) if resource.type in HELM else ():
             with later:
                 annotations = walk(release.values, *ANNOTATIONS) if release.is_scale_set else None
@@ -48,7 +47,8 @@ def always(groups: Sequence[Group], resources: Sequence[Resource], later: Later)
                         yield from _waiting(groups, resource, runner, annotations, _least(release, resource, schedules), later)
 
 
-def _least(release: Release, resource: Resource, schedules: _Schedules) -> tuple[int, tuple[Window, ...]]:
+def _least(release: Release, resource: Resource, schedules: Mapping[tuple[str, str], _Count]) -> _Count:
+    """The count of a runner set. `schedules` are by provider and namespace of a set."""
     least = walk(release.values, "minRunners")
     if least is not None:
         return whole(least) or 0, ()
@@ -56,12 +56,7 @@ def _least(release: Release, resource: Resource, schedules: _Schedules) -> tuple
 
 
 def _waiting(
-    candidates: Sequence[Group],
-    resource: Resource,
-    pod: PodSpec,
-    annotations: Data,
-    count: tuple[int, tuple[Window, ...]],
-    later: Later,
+    candidates: Sequence[Group], resource: Resource, pod: PodSpec, annotations: Data, count: _Count, later: Later
 ) -> Iterator[Waiting]:
     least, windows = count
     if (least or windows) and takes_gpus(pod, later) and (groups := _groups(candidates, wanted(pod.spec).pools, resource, later)):
@@ -90,7 +85,7 @@ def _groups(candidates: Sequence[Group], pools: Sequence[str], resource: Resourc
     return groups
 
 
-def _schedules(resources: Sequence[Resource], later: Later) -> Iterator[tuple[tuple[str, str], tuple[int, tuple[Window, ...]]]]:
+def _schedules(resources: Sequence[Resource], later: Later) -> Iterator[tuple[tuple[str, str], _Count]]:
     for resource in resources:
         if resource.type in CONFIG_MAPS:
             for _, props in each(resource.type, resource.props, later):
@@ -98,7 +93,7 @@ def _schedules(resources: Sequence[Resource], later: Later) -> Iterator[tuple[tu
                     yield from _of_sweep(resource, text(walk(props, "data", _SETTINGS)))
 
 
-def _of_sweep(resource: Resource, content: str) -> Iterator[tuple[tuple[str, str], tuple[int, tuple[Window, ...]]]]:
+def _of_sweep(resource: Resource, content: str) -> Iterator[tuple[tuple[str, str], _Count]]:
     if '"sets"' not in content:
         return
     try:

@@ -28,10 +28,8 @@ _FILTER = "instanceSourceImageFilterDetails"
 
 def _check(args: Args, later: Later) -> Faults:
     yield from _IMAGES[args.type](args.type, args.props, later)
-    field = _VERSION_FIELDS.get(args.type)
-    if field is not None:
-        supported = strings(args.config, "kubernetesVersions")
-        yield from _version(field, args.props, supported, later)
+    if (field := _VERSION_FIELDS.get(args.type)) is not None:
+        yield from _version(field, args.props, strings(args.config, "kubernetesVersions"), later)
 
 
 def _version(field: str, props: Data, supported: Sequence[str], later: Later) -> Faults:

@@ -37,36 +37,29 @@ def _check(stack: Stack, later: Later) -> Violations:
             continue
         if cloud in elsewhere and not names:
             later.note(unseen(elsewhere[cloud], "whether an alarm watches the account; declare a budget in the stack file"))
-        elif not unsure:
+        elif later.clear(unsure):
             yield (
                 f"{cloud.upper()}: the stack pays for the GPUs of {several(names)}, but no budget alarm notifies anybody; {fix}",
                 None,
             )
-        later.join(unsure)
 
 
 def _aws(stack: Stack, later: Later) -> bool:
-    monitored = any(True for _ in stack.of(MONITOR)) and some(lambda _: stack.of(SUBSCRIPTION), _subscribed, later)
-    return monitored or any(
-        some(partial(entries, budget.props, "notifications"), _notifies, later) for budget in stack.of(AWS_BUDGET)
-    )
+    def subscribed(subscription: Resource) -> bool:
+        return all(count(walk(subscription.props, field)) for field in ("subscribers", "monitorArnLists"))
+
+    def notifies(notification: tuple[str, Data]) -> bool:
+        # A preview may not know a subscriber, such as the ARN of a new topic, but it knows how many there are.
+        return any(count(walk(notification[1], field)) for field in ("subscriberEmailAddresses", "subscriberSnsTopicArns"))
+
+    if any(stack.of(MONITOR)) and some(lambda _: stack.of(SUBSCRIPTION), subscribed, later):
+        return True
+    return any(some(partial(entries, budget.props, "notifications"), notifies, later) for budget in stack.of(AWS_BUDGET))
 
 
 def _oci(stack: Stack, later: Later) -> bool:
-    return any(True for _ in stack.of(OCI_BUDGET)) and some(lambda _: stack.of(OCI_ALERT), _received, later)
-
-
-def _notifies(notification: tuple[str, Data]) -> bool:
-    # A preview may not know a subscriber, such as the ARN of a new topic, but it knows how many there are.
-    return any(count(walk(notification[1], field)) for field in ("subscriberEmailAddresses", "subscriberSnsTopicArns"))
-
-
-def _subscribed(subscription: Resource) -> bool:
-    return count(walk(subscription.props, "subscribers")) > 0 and count(walk(subscription.props, "monitorArnLists")) > 0
-
-
-def _received(alert: Resource) -> bool:
-    return bool(text(walk(alert.props, "recipients")).strip())
+    alerts = stack.of(OCI_ALERT) if any(stack.of(OCI_BUDGET)) else ()
+    return some(lambda _: alerts, lambda alert: text(walk(alert.props, "recipients")).strip(), later)
 
 
 _ALARMS: dict[str, tuple[Callable[[Stack, Later], bool], str]] = {

@@ -34,30 +34,27 @@ _BY_ARGO = (
 
 def _check(args: Args, later: Later) -> Faults:
     for release in releases(args.type, args.props, later):
-        yield from _faults(release, later)
+        with later:
+            version = release.version
+            if not (_VERSION.fullmatch(text(version)) or (release.image and _DIGEST.fullmatch(text(version)))):
+                fault = "must be one exact version, not a range; write it in full, as in 0.14.2"
+                yield f"{release.path('version')} is {shown(version)}: {fault}"
+        with later:
+            yield from _chart_faults(release, _BY_HELM if release.application is None else _BY_ARGO)
 
 
-def _faults(release: Release, later: Later) -> Faults:
-    fixes = _BY_HELM if release.application is None else _BY_ARGO
-    with later:
-        version = release.version
-        if not (_VERSION.fullmatch(text(version)) or (release.image and _DIGEST.fullmatch(text(version)))):
-            fault = "must be one exact version, not a range; write it in full, as in 0.14.2"
-            yield f"{release.path('version')} is {shown(version)}: {fault}"
-    with later:
-        chart = release.chart
-        if "://" in chart:
-            yield from _source_faults(release.chart_path, chart, fixes)
-            return
-        repository = release.repository
-        # Helm reads a path as a local chart, even if a repository is set.
-        if repository and not chart.startswith((".", "/")):
-            yield from _source_faults(release.path("repository"), text(repository), fixes)
-        else:
-            yield (
-                f"{release.chart_path} is {shown(chart)} without a repository: local charts and repository lists differ from "
-                f"machine to machine; {fixes[0]}"
-            )
+def _chart_faults(release: Release, fixes: tuple[str, str, str]) -> Faults:
+    chart = release.chart
+    # Helm reads a path as a local chart, even if a repository is set.
+    if "://" in chart:
+        yield from _source_faults(release.chart_path, chart, fixes)
+    elif (repository := release.repository) and not chart.startswith((".", "/")):
+        yield from _source_faults(release.path("repository"), text(repository), fixes)
+    else:
+        yield (
+            f"{release.chart_path} is {shown(chart)} without a repository: local charts and repository lists differ from "
+            f"machine to machine; {fixes[0]}"
+        )
 
 
 def _source_faults(path: str, address: str, fixes: tuple[str, str, str]) -> Faults:

@@ -2,16 +2,14 @@
 
 Chart gha-runner-scale-set makes containers and volumes from one value, `containerMode.type`: `added`, `left_out` and `volumes`
 list them (its templates at 0.14.2). The controller makes a second pod for each set, the listener. It uses `listenerTemplate`,
-ignores the account there, and uses its own image unless the template names one. For other charts, `DEFAULTS` lists the images
-that they run and what they use of a node (`charts.toml`).
+ignores the account there, and uses its own image unless the template names one. For other charts, `IMAGES` and `NODE` list the
+images that they run and what they use of a node (`charts.toml`).
 """
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from fleet.facts.versions import CHARTS
 
 from .kinds import SCALE_SET_CHART
 from .read import Data, Later, items, text, walk
@@ -42,52 +40,31 @@ class DefaultImage:
     variant: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
-    """What a chart runs by default, with source and date. `node` says what its pods use of a node; "" means nothing."""
-
-    version: str
-    source: str
-    date: str
-    images: tuple[DefaultImage, ...] = ()
-    node: str = ""
+INIT, REGULAR = "initContainers", "containers"
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
-    """A container that the scale-set chart adds and no value names. `why` says which value makes the chart add it."""
+class Container:
+    """`path` within the pod spec ("containers[0]"), the field that contains it, and the container as the wire gives it.
 
-    body: Mapping[str, Data]
-    init: bool
-    why: str
+    `made` says which value makes a chart add the container; "" for a container that the values name.
+    """
 
-
-def _read() -> tuple[dict[str, Defaults], dict[str, Data]]:
-    tables = tomllib.loads((Path(__file__).parent / "charts.toml").read_text(encoding="utf-8"))
-    scale_set = tables[SCALE_SET_CHART]
-    return {
-        chart: Defaults(
-            CHARTS[chart].version,
-            row["source"],
-            row["date"],
-            tuple(DefaultImage(**image) for image in row.get("images", ())),
-            row.get("node", ""),
-        )
-        for chart, row in tables.items()
-    }, scale_set
+    path: str
+    field: str
+    body: Data
+    made: str = ""
 
 
-DEFAULTS, _SCALE_SET = _read()
-"""Chart name to what it runs by default."""
+_TABLES = tomllib.loads((Path(__file__).parent / "charts.toml").read_text(encoding="utf-8"))
+IMAGES = {chart: tuple(DefaultImage(**image) for image in row.get("images", ())) for chart, row in _TABLES.items()}
+"""Chart name to the images that it runs by default."""
+NODE: dict[str, str] = {chart: row["node"] for chart, row in _TABLES.items() if "node" in row}
+"""Chart name to what its pods use of a node, for the charts that use anything."""
 
-DIND_IMAGE: str = _SCALE_SET["dind"]
-RUNNER_IMAGE: str = _SCALE_SET["runner"]
+DIND_IMAGE: str = _TABLES[SCALE_SET_CHART]["dind"]
+RUNNER_IMAGE: str = _TABLES[SCALE_SET_CHART]["runner"]
 """Images that the scale-set chart uses by default."""
-
-
-def images(chart: str) -> tuple[DefaultImage, ...]:
-    """The images that a chart runs by default, none for a chart that is not known."""
-    return DEFAULTS[chart].images if chart in DEFAULTS else ()
 
 
 def mode(values: Data) -> str:
@@ -95,7 +72,7 @@ def mode(values: Data) -> str:
     return text(walk(values, "containerMode", "type"))
 
 
-def added(values: Data, later: Later) -> Iterator[Added]:
+def added(values: Data, later: Later) -> Iterator[Container]:
     """Containers of the runner pod that no value names, in the pod's order. `later` collects unknown values.
 
     Before Kubernetes 1.29 Docker is a regular container and not a sidecar; the rules do not depend on that.
@@ -110,10 +87,10 @@ def added(values: Data, later: Later) -> Iterator[Added]:
     with later:
         if mode(values) == DIND:
             why = f'{MODE} "{DIND}"'
-            yield Added(_init_container(runners, later), True, why)
-            yield Added(_docker(), True, why)
+            for body in (_init_container(runners, later), _DOCKER):
+                yield Container(f"{INIT}[{body['name']}]", INIT, body, why)
     if default:
-        yield Added(default, False, "the chart, because template.spec.containers is not set")
+        yield Container(f"{REGULAR}[{RUNNER}]", REGULAR, default, "the chart, because template.spec.containers is not set")
 
 
 def left_out(values: Data) -> frozenset[str]:
@@ -129,27 +106,23 @@ def volumes(values: Data, later: Later) -> Iterator[Mapping[str, Data]]:
         listed = walk(values, "template", "spec", "volumes")
         own_work = any(True for _ in _named(listed, WORK, unread))
         later.join(unread)
+        lacks_work = not (own_work or unread)
         if container_mode == DIND:
-            yield {"name": "dind-sock", "emptyDir": {}}
-            yield {"name": "dind-externals", "emptyDir": {}}
-        if own_work or unread:
-            return
-        if container_mode == DIND:
-            yield {"name": WORK, "emptyDir": {}}
-        elif container_mode == IN_CLUSTER:
+            names = ("dind-sock", "dind-externals", *((WORK,) if lacks_work else ()))
+            yield from ({"name": name, "emptyDir": {}} for name in names)
+        elif container_mode == IN_CLUSTER and lacks_work:
             claim = walk(values, "containerMode", "kubernetesModeWorkVolumeClaim")
             yield {"name": WORK, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
 
 
-def _docker() -> dict[str, Data]:
-    return {
-        "name": DIND,
-        "image": DIND_IMAGE,
-        "args": ["dockerd", "--host=unix:///var/run/docker.sock", "--group=$(DOCKER_GROUP_GID)"],
-        "env": [{"name": "DOCKER_GROUP_GID", "value": "123"}],
-        "securityContext": {"privileged": True},
-        "restartPolicy": "Always",
-    }
+_DOCKER: dict[str, Data] = {
+    "name": DIND,
+    "image": DIND_IMAGE,
+    "args": ["dockerd", "--host=unix:///var/run/docker.sock", "--group=$(DOCKER_GROUP_GID)"],
+    "env": [{"name": "DOCKER_GROUP_GID", "value": "123"}],
+    "securityContext": {"privileged": True},
+    "restartPolicy": "Always",
+}
 
 
 def _init_container(runners: Sequence[Data], later: Later) -> dict[str, Data]:

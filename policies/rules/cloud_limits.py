@@ -16,13 +16,10 @@ from dataclasses import dataclass
 from fleet.facts.cloud_limits import SUFFIX, limits
 from fleet.facts.yaml_text import helm_values
 
-from .read import Data, Later, items, keys, line, parsed, shown, text, walk
+from .read import Data, Faults, Later, items, keys, line, parsed, shown, text, walk
 from .record import Unknown, UnknownError
 from .rule import Args, Rule, facts
 from .userdata import decoded
-
-_LONGEST = 65536
-"""The rule does not read longer documents: user data has at most 16 KiB (EC2 user guide)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,8 @@ def _plain(value: Data, later: Later) -> Data:
 
 def _node_configs(user_data: Data) -> Iterator[Data]:
     for part in re.split(r"^--.*$", decoded(text(user_data)) or text(user_data), flags=re.MULTILINE):
-        if "NodeConfig" in part and len(part) <= _LONGEST:
+        # User data has at most 16 KiB (EC2 user guide).
+        if "NodeConfig" in part and len(part) <= 65536:
             yield helm_values(part)
 
 
@@ -94,7 +92,7 @@ _OPENED: Mapping[str, Callable[[Data], Iterator[Data]]] = {
 """What is inside a value, by the type of the document."""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     for fault in faults(args.type, args.name, args.props, later):
         yield line(str(fault), most=400)
 

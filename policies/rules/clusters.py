@@ -17,10 +17,6 @@ from .read import Later, line, text, walk
 from .record import Resource
 from .releases import releases
 
-_PREFIXES = ("urn:", "ocid1.", "arn:")
-"""Prefixes of identities that are not names of clusters."""
-_LONGEST = 160
-"""A message shows all of an OCID or a URN."""
 _NAMES = 5
 
 
@@ -40,13 +36,8 @@ class Clustered:
     def near(self, other: Clustered) -> bool:
         """Whether both may be in one cluster. A name and an OCID may mean the same cluster; two different names do not."""
         mine, theirs = self.cluster, other.cluster
-        if (
-            mine
-            and theirs
-            and mine != theirs
-            and _prefix(mine) == _prefix(theirs)
-            and not (self._calls(theirs) or other._calls(mine))
-        ):
+        comparable = mine and theirs and mine != theirs and _prefix(mine) == _prefix(theirs)
+        if comparable and not (self._calls(theirs) or other._calls(mine)):
             return False
         return not (self.cloud and other.cloud) or self.cloud == other.cloud
 
@@ -84,8 +75,8 @@ def in_existing(resources: Iterable[Resource], existing: Collection[str]) -> dic
 
 
 def named(cluster: str) -> str:
-    """The cluster for a message."""
-    return f"cluster {line(cluster, _LONGEST)}" if cluster else "the cluster"
+    """The cluster for a message, which shows all of an OCID or a URN."""
+    return f"cluster {line(cluster, 160)}" if cluster else "the cluster"
 
 
 def names(resources: Iterable[Resource]) -> str:
@@ -97,4 +88,4 @@ def names(resources: Iterable[Resource]) -> str:
 @lru_cache(maxsize=4096)
 def _prefix(cluster: str) -> str:
     """The prefix of an identity; "" for a name."""
-    return next((prefix for prefix in _PREFIXES if cluster.startswith(prefix)), "")
+    return next((prefix for prefix in ("urn:", "ocid1.", "arn:") if cluster.startswith(prefix)), "")

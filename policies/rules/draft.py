@@ -29,30 +29,25 @@ class Draft:
         """The properties with all changes; None if nothing changed."""
         return self._props if self._dirty else None
 
-    def put(self, value: Any, *path: Step) -> bool:
-        """Sets the value at a path of object keys and list indices, creating missing objects; False if that is impossible."""
+    def put(self, value: Any, *path: Step) -> None:
+        """Sets the value at a path of object keys and list indices, creating missing objects."""
         *above, last = path
         holder = self._reach(above)
         if isinstance(holder, dict) and isinstance(last, str):
             holder[last] = Secret(value) if isinstance(holder.get(last), Secret) else value
             self._dirty = True
-            return True
-        return False
 
-    def append(self, value: Any, *path: Step) -> bool:
-        """Adds an item to the list at a path, creating a missing list; False if the value there is not a list."""
+    def append(self, value: Any, *path: Step) -> None:
+        """Adds an item to the list at a path, creating a missing list."""
         *above, last = path
         holder = self._reach(above)
         if not isinstance(holder, dict) or not isinstance(last, str):
-            return False
+            return
         if holder.get(last) is None:
             holder[last] = []
-        listed = _opened(holder[last])
-        if not isinstance(listed, list):
-            return False
-        listed.append(value)
-        self._dirty = True
-        return True
+        if isinstance(listed := _opened(holder[last]), list):
+            listed.append(value)
+            self._dirty = True
 
     def _reach(self, path: list[Step]) -> Any:
         holder: Any = self._props
@@ -60,11 +55,9 @@ class Draft:
             if isinstance(holder, dict) and isinstance(step, str):
                 if holder.get(step) is None:
                     holder[step] = {}
-                holder = _opened(holder[step])
-            elif isinstance(holder, list) and isinstance(step, int) and 0 <= step < len(holder):
-                holder = _opened(holder[step])
-            else:
+            elif not (isinstance(holder, list) and isinstance(step, int) and 0 <= step < len(holder)):
                 return None
+            holder = _opened(holder[step])
         return holder
 
 

@@ -3,8 +3,10 @@
 Judged: repositories. The rule does not see scanning that the whole registry configures. `ecr-lifecycle` covers old images.
 """
 
+from functools import partial
+
 from .draft import Draft
-from .read import Faults, Later, entries, shown, text, true, walk
+from .read import Faults, Later, entries, shown, some, text, true, walk
 from .rule import Args, Rule, facts
 
 ECR_REPOSITORY = "aws:ecr/repository:Repository"
@@ -24,15 +26,10 @@ def _check(args: Args, later: Later) -> Faults:
         if not true(scan):
             yield f"{'.'.join(_SCAN)} is {shown(scan)}: ECR does not scan images for known vulnerabilities; write true"
     if true(args.config.get("requireKms")):
-        unread = Later()
-        encrypted = False
-        for _, configuration in entries(props, "encryptionConfigurations", unread):
-            with unread:
-                encrypted = encrypted or text(walk(configuration, "encryptionType")) in ("KMS", "KMS_DSSE")
-        if not (encrypted or unread):
+        hidden, listed = Later(), partial(entries, props, "encryptionConfigurations")
+        encrypted = some(listed, lambda entry: text(walk(entry[1], "encryptionType")) in ("KMS", "KMS_DSSE"), hidden)
+        if not encrypted and later.clear(hidden):
             yield "encryptionConfigurations has no entry of type KMS: this stack requires its own key; add {encryptionType: KMS}"
-        if not encrypted:
-            later.join(unread)
 
 
 def _remediate(args: Args, draft: Draft) -> None:

@@ -27,14 +27,12 @@ def _check(stack: Stack, later: Later) -> Violations:
         with unnamed:
             if text(walk(repository.props, "name")) in names - {""}:
                 continue
-        if not (unnamed or unread):
+        if later.clear(unnamed) and later.clear(unread):
             fault = (
                 "this repository has no lifecycle policy, so you pay for every old image; "
                 "add an aws.ecr.LifecyclePolicy that expires untagged and old images"
             )
             yield fault, repository.urn
-        later.join(unnamed)
-        later.join(unread)
 
 
 RULE = StackRule(**facts(__name__), types=frozenset((ECR_REPOSITORY, LIFECYCLE_POLICY)), check=_check)

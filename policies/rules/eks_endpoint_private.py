@@ -66,9 +66,7 @@ def _oke(props: Data, later: Later) -> Faults:
             "endpointConfig is not set: the API is then open to the whole internet, and no security group can protect it; "
             "set its subnetId"
         )
-    if not true(walk(config, "isPublicIpEnabled")):
-        return
-    if not count(walk(config, "nsgIds")):
+    if true(walk(config, "isPublicIpEnabled")) and not count(walk(config, "nsgIds")):
         yield (
             "endpointConfig.nsgIds is not set: no security group protects the public API endpoint; "
             "set a network security group, or write isPublicIpEnabled: false"

@@ -11,8 +11,6 @@ from .kinds import EKS_CLUSTER, EKS_COMPONENT, LOG_GROUP, is_hollow
 from .read import Data, Faults, Later, entries, shown, strings, text, true, walk, whole
 from .rule import Args, Rule, facts
 
-_GROUP = re.compile(r"/aws/eks/[^/]+/cluster")
-"""The log group of a control plane (EKS user guide, control-plane-logs)."""
 _KEY = {EKS_COMPONENT: ("encryptionConfigKeyArn",), EKS_CLUSTER: ("encryptionConfig", "provider", "keyArn")}
 
 
@@ -27,10 +25,8 @@ def _check(args: Args, later: Later) -> Faults:
     written = [text(name) for _, name in entries(args.props, "enabledClusterLogTypes", unread)]
     missing = [name for name in strings(config, "logTypes") if name and name not in written]
     # An unknown type may be the one that is missing.
-    if missing and not unread:
+    if missing and later.clear(unread):
         yield f"enabledClusterLogTypes lacks {', '.join(missing)}: no other log shows who did what in the cluster; add them"
-    if missing:
-        later.join(unread)
     if true(config.get("requireKms")):
         with later:
             path = _KEY[args.type]
@@ -39,7 +35,8 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 def _kept(props: Data) -> Faults:
-    days = walk(props, "retentionInDays") if _GROUP.fullmatch(text(walk(props, "name"))) else 1
+    # The log group of a control plane (EKS user guide, control-plane-logs).
+    days = walk(props, "retentionInDays") if re.fullmatch(r"/aws/eks/[^/]+/cluster", text(walk(props, "name"))) else 1
     if (whole(days) or 0) < 1:
         yield f"retentionInDays is {shown(days)}: the control plane's logs never expire, and every GB is paid for; set it to 90"
 

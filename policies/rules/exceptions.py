@@ -11,28 +11,11 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from .read import count, line, shown, text
+from .read import Faults, count, line, shown, text
 
 PROPERTY = "exceptions"
 STACK = "stack"
 """The URN pattern for what a stack rule reports about the stack as a whole."""
-
-EXCEPTIONS: Mapping[str, Any] = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "urn": {"type": "string", "pattern": "[^*]"},
-            "reason": {"type": "string", "minLength": 10},
-            "expires": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
-        },
-        "required": ["urn", "reason", "expires"],
-        "additionalProperties": False,
-    },
-    "default": [],
-    "description": ("Resources that this policy ignores: a URN (* matches any text), the reason, and the last day (YYYY-MM-DD)."),
-}
-"""JSON schema of the property."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +53,7 @@ def exemption(config: Mapping[str, Any], urn: str, as_of: date) -> tuple[Entry |
     return excuse, [fault for _, fault in entries if fault is not None]
 
 
-def expired(config: Mapping[str, Any], as_of: date) -> Iterator[str]:
+def expired(config: Mapping[str, Any], as_of: date) -> Faults:
     """Messages for all expired exceptions, whatever they match."""
     return (fault for entry in _entries(config) if (fault := entry.fault(as_of)) is not None)
 

@@ -5,7 +5,7 @@ base64). If a set names a Secret that is not in the stack, the rule trusts it, b
 shows a value.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from .kinds import HELM, SECRET
 from .read import Data, Faults, Later, keys, label, shown, text, walk
@@ -22,8 +22,8 @@ _PERSONAL = (
 )
 _APP = f"{', '.join(APP_KEYS[:-1])} and {APP_KEYS[-1]}"
 
-Fields = Mapping[str, tuple[str, Callable[[], str]]]
-"""Key to its field and to a function that reads its value, which may be unknown."""
+Fields = Mapping[str, tuple[str, Data]]
+"""Key to its field and to the object that has its value, which may be unknown."""
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -41,45 +41,43 @@ def _values_faults(path: str, values: Data, later: Later) -> Faults:
     with later:
         secret = walk(values, "githubConfigSecret")
         if keys(secret):
-            yield from _faults({key: (path, _reader(secret, key)) for key in keys(secret)}, path, later)
+            yield from _faults(dict.fromkeys(keys(secret), (path, secret)), path, later)
         elif not text(secret):
             yield f"{path} is {shown(secret)}: runners register with a GitHub App; write the name of a Secret with {_APP}"
 
 
 def _secret_faults(props: Data, later: Later) -> Faults:
-    given_keys: dict[str, tuple[str, Callable[[], str]]] = {}
+    fields_by_key: dict[str, tuple[str, Data]] = {}
     unsure = Later()
     # `stringData` overrides `data`, and comes later in the order of names.
     for field in ("data", "stringData"):
         with unsure:
             holder = walk(props, field)
-            given_keys |= {key: (field, _reader(holder, key, encoded=field == "data")) for key in keys(holder)}
+            fields_by_key |= dict.fromkeys(keys(holder), (field, holder))
     later.join(unsure)
-    fields = {given_keys[key][0] for key in (TOKEN, *APP_KEYS) if key in given_keys}
+    fields = {fields_by_key[key][0] for key in (TOKEN, *APP_KEYS) if key in fields_by_key}
     if fields and not unsure:
-        yield from _faults(given_keys, max(fields), later)
+        yield from _faults(fields_by_key, max(fields), later)
 
 
-def _faults(given_keys: Fields, path: str, later: Later) -> Faults:
+def _faults(fields: Fields, path: str, later: Later) -> Faults:
     with later:
-        if TOKEN in given_keys and given_keys[TOKEN][1]():
-            yield f"{given_keys[TOKEN][0]}.{TOKEN} is set: {_PERSONAL}"
+        if _is_set(fields, TOKEN):
+            yield f"{fields[TOKEN][0]}.{TOKEN} is set: {_PERSONAL}"
             return
         missing = []
         for key in APP_KEYS:
             with later:
-                if key not in given_keys or not given_keys[key][1]():
+                if not _is_set(fields, key):
                     missing.append(key)
         if missing:
             yield f"{path} has no {', '.join(missing)}: a GitHub App needs {_APP}; write all three"
 
 
-def _reader(holder: Data, key: str, *, encoded: bool = False) -> Callable[[], str]:
-    def read() -> str:
-        value = walk(holder, key)
-        return decoded(text(value)) if encoded else label(value)
-
-    return read
+def _is_set(fields: Fields, key: str) -> bool:
+    field, holder = fields.get(key, ("", None))
+    value = walk(holder, key)
+    return bool(decoded(text(value)) if field == "data" else label(value))
 
 
 RULE = Rule(**facts(__name__), types=HELM | {SECRET}, check=_check)

@@ -6,18 +6,16 @@ it. Files in an `emptyDir` of medium Memory count against the container's memory
 `sizeLimit` may therefore not exceed that limit.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
 from fleet.facts.quantities import quantity
 
+from .charts import Container
 from .kinds import HELM, POD, RUNNER_SET
-from .pods import Container, PodSpec, containers_of, gpu_count, pod_specs, volumes_of
+from .pods import PodSpec, containers_of, gpu_count, pod_specs, volumes_of
 from .read import Data, Faults, Later, entries, provided, shown, some, text, walk
 from .rule import Args, Rule, facts, setting
-
-_ASKED = ("cpu", "memory", "ephemeral-storage")
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -31,69 +29,54 @@ def _check(args: Args, later: Later) -> Faults:
 def _container_faults(pod: PodSpec, container: Container, gib: Fraction, later: Later) -> Faults:
     hidden = Later()
     gpus = gpu_count(container, hidden)
-    asking = _Asking(pod, container, gpus, gib)
-    yield from provided(gpus > 0, hidden, asking.faults, later)
+    yield from provided(gpus > 0, hidden, partial(_amount_faults, pod, container, gpus, gib), later)
     if gpus:
         # An unknown limit may add GPUs, for which the memory would be too small.
         later.join(hidden)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    """A container that takes `gpus`, with at least `gib` GiB for each."""
-
-    pod: PodSpec
-    container: Container
-    gpus: int
-    gib: Fraction
-
-    def faults(self, later: Later) -> Faults:
-        resources = f"{self.container.path}.resources"
+def _amount_faults(pod: PodSpec, container: Container, gpus: int, gib: Fraction, later: Later) -> Faults:
+    """The faults of a container that takes GPUs, with at least `gib` GiB for each."""
+    resources = f"{container.path}.resources"
+    with later:
+        limit = walk(container.body, "resources", "limits", "memory")
+        if _size(limit) <= 0:
+            yield f"{resources}.limits.memory is {shown(limit)}: a GPU container needs a memory limit; write one above 0"
+        else:
+            for path, volume in volumes_of(pod, later):
+                with later:
+                    yield from _volume_fault(container, path, volume, limit, later)
+    for name in ("cpu", "memory", "ephemeral-storage"):
         with later:
-            limit = self._amount("limits", "memory")
-            if _size(limit) <= 0:
-                yield f"{resources}.limits.memory is {shown(limit)}: a GPU container needs a memory limit; write one above 0"
-            else:
-                yield from self._volume_faults(limit, later)
-        for name in _ASKED:
-            with later:
-                requested = self._amount("requests", name)
-                if requested is None:
-                    requested = self._amount("limits", name)
-                if _size(requested) <= 0:
-                    yield (
-                        f"{resources}.requests.{name} is {shown(requested)}: a GPU container must request CPU, memory and "
-                        "disk, or the node can run out of them; write a quantity above 0"
-                    )
-                elif name == "memory" and _size(requested) < self.gib * 2**30 * self.gpus:
-                    least = shown(float(self.gib * self.gpus))
-                    yield (
-                        f"{resources}.requests.memory is {shown(requested)}: at least {shown(float(self.gib))} GiB per GPU "
-                        f"({setting('minMemGiPerGpu')}); write {least}Gi or more"
-                    )
+            requested = walk(container.body, "resources", "requests", name)
+            if requested is None:
+                requested = walk(container.body, "resources", "limits", name)
+            if _size(requested) <= 0:
+                yield (
+                    f"{resources}.requests.{name} is {shown(requested)}: a GPU container must request CPU, memory and "
+                    "disk, or the node can run out of them; write a quantity above 0"
+                )
+            elif name == "memory" and _size(requested) < gib * 2**30 * gpus:
+                yield (
+                    f"{resources}.requests.memory is {shown(requested)}: at least {shown(float(gib))} GiB per GPU "
+                    f"({setting('minMemGiPerGpu')}); write {shown(float(gib * gpus))}Gi or more"
+                )
 
-    def _amount(self, field: str, name: str) -> Data:
-        return walk(self.container.body, "resources", field, name)
 
-    def _volume_faults(self, limit: Data, later: Later) -> Faults:
-        for path, volume in volumes_of(self.pod, later):
-            with later:
-                yield from self._volume_fault(path, volume, limit, later)
-
-    def _volume_fault(self, path: str, volume: Data, limit: Data, later: Later) -> Faults:
-        if text(walk(volume, "emptyDir", "medium")) != "Memory":
-            return
-        size = walk(volume, "emptyDir", "sizeLimit")
-        if 0 < _size(size) <= _size(limit):
-            return
-        fault = (
-            f"{path}.emptyDir.sizeLimit is {shown(size)}: a memory volume counts against the memory limit of "
-            f"{self.container.path}, {shown(limit)}; write a quantity of at most that"
-        )
-        hidden = Later()
-        name, mounts = text(walk(volume, "name")), partial(entries, self.container.body, "volumeMounts")
-        mounted = some(mounts, lambda mount: text(walk(mount[1], "name")) == name, hidden)
-        yield from provided(mounted, hidden, lambda _: iter([fault]), later)
+def _volume_fault(container: Container, path: str, volume: Data, limit: Data, later: Later) -> Faults:
+    if text(walk(volume, "emptyDir", "medium")) != "Memory":
+        return
+    size = walk(volume, "emptyDir", "sizeLimit")
+    if 0 < _size(size) <= _size(limit):
+        return
+    fault = (
+        f"{path}.emptyDir.sizeLimit is {shown(size)}: a memory volume counts against the memory limit of "
+        f"{container.path}, {shown(limit)}; write a quantity of at most that"
+    )
+    hidden = Later()
+    name, mounts = text(walk(volume, "name")), partial(entries, container.body, "volumeMounts")
+    mounted = some(mounts, lambda mount: text(walk(mount[1], "name")) == name, hidden)
+    yield from provided(mounted, hidden, lambda _: iter([fault]), later)
 
 
 def _size(amount: Data) -> Fraction:

@@ -10,13 +10,12 @@ from .read import Faults, Later, shown, text, walk
 from .rule import Args, Rule, facts
 
 CRON_JOBS = frozenset(token for token in POD if kind_of(token) == "CronJob")
-_ONE_AT_A_TIME = ("Forbid", "Replace")
 
 
 def _faults(pod: PodSpec, _: Args, later: Later) -> Faults:
     with later:
         policy = walk(pod.owner, "spec", "concurrencyPolicy")
-        if text(policy) not in _ONE_AT_A_TIME:
+        if text(policy) not in ("Forbid", "Replace"):
             yield (
                 f"{pod.owner_path}spec.concurrencyPolicy is {shown(policy)}: if a run takes longer than the schedule's "
                 "interval, a second run starts and takes more GPUs; write Forbid, or Replace to end the earlier run"

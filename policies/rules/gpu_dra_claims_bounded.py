@@ -9,12 +9,11 @@ A request asks for a device class: directly (v1alpha3, v1beta1), under `exactly`
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from .exceptions import matches
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each, kind_of
 from .pods import PodSpec, pod_specs
-from .read import Data, Later, bound, count, entries, shown, strings, text, walk, whole
+from .read import Data, Faults, Later, bound, count, entries, shown, strings, text, walk, whole
 from .rule import Args, Rule, facts, setting
 
 _VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
@@ -22,31 +21,19 @@ _SPEC = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
 CLAIMS = api_tokens("resource.k8s.io", _VERSIONS, _SPEC, ("", "Patch", "List"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    classes: Sequence[str]
-    count: int
-
-    def of_gpus(self, name: str) -> bool:
-        """Whether devices of this class are GPUs."""
-        return name != "" and any(matches(pattern, name) for pattern in self.classes)
-
-
-def _check(args: Args, later: Later) -> Iterator[str]:
-    config = args.config
-    classes = strings(config, "deviceClasses")
-    bounds = _Bounds(classes, bound(config, "maxCount"))
+def _check(args: Args, later: Later) -> Faults:
+    classes, most = strings(args.config, "deviceClasses"), bound(args.config, "maxCount")
     if args.type not in CLAIMS:
         for pod in pod_specs(args.type, args.props, later):
-            yield from _pod_faults(pod, bound(config, "maxClaims"), later)
+            yield from _pod_faults(pod, bound(args.config, "maxClaims"), later)
         return
     path = _SPEC[kind_of(args.type)]
     for prefix, claim in each(args.type, args.props, later):
         with later:
-            yield from _claim_faults(prefix + ".".join(path), walk(claim, *path), bounds, later)
+            yield from _claim_faults(prefix + ".".join(path), walk(claim, *path), classes, most, later)
 
 
-def _pod_faults(pod: PodSpec, most: int, later: Later) -> Iterator[str]:
+def _pod_faults(pod: PodSpec, most: int, later: Later) -> Faults:
     with later:
         if (claims := count(walk(pod.spec, "resourceClaims"))) > most:
             yield (
@@ -55,9 +42,14 @@ def _pod_faults(pod: PodSpec, most: int, later: Later) -> Iterator[str]:
             )
 
 
-def _claim_faults(path: str, spec: Data, bounds: _Bounds, later: Later) -> Iterator[str]:
+def _of_gpus(name: str, classes: Sequence[str]) -> bool:
+    """Whether devices of this class are GPUs."""
+    return name != "" and any(matches(pattern, name) for pattern in classes)
+
+
+def _claim_faults(path: str, spec: Data, classes: Sequence[str], most: int, later: Later) -> Faults:
     with later:
-        if bounds.of_gpus(name := text(walk(spec, "resourceClassName"))):
+        if _of_gpus(name := text(walk(spec, "resourceClassName")), classes):
             yield (
                 f"{path}.resourceClassName is {shown(name)}: claims of this API version have no count; "
                 "use resource.k8s.io/v1 and its exactly.count"
@@ -65,11 +57,11 @@ def _claim_faults(path: str, spec: Data, bounds: _Bounds, later: Later) -> Itera
     total, faults = 0, list[str]()
     for inner, request in entries(spec, "devices.requests", later):
         forms = _alternatives(f"{path}.{inner}", request, later)
-        total += max((_asked(place, body, bounds, faults, later) for place, body in forms), default=0)
+        total += max((_asked(place, body, classes, most, faults, later) for place, body in forms), default=0)
     yield from faults
-    if total > bounds.count and not faults:
+    if total > most and not faults:
         yield (
-            f"{path}.devices.requests ask for {total} GPUs in all: a claim has at most {bounds.count} "
+            f"{path}.devices.requests ask for {total} GPUs in all: a claim has at most {most} "
             f"({setting('maxCount')}); ask for fewer"
         )
 
@@ -83,10 +75,10 @@ def _alternatives(path: str, request: Data, later: Later) -> Iterator[tuple[str,
         yield f"{path}.{inner}", body
 
 
-def _asked(path: str, body: Data, bounds: _Bounds, faults: list[str], later: Later) -> int:
+def _asked(path: str, body: Data, classes: Sequence[str], most: int, faults: list[str], later: Later) -> int:
     """The least number of GPUs that one form of a request asks for. Its faults are added to `faults`."""
     with later:
-        if not bounds.of_gpus(text(walk(body, "deviceClassName"))):
+        if not _of_gpus(text(walk(body, "deviceClassName")), classes):
             return 0
         with later:
             if text(walk(body, "allocationMode")) == "All":
@@ -95,9 +87,9 @@ def _asked(path: str, body: Data, bounds: _Bounds, faults: list[str], later: Lat
         with later:
             amount = walk(body, "count")
             number = max(whole(amount) or 1, 1)
-            if number > bounds.count:
-                most = f"at most {bounds.count} GPUs per claim ({setting('maxCount')})"
-                faults.append(f"{path}.count is {shown(amount)}: {most}; ask for fewer")
+            if number > most:
+                limit = f"at most {most} GPUs per claim ({setting('maxCount')})"
+                faults.append(f"{path}.count is {shown(amount)}: {limit}; ask for fewer")
             return number
         return 1
     return 0

@@ -8,8 +8,6 @@ JobSpec). A Job with an ArgoCD annotation (`argocd.argoproj.io/…`) need not be
 so run it again.
 """
 
-from dataclasses import dataclass
-
 from .draft import Draft
 from .kinds import POD, kind_of
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus
@@ -22,37 +20,27 @@ JOBS = frozenset(token for token in POD if kind_of(token) in _SPECS)
 _ARGO_CD = "argocd.argoproj.io/"
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """A field of a Job, the config property (`setting`) for its largest value, and the API's least value."""
-
-    name: str
-    setting: str
-    least: int
-    meaning: str
-
-
 _TTL = "ttlSecondsAfterFinished"
 _FIELDS = (
-    _Field("activeDeadlineSeconds", "maxDeadlineSeconds", 1, "a GPU job ends after at most {} seconds"),
-    _Field(_TTL, "maxTtlSeconds", 0, "a finished GPU job is deleted after at most {} seconds"),
-    _Field("backoffLimit", "maxBackoff", 0, "a GPU job is retried at most {} times"),
+    ("activeDeadlineSeconds", "maxDeadlineSeconds", 1, "a GPU job ends after at most {} seconds"),
+    (_TTL, "maxTtlSeconds", 0, "a finished GPU job is deleted after at most {} seconds"),
+    ("backoffLimit", "maxBackoff", 0, "a GPU job is retried at most {} times"),
 )
+"""Fields of a Job, each with the config property for its largest value, the API's least value, and what it means."""
 
 
 def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     path, config = _SPECS[kind_of(args.type)], args.config
-    for field in _FIELDS:
+    for name, limit, least, meaning in _FIELDS:
         with later:
-            value = walk(pod.owner, *path, field.name)
-            if value is None and field.name == _TTL and _recreated(pod, path):
+            value = walk(pod.owner, *path, name)
+            if value is None and name == _TTL and _recreated(pod, path):
                 continue
-            most = bound(config, field.setting)
-            number = whole(value)
-            if number is None or not field.least <= number <= most:
+            most, number = bound(config, limit), whole(value)
+            if number is None or not least <= number <= most:
                 yield (
-                    f"{pod.owner_path}{'.'.join(path)}.{field.name} is {shown(value)}: {field.meaning.format(most)} "
-                    f"({setting(field.setting)}); write {most} or less"
+                    f"{pod.owner_path}{'.'.join(path)}.{name} is {shown(value)}: {meaning.format(most)} "
+                    f"({setting(limit)}); write {most} or less"
                 )
 
 
@@ -68,13 +56,12 @@ def _remediate(args: Args, draft: Draft) -> None:
     for pod in pod_specs(args.type, args.props, later):
         if not takes_gpus(pod, later):
             continue
-        for field in _FIELDS:
+        for name, limit, *_ in _FIELDS:
             with later:
-                by_index = field.name == "backoffLimit" and walk(pod.owner, *path, "backoffLimitPerIndex") is not None
-                recreated = field.name == _TTL and _recreated(pod, path)
-                if not (by_index or recreated) and walk(pod.owner, *path, field.name) is None:
-                    most = bound(config, field.setting)
-                    draft.put(most, *steps(pod.owner_path), *path, field.name)
+                by_index = name == "backoffLimit" and walk(pod.owner, *path, "backoffLimitPerIndex") is not None
+                recreated = name == _TTL and _recreated(pod, path)
+                if not (by_index or recreated) and walk(pod.owner, *path, name) is None:
+                    draft.put(bound(config, limit), *steps(pod.owner_path), *path, name)
 
 
 RULE = Rule(**facts(__name__), types=JOBS, check=of_gpu_pods(_faults), remedy=_remediate)

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import is_gpu_resource
 
+from .charts import REGULAR, Container
 from .kinds import HELM, POD, QUEUES, RUNNER_SET, kind_of
-from .pods import REGULAR, Container, PodSpec, containers_of, gpu_count, pod_specs
+from .pods import PodSpec, containers_of, gpu_count, pod_specs
 from .read import Data, Faults, Later, bound, entries, gpus, shown, text, walk, whole
 from .rule import Args, Rule, facts, setting
 

@@ -12,18 +12,15 @@ because a job has the whole machine.
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
-from .kinds import HELM, POD, RUNNER_SET
-from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
+from .charts import Container
+from .kinds import HELM, POD, RUNNER_SET, SERVING
+from .pods import NODE_TERMS, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
 from .pools import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, machine_sign, marks_gpus, means_gpu
 from .read import Data, Faults, Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
 from .rule import Args, Rule, facts
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
-# NVIDIA's container runtime injects no GPU for these values.
-_NO_GPU = ("", "void", "none")
-# The plain runtime class, and the toolkit's explicit modes of it.
-_RUNTIME_CLASSES = (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-legacy")
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -31,8 +28,7 @@ def _check(args: Args, later: Later) -> Faults:
     for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
-                for unread in release.unread(later):
-                    yield unread.fault("change the runner pod")
+                yield from release.unread("change the runner pod", later)
     for pod in pod_specs(args.type, args.props, later):
         yield from _check_pod(pod, allowed, later)
 
@@ -109,7 +105,8 @@ def _signs(spec: Data, containers: tuple[Container, ...], later: Later) -> Fault
                     if sign := _affinity_sign(expression, later):
                         yield f"affinity, {place}.{path}: {sign}"
     with later:
-        if text(walk(spec, "runtimeClassName")) in _RUNTIME_CLASSES:
+        # The plain runtime class, and the toolkit's explicit modes of it.
+        if text(walk(spec, "runtimeClassName")) in (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-legacy"):
             yield f"runtimeClassName is {shown(walk(spec, 'runtimeClassName'))}"
     for container in containers:
         for path, variable in entries(container.body, "env", later):
@@ -137,8 +134,9 @@ def _affinity_sign(expression: Data, later: Later) -> str:
 
 
 def _sees_gpus(variable: Data) -> bool:
-    # The program does not know a value from elsewhere (valueFrom). It counts as one that makes GPUs visible.
-    return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in _NO_GPU
+    # The program does not know a value from elsewhere (valueFrom). It counts as one that makes GPUs visible. NVIDIA's container
+    # runtime injects no GPU for the others.
+    return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in ("", "void", "none")
 
 
 RULE = Rule(**facts(__name__, allowNoLimitNames=list(SERVING)), types=POD | RUNNER_SET | HELM, check=_check)

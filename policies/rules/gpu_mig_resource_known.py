@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 from fleet.facts.scheduling import GPU_RESOURCE
 
+from .gpu_shared_resource_single import SHARED, configs_of
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET
-from .plugin_config import SHARED, configs_of
 from .pods import PodSpec, containers_of, pod_specs
-from .read import Data, Later, entries, keys, line, shown, strings, text, walk
-from .releases import Release, releases
+from .read import Data, Faults, Later, entries, keys, line, shown, strings, text, walk
+from .releases import releases
 from .rule import Args, Rule, entry, facts, setting
 
 _SLICE = "nvidia.com/mig-"
@@ -24,7 +24,7 @@ _MIXED = "mixed"
 _STRATEGY = {OPERATOR_CHART: ("mig", "strategy"), PLUGIN_CHART: ("migStrategy",)}
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     # NVIDIA's tools write 1g.5gb+me, but the resource is named mig-1g.5gb.me.
     profiles = tuple(profile.replace("+", ".") for profile in strings(args.config, "profiles") if profile)
     token, props = args.type, args.props
@@ -41,7 +41,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                 )
 
 
-def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Iterator[str]:
+def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Faults:
     for container in containers_of(pod, later):
         reported = set()
         for field in ("limits", "requests"):
@@ -52,7 +52,7 @@ def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Iterator
                         yield f"{pod.path}.{container.path}.resources.{field} asks for {_unknown(name, profiles)}"
 
 
-def _queue_faults(props: Data, profiles: Sequence[str], later: Later) -> Iterator[str]:
+def _queue_faults(props: Data, profiles: Sequence[str], later: Later) -> Faults:
     for path, group in entries(props, "spec.resourceGroups", later):
         for place, item in entries(group, "coveredResources", later):
             if _is_unknown(name := text(item), profiles):
@@ -77,21 +77,16 @@ def _unknown(name: str, profiles: Sequence[str]) -> str:
 
 def _strategies(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
     for release in releases(token, props, later):
-        yield from _release_strategies(release, later)
+        with later:
+            if (path := _STRATEGY.get(chart := release.chart_name)) is not None:
+                strategy = walk(release.values, *path)
+                if chart == PLUGIN_CHART and strategy is None:
+                    for place, body in configs_of(release, later):
+                        yield f"{place}.flags.migStrategy", text(walk(body, "flags", "migStrategy"))
+                yield ".".join((release.values_path, *path)), text(strategy)
     if token in CLUSTER_POLICY:
         with later:
             yield "spec.mig.strategy", text(walk(props, "spec", "mig", "strategy"))
-
-
-def _release_strategies(release: Release, later: Later) -> Iterator[tuple[str, str]]:
-    with later:
-        if (path := _STRATEGY.get(chart := release.chart_name)) is None:
-            return
-        strategy = walk(release.values, *path)
-        if chart == PLUGIN_CHART and strategy is None:
-            for config in configs_of(release, later):
-                yield f"{config.path}.flags.migStrategy", text(walk(config.body, "flags", "migStrategy"))
-        yield ".".join((release.values_path, *path)), text(strategy)
 
 
 RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | QUEUES | CLUSTER_POLICY, check=_check)

@@ -15,24 +15,20 @@ values of chart gha-runner-scale-set.
 - Of a Talos cluster only the GPU machines are resources, so a pod without GPUs may run on a machine that is not a resource.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from fleet.facts.scheduling import POOL_LABEL
 
 from .clusters import Clustered, cluster_of, named, names
 from .kinds import HELM, NODES, OKE_CLUSTER, POD_PATHS, TALOS_NODE
 from .node_labels import Wanted, labels_of, ours, wanted
-from .pods import PodSpec, pod_specs, takes_gpus
+from .pods import pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
 from .rule import Resource, Stack, StackRule, Violations, facts, unseen
 
 _PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
-_NAMES = 5
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +58,12 @@ def _check(stack: Stack, later: Later) -> Violations:
     pods = [pod for resource in stack.of(_PODS | HELM) for pod in _pods(resource, later)]
     declared = frozenset(key for pool in pools for key in pool.labels)
     # Most pods name their pool. Comparing those pairs first avoids comparing every pod with every pool of a large fleet.
-    by_pool = _by_name((pool, (pool.labels.get(POOL_LABEL, ""),)) for pool in pools)
-    meaning = _by_name((pod, pod.asks.pools) for pod in pods)
+    by_pool: dict[str, list[_Pool]] = {}
+    for pool in pools:
+        by_pool.setdefault(pool.labels.get(POOL_LABEL, ""), []).append(pool)
+    meaning: dict[str, list[_Pod]] = {}
+    for name, pod in [(name, asking) for asking in pods for name in asking.asks.pools]:
+        meaning.setdefault(name, []).append(pod)
     outside = Later()
     if not unread_pools:
         for pod in pods:
@@ -80,14 +80,6 @@ def _check(stack: Stack, later: Later) -> Violations:
     outside.settle()
 
 
-def _by_name(named_by: Iterable[tuple[T, tuple[str, ...]]]) -> dict[str, list[T]]:
-    things: dict[str, list[T]] = {}
-    for thing, pools in named_by:
-        for name in pools:
-            things.setdefault(name, []).append(thing)
-    return things
-
-
 def _lands(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:
     return pool.at.near(pod.at) and _admits(pod, pool, declared)
 
@@ -100,7 +92,7 @@ def _check_pod(pod: _Pod, pools: list[_Pool], declared: frozenset[str]) -> Viola
     if not pod.gpus and any(pool.at.cloud == TALOS_NODE for pool in near):
         return
     kind = "GPU pool" if pod.gpus else "node pool"
-    words = " and ".join(dict.fromkeys(map(str, conditions[:_NAMES])))
+    words = " and ".join(dict.fromkeys(map(str, conditions[:5])))
     fault = (
         f"{pod.path}: no {kind} of {named(pod.at.cluster)} has nodes with {words}, so the pod waits forever; the pools are "
         f"{names(pool.at.resource for pool in near)}: select on a label that one of them has"
@@ -126,15 +118,12 @@ def _admits(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:
 
 
 def _pool(resource: Resource, later: Later) -> _Pool | None:
-    unread, unsigned = Later(), Later()
-    pool = None
-    sign = gpu_sign(resource.type, resource.props, unsigned)
-    with unread:
-        pool = _Pool(Clustered(resource, cluster_of(resource)), labels_of(resource.type, resource.props), sign)
-    if not sign:
+    unsigned = Later()
+    if not (sign := gpu_sign(resource.type, resource.props, unsigned)):
         later.join(unsigned)
-    later.join(unread)
-    return pool
+    with later:
+        return _Pool(Clustered(resource, cluster_of(resource)), labels_of(resource.type, resource.props), sign)
+    return None
 
 
 def _pods(resource: Resource, later: Later) -> list[_Pod]:
@@ -143,16 +132,11 @@ def _pods(resource: Resource, later: Later) -> list[_Pod]:
         at = Clustered(resource, cluster_of(resource))
         for spec in pod_specs(resource.type, resource.props, later):
             with later:
-                pods.append(_Pod(at, spec.path, wanted(spec.spec), _takes_gpus(spec)))
+                asks, unread = wanted(spec.spec), Later()
+                if not (gpus := takes_gpus(spec, unread)):
+                    unread.settle()
+                pods.append(_Pod(at, spec.path, asks, gpus))
     return pods
-
-
-def _takes_gpus(spec: PodSpec) -> bool:
-    unread = Later()
-    if takes_gpus(spec, unread):
-        return True
-    unread.settle()
-    return False
 
 
 RULE = StackRule(**facts(__name__), types=NODES | _PODS | HELM | {OKE_CLUSTER}, check=_check)

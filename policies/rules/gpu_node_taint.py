@@ -18,7 +18,7 @@ from fleet.facts.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effec
 from .draft import Draft
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODES, OKE_NODE_POOL, TALOS_NODE
 from .pools import gpu_sign
-from .read import Data, Faults, Later, items, line, shown, text, walk
+from .read import Data, Faults, Later, entries, line, shown, text, walk
 from .rule import Args, Rule, facts, setting
 
 _KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
@@ -72,35 +72,30 @@ def _check(args: Args, later: Later) -> Faults:
         return
     yield from taints.weak
     if not (taints.misspelt or taints.weak):
-        yield _missing(dialect, key, sign)
+        hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
+        yield (
+            f"{'.'.join(dialect.path)}: a GPU pool ({sign}) needs a taint {line(key)} with effect {' or '.join(hard)}; "
+            f'add {{key: {line(key)}, value: "true", effect: {hard[0]}}}'
+        )
 
 
 def _read(props: Data, dialect: _Dialect, key: str, later: Later) -> _Taints:
     taints = _Taints()
     hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
     native = {foreign: dialect.effects[effect] for effect, foreign in dialect.foreign.items()}
-    with later:
-        for index, taint in items(walk(props, *dialect.path), later):
-            with later:
-                if text(walk(taint, "key")) != key:
-                    continue
-                effect = text(walk(taint, "effect"))
-                place = f"{'.'.join(dialect.path)}[{index}].effect is {shown(walk(taint, 'effect'))}"
-                if effect in hard:
-                    taints.hard = True
-                elif effect in native:
-                    taints.misspelt.append(f"{place}: {dialect.owner} spells it {native[effect]}; write that")
-                else:
-                    taints.weak.append(f"{place}: only {' and '.join(hard)} keep pods off GPU nodes; write {hard[0]}")
+    for path, taint in entries(props, ".".join(dialect.path), later):
+        with later:
+            if text(walk(taint, "key")) != key:
+                continue
+            effect = walk(taint, "effect")
+            place = f"{path}.effect is {shown(effect)}"
+            if text(effect) in hard:
+                taints.hard = True
+            elif text(effect) in native:
+                taints.misspelt.append(f"{place}: {dialect.owner} spells it {native[text(effect)]}; write that")
+            else:
+                taints.weak.append(f"{place}: only {' and '.join(hard)} keep pods off GPU nodes; write {hard[0]}")
     return taints
-
-
-def _missing(dialect: _Dialect, key: str, sign: str) -> str:
-    hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
-    return (
-        f"{'.'.join(dialect.path)}: a GPU pool ({sign}) needs a taint {line(key)} with effect {' or '.join(hard)}; "
-        f'add {{key: {line(key)}, value: "true", effect: {hard[0]}}}'
-    )
 
 
 def _remediate(args: Args, draft: Draft) -> None:

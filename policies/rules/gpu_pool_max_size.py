@@ -22,7 +22,7 @@ from fleet.facts.scheduling import GPU_RESOURCE
 
 from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
 from .pools import OKE_MOST, Choice, booted, choices, gpus_each, most, of_gpu_pool
-from .read import Later, bound, gpus, line, shown, walk, whole
+from .read import Faults, Later, bound, gpus, line, shown, walk, whole
 from .releases import Release, releases
 from .rule import Args, StackRule, each, facts, setting
 
@@ -33,7 +33,7 @@ Types = Callable[[Later], Iterator[Choice]]
 """Reads the machine types of a pool or a set."""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     for release in releases(args.type, args.props, later):
         yield from _machine_set(release, bound(args.config, "maxGpusPerMachineSet"), later)
     if args.type not in HELM:
@@ -42,7 +42,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from of_gpu_pool(args.type, args.props, lambda unsure: read(args, cap, unsure), later)
 
 
-def _nodes(args: Args, cap: int, later: Later) -> Iterator[str]:
+def _nodes(args: Args, cap: int, later: Later) -> Faults:
     with later:
         path, value = most(args.type, args.props, args.opts)
         name = _shown_path(path)
@@ -54,7 +54,7 @@ def _nodes(args: Args, cap: int, later: Later) -> Iterator[str]:
         yield from _counted(name, nodes, cap, partial(choices, args.type, args.props), "maxGpusPerPool", later)
 
 
-def _karpenter(args: Args, cap: int, later: Later) -> Iterator[str]:
+def _karpenter(args: Args, cap: int, later: Later) -> Faults:
     with later:
         limit = walk(args.props, *_LIMIT)
         if limit is not None:
@@ -76,7 +76,7 @@ def _karpenter(args: Args, cap: int, later: Later) -> Iterator[str]:
         yield f"{_shown_path(_LIMIT)} is not set: Karpenter then buys GPUs without a limit; write {cap} or less"
 
 
-def _machine_set(release: Release, cap: int, later: Later) -> Iterator[str]:
+def _machine_set(release: Release, cap: int, later: Later) -> Faults:
     with later:
         unread = Later()
         boots = tuple(booted(release, unread))
@@ -92,7 +92,7 @@ def _machine_set(release: Release, cap: int, later: Later) -> Iterator[str]:
             yield from _counted(name, runners, cap, partial(booted, release), "maxGpusPerMachineSet", later)
 
 
-def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, later: Later) -> Iterator[str]:
+def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, later: Later) -> Faults:
     """The fault if this number of machines of these types exceeds the limit."""
     unread = Later()
     types = tuple(read(unread))
@@ -105,8 +105,7 @@ def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, late
         unit = gpus(least) if types else "1 GPU or more"
         yield f"{name} is {machines}: {machines} times {unit} is more than {gpus(cap)}; {fix}, or raise {setting(ceiling)}"
         return
-    later.join(unread)
-    if machines and not unread and gpus_each(types) is None:
+    if later.clear(unread) and machines and gpus_each(types) is None:
         yield _uncounted(types)
 
 

@@ -13,8 +13,6 @@ from .read import Data, Faults, Later, bound, shown, text, walk
 from .rule import Args, Rule, facts, setting
 
 CLASSES = api_tokens("scheduling.k8s.io", ("v1", "v1beta1", "v1alpha1"), ("PriorityClass",), ("", "Patch", "List"))
-_SYSTEM = "system-"
-"""Prefix that Kubernetes reserves for its own classes."""
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -29,7 +27,8 @@ def _check(args: Args, later: Later) -> Faults:
 def _pod_faults(pod: PodSpec, args: Args, later: Later) -> Faults:
     with later:
         name = text(walk(pod.spec, "priorityClassName"))
-        if not name or name.startswith(_SYSTEM):
+        # Kubernetes reserves the prefix for its own classes.
+        if not name or name.startswith("system-"):
             yield (
                 f"{pod.path}.priorityClassName is {shown(name) if name else 'not set'}: a GPU pod needs a priority class of the "
                 f"fleet; write {RUNNER_PRIORITY.name}"

@@ -8,17 +8,29 @@ them, it advertises shares under the name of whole GPUs, and the rule cannot see
 `timeSliced`, and a request for two of an NVIDIA resource counts as two shares.
 """
 
+from collections.abc import Iterator
+
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
+from fleet.facts.yaml_text import helm_values
 
-from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET
-from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, plugin_configs
+from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, RUNNER_SET, each
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
-from .read import Data, Faults, Later, shown, true, walk
+from .read import Data, Faults, Later, keys, shown, text, true, walk
 from .releases import Release, releases
 from .rule import Args, Rule, facts, setting
 
-_VENDOR = GPU_RESOURCE.partition("/")[0] + "/"
+SHARED = ".shared"
+"""The plugin appends this to the name of a resource whose devices it shares, if it renames the resource."""
+
+CHART_CONFIG = {PLUGIN_CHART: ("config",), OPERATOR_CHART: ("devicePlugin", "config")}
+"""Where in its values each chart reads its configs."""
+
+_FILES = {PLUGIN_CHART: "map", OPERATOR_CHART: "data"}
+
+
+PluginConfig = tuple[str, Data]
+"""A config file: its path and its content; the content is None if the file is not YAML or is too long."""
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -26,8 +38,8 @@ def _check(args: Args, later: Later) -> Faults:
     sliced = true(args.config.get("timeSliced"))
     for pod in pod_specs(token, props, later):
         yield from _pod_faults(pod, sliced, later)
-    for config in plugin_configs(token, props, later):
-        yield from _config_faults(config, sliced)
+    for place, body in plugin_configs(token, props, later):
+        yield from _config_faults(place, body, sliced)
     for release in releases(token, props, later):
         yield from _release_faults(release, later)
     if token in CLUSTER_POLICY:
@@ -40,11 +52,9 @@ def _release_faults(release: Release, later: Later) -> Faults:
     with later:
         if (path := CHART_CONFIG.get(release.chart_name)) is None:
             return
-        for unread in release.unread(later):
-            yield unread.fault("share GPUs")
+        yield from release.unread("share GPUs", later)
         if release.chart_name == OPERATOR_CHART:
-            config = walk(release.values, *path)
-            yield from _inert(".".join((release.values_path, *path)), config)
+            yield from _inert(".".join((release.values_path, *path)), walk(release.values, *path))
 
 
 def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Faults:
@@ -54,7 +64,7 @@ def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Faults:
             for name, amount in gpu_amounts(container, field, later).items():
                 if name in reported or not is_gpu_resource(name) or (quantity(amount) or 0) <= 1:
                     continue
-                if name.endswith(SHARED) or (sliced and name.startswith(_VENDOR)):
+                if name.endswith(SHARED) or (sliced and name.startswith(GPU_RESOURCE.partition("/")[0] + "/")):
                     reported.add(name)
                     why = "" if name.endswith(SHARED) else f"GPUs of this stack are shared ({setting('timeSliced')}), and "
                     yield (
@@ -63,16 +73,16 @@ def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Faults:
                     )
 
 
-def _config_faults(config: PluginConfig, sliced: bool) -> Faults:
-    if config.body is None:
-        yield f"{config.path} cannot be read: it is not YAML, or too long; write a config of version v1"
+def _config_faults(place: str, body: Data, sliced: bool) -> Faults:
+    if body is None:
+        yield f"{place} cannot be read: it is not YAML, or too long; write a config of version v1"
         return
-    sharing = walk(config.body, "sharing")
+    sharing = walk(body, "sharing")
     # If both are set, MPS wins. MPS rejects requests for several shares by itself.
     strategy = next((way for way in ("mps", "timeSlicing") if walk(sharing, way) is not None), None)
     if strategy is None:
         return
-    path = f"{config.path}.sharing.{strategy}"
+    path = f"{place}.sharing.{strategy}"
     renamed = walk(sharing, strategy, "renameByDefault")
     if not (sliced or true(renamed)):
         yield (
@@ -95,6 +105,45 @@ def _inert(path: str, config: Data) -> Faults:
             f"{path}.sharing is not a field of the operator, so it shares no GPU; write it into a config of the device plugin, "
             "as a file of devicePlugin.config.data"
         )
+
+
+def plugin_configs(token: str, props: Data, later: Later) -> Iterator[PluginConfig]:
+    """The device plugin's configs in a chart's values or a ConfigMap. `later` collects unknown values.
+
+    Chart nvidia-device-plugin has them in `config.map`, chart gpu-operator in `devicePlugin.config.data` while `create` is on,
+    and a ConfigMap in `data`, whatever its keys are called. Each is YAML of version v1 (NVIDIA/k8s-device-plugin, api/config/v1).
+    A file of a ConfigMap counts as such a config only if it has a section `sharing`.
+    """
+    for release in releases(token, props, later):
+        yield from configs_of(release, later)
+    if token in CONFIG_MAPS:
+        for prefix, config_map in each(token, props, later):
+            with later:
+                for place, body in _files(f"{prefix}data", walk(config_map, "data"), later, sign="sharing"):
+                    if keys(walk(body, "sharing")):
+                        yield place, body
+
+
+def configs_of(release: Release, later: Later) -> Iterator[PluginConfig]:
+    """The device plugin's configs in the values of a chart. `later` collects unknown values."""
+    with later:
+        chart = release.chart_name
+        if (path := CHART_CONFIG.get(chart)) is None:
+            return
+        config = walk(release.values, *path)
+        if chart == PLUGIN_CHART or true(walk(config, "create")):
+            yield from _files(".".join((release.values_path, *path, _FILES[chart])), walk(config, _FILES[chart]), later)
+
+
+def _files(path: str, files: Data, later: Later, sign: str = "") -> Iterator[PluginConfig]:
+    for name in sorted(keys(files)):
+        # Keys of a ConfigMap with these endings contain something else.
+        if name.endswith((".conf", ".crt", ".csv", ".json", ".pem", ".py", ".sh", ".toml")):
+            continue
+        with later:
+            content = text(walk(files, name))
+            if sign in content:
+                yield f"{path}[{shown(name)}]", helm_values(content)
 
 
 RULE = Rule(**facts(__name__), types=POD | RUNNER_SET | HELM | CONFIG_MAPS | CLUSTER_POLICY, check=_check)

@@ -6,8 +6,7 @@ The taint has one key and a value that differs by provider (`fleet.facts.schedul
 do several tolerations with Equal. The API server rejects a toleration with operator Exists and a value.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from fleet.facts.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
 
@@ -15,60 +14,42 @@ from .draft import Draft
 from .kinds import HELM, POD, RELEASE, RUNNER_SET
 from .pods import PodSpec, of_gpu_pods, pod_specs, takes_gpus, tolerations
 from .pools import GPU_TAINTS
-from .read import Faults, Later, line, shown, strings, text
+from .read import Data, Faults, Later, line, shown, strings, text
 from .record import steps
 from .rule import Args, Rule, facts
 
 VALUES = tuple(dict.fromkeys(taint.value for taint in GPU_TAINTS))
-_EFFECTS = tuple(effect.value for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE))
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The taints that GPU nodes of the stack may carry, all of one key and effect."""
+def _read(
+    pod: PodSpec, config: Mapping[str, Data], later: Later
+) -> tuple[list[tuple[int, Toleration]], list[tuple[Taint, Toleration]]]:
+    """The tolerations that the API server rejects for their value, and the taints of GPU nodes that the pod does not tolerate.
 
-    taints: tuple[Taint, ...]
-
-    @property
-    def toleration(self) -> Toleration:
-        """The one toleration that covers all of them."""
-        return Toleration(self.taints[0].key, effect=self.taints[0].effect)
-
-    def lacking(self, existing: Iterable[Toleration]) -> Taint | None:
-        """The first taint that none of the tolerations covers."""
-        some = tuple(existing)
-        return next((taint for taint in self.taints if not any(each.covers(taint) for each in some)), None)
-
-    def rejected(self, toleration: Toleration) -> bool:
-        """Whether the API server rejects the toleration because of its value."""
-        return toleration.key == self.taints[0].key and toleration.operator == "Exists" and toleration.value != ""
-
-
-def _wanted(args: Args) -> _Wanted:
-    config = args.config
+    With each taint is the toleration that covers all of them: they have one key and effect. `later` collects unknown values.
+    """
     key = text(config.get("key")) or GPU_TAINT_KEY
-    effect_name = text(config.get("effect"))
-    effect = Effect(effect_name) if effect_name in _EFFECTS else Effect.NO_SCHEDULE
-    values = strings(config, "values") or VALUES
-    return _Wanted(tuple(Taint(key, value, effect) for value in values))
+    effect = Effect.NO_EXECUTE if config.get("effect") == Effect.NO_EXECUTE else Effect.NO_SCHEDULE
+    existing = dict(tolerations(pod.spec, later))
+    rejected = [(index, one) for index, one in existing.items() if one.key == key and one.operator == "Exists" and one.value]
+    taints = [Taint(key, value, effect) for value in strings(config, "values") or VALUES]
+    lacking = [taint for taint in taints if not any(toleration.covers(taint) for toleration in existing.values())]
+    return rejected, [(taint, Toleration(key, effect=effect)) for taint in lacking]
 
 
 def _faults(pod: PodSpec, args: Args, later: Later) -> Faults:
-    hidden, needed = Later(), _wanted(args)
-    existing = dict(tolerations(pod.spec, hidden))
-    for index, toleration in existing.items():
-        if needed.rejected(toleration):
-            yield (
-                f"{pod.path}.tolerations[{index}].value is {shown(toleration.value)}: the API server rejects a value with "
-                "operator Exists; remove the value"
-            )
-    lacking = needed.lacking(existing.values())
-    if later.clear(hidden) and lacking is not None:
-        add = ", ".join(f"{name}: {line(value)}" for name, value in needed.toleration.manifest().items())
+    hidden = Later()
+    rejected, lacking = _read(pod, args.config, hidden)
+    for index, toleration in rejected:
         yield (
-            f"{pod.path}.tolerations: a pod that takes GPUs must tolerate the taint {line(str(lacking))} of GPU nodes; "
-            f"add {{{add}}}"
+            f"{pod.path}.tolerations[{index}].value is {shown(toleration.value)}: the API server rejects a value with "
+            "operator Exists; remove the value"
         )
+    if later.clear(hidden) and lacking:
+        taint, cover = lacking[0]
+        add = ", ".join(f"{name}: {line(value)}" for name, value in cover.manifest().items())
+        must = f"a pod that takes GPUs must tolerate the taint {line(str(taint))} of GPU nodes"
+        yield f"{pod.path}.tolerations: {must}; add {{{add}}}"
 
 
 def _remediate(args: Args, draft: Draft) -> None:
@@ -77,18 +58,16 @@ def _remediate(args: Args, draft: Draft) -> None:
     if args.type in HELM - {RELEASE}:
         return
     later = Later()
-    needed = _wanted(args)
     for pod in pod_specs(args.type, args.props, later):
         if not takes_gpus(pod, later):
             continue
         hidden = Later()
-        existing = dict(tolerations(pod.spec, hidden))
+        rejected, lacking = _read(pod, args.config, hidden)
         place = (*steps(pod.path), "tolerations")
-        for index, toleration in existing.items():
-            if needed.rejected(toleration):
-                draft.put("", *place, index, "value")
-        if not hidden and needed.lacking(existing.values()) is not None:
-            draft.append(needed.toleration.manifest(), *place)
+        for index, _ in rejected:
+            draft.put("", *place, index, "value")
+        if not hidden and lacking:
+            draft.append(lacking[0][1].manifest(), *place)
 
 
 RULE = Rule(

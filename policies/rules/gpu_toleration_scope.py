@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from fleet.facts.scheduling import Toleration
 
 from . import kinds
-from .pods import SERVING, PodSpec, pod_specs, serves_the_node, takes_gpus, tolerations
+from .pods import PodSpec, pod_specs, serves_the_node, takes_gpus, tolerations
 from .pools import GPU_TAINTS
-from .read import Data, Later, line, strings, walk
+from .read import Data, Faults, Later, line, strings, walk
 from .releases import releases
 from .rule import Args, Rule, facts
 
@@ -29,7 +29,7 @@ CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
 """Chart to the places in its values with the tolerations of a controller. Controllers take no GPU and serve no node."""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     allowed = frozenset(strings(args.config, "allowNames"))
     for pod in pod_specs(args.type, args.props, later):
         yield from _pod_faults(pod, allowed, later)
@@ -42,7 +42,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
                         yield _fault(".".join((release.values_path, *place)), index, toleration, "a controller takes no GPU")
 
 
-def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator[str]:
+def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
     unread = Later()
     opening = list(_opening(pod.spec, unread))
     if not (opening or unread):
@@ -53,15 +53,9 @@ def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator
     later.join(unread)
     takes = takes_gpus(pod, hidden)
     for index, toleration in opening:
-        undecided = Later()
-        undecided.join(unnamed)
-        if toleration.key:
-            if takes:
-                continue
-            undecided.join(hidden)
-        if undecided:
-            later.join(undecided)
-        else:
+        if takes and toleration.key:
+            continue
+        if later.clear(unnamed) and (not toleration.key or later.clear(hidden)):
             yield _fault(pod.path, index, toleration, "a pod that takes no GPU stays off GPU nodes")
 
 
@@ -77,4 +71,4 @@ def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:
     return f"{place} tolerates {line(toleration.key)}: {why}; remove the toleration"
 
 
-RULE = Rule(**facts(__name__, allowNames=list(SERVING)), types=kinds.POD | kinds.RUNNER_SET | kinds.HELM, check=_check)
+RULE = Rule(**facts(__name__, allowNames=list(kinds.SERVING)), types=kinds.POD | kinds.RUNNER_SET | kinds.HELM, check=_check)

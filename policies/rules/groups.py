@@ -13,19 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from fleet.facts import scheduling
 from fleet.facts.bill import Warm, Window, assumption
 from fleet.facts.bill import read as windows_in
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, PREPAID, RESERVED, SPOT
-from fleet.facts.scheduling import (
-    CLUSTER_LABEL,
-    GPU_RESOURCE,
-    MACHINE_CAPACITY,
-    MACHINE_DISK,
-    MACHINE_REGIONS,
-    POOL_LABEL,
-    RESERVED_NODES_TAG,
-    SCHEDULED_NODES_TAG,
-)
 
 from . import kinds, pools
 from .node_groups import Pool, pooled
@@ -39,10 +30,6 @@ AWS, OCI = "aws", "oci"
 TIMES = "\N{MULTIPLICATION SIGN}"
 SHOWN = 4
 """How many parts of a sum a message lists."""
-
-_NODES = ("nodes.min", "nodes.max")
-_JOBS = ("scale.min", "scale.max")
-_STANDING = ("count", "count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +140,7 @@ def _pool(resource: Resource, later: Later) -> dict[str, Data]:
         "capacity": _most_expensive(bought(token, props)),
         "least": max(pools.least(token, props), 0),
         "most": _natural(most),
-        "settings": _NODES,
+        "settings": ("nodes.min", "nodes.max"),
     }
 
 
@@ -163,8 +150,8 @@ def _eks(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
     fields["choices"], template = _templated(resource, fields["choices"], later)
     fields["warm"] = _warm(walk(resource.props, "warmPoolConfig"))
     fields["zones"] = resource.groups if isinstance(resource, Pool) else 1
-    if tagged := text(walk(resource.props, "tags", SCHEDULED_NODES_TAG)):
-        fields["windows"] = windows_of(tagged, f"{fields['name']}: tag {SCHEDULED_NODES_TAG}")
+    if tagged := text(walk(resource.props, "tags", scheduling.SCHEDULED_NODES_TAG)):
+        fields["windows"] = windows_of(tagged, f"{fields['name']}: tag {scheduling.SCHEDULED_NODES_TAG}")
         fields["settings"] = ("schedules", "nodes.max")
     if resource.type == kinds.EKS_NODE_GROUP and text(walk(resource.props, "updateConfig", "updateStrategy")) != "MINIMAL":
         fields["spare"] = assumption("update-nodes") * max(count(walk(resource.props, "subnetIds")) // fields["zones"], 1)
@@ -207,7 +194,7 @@ def _oke(resource: Resource, _: Sequence[Resource], later: Later) -> Group:
 
 def _karpenter(resource: Resource, resources: Sequence[Resource], later: Later) -> Group:
     props = resource.props
-    limit = whole(walk(props, "spec", "limits", GPU_RESOURCE))
+    limit = whole(walk(props, "spec", "limits", scheduling.GPU_RESOURCE))
     fields = _pool(resource, later) | {"settings": ("spec.replicas", "spec.limits")}
     if fields["most"] is None and walk(props, "spec", "replicas") is not None:
         # Static capacity: exactly this many nodes (karpenter.sh, spec.replicas).
@@ -223,7 +210,7 @@ def _reserved(fields: dict[str, Data], resource: Resource, tags: str) -> int | N
     """Machines that the pool's reservation holds: the number in its tag, or else the most that the pool may use."""
     if fields["capacity"] not in PREPAID:
         return None
-    tagged = _natural(walk(resource.props, tags, RESERVED_NODES_TAG))
+    tagged = _natural(walk(resource.props, tags, scheduling.RESERVED_NODES_TAG))
     most: int | None = fields["most"]
     return most if tagged is None else tagged
 
@@ -271,7 +258,7 @@ def _launched(resource: Resource, details: Data, types: tuple[Choice, ...], size
         capacity=capacity,
         least=size or 0,
         most=size,
-        settings=_STANDING if resource.type == kinds.OCI_INSTANCE_POOL else ("", ""),
+        settings=("count", "count") if resource.type == kinds.OCI_INSTANCE_POOL else ("", ""),
         volume=of_oci(walk(details, "sourceDetails", "bootVolumeSizeInGbs")),
         flex=_flex(walk(details, "shapeConfig")),
     )
@@ -284,16 +271,16 @@ def _runner_set(resource: Resource, release: Release, later: Later) -> Group | N
         return None
     values = release.values
     annotations = walk(values, *ANNOTATIONS)
-    capacity = text(walk(annotations, MACHINE_CAPACITY))
+    capacity = text(walk(annotations, scheduling.MACHINE_CAPACITY))
     where = _where(resource, OCI, Later().get(lambda: release.name, ""))
     return Group(
-        **where | {"regions": tuple(filter(None, text(walk(annotations, MACHINE_REGIONS)).split(",")))},
+        **where | {"regions": tuple(filter(None, text(walk(annotations, scheduling.MACHINE_REGIONS)).split(",")))},
         choices=types,
         capacity=capacity if capacity in (SPOT, RESERVED) else ON_DEMAND,
         least=_natural(walk(values, "minRunners")) or 0,
         most=_natural(walk(values, "maxRunners")),
-        settings=_JOBS,
-        volume=of_oci(walk(annotations, MACHINE_DISK)),
+        settings=("scale.min", "scale.max"),
+        volume=of_oci(walk(annotations, scheduling.MACHINE_DISK)),
     )
 
 
@@ -316,11 +303,8 @@ def _templated(resource: Resource, types: tuple[Choice, ...], later: Later) -> t
 
 def _where(resource: Resource, cloud: str, name: str = "") -> dict[str, Data]:
     """The fields of `Group` that say which machines it is about."""
-    return {"name": line(name or resource.name), "urn": resource.urn, "cloud": cloud, "regions": _region(resource)}
-
-
-def _region(resource: Resource) -> tuple[str, ...]:
-    return tuple(filter(None, (region_of(resource),)))
+    regions = tuple(filter(None, (region_of(resource),)))
+    return {"name": line(name or resource.name), "urn": resource.urn, "cloud": cloud, "regions": regions}
 
 
 def _most_expensive(ways: frozenset[str]) -> str:
@@ -342,9 +326,9 @@ def _pool_name(token: str, props: Data, otherwise: str, unnamed: Later) -> str:
     with unnamed:
         unread = Later()
         labels = set_labels(token, props, unread) if token != kinds.AUTO_SCALING_GROUP else {}
-        if POOL_LABEL not in keys(labels):
+        if scheduling.POOL_LABEL not in keys(labels):
             unread.settle()
-        pool, cluster = (label(walk(labels, key)) for key in (POOL_LABEL, CLUSTER_LABEL))
+        pool, cluster = (label(walk(labels, key)) for key in (scheduling.POOL_LABEL, scheduling.CLUSTER_LABEL))
         if pool:
             return line(f"{cluster}/{pool}" if cluster else pool)
     return line(otherwise)

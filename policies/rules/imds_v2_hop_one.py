@@ -34,14 +34,13 @@ def _check(args: Args, later: Later) -> Faults:
     max_hop = bound(args.config, "maxHop")
     if args.type in _OPTIONS:
         yield from _metadata_options(args.type, args.props, max_hop, later)
-    elif args.type == kinds.EKS_NODE_GROUP:
-        if not keys(walk(args.props, "launchTemplate")):
-            yield (
-                "launchTemplate is not set: EKS then chooses the metadata options; set a launch template with "
-                f"metadataOptions {{httpTokens: required, httpPutResponseHopLimit: {max_hop}}}"
-            )
-    else:
+    elif args.type in _FLAGS:
         yield from _legacy(args.type, args.props, later)
+    elif not keys(walk(args.props, "launchTemplate")):
+        yield (
+            "launchTemplate is not set: EKS then chooses the metadata options; set a launch template with "
+            f"metadataOptions {{httpTokens: required, httpPutResponseHopLimit: {max_hop}}}"
+        )
 
 
 def _metadata_options(token: str, props: Data, max_hop: int, later: Later) -> Faults:

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE
+from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE, bodies
 from .pools import FAMILY_LABEL, INSTANCE_TYPE_LABEL, MACHINE_KINDS, choices, requirements
-from .read import Data, Later, count, entries, items, keys, line, shown, strings, text, walk
+from .read import Data, Faults, Later, count, items, keys, line, shown, strings, text, walk
 from .rule import Args, Rule, entry, facts
 
 _ALLOWED_TYPES = "allowedInstanceTypes"
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     allowed = strings(args.config, "types")
     if args.type == KARPENTER_NODE_POOL:
         yield from _karpenter(args.props, allowed, later)
@@ -39,26 +39,14 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 def _by_attributes(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """Path and body of each block of instance requirements."""
-    if token == LAUNCH_TEMPLATE:
-        holders: Iterator[tuple[str, Data]] = iter([("", props)])
-    elif token == AUTO_SCALING_GROUP:
-        holders = entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later)
-    elif token == EC2_FLEET:
-        holders = (
-            (f"{path}.{inner}", override)
-            for path, config in entries(props, "launchTemplateConfigs", later)
-            for inner, override in entries(config, "overrides", later)
-        )
-    else:
-        return
-    for path, holder in holders:
+    for prefix, body in bodies(token, props, later) if token in (LAUNCH_TEMPLATE, AUTO_SCALING_GROUP, EC2_FLEET) else ():
         with later:
-            attributes = walk(holder, "instanceRequirements")
+            attributes = walk(body, "instanceRequirements")
             if keys(attributes):
-                yield f"{path}.instanceRequirements".lstrip("."), attributes
+                yield f"{prefix}instanceRequirements", attributes
 
 
-def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
+def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Faults:
     # Requirements are joined by AND, so one with only allowed types is enough.
     hidden = Later()
     faults: list[str] = []
@@ -78,9 +66,8 @@ def _karpenter(props: Data, allowed: tuple[str, ...], later: Later) -> Iterator[
                 return
         hidden.join(unread)
         faults += bad
-    later.join(hidden)
-    if hidden:
-        # The unknown requirement may restrict the pool to allowed types.
+    # An unknown requirement may restrict the pool to allowed types.
+    if not later.clear(hidden):
         return
     yield from faults or (
         f"spec.template.spec.requirements: none lists types, so Karpenter may buy any; add {{key: {INSTANCE_TYPE_LABEL}, "

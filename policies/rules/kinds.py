@@ -4,22 +4,14 @@ Components (`helm.sh/v4:Chart`, `yaml/v2:ConfigGroup`, `gpu-ci:index:*` but one,
 sees both components and their children. The children are the resources that the cloud gets, so rules judge only the children.
 """
 
+import tomllib
 from collections.abc import Iterable, Iterator
 from itertools import product
+from pathlib import Path
 
 from .read import Data, Later, count, entries, items, keys, walk
 
-_WORKLOADS = {
-    "core/v1": ("Pod", "PodTemplate", "ReplicationController"),
-    "apps/v1": ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
-    "batch/v1": ("Job", "CronJob"),
-    # Older API versions have tokens of their own in the provider, which aliases them to the ones above.
-    "apps/v1beta1": ("Deployment", "StatefulSet"),
-    "apps/v1beta2": ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
-    "extensions/v1beta1": ("Deployment", "DaemonSet", "ReplicaSet"),
-    "batch/v1beta1": ("CronJob",),
-    "batch/v2alpha1": ("CronJob",),
-}
+_TABLES = tomllib.loads((Path(__file__).parent / "kinds.toml").read_text(encoding="utf-8"))
 _TEMPLATE = ("spec", "template", "spec")
 _SPEC = {"Pod": ("spec",), "PodTemplate": ("template", "spec"), "CronJob": ("spec", "jobTemplate", *_TEMPLATE)}
 
@@ -27,15 +19,18 @@ _SPEC = {"Pod": ("spec",), "PodTemplate": ("template", "spec"), "CronJob": ("spe
 def _tokens(suffix: str) -> dict[str, tuple[str, ...]]:
     return {
         f"kubernetes:{version}:{kind}{suffix}": _SPEC.get(kind, _TEMPLATE)
-        for version, kinds in _WORKLOADS.items()
+        for version, kinds in _TABLES["workloads"].items()
         for kind in kinds
     }
 
 
-def cloud_tokens(provider: str, **modules: tuple[str, ...]) -> frozenset[str]:
-    """The tokens of kinds of a cloud, by module: `ec2=("Vpc",)` is "aws:ec2/vpc:Vpc"."""
+def listed(name: str) -> frozenset[str]:
+    """The resource types in a table of `kinds.toml`."""
     return frozenset(
-        f"{provider}:{module}/{kind[0].lower()}{kind[1:]}:{kind}" for module, kinds in modules.items() for kind in kinds
+        f"{provider}:{module}/{kind[0].lower()}{kind[1:]}:{kind}"
+        for provider, modules in _TABLES[name].items()
+        for module, kinds in modules.items()
+        for kind in kinds
     )
 
 
@@ -85,6 +80,8 @@ OCI_INSTANCE = "oci:Core/instance:Instance"
 OCI_INSTANCE_CONFIGURATION = "oci:Core/instanceConfiguration:InstanceConfiguration"
 OCI_INSTANCE_POOL = "oci:Core/instancePool:InstancePool"
 AUTO_SCALING_GROUP = "aws:autoscaling/group:Group"
+OVERRIDES = "mixedInstancesPolicy.launchTemplate.overrides"
+"""Path of the machine types of an Auto Scaling group."""
 AUTO_SCALING_TAG = "aws:autoscaling/tag:Tag"
 EC2_FLEET = "aws:ec2/fleet:Fleet"
 SPOT_REQUEST = "aws:ec2/spotInstanceRequest:SpotInstanceRequest"
@@ -113,30 +110,7 @@ OCI_SUBNET = "oci:Core/subnet:Subnet"
 NAT_GATEWAY = "aws:ec2/natGateway:NatGateway"
 ADDRESS = "aws:ec2/eip:Eip"
 KMS_KEY = "aws:kms/key:Key"
-UNPRICED = cloud_tokens(
-    "aws",
-    alb=("LoadBalancer",),
-    dynamodb=("Table",),
-    ec2=("Fleet", "VpnConnection", "DedicatedHost"),
-    ec2transitgateway=("TransitGateway",),
-    elasticache=("Cluster", "ReplicationGroup"),
-    elb=("LoadBalancer",),
-    fsx=("LustreFileSystem", "OntapFileSystem", "OpenZfsFileSystem", "WindowsFileSystem"),
-    lb=("LoadBalancer",),
-    msk=("Cluster",),
-    mq=("Broker",),
-    networkfirewall=("Firewall",),
-    opensearch=("Domain",),
-    rds=("Cluster", "ClusterInstance", "Instance"),
-    redshift=("Cluster",),
-    sagemaker=("Endpoint", "NotebookInstance"),
-) | cloud_tokens(
-    "oci",
-    Database=("AutonomousDatabase", "DbSystem"),
-    LoadBalancer=("LoadBalancer",),
-    Mysql=("MysqlDbSystem",),
-    NetworkLoadBalancer=("NetworkLoadBalancer",),
-)
+UNPRICED = listed("unpriced")
 """Resource types that cost money by the hour or by what they store, and of which the table of prices has none."""
 IAM_ROLE = "aws:iam/role:Role"
 
@@ -155,6 +129,9 @@ CONFIG_MAPS = frozenset(("kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:Con
 
 SECRET = "kubernetes:core/v1:Secret"  # noqa: S105 - a type token
 SECRETS = frozenset((SECRET, f"{SECRET}Patch", f"{SECRET}List"))
+
+SERVING: tuple[str, ...] = tuple(_TABLES["serving"]["names"])
+"""Names of containers that serve a node, also one with GPUs, without taking a GPU."""
 
 SCALE_SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 PLUGIN_CHART, OPERATOR_CHART = "nvidia-device-plugin", "gpu-operator"
@@ -181,15 +158,23 @@ def each(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
 
 
 def bodies(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
-    """Prefix of paths and body of each machine that a resource describes: an OCI instance configuration may have several.
+    """Prefix of paths and body of each machine that a resource describes.
 
-    `later` collects unknown ones.
+    An OCI instance configuration, an Auto Scaling group and a fleet may have several. `later` collects unknown ones.
     """
-    if token != OCI_INSTANCE_CONFIGURATION:
+    places: Iterator[tuple[str, Data]]
+    if token == OCI_INSTANCE_CONFIGURATION:
+        places = launches(props, later)
+    elif token == AUTO_SCALING_GROUP:
+        places = entries(props, OVERRIDES, later)
+    elif token == EC2_FLEET:
+        configs = entries(props, "launchTemplateConfigs", later)
+        places = ((f"{at}.{path}", body) for at, config in configs for path, body in entries(config, "overrides", later))
+    else:
         yield "", props
         return
-    for path, launch in launches(props, later):
-        yield f"{path}.", launch
+    for path, body in places:
+        yield f"{path}.", body
 
 
 def launches(props: Data, later: Later) -> Iterator[tuple[str, Data]]:
@@ -199,9 +184,8 @@ def launches(props: Data, later: Later) -> Iterator[tuple[str, Data]]:
     """
     with later:
         details = walk(props, "instanceDetails")
-        options, unread = None, Later()
-        with unread:
-            options = walk(details, "options")
+        unread = Later()
+        options = unread.get(lambda: walk(details, "options"), None)
         later.join(unread)
         for index, option in items(options, later):
             with later:

@@ -18,6 +18,9 @@ from .read import Later, entries, strings, text, walk
 from .required_tags import propagated, set_tags
 from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts, stack_file
 
+_ByTarget = Mapping[str, Sequence[Resource]]
+"""Resources by the URN of each resource that they refer to."""
+
 
 def _check(stack: Stack, later: Later) -> Violations:
     required = strings(stack.config, "tags")
@@ -29,19 +32,13 @@ def _check(stack: Stack, later: Later) -> Violations:
         unread = Later()
         specified = _specified(template, "volume", unread)
         missing, unfixed = ([name for name in names if name not in specified] for names in (required, fixed))
-        if missing and (unfixed or not fixed):
-            later.join(unread)
-            if not unread:
-                tag_names = f"{', '.join(missing)}, or the fixed tags {', '.join(fixed)}" if fixed else ", ".join(missing)
-                yield f"Missing tags in tagSpecifications of volume: {tag_names}. Set {stack_file('tags')}.", template.urn
+        if missing and (unfixed or not fixed) and later.clear(unread):
+            tag_names = f"{', '.join(missing)}, or the fixed tags {', '.join(fixed)}" if fixed else ", ".join(missing)
+            yield f"Missing tags in tagSpecifications of volume: {tag_names}. Set {stack_file('tags')}.", template.urn
 
 
 def _instances(
-    template: Resource,
-    users: Sequence[Resource],
-    tags: Mapping[str, Sequence[Resource]],
-    required: Sequence[str],
-    later: Later,
+    template: Resource, users: Sequence[Resource], tags: _ByTarget, required: Sequence[str], later: Later
 ) -> Violations:
     """Missing tags of the instances: of each node group that uses the template, or of a template that none uses.
 
@@ -50,11 +47,8 @@ def _instances(
     unread = Later()
     specified = _specified(template, "instance", unread)
     missing = [name for name in required if name not in specified]
-    if not missing:
-        return
-    if unread:
-        # What is unknown may be just what is missing.
-        later.join(unread)
+    # What is unknown may be just what is missing.
+    if not (missing and later.clear(unread)):
         return
     if not users:
         names = ", ".join(missing)
@@ -66,17 +60,15 @@ def _instances(
         unsure = Later()
         reached = {_propagated(tag, unsure) for tag in tags.get(user.urn, ())}
         lacking = [name for name in missing if name not in reached]
-        if lacking and not unsure:
+        if lacking and later.clear(unsure):
             yield (
                 f"Missing required tags of its instances: {', '.join(lacking)}. Neither the launch template nor a tag of the "
                 f"Auto Scaling group with propagateAtLaunch has them. Set {stack_file('tags')}.",
                 user.urn,
             )
-        if lacking:
-            later.join(unsure)
 
 
-def _by_target(resources: Iterable[Resource], field: str) -> Mapping[str, Sequence[Resource]]:
+def _by_target(resources: Iterable[Resource], field: str) -> _ByTarget:
     """Resources by the URN of each resource that their property refers to, or that they depend on."""
     by_target: dict[str, list[Resource]] = {}
     for resource in resources:

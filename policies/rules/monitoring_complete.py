@@ -18,9 +18,6 @@ PROMETHEUS_RULE = api_tokens(*_GROUP, ("PrometheusRule",), ("",))
 
 _ENDPOINTS = {True: ("podMetricsEndpoints", ("port", "portNumber", "targetPort")), False: ("endpoints", ("port", "targetPort"))}
 """The list of endpoints and the ways to name a port: of a PodMonitor, and of a ServiceMonitor."""
-_MANAGED = "app.kubernetes.io/managed-by"
-_EXPORTER = "dcgm"
-"""Part of a label value of every DCGM exporter."""
 _PART = re.compile(r"([0-9]+)(ms|s|m|h|d|w|y)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 
@@ -32,7 +29,8 @@ def _check(args: Args, later: Later) -> Faults:
     most = bound(args.config, "maxIntervalSeconds")
     listed, ports = _ENDPOINTS[args.type in POD_MONITOR]
     with later:
-        if not (true(walk(args.props, "spec", "namespaceSelector", "any")) or _names(args.props) or _beside(args.props)):
+        selector = walk(args.props, "spec", "namespaceSelector")
+        if not (true(walk(selector, "any")) or count(walk(selector, "matchNames")) or _beside(args.props)):
             yield (
                 "spec.namespaceSelector names no namespace, so the monitor selects only in its own; write the namespace of the "
                 "targets in matchNames"
@@ -50,22 +48,17 @@ def _check(args: Args, later: Later) -> Faults:
                 )
 
 
-def _names(props: Data) -> bool:
-    """Whether the monitor names a namespace."""
-    return count(walk(props, "spec", "namespaceSelector", "matchNames")) > 0
-
-
 def _beside(props: Data) -> bool:
     """Whether a chart makes the monitor and its target: Helm's label, and every label that the monitor selects."""
     labels, selected = walk(props, "metadata", "labels"), walk(props, "spec", "selector", "matchLabels")
-    expected = [(_MANAGED, "Helm"), *((key, label(walk(selected, key))) for key in keys(selected))]
+    expected = [("app.kubernetes.io/managed-by", "Helm"), *((key, label(walk(selected, key))) for key in keys(selected))]
     return len(expected) > 1 and all(label(walk(labels, key)) == value for key, value in expected)
 
 
 def _of_exporter(props: Data) -> bool:
     """Whether the monitor selects a DCGM exporter by a label."""
     labels = walk(props, "spec", "selector", "matchLabels")
-    return any(_EXPORTER in label(walk(labels, key)) for key in keys(labels))
+    return any("dcgm" in label(walk(labels, key)) for key in keys(labels))
 
 
 def _seconds(duration: str) -> float:

@@ -5,14 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from .kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
-from .read import Data, Later, count, entries, items, keys, label, shown, some, text, walk, whole
+from .read import Data, Faults, Later, count, entries, items, keys, label, shown, surely, text, walk, whole
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_LAST_PORT = 65535
 _CIDRS = ("cidrBlocks", "ipv6CidrBlocks")
-_WIDEST = {4: 8, 6: 16}
-"""Prefix length of the largest network of a single owner, by IP version. Half of the internet counts as the internet."""
 
 
 def network(value: Data) -> IPNetwork | None:
@@ -24,9 +21,9 @@ def network(value: Data) -> IPNetwork | None:
 
 
 def world(value: Data) -> bool:
-    """Whether a CIDR is the whole internet, or a larger part of it than any single owner has."""
+    """Whether a CIDR is the whole internet, or a larger part of it than any single owner has. Half of the internet counts."""
     parsed = network(value)
-    return parsed is not None and parsed.prefixlen < _WIDEST[parsed.version]
+    return parsed is not None and parsed.prefixlen < (8 if parsed.version == 4 else 16)
 
 
 def exposed(token: str, props: Data, ports: Sequence[int], later: Later) -> Iterator[tuple[str, str, list[int]]]:
@@ -78,7 +75,7 @@ def _reached(protocol: Data, holder: Data, bounds: tuple[str, str], ports: Seque
     if name not in ("tcp", "6", "-1", "all"):
         return []
     first, last = (None, None) if name in ("-1", "all") else (whole(walk(holder, bound)) for bound in bounds)
-    return [port for port in ports if (0 if first is None else first) <= port <= (_LAST_PORT if last is None else last)]
+    return [port for port in ports if (0 if first is None else first) <= port <= (65535 if last is None else last)]
 
 
 DIRECTIONS = ("Ingress", "Egress")
@@ -97,7 +94,7 @@ def denies(props: Data, direction: str) -> bool:
     return _about(props, direction)
 
 
-def ways_out(props: Data, metadata: tuple[Address, ...], later: Later) -> Iterator[str]:
+def ways_out(props: Data, metadata: tuple[Address, ...], later: Later) -> Faults:
     """Rules of a policy that let pods reach instance metadata at one of these addresses."""
     with later:
         if not (metadata and _about(props, "Egress")):
@@ -115,17 +112,13 @@ def ways_out(props: Data, metadata: tuple[Address, ...], later: Later) -> Iterat
 
 def _about(props: Data, direction: str) -> bool:
     """Whether a policy applies to a direction. Without `policyTypes` it applies to Egress only if it has egress rules."""
-    later = Later()
     types = walk(props, "spec", "policyTypes")
     if not count(types):
         return direction == "Ingress" or count(walk(props, "spec", "egress")) > 0
-    if any(text(item) == direction for _, item in items(types, later)):
-        return True
-    later.settle()
-    return False
+    return surely(partial(items, types), lambda entry: text(entry[1]) == direction)
 
 
-def _open(path: str, block: Data, metadata: tuple[Address, ...]) -> Iterator[str]:
+def _open(path: str, block: Data, metadata: tuple[Address, ...]) -> Faults:
     later = Later()
     cidr = walk(block, "cidr")
     allowed = network(cidr)
@@ -154,8 +147,4 @@ def _reaches_port(ports: Data) -> bool:
         low, high = whole(first), whole(last)
         return first is None or (low is not None and low <= _PORT <= (low if high is None else high))
 
-    later = Later()
-    if not count(ports) or some(partial(items, ports), reaches, later):
-        return True
-    later.settle()
-    return False
+    return not count(ports) or surely(partial(items, ports), reaches)

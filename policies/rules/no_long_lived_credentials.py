@@ -16,7 +16,7 @@ from fleet.facts.credentials import AWS_KEY_ID, GITHUB_FINE_GRAINED_TOKEN, GITHU
 
 from . import kinds
 from .pods import containers_of, pod_specs
-from .read import Data, Later, keys, strings, text, walk
+from .read import Data, Faults, Later, keys, strings, text, walk
 from .releases import Release, releases, sources, step, texts
 from .rule import Args, Rule, facts
 from .userdata import MACHINES, readings
@@ -49,14 +49,12 @@ _CREDENTIAL = re.compile(
 _IDLE = frozenset(("name", "image", "imagePullPolicy", "resources", "securityContext", "ports", "volumeMounts"))
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     token = args.type
     if token in FORBIDDEN:
         yield f"{FORBIDDEN[token]}: this credential works for anybody who has it, and never expires"
         return
-    config = args.config
-    allowed = frozenset(strings(config, "secretKeys"))
-    late = frozenset(strings(config, "lateKeys"))
+    allowed, late = (frozenset(strings(args.config, name)) for name in ("secretKeys", "lateKeys"))
     for release in releases(token, args.props, later):
         with later:
             if release.is_scale_set and keys(walk(release.values, "githubConfigSecret")):
@@ -67,7 +65,8 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     for path, key, content in _texts(token, args.props, late, later):
         for kind in _credentials(content):
             if not (kind == _PRIVATE_KEY and token in kinds.SECRETS and key in allowed):
-                yield f"{path} holds {kind}: it works for anybody who reads it, until it is revoked; {_FIX}"
+                fix = "remove it, and use a role, a workload identity or a GitHub App instead"
+                yield f"{path} holds {kind}: it works for anybody who reads it, until it is revoked; {fix}"
 
 
 def _texts(token: str, props: Data, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
@@ -144,29 +143,18 @@ def _below(path: str, value: Data, later: Later) -> Iterator[tuple[str, str, str
 
 def _credentials(content: str) -> list[str]:
     """The kinds of credentials in a text, however it is encoded, in the order of `_KINDS`."""
-    if len(content) < _SHORTEST:
+    # The shortest credential has so many characters.
+    if len(content) < 20:
         return []
     groups = {match.lastgroup for read in readings(content) for match in _CREDENTIAL.finditer(read)}
     return [kind for group, kind in _KINDS.items() if group in groups]
 
 
-_SHORTEST = 20
-"""Characters of the shortest credential."""
-_FIX = "remove it, and use a role, a workload identity or a GitHub App instead"
 _FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
     **dict.fromkeys(MACHINES, (("userData",), ("userDataBase64",), ("metadata",), ("extendedMetadata",))),
     kinds.OKE_NODE_POOL: (("nodeMetadata",),),
     kinds.EC2_NODE_CLASS: (("spec", "userData"),),
 }
 
-RULE = Rule(
-    **facts(__name__),
-    types=frozenset(FORBIDDEN)
-    | frozenset(_FIELDS)
-    | kinds.POD
-    | kinds.RUNNER_SET
-    | kinds.HELM
-    | kinds.SECRETS
-    | kinds.CONFIG_MAPS,
-    check=_check,
-)
+_TYPES = frozenset((*FORBIDDEN, *_FIELDS)) | kinds.POD | kinds.RUNNER_SET | kinds.HELM | kinds.SECRETS | kinds.CONFIG_MAPS
+RULE = Rule(**facts(__name__), types=_TYPES, check=_check)

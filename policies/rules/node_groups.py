@@ -4,7 +4,7 @@
 each of them is smaller than the pool, and in one zone only.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -46,10 +46,7 @@ def _pool(resource: Resource) -> Data:
     if resource.type != EKS_NODE_GROUP:
         return resource.urn
     props, provider = resource.props, resource.provider
-    name = ""
-    with Later():
-        name = label(walk(props, "labels", POOL_LABEL))
-    if not name:
+    if not (name := Later().get(lambda: label(walk(props, "labels", POOL_LABEL)), "")):
         return resource.urn
     templates = tuple(template.urn for template in resource.property_dependencies.get("launchTemplate", ()))
     place = (provider.urn, _frozen(provider.props.get("region"))) if provider is not None else None
@@ -74,15 +71,10 @@ def _together(groups: Sequence[Resource]) -> Pool:
             props[key] = next((value for value in values if isinstance(value, Unknown)), None) or join(values)
     fields = sorted({field for group in groups for field in group.property_dependencies})
     return Pool(
-        first.type,
-        props,
-        first.urn,
-        first.name,
-        first.opts,
-        first.provider,
-        first.parent,
-        _once(group.dependencies for group in groups),
-        {field: _once(group.property_dependencies.get(field, ()) for group in groups) for field in fields},
+        **{name: getattr(first, name) for name in ("type", "urn", "name", "opts", "provider", "parent")},
+        props=props,
+        dependencies=_once(group.dependencies for group in groups),
+        property_dependencies={field: _once(group.property_dependencies.get(field, ()) for group in groups) for field in fields},
         groups=len(groups),
     )
 
@@ -96,24 +88,18 @@ def _summed(sizes: Sequence[Data]) -> Data:
     return {key: _sum([group.get(key) for group in groups]) if key in _SIZES else first[key] for key in first}
 
 
-def _present_summed(sizes: Sequence[Data]) -> Data:
-    """The same of the groups that have the property."""
-    return _summed([size for size in sizes if size is not None])
-
-
 def _sum(values: Sequence[Data]) -> Data:
     unknown = [value for value in values if isinstance(value, Unknown)]
     odd = [value for value in values if whole(value) is None]
     return (unknown or odd or [sum(whole(value) or 0 for value in values)])[0]
 
 
-def _lists(lists: Sequence[Data]) -> list[Data]:
-    """Several lists one after the other; a value of another type counts as empty."""
-    return [item for items in lists if count(items) for item in items]
-
-
-_JOINED = {"scalingConfig": _summed, "warmPoolConfig": _present_summed, "subnetIds": _lists}
-"""How the values of a property become the pool's."""
+_JOINED: Mapping[str, Callable[[Sequence[Data]], Data]] = {
+    "scalingConfig": _summed,
+    "warmPoolConfig": lambda sizes: _summed([size for size in sizes if size is not None]),
+    "subnetIds": lambda lists: [item for items in lists if count(items) for item in items],
+}
+"""How the values of a property become the pool's. Only some groups may have a warm pool."""
 
 
 def _once(resources: Iterable[Iterable[Resource]]) -> list[Resource]:

@@ -11,7 +11,6 @@ from .pods import NODE_TERMS
 from .pools import requirements, set_labels
 from .read import Data, Later, items, keys, label, line, text, walk
 
-_OWN_DOMAIN = CLUSTER_LABEL.partition("/")[0]
 _OWN = frozenset(
     term.key
     for term in VOCABULARY
@@ -36,7 +35,7 @@ def labels_of(token: str, props: Data) -> dict[str, str]:
 
 def ours(key: str) -> bool:
     """Whether only this project sets the label: no cloud, kubelet or feature discovery does."""
-    return key in _OWN or key.partition("/")[0] == _OWN_DOMAIN
+    return key in _OWN or key.partition("/")[0] == CLUSTER_LABEL.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)

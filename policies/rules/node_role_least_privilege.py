@@ -8,9 +8,8 @@ that it depends on.
 import re
 from collections.abc import Sequence
 
-from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .read import Data, Faults, Later, entries, keys, shown, strings, text, walk
+from .read import Data, Faults, Later, entries, keys, listed, shown, statements, strings, text, walk
 from .rule import Resource, Stack, StackRule, Violations, facts
 
 ATTACHMENTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role", "aws:iam/policyAttachment:PolicyAttachment": "roles"}
@@ -19,28 +18,16 @@ ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
 IAM_POLICY = "aws:iam/policy:Policy"
 OCI_POLICY = "oci:Identity/policy:Policy"
 
-ALLOWED = (
-    "AmazonEKSWorkerNodePolicy",
-    "AmazonEKSWorkerNodeMinimalPolicy",
-    "AmazonEKS_CNI_Policy",
-    "AmazonEC2ContainerRegistryPullOnly",
-    "AmazonEC2ContainerRegistryReadOnly",
-    "AmazonSSMManagedInstanceCore",
-    "EC2InstanceProfileForImageBuilder",
-)
-"""The policies that EKS requires on a node (EKS user guide, node IAM role), Session Manager instead of SSH, and what a machine
-needs that builds a node image (EC2 Image Builder user guide, prerequisites): it reads components and writes its log."""
+_FACTS = facts(__name__)
+ALLOWED: list[str] = _FACTS["config"]["allowed"]["default"]
+"""The policies that a node may have unless a stack says otherwise."""
 _CACHES = frozenset(("ecr:BatchImportUpstreamImage", "ecr:CreateRepository", "ecr:TagResource"))
 """What a node needs for the first pull through a cache of ECR (ECR user guide, pull-through-cache-iam)."""
 _NAMED = re.compile(r":repository/[^*?]")
 """A repository, or those below a prefix."""
-_EC2 = "ec2.amazonaws.com"
-_MANAGED = ":iam::aws:policy/"
-"""Part of the ARN of AWS' own managed policies. An account may have its own policy with the same name."""
 _WILD = frozenset(("arn", "aws", "aws-cn", "aws-us-gov", "*", ""))
 """Parts of an action or ARN that means everything."""
 _POD = "grant them to the pod that needs them (Pod Identity)"
-_COMPARTMENT = "ocid1.compartment."
 _WHOLE_TENANCY = re.compile(r"\s*allow\b.*\bto\s+manage\s+all-resources\s+in\s+tenancy\b.*", re.IGNORECASE | re.DOTALL)
 
 
@@ -63,7 +50,8 @@ def _attachment(attachment: Resource, allowed: Sequence[str], later: Later) -> F
 
 def _permitted(arn: str, allowed: Sequence[str]) -> bool:
     name = arn.rpartition("/")[2]
-    return name in allowed and (name not in ALLOWED or _MANAGED in arn)
+    # The ARN of AWS' own managed policies. An account may have its own policy with the same name.
+    return name in allowed and (name not in ALLOWED or ":iam::aws:policy/" in arn)
 
 
 def _roles(resource: Resource, field: str) -> list[Resource]:
@@ -76,7 +64,7 @@ def _is_node(role: Resource, later: Later) -> bool:
         for _, statement in statements(walk(role.props, "assumeRolePolicy"), later):
             services = listed(walk(statement, "Principal", "Service"), later)
             # AWS in China adds a suffix.
-            if any(service.startswith(_EC2) for service in services):
+            if any(service.startswith("ec2.amazonaws.com") for service in services):
                 return True
     return False
 
@@ -137,7 +125,7 @@ def _all(statement: Data, field: str, later: Later) -> bool:
 def _oci(policy: Resource, _: Sequence[str], later: Later) -> Faults:
     with later:
         # A policy cannot grant anything above its own compartment.
-        if text(walk(policy.props, "compartmentId")).startswith(_COMPARTMENT):
+        if text(walk(policy.props, "compartmentId")).startswith("ocid1.compartment."):
             return
         for path, statement in entries(policy.props, "statements", later):
             if _WHOLE_TENANCY.fullmatch(text(statement)):
@@ -152,4 +140,4 @@ _FAULTS = {
     OCI_POLICY: _oci,
 }
 
-RULE = StackRule(**facts(__name__, allowed=list(ALLOWED)), types=frozenset(_FAULTS), check=_check)
+RULE = StackRule(**_FACTS, types=frozenset(_FAULTS), check=_check)

@@ -44,8 +44,7 @@ def _no_gpus(token: str, props: Data, later: Later) -> str:
     if any(machine_sign(choice.name) for choice in types):
         # One GPU type is enough, even if other types are unknown.
         return ""
-    later.join(unread)
-    if unread or not types:
+    if not (later.clear(unread) and types):
         return ""
     return f"{types[0].path.partition('[')[0]} {_named([choice.name for choice in types])}: no machine has a GPU"
 

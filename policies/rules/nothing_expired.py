@@ -15,37 +15,22 @@ from fleet.facts import lifecycle
 from fleet.facts.eks_images import driver_of
 from fleet.facts.lifecycle import Life
 
-from .images import of_pods, of_policy, of_release
-from .kinds import (
-    CLUSTER_POLICY,
-    EKS_CLUSTER,
-    EKS_COMPONENT,
-    EKS_NODE_GROUP,
-    HELM,
-    OKE_CLUSTER,
-    OKE_NODE_POOL,
-    POD,
-    RUNNER_SET,
-    is_hollow,
-)
+from . import kinds
+from .images_pinned import of_pods, of_policy, of_release
 from .read import Data, Later, shown, text, walk
 from .releases import releases
-from .rule import Resource, Stack, StackRule, Violation, facts
+from .rule import Resource, Stack, StackRule, Violations, facts
 
 Pin = tuple[str, str, Life]
 """Path of a pinned value, the value, and its life."""
 
-_EXTENDED = "EXTENDED"
 
-
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     for resource in stack.resources:
         for path, value, life in pins(resource, stack.as_of, later):
             if life.over(stack.as_of):
-                yield (
-                    f"{path} is {shown(value)}: {life.words(stack.as_of)}; take a newer one (gpu-ci freshen)",
-                    resource.urn,
-                )
+                fault = f"{path} is {shown(value)}: {life.words(stack.as_of)}; take a newer one (gpu-ci freshen)"
+                yield fault, resource.urn
 
 
 def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
@@ -54,7 +39,7 @@ def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
     if token in _MINORS:
         with later:
             yield from _minor(token, props)
-    elif token == EKS_NODE_GROUP:
+    elif token == kinds.EKS_NODE_GROUP:
         with later:
             release = text(walk(props, "releaseVersion"))
             driver = driver_of(release)
@@ -62,14 +47,17 @@ def pins(resource: Resource, day: date, later: Later) -> Iterator[Pin]:
                 yield "releaseVersion", release, life
     else:
         for path, reference in _images(token, props, later):
-            life = lifecycle.of_image(reference, day)
-            if life is not None:
+            if (life := lifecycle.of_image(reference, day)) is not None:
                 yield path, reference, life
-        yield from _charts(token, props, later)
+        for chart in releases(token, props, later):
+            with later:
+                version = text(chart.version)
+                if (life := lifecycle.of_chart(chart.chart_name, version)) is not None:
+                    yield chart.path("version"), version, life
 
 
 def _minor(token: str, props: Data) -> Iterator[Pin]:
-    if is_hollow(token, props):
+    if kinds.is_hollow(token, props):
         return
     field = _MINORS[token]
     version = text(walk(props, field))
@@ -77,7 +65,7 @@ def _minor(token: str, props: Data) -> Iterator[Pin]:
     if field == "kubernetesVersion":
         life = lifecycle.of_oke(minor)
     else:
-        life = lifecycle.of_eks(minor, extended=text(walk(props, "upgradePolicy", "supportType")) == _EXTENDED)
+        life = lifecycle.of_eks(minor, extended=text(walk(props, "upgradePolicy", "supportType")) == "EXTENDED")
     if life is not None:
         yield field, version, life
 
@@ -87,26 +75,17 @@ def _images(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]:
     yield from ((path, text(image)) for path, image, _ in of_pods(token, props, later))
     for release in releases(token, props, later):
         yield from ((image.path, image.reference) for image in of_release(release, later))
-    if token in CLUSTER_POLICY:
+    if token in kinds.CLUSTER_POLICY:
         yield from ((image.path, image.reference) for image in of_policy(props, later))
 
 
-def _charts(token: str, props: Data, later: Later) -> Iterator[Pin]:
-    for release in releases(token, props, later):
-        with later:
-            version = text(release.version)
-            life = lifecycle.of_chart(release.chart_name, version)
-            if life is not None:
-                yield release.path("version"), version, life
-
-
 _MINORS = {
-    EKS_CLUSTER: "version",
-    EKS_COMPONENT: "version",
-    OKE_CLUSTER: "kubernetesVersion",
-    OKE_NODE_POOL: "kubernetesVersion",
+    **dict.fromkeys((kinds.EKS_CLUSTER, kinds.EKS_COMPONENT), "version"),
+    **dict.fromkeys((kinds.OKE_CLUSTER, kinds.OKE_NODE_POOL), "kubernetesVersion"),
 }
 
 RULE = StackRule(
-    **facts(__name__), types=frozenset(_MINORS) | {EKS_NODE_GROUP} | POD | RUNNER_SET | HELM | CLUSTER_POLICY, check=_check
+    **facts(__name__),
+    types=frozenset(_MINORS) | {kinds.EKS_NODE_GROUP} | kinds.POD | kinds.RUNNER_SET | kinds.HELM | kinds.CLUSTER_POLICY,
+    check=_check,
 )

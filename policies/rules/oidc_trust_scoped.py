@@ -9,13 +9,11 @@ owner or name, trusts all repositories.
 import re
 from collections.abc import Sequence
 
-from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .read import Data, Faults, Later, keys, shown, strings, walk
+from .read import Data, Faults, Later, keys, listed, shown, statements, strings, walk
 from .rule import Args, Rule, facts, setting
 
 _ISSUER = "token.actions.githubusercontent.com"
-_SUBJECT, _AUDIENCE = "sub", "aud"
 # These operators require a claim. IfExists and ForAllValues also accept a token without the claim.
 _OPERATORS = tuple(
     f"{some}{operator}" for some in ("", "ForAnyValue:") for operator in ("StringEquals", "StringEqualsIgnoreCase", "StringLike")
@@ -35,13 +33,13 @@ def _check(args: Args, later: Later) -> Faults:
 
 
 def _faults(statement: Data, orgs: Sequence[str]) -> Faults:
-    audiences = _claims(statement, _AUDIENCE)
+    audiences = _claims(statement, "aud")
     if not audiences:
         yield f"has no condition on {_ISSUER}:aud: a token for another service can assume the role too; {_FIX_AUDIENCE}"
     for audience in audiences:
         if "*" in audience or "?" in audience:
             yield f"accepts a token for {shown(audience)}: a token for another service can assume the role too; {_FIX_AUDIENCE}"
-    subjects = _claims(statement, _SUBJECT)
+    subjects = _claims(statement, "sub")
     if not subjects:
         yield (
             f"has no condition on {_ISSUER}:sub: every repository on GitHub can assume the role; "
@@ -59,22 +57,19 @@ def _faults(statement: Data, orgs: Sequence[str]) -> Faults:
             yield f"accepts {shown(subject)}: the owner is not in {owners}; correct it, or list it in {setting('orgs')}"
 
 
-def _is_github(issuer: str) -> bool:
-    """Whether this is the token service. An enterprise may have its own issuer below it."""
-    return issuer == _ISSUER or issuer.startswith(f"{_ISSUER}/")
-
-
 def _claims(statement: Data, claim: str) -> list[str]:
-    """Values that a statement requires of a claim. Documents are plain data here, so nothing is unknown."""
-    plain = Later()
+    """Values that a statement requires of a claim. Documents are plain data here, so nothing is unknown.
+
+    An enterprise may have its own issuer below GitHub's token service.
+    """
     conditions = walk(statement, "Condition")
     return [
         value
         for operator in keys(conditions)
         if operator in _OPERATORS
         for key in keys(walk(conditions, operator))
-        if (issuer := key.lower().removesuffix(f":{claim}")) != key.lower() and _is_github(issuer)
-        for value in listed(walk(conditions, operator, key), plain)
+        if (issuer := key.lower().removesuffix(f":{claim}")) != key.lower() and f"{issuer}/".startswith(f"{_ISSUER}/")
+        for value in listed(walk(conditions, operator, key), Later())
     ]
 
 

@@ -13,47 +13,14 @@ from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, Toleration, is_gpu_resource
 
 from . import charts
-from .kinds import HELM, LIST_PATHS, POD_PATHS, RUNNER_SET, each
+from .charts import INIT, REGULAR, Container
+from .kinds import LIST_PATHS, POD_PATHS, RUNNER_SET, each
 from .read import Data, Faults, Later, entries, items, keys, provided, text, walk
 from .releases import Release, releases
 from .rule import Args, Check
 
-INIT, REGULAR = "initContainers", "containers"
 NODE_TERMS = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 """Path of a pod spec's required node affinity: a node must meet one of these terms."""
-
-SERVING = (
-    # Container names of charts nvidia-device-plugin 0.20 and dcgm-exporter 4.8, then those of plain manifests.
-    *(f"{name}-{part}" for name in ("nvidia-device-plugin", "gpu-feature-discovery") for part in ("init", "sidecar", "ctr")),
-    *(f"mps-control-daemon-{part}" for part in ("mounts", "init", "sidecar", "ctr")),
-    "exporter",
-    "nvidia-device-plugin",
-    "dcgm-exporter",
-    # Network, proxy and logs of a node: the VPC CNI, kube-proxy, Fluent Bit, the Prometheus node exporter.
-    "aws-vpc-cni-init",
-    "aws-node",
-    "aws-eks-nodeagent",
-    "kube-proxy",
-    "fluent-bit",
-    "node-exporter",
-)
-"""Names of containers that serve a node, also one with GPUs, without taking a GPU."""
-
-_MANY = 10**6
-"""Larger numbers of GPUs count as this one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Container:
-    """`path` within the pod spec ("containers[0]"), the field that contains it, and the container as the wire gives it.
-
-    `made` says which value makes a chart add the container; "" for a container that the values name.
-    """
-
-    path: str
-    field: str
-    body: Data
-    made: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +46,13 @@ def pod_specs(token: str, props: Data, later: Later) -> Iterator[PodSpec]:
 
     A Patch is judged by its own fields, because the object that it changes is not in the program.
     """
-    if token in POD_PATHS:
-        yield from _at("", props, POD_PATHS[token], later)
-        if token in RUNNER_SET:
-            yield from _listener_pod("spec.", props, ("spec", "listenerTemplate"), later)
-    elif token in LIST_PATHS:
+    if (path := POD_PATHS.get(token) or LIST_PATHS.get(token)) is not None:
         for prefix, item in each(token, props, later):
-            yield from _at(prefix, item, LIST_PATHS[token], later)
-    elif token in HELM:
-        for release in releases(token, props, later):
-            yield from pods_of(release, later)
+            yield from _at(prefix, item, path, later)
+    if token in RUNNER_SET:
+        yield from _listener_pod("spec.", props, ("spec", "listenerTemplate"), later)
+    for release in releases(token, props, later):
+        yield from pods_of(release, later)
 
 
 def pods_of(release: Release, later: Later) -> Iterator[PodSpec]:
@@ -144,7 +108,8 @@ def gpu_count(container: Container, later: Later) -> int:
 
 
 def _devices(amount: Data) -> int:
-    return min(max(ceil(quantity(amount) or 0), 0), _MANY)
+    # Larger numbers count as a million.
+    return min(max(ceil(quantity(amount) or 0), 0), 10**6)
 
 
 def of_gpu_pods(faults: Callable[[PodSpec, Args, Later], Iterable[str]]) -> Check:
@@ -164,15 +129,7 @@ def tolerations(holder: Data, later: Later) -> Iterator[tuple[int, Toleration]]:
     with later:
         for index, item in items(walk(holder, "tolerations"), later):
             with later:
-                yield (
-                    index,
-                    Toleration(
-                        key=text(walk(item, "key")),
-                        operator=text(walk(item, "operator")),
-                        value=text(walk(item, "value")),
-                        effect=text(walk(item, "effect")),
-                    ),
-                )
+                yield index, Toleration(**{name: text(walk(item, name)) for name in ("key", "operator", "value", "effect")})
 
 
 def serves_the_node(pod: PodSpec, allowed: Iterable[str], later: Later) -> bool:
@@ -202,20 +159,13 @@ def _at(prefix: str, value: Data, path: tuple[str, ...], later: Later) -> Iterat
 
 
 def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
-    added = tuple(_added(container) for container in charts.added(values, later))
+    added = tuple(charts.added(values, later))
     volumes = tuple(charts.volumes(values, later))
     # While the mode is unknown, the chart may leave this container out.
-    left_out = frozenset((charts.DIND,))
-    with later:
-        left_out = charts.left_out(values)
+    left_out = later.get(partial(charts.left_out, values), frozenset((charts.DIND,)))
     with later:
         spec = walk(values, "template", "spec")
         yield PodSpec(f"{prefix}template.spec", {} if spec is None else spec, added, volumes, left_out, values, prefix)
-
-
-def _added(container: charts.Added) -> Container:
-    field = INIT if container.init else REGULAR
-    return Container(f"{field}[{container.body['name']}]", field, container.body, container.why)
 
 
 def _listener_pod(prefix: str, holder: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:

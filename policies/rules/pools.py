@@ -22,25 +22,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from fleet.facts import scheduling
 from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT, Machine, UnknownMachine, machine, preemptible
 from fleet.facts.quantities import quantity
-from fleet.facts.scheduling import (
-    BLOCK_TYPE_TAG,
-    CAPACITY_LABEL,
-    CLUSTER_LABEL,
-    EKS_PROFILE,
-    GPU_TAINT_KEY,
-    MACHINE_SHAPES,
-    MOST_NODES_TAG,
-    POOL_LABEL,
-    ROLE_LABEL,
-    SYSTEM_POOL,
-    VOCABULARY,
-    Effect,
-    Taint,
-    is_gpu_resource,
-    pool_labels,
-)
 
 from . import kinds
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
@@ -52,27 +36,27 @@ from .userdata import script
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 """Kubernetes' well-known label; its value is a machine's name."""
 
-PLACEMENT_LABELS = (POOL_LABEL, ROLE_LABEL, CAPACITY_LABEL)
+PLACEMENT_LABELS = (scheduling.POOL_LABEL, scheduling.ROLE_LABEL, scheduling.CAPACITY_LABEL)
 """Labels that distinguish pools. A pod that selects on one wants a GPU pool; a pool with one may still be a CPU pool."""
 
 _ANY = "*"
-_BOTH = (POOL_LABEL, ROLE_LABEL)
+_BOTH = (scheduling.POOL_LABEL, scheduling.ROLE_LABEL)
 """GPU pools and the system pool both have these labels, with different values."""
 _ONLY_GPU = {
     key: value
-    for key, value in pool_labels(
-        cluster=_ANY, pool=_ANY, role=_ANY, capacity=_ANY, accelerator=_ANY, profile=EKS_PROFILE
+    for key, value in scheduling.pool_labels(
+        cluster=_ANY, pool=_ANY, role=_ANY, capacity=_ANY, accelerator=_ANY, profile=scheduling.EKS_PROFILE
     ).items()
-    if key not in (CLUSTER_LABEL, *_BOTH)
+    if key not in (scheduling.CLUSTER_LABEL, *_BOTH)
 }
 # GPU feature discovery puts its labels under this prefix (nvidia.com/gpu.product, nvidia.com/mig.capable …).
 _DISCOVERED = "nvidia.com/"
 
 GPU_TAINTS = tuple(
-    Taint(GPU_TAINT_KEY, term.text.partition("=")[2].partition(":")[0], effect)
-    for term in VOCABULARY
-    if term.kind == "taint" and term.key == GPU_TAINT_KEY
-    for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
+    scheduling.Taint(scheduling.GPU_TAINT_KEY, term.text.partition("=")[2].partition(":")[0], effect)
+    for term in scheduling.VOCABULARY
+    if term.kind == "taint" and term.key == scheduling.GPU_TAINT_KEY
+    for effect in (scheduling.Effect.NO_SCHEDULE, scheduling.Effect.NO_EXECUTE)
 )
 """The taints of GPU nodes of every provider, with both effects that keep pods off."""
 
@@ -85,7 +69,7 @@ def marks_gpus(key: str) -> bool:
 def means_gpu(key: str, value: str) -> bool:
     """Whether nodes with this label are GPU nodes."""
     if key in _BOTH:
-        return value not in ("", SYSTEM_POOL)
+        return value not in ("", scheduling.SYSTEM_POOL)
     marker = _ONLY_GPU.get(key)
     if marker is not None:
         return marker in (_ANY, value)
@@ -100,13 +84,9 @@ def key_means_gpu(key: str) -> bool:
 # Accelerated EC2 families start with p or g (p5, g4dn, gr6). OCI's GPU shapes start with VM.GPU or BM.GPU.
 _ACCELERATED_FAMILY = re.compile(r"(?:p|gr?)[0-9][0-9a-z-]*")
 _ACCELERATED = re.compile(rf"{_ACCELERATED_FAMILY.pattern}\..*|(?:VM|BM)\.GPU.*", re.DOTALL)
-_ACCELERATED_CATEGORY = ("g", "gr", "p")
 
 FAMILY_LABEL = "karpenter.k8s.aws/instance-family"
 CATEGORY_LABEL = "karpenter.k8s.aws/instance-category"
-_GPU_LABEL_PREFIX = "karpenter.k8s.aws/instance-gpu-"
-# Operators of a requirement that ask for a label; NotIn, DoesNotExist, Lt and Lte exclude it.
-_ASKING = ("Exists", "Gt", "Gte")
 
 
 @lru_cache(maxsize=1024)
@@ -128,12 +108,13 @@ def sold_as_spot(name: str) -> bool:
 
 def accelerated(family: str) -> bool:
     """Whether an EC2 family (g5) or category (g) is accelerated."""
-    return family in _ACCELERATED_CATEGORY or _ACCELERATED_FAMILY.fullmatch(family) is not None
+    return family in ("g", "gr", "p") or _ACCELERATED_FAMILY.fullmatch(family) is not None
 
 
 def gpu_sign(token: str, props: Data, later: Later) -> str:
     """Where and why the pool is a GPU pool; "" if no known value shows it. `later` collects unknown values."""
-    return next(_SIGNS[token](props, later), "")
+    signs = _SIGNS[token](props, later) if token in _SIGNS else _type_signs(choices(token, props, later))
+    return next(signs, "")
 
 
 def of_gpu_pool(token: str, props: Data, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
@@ -147,9 +128,9 @@ def role(token: str, props: Data) -> str:
     """The pool's role label; "" if it has none. Raises UnknownError."""
     later = Later()
     labels = set_labels(token, props, later)
-    if ROLE_LABEL not in keys(labels):
+    if scheduling.ROLE_LABEL not in keys(labels):
         later.settle()
-    return label(walk(labels, ROLE_LABEL))
+    return label(walk(labels, scheduling.ROLE_LABEL))
 
 
 def set_labels(token: str, props: Data, later: Later) -> Data:
@@ -190,22 +171,15 @@ def _eks_sign(props: Data, later: Later) -> Iterator[str]:
         # AL2_x86_64_GPU is the only GPU AMI type without the vendor's name (EKS API, AMITypes).
         if "_NVIDIA" in ami or ami == "AL2_x86_64_GPU":
             yield f"amiType is {shown(ami)}"
-    for path, name in entries(props, "instanceTypes", later):
-        if sign := machine_sign(text(name)):
-            yield f"{path}: {sign}"
+    yield from _type_signs(_listed("", props, "instanceTypes", later))
     with later:
         yield from _labels("labels", set_labels(EKS_NODE_GROUP, props, later), later)
 
 
-def _oke_sign(props: Data, later: Later) -> Iterator[str]:
-    with later:
-        if sign := machine_sign(text(walk(props, "nodeShape"))):
-            yield f"nodeShape: {sign}"
-
-
 def _karpenter_sign(props: Data, later: Later) -> Iterator[str]:
     for path, key, operator, item in requirements(props, later):
-        if key.startswith(_GPU_LABEL_PREFIX) and operator in (*_ASKING, "In"):
+        # These operators ask for a label; NotIn, DoesNotExist, Lt and Lte exclude it.
+        if key.startswith("karpenter.k8s.aws/instance-gpu-") and operator in ("Exists", "Gt", "Gte", "In"):
             yield f"{path} asks for {line(key)}"
         elif operator == "In" and key in (INSTANCE_TYPE_LABEL, FAMILY_LABEL, CATEGORY_LABEL):
             for place, name in entries(item, "values", later):
@@ -219,18 +193,11 @@ def _karpenter_sign(props: Data, later: Later) -> Iterator[str]:
         yield from _labels("spec.template.metadata.labels", set_labels(KARPENTER_NODE_POOL, props, later), later)
     with later:
         limits = walk(props, "spec", "limits")
-        for name in filter(is_gpu_resource, keys(limits)):
+        for name in filter(scheduling.is_gpu_resource, keys(limits)):
             with later:
                 value = walk(limits, name)
                 if quantity(value):
                     yield f"spec.limits[{shown(name)}] is {shown(value)}"
-
-
-def _scaling_group_sign(props: Data, later: Later) -> Iterator[str]:
-    for path, override in entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later):
-        with later:
-            if sign := machine_sign(text(walk(override, "instanceType"))):
-                yield f"{path}.instanceType: {sign}"
 
 
 def _talos_sign(props: Data, later: Later) -> Iterator[str]:
@@ -258,13 +225,7 @@ def _labels(path: str, labels: Data, later: Later) -> Iterator[str]:
                     yield f"{path}[{shown(key)}] is {shown(value)}"
 
 
-_SIGNS = {
-    EKS_NODE_GROUP: _eks_sign,
-    OKE_NODE_POOL: _oke_sign,
-    KARPENTER_NODE_POOL: _karpenter_sign,
-    AUTO_SCALING_GROUP: _scaling_group_sign,
-    TALOS_NODE: _talos_sign,
-}
+_SIGNS = {EKS_NODE_GROUP: _eks_sign, KARPENTER_NODE_POOL: _karpenter_sign, TALOS_NODE: _talos_sign}
 _LABELS = {
     EKS_NODE_GROUP: ("labels",),
     KARPENTER_NODE_POOL: ("spec", "template", "metadata", "labels"),
@@ -282,7 +243,7 @@ _TAINTS = {EKS_NODE_GROUP: "taints", KARPENTER_NODE_POOL: "spec.template.spec.ta
 
 
 OKE_SIZE = ("nodeConfigDetails", "size")
-OKE_MOST = ("freeformTags", MOST_NODES_TAG)
+OKE_MOST = ("freeformTags", scheduling.MOST_NODES_TAG)
 """The tag with the maximum. The autoscaler's argument also has it, but with the pool's OCID, so a preview does not know it."""
 
 LEAST: dict[str, tuple[str, ...]] = {
@@ -328,8 +289,6 @@ def ignored(opts: Options, path: tuple[str, ...]) -> bool:
 
 
 CAPACITY_KEY = "karpenter.sh/capacity-type"
-_EVERY = frozenset((SPOT, ON_DEMAND, RESERVED))
-_ALL_ON_DEMAND = 100
 
 
 def bought(token: str, props: Data) -> frozenset[str]:
@@ -338,14 +297,10 @@ def bought(token: str, props: Data) -> frozenset[str]:
 
 
 def _eks_bought(props: Data) -> frozenset[str]:
-    capacity = text(walk(props, "capacityType"))
-    if capacity == "SPOT":
-        return frozenset((SPOT,))
-    if capacity == "CAPACITY_BLOCK":
-        return frozenset((CAPACITY_BLOCK,))
-    if text(walk(props, "labels", CAPACITY_LABEL)) == RESERVED:
-        return frozenset((RESERVED,))
-    return frozenset((ON_DEMAND,))
+    way = {"SPOT": SPOT, "CAPACITY_BLOCK": CAPACITY_BLOCK}.get(text(walk(props, "capacityType")))
+    if way is None:
+        way = RESERVED if text(walk(props, "labels", scheduling.CAPACITY_LABEL)) == RESERVED else ON_DEMAND
+    return frozenset((way,))
 
 
 def _oke_bought(props: Data) -> frozenset[str]:
@@ -362,7 +317,7 @@ def _oke_bought(props: Data) -> frozenset[str]:
 
 def _karpenter_bought(props: Data) -> frozenset[str]:
     later = Later()
-    allowed = _EVERY
+    allowed = frozenset((SPOT, ON_DEMAND, RESERVED))
     for _, key, operator, item in requirements(props, later):
         if key != CAPACITY_KEY:
             continue
@@ -378,7 +333,7 @@ def _karpenter_bought(props: Data) -> frozenset[str]:
 def _scaling_group_bought(props: Data) -> frozenset[str]:
     spread = walk(props, "mixedInstancesPolicy", "instancesDistribution")
     above = whole(walk(spread, "onDemandPercentageAboveBaseCapacity"))
-    if above is None or above >= _ALL_ON_DEMAND:
+    if above is None or above >= 100:  # per cent
         return frozenset((ON_DEMAND,))
     only_spot = not above and not whole(walk(spread, "onDemandBaseCapacity"))
     return frozenset((SPOT,)) if only_spot else frozenset((SPOT, ON_DEMAND))
@@ -395,11 +350,8 @@ _BOUGHT: dict[str, Callable[[Data], frozenset[str]]] = {
 ANNOTATIONS = ("template", "metadata", "annotations")
 """Path of the runner pod's annotations in the values of the scale-set chart."""
 
-TAGGED = f'tags["{BLOCK_TYPE_TAG}"]'
+TAGGED = f'tags["{scheduling.BLOCK_TYPE_TAG}"]'
 """Path of the type of a capacity block. What its launch template says counts, where that can be read."""
-
-_EKS_DEFAULT = "t3.medium"
-"""The type that EKS buys if neither the group nor a template names one (EKS API, CreateNodegroup)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,9 +386,17 @@ def row_of(name: str) -> Machine | None:
 
 def choices(token: str, props: Data, later: Later) -> Iterator[Choice]:
     """The machine types that a resource names; none for a kind without any. `later` collects unknown ones."""
-    reader = _TYPES.get(token)
-    if reader is not None:
-        yield from reader(props, later)
+    if token == EKS_NODE_GROUP:
+        yield from _eks_types(props, later)
+    elif token == KARPENTER_NODE_POOL:
+        for path, key, operator, item in requirements(props, later):
+            if key == INSTANCE_TYPE_LABEL and operator == "In":
+                yield from _listed(f"{path}.", item, "values", later)
+    elif token in _TYPE_FIELDS:
+        for prefix, body in kinds.bodies(token, props, later):
+            with later:
+                if name := text(walk(body, _TYPE_FIELDS[token])):
+                    yield Choice(prefix + _TYPE_FIELDS[token], name)
     for release in releases(token, props, later):
         yield from booted(release, later)
 
@@ -445,8 +405,8 @@ def booted(release: Release, later: Later) -> Iterator[Choice]:
     """The machine types that the launchers of a release boot; none for any other chart. `later` collects unknown ones."""
     with later:
         if release.is_scale_set:
-            names = text(walk(release.values, *ANNOTATIONS, MACHINE_SHAPES)).split(",")
-            path = f'{".".join((release.values_path, *ANNOTATIONS))}["{MACHINE_SHAPES}"]'
+            names = text(walk(release.values, *ANNOTATIONS, scheduling.MACHINE_SHAPES)).split(",")
+            path = f'{".".join((release.values_path, *ANNOTATIONS))}["{scheduling.MACHINE_SHAPES}"]'
             for name in filter(None, names):
                 yield Choice(path, name)
 
@@ -457,54 +417,19 @@ def gpus_each(types: Sequence[Choice]) -> int | None:
     return max((gpus for gpus in counted if gpus is not None), default=None) if None not in counted else None
 
 
-def _type_at(*path: str) -> Callable[[Data, Later], Iterator[Choice]]:
-    def read(props: Data, later: Later) -> Iterator[Choice]:
-        with later:
-            if name := text(walk(props, *path)):
-                yield Choice(".".join(path), name)
-
-    return read
-
-
 def _eks_types(props: Data, later: Later) -> Iterator[Choice]:
     with later:
         if walk(props, "instanceTypes") is None:
-            if name := text(walk(props, "tags", BLOCK_TYPE_TAG)):
+            if name := text(walk(props, "tags", scheduling.BLOCK_TYPE_TAG)):
                 yield Choice(TAGGED, name)
             elif not keys(walk(props, "launchTemplate")):
-                yield Choice("instanceTypes is not set, so EKS's default", _EKS_DEFAULT)
+                # EKS API, CreateNodegroup.
+                yield Choice("instanceTypes is not set, so EKS's default", "t3.medium")
         yield from _listed("", props, "instanceTypes", later)
 
 
-def _karpenter_types(props: Data, later: Later) -> Iterator[Choice]:
-    for path, key, operator, item in requirements(props, later):
-        if key == INSTANCE_TYPE_LABEL and operator == "In":
-            yield from _listed(f"{path}.", item, "values", later)
-
-
-def _scaling_group_types(props: Data, later: Later) -> Iterator[Choice]:
-    with later:
-        policy = walk(props, "mixedInstancesPolicy", "launchTemplate")
-        yield from _overrides("mixedInstancesPolicy.launchTemplate", policy, later)
-
-
-def _fleet_types(props: Data, later: Later) -> Iterator[Choice]:
-    for path, config in entries(props, "launchTemplateConfigs", later):
-        yield from _overrides(path, config, later)
-
-
-def _overrides(path: str, holder: Data, later: Later) -> Iterator[Choice]:
-    for inner, override in entries(holder, "overrides", later):
-        with later:
-            if name := text(walk(override, "instanceType")):
-                yield Choice(f"{path}.{inner}.instanceType", name)
-
-
-def _configuration_types(props: Data, later: Later) -> Iterator[Choice]:
-    for path, launch in kinds.launches(props, later):
-        with later:
-            if name := text(walk(launch, "shape")):
-                yield Choice(f"{path}.shape", name)
+def _type_signs(types: Iterable[Choice]) -> Iterator[str]:
+    return (f"{choice.path}: {sign}" for choice in types if (sign := machine_sign(choice.name)))
 
 
 def _listed(prefix: str, holder: Data, field: str, later: Later) -> Iterator[Choice]:
@@ -513,17 +438,12 @@ def _listed(prefix: str, holder: Data, field: str, later: Later) -> Iterator[Cho
             yield Choice(prefix + path, name)
 
 
-_TYPES: dict[str, Callable[[Data, Later], Iterator[Choice]]] = {
-    kinds.EKS_NODE_GROUP: _eks_types,
-    kinds.OKE_NODE_POOL: _type_at("nodeShape"),
-    kinds.KARPENTER_NODE_POOL: _karpenter_types,
-    kinds.AUTO_SCALING_GROUP: _scaling_group_types,
-    kinds.EC2_FLEET: _fleet_types,
-    kinds.EC2_INSTANCE: _type_at("instanceType"),
-    kinds.SPOT_REQUEST: _type_at("instanceType"),
-    kinds.LAUNCH_TEMPLATE: _type_at("instanceType"),
-    kinds.OCI_INSTANCE: _type_at("shape"),
-    kinds.OCI_INSTANCE_CONFIGURATION: _configuration_types,
+_EC2 = (AUTO_SCALING_GROUP, kinds.EC2_FLEET, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST, kinds.LAUNCH_TEMPLATE)
+_TYPE_FIELDS = {
+    OKE_NODE_POOL: "nodeShape",
+    **dict.fromkeys((kinds.OCI_INSTANCE, kinds.OCI_INSTANCE_CONFIGURATION), "shape"),
+    **dict.fromkeys(_EC2, "instanceType"),
 }
-MACHINE_KINDS = frozenset(_TYPES)
+"""The field of each machine that a resource describes (`kinds.bodies`)."""
+MACHINE_KINDS = frozenset((*_TYPE_FIELDS, EKS_NODE_GROUP, KARPENTER_NODE_POOL))
 """Tokens of resources that name the machine types that they buy."""

@@ -7,7 +7,7 @@ given by its id, the rule cannot judge it.
 """
 
 from . import kinds
-from .read import Data, Faults, Later, entries, line, shown, some, true, walk
+from .read import Data, Faults, Later, entries, line, shown, surely, true, walk
 from .rule import Resource, Stack, StackRule, Violations, facts
 
 _SUBNETS = {
@@ -16,6 +16,8 @@ _SUBNETS = {
     kinds.OKE_NODE_POOL: "nodeConfigDetails",
 }
 _EC2 = (kinds.EC2_INSTANCE, kinds.SPOT_REQUEST)
+_VNIC_FIELDS = {kinds.OCI_INSTANCE: "createVnicDetails", kinds.OCI_INSTANCE_CONFIGURATION: "instanceDetails"}
+_SUBNET_KINDS = (kinds.AWS_SUBNET, kinds.OCI_SUBNET)
 _PUBLIC = "associatePublicIpAddress"
 
 
@@ -40,18 +42,14 @@ def _faults(resource: Resource, later: Later) -> Faults:
             if walk(props, _PUBLIC) is None:
                 for subnet in _of(resource, "subnetId"):
                     yield from _subnet("subnetId", subnet, later)
-    elif token == kinds.OCI_INSTANCE:
-        yield from _vnic("", props, _of(resource, "createVnicDetails"), later)
-    elif token == kinds.OCI_INSTANCE_CONFIGURATION:
-        for path, launch in kinds.launches(props, later):
-            yield from _vnic(f"{path}.", launch, _of(resource, "instanceDetails"), later)
+    elif token in _VNIC_FIELDS:
+        for prefix, body in kinds.bodies(token, props, later):
+            yield from _vnic(prefix, body, _of(resource, _VNIC_FIELDS[token]), later)
 
 
 def _of(resource: Resource, field: str) -> list[Resource]:
     """The subnets of the stack that a property depends on."""
-    return [
-        subnet for subnet in resource.property_dependencies.get(field, ()) if subnet.type in (kinds.AWS_SUBNET, kinds.OCI_SUBNET)
-    ]
+    return [subnet for subnet in resource.property_dependencies.get(field, ()) if subnet.type in _SUBNET_KINDS]
 
 
 def _subnet(field: str, subnet: Resource, later: Later) -> Faults:
@@ -70,12 +68,8 @@ def _subnet(field: str, subnet: Resource, later: Later) -> Faults:
 
 def _closed(subnet: Resource) -> bool:
     """Whether a subnet of OCI has no public addresses: either flag says so (OCI API reference, CreateSubnetDetails)."""
-    later = Later()
     flags = ("prohibitPublicIpOnVnic", "prohibitInternetIngress")
-    if some(lambda _: flags, lambda flag: true(walk(subnet.props, flag)), later):
-        return True
-    later.settle()
-    return False
+    return surely(lambda _: flags, lambda flag: true(walk(subnet.props, flag)))
 
 
 def _ec2(prefix: str, holder: Data, later: Later) -> Faults:
@@ -95,16 +89,6 @@ def _vnic(prefix: str, details: Data, subnets: list[Resource], later: Later) -> 
 
 RULE = StackRule(
     **facts(__name__),
-    types=frozenset(
-        (
-            *_SUBNETS,
-            *_EC2,
-            kinds.AWS_SUBNET,
-            kinds.OCI_SUBNET,
-            kinds.LAUNCH_TEMPLATE,
-            kinds.OCI_INSTANCE,
-            kinds.OCI_INSTANCE_CONFIGURATION,
-        )
-    ),
+    types=frozenset((*_SUBNETS, *_EC2, *_VNIC_FIELDS, *_SUBNET_KINDS, kinds.LAUNCH_TEMPLATE)),
     check=_check,
 )

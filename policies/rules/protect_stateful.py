@@ -5,15 +5,11 @@ Judged: control planes, file systems, keys and compartments. They need `opts.pro
 has no inputs, the rule judges only the children.
 """
 
-from .kinds import EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, cloud_tokens, is_hollow
+from .kinds import EKS_CLUSTER, EKS_COMPONENT, is_hollow, listed
 from .read import Faults, Later, true, walk
 from .rule import Args, Rule, facts
 
-STATEFUL = (
-    cloud_tokens("aws", efs=("FileSystem",), kms=("Key",))
-    | {EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER}
-    | cloud_tokens("oci", FileStorage=("FileSystem",), Kms=("Key", "Vault"), Identity=("Compartment",))
-)
+STATEFUL = listed("stateful") | {EKS_COMPONENT}
 
 
 def _check(args: Args, _: Later) -> Faults:

@@ -26,9 +26,9 @@ from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import RESOURCE_QUOTA
 from .pods import containers_of, gpu_amounts
 from .pools import row_of
-from .read import Later, UndeterminableError, items, line, shown, some, text, walk
-from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violation, facts, stack_file, unseen
-from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
+from .read import Data, Later, UndeterminableError, items, line, shown, text, walk
+from .rule import CLUSTER_SETTINGS, Resource, Stack, StackRule, Violations, facts, stack_file, unseen
+from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, lacks, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
 OCI_QUOTA = "oci:Limits/quota:Quota"
@@ -42,7 +42,6 @@ _STATEMENT = re.compile(
     r"\s+in\s+(?P<where>tenancy|compartment\s+\S+)(?:\s+where\s+(?P<condition>.*))?\s*",
     re.IGNORECASE | re.DOTALL,
 )
-_LONGEST = 1024
 _REGION = re.compile(r"request\.region\s*=\s*'?([a-z0-9-]+)", re.IGNORECASE)
 
 
@@ -54,7 +53,7 @@ class _Need:
     names: list[str] = field(default_factory=list)
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     machine_groups = groups(stack.resources, later)
     yield from _check_aws(stack, _needs(group for group in machine_groups if group.cloud == AWS), later)
     outside = in_existing(stack.resources, stack.existing)
@@ -101,7 +100,7 @@ def _count(group: Group, machine: Machine) -> int:
     return (group.gpu_limit or 0) // machine.gpus if machine.gpus else 0
 
 
-def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterator[Violation]:
+def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Violations:
     hidden = Later()
     declared: dict[Key, tuple[float, str]] = {}
     for quota in stack.of(SERVICE_QUOTA):
@@ -127,15 +126,14 @@ def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterat
         later.note(UndeterminableError(f"accountQuotas does not say what the account has; {'; '.join(missing)}"))
 
 
-def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterator[Violation]:
+def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Violations:
     hidden = Later()
     statements = []
     for quota in stack.of(OCI_QUOTA):
         with hidden:
             statements += [text(statement) for _, statement in items(walk(quota.props, "statements"), hidden)]
-    if needs and hidden:
-        # An unknown statement may change the number of another one.
-        later.join(hidden)
+    # An unknown statement may change the number of another one.
+    if needs and not later.clear(hidden):
         return
     for (region, code), need in needs.items():
         allowed = _allowed(tuple(statements), code, region)
@@ -160,7 +158,7 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
     """The sum that statements allow of a quota in a region. The last statement of each compartment counts; None without any."""
     numbers: dict[str, int] = {}
     for statement in statements:
-        match = _STATEMENT.fullmatch(statement[:_LONGEST])
+        match = _STATEMENT.fullmatch(statement[:1024])
         if match is None or not fnmatchcase(code, (match["name"] or "*").strip("/").lower()):
             continue
         condition = match["condition"] or ""
@@ -180,30 +178,26 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
 # -- namespaces --------------------------------------------------------------------------------------------------------
 
 
-def _check_namespaces(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check_namespaces(stack: Stack, later: Later) -> Violations:
     """The check for manifests. They contain no cloud quotas."""
     quotas = ByPlace(stack.of(RESOURCE_QUOTA), place_of)
     for runner_set in runner_sets(stack.resources, later):
         yield from _check_namespace(runner_set, quotas, later)
 
 
-def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: Later) -> Iterator[Violation]:
+def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[Resource], later: Later) -> Violations:
     unsure = Later()
     names = _gpu_names(runner_set, unsure)
     if not (names or unsure) or runner_set.makes_pods(unsure):
         return
     for name in names:
         resource = f"requests.{name}"
-        hidden = Later()
-        if some(partial(quotas.at, runner_set.place), partial(_limits, resource), hidden):
-            continue
-        if not (hidden or unsure):
+        if lacks(quotas, runner_set.place, partial(_limits, resource), later) and not unsure:
             fault = (
                 f"{runner_set.place}: no {RESOURCE_QUOTA} in it limits {resource}, which runners of {runner_set.name} ask for; "
                 f"add one with spec.hard[{shown(resource)}]"
             )
             yield fault, runner_set.resource.urn
-        later.join(hidden)
     later.join(unsure)
 
 
@@ -216,8 +210,8 @@ def _gpu_names(runner_set: RunnerSet, later: Later) -> list[str]:
     )
 
 
-def _limits(resource: str, quota: Resource) -> bool:
-    return quantity(walk(quota.props, "spec", "hard", resource)) is not None
+def _limits(resource: str, quota: Data) -> bool:
+    return quantity(walk(quota, "spec", "hard", resource)) is not None
 
 
 RULE = StackRule(

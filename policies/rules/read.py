@@ -19,10 +19,6 @@ from .record import Data, Unknown, UnknownError
 
 __all__ = ["Data"]
 
-_SHOWN = 60
-_LONGEST_DOCUMENT = 65536
-"""User data has at most 16 KiB (EC2 user guide), a policy document 10,240 characters (AWS)."""
-
 T = TypeVar("T")
 Faults = Iterator[str]
 """Messages of violations."""
@@ -108,6 +104,14 @@ def some(things: Callable[[Later], Iterable[T]], test: Callable[[T], object], la
     return False
 
 
+def surely(things: Callable[[Later], Iterable[T]], test: Callable[[T], object]) -> bool:
+    """Whether one of the things passes the test. Raises UnknownError if an unknown value decides."""
+    later = Later()
+    passes = some(things, test, later)
+    later.settle()
+    return passes
+
+
 def known(value: Data) -> Data:
     """The value. Raises UnknownError if a preview does not know it."""
     if type(value) is Unknown:
@@ -142,11 +146,30 @@ def entries(holder: Data, path: str, later: Later) -> Iterator[tuple[str, Data]]
 
 @lru_cache(maxsize=512)
 def parsed(document: str, loads: Callable[[str], Data] = json.loads) -> Data:
-    """What a document says; None if it is longer than any that a cloud accepts, or not JSON (or what `loads` reads)."""
+    """What a document says; None if it is longer than any that a cloud accepts, or not JSON (or what `loads` reads).
+
+    User data has at most 16 KiB (EC2 user guide), a policy document 10,240 characters (AWS).
+    """
     try:
-        return loads(document) if len(document) <= _LONGEST_DOCUMENT else None
+        return loads(document) if len(document) <= 65536 else None
     except (ValueError, RecursionError):
         return None
+
+
+def statements(document: Data, later: Later) -> Iterator[tuple[str, Data]]:
+    """Path ("Statement[0]") and body of each statement of a policy document of IAM with effect Allow. One alone needs no list."""
+    body = walk(parsed(document) if isinstance(document, str) else document, "Statement")
+    single = [(0, body)] if keys(body) else []
+    for index, statement in single or items(body, later):
+        if text(walk(statement, "Effect")) == "Allow":
+            yield f"Statement[{index}]", statement
+
+
+def listed(value: Data, later: Later) -> tuple[str, ...]:
+    """The strings of a value that is a string or a list of strings: IAM accepts both."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(text(item) for _, item in items(value, later))
 
 
 def gpus(number: int) -> str:
@@ -212,7 +235,7 @@ def shown(value: Data) -> str:
     return "not set" if value is None else "of another kind"
 
 
-def line(value: str, most: int = _SHOWN) -> str:
+def line(value: str, most: int = 60) -> str:
     """A name for a message: credentials masked, cut to `most` characters, escaped so that it stays on one line."""
     masked = mask(value)
     cut = masked if len(masked) <= most else f"{masked[:most]}…"

@@ -6,7 +6,7 @@ program does not have the files there. An ApplicationSet is read through its tem
 in (`{{…}}`) are unknown, like an output. A generator's own template is left out.
 
 ArgoCD uses `valuesObject`, or, if that is not set, `values` (YAML text). `parameters` override both, and both override
-`valueFiles`. The rules read neither `parameters` nor `valueFiles`: `unread` names them. (argo-cd 3, docs/user-guide/helm.md and
+`valueFiles`. The rules read neither `parameters` nor `valueFiles`: `unread` reports them. (argo-cd 3, docs/user-guide/helm.md and
 multiple_sources.md; pkg/apis/application/v1alpha1)
 
 
@@ -27,9 +27,6 @@ from .record import Step, Unknown, UnknownError, steps
 
 # What may follow a chart's name: the version in an archive's name, a tag or digest.
 _CHART_VERSION = re.compile(r"(?:-v?[0-9][^/]*\.tgz)?(?:[:@].*)?$", re.DOTALL)
-_OCI = "oci://"
-_HERE = ("", "https://kubernetes.default.svc", "in-cluster")
-"""How a destination names the cluster that ArgoCD itself runs in."""
 _TEMPLATE, _PATCH = ("spec", "template"), ("spec", "templatePatch")
 
 _HELM: Mapping[str, tuple[str, ...]] = {"version": ("version",), "repository": ("repositoryOpts", "repo"), "values": ("values",)}
@@ -40,20 +37,8 @@ _ARGO: Mapping[str, tuple[str, ...]] = {
     "text": ("helm", "values"),
 }
 # Fields of a source that set values and that the rules do not read, and the word for each.
-_UNREAD = {"valueFiles": "files", "fileParameters": "files", "parameters": "parameters"}
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """Something that may set values and that the rules do not read: its path, what it is, and how to fix that."""
-
-    path: str
-    what: str
-    fix: str
-
-    def fault(self, may: str) -> str:
-        """The message of a rule; `may` is what the unread values could do."""
-        return f"{self.path}: {self.what} may {may} and are not read; {self.fix}"
+_UNREAD_OF_HELM = {("valueYamlFiles",): "files"}
+_UNREAD_OF_ARGO = {("helm", "valueFiles"): "files", ("helm", "fileParameters"): "files", ("helm", "parameters"): "parameters"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +70,10 @@ class Release:
 
     @property
     def is_here(self) -> bool:
-        """Whether the release goes to the resource's own cluster: ArgoCD may deliver to others."""
+        """Whether the release goes to the resource's own cluster, in which ArgoCD itself runs: it may deliver to others."""
+        own = ("", "https://kubernetes.default.svc", "in-cluster")
         destination = walk(self.application, "spec", "destination")
-        return all(text(walk(destination, key)) in _HERE for key in ("server", "name"))
+        return all(text(walk(destination, key)) in own for key in ("server", "name"))
 
     @property
     def chart(self) -> str:
@@ -100,7 +86,7 @@ class Release:
         if self.application is None or text(walk(self.source, "chart")):
             return ""
         address = text(self.repository)
-        return address if address.startswith(_OCI) else ""
+        return address if address.startswith("oci://") else ""
 
     @property
     def chart_path(self) -> str:
@@ -149,20 +135,18 @@ class Release:
         """The path of the resource's "version" or "repository", set or not."""
         return self.at + ".".join(self._fields[field])
 
-    def unread(self, later: Later) -> Iterator[Unread]:
-        """Everything else that sets values, or may. `later` collects unknown values."""
-        if self.application is None:
+    def unread(self, may: str, later: Later) -> Iterator[str]:
+        """The faults of everything else that sets values: what it `may` do is not read. `later` collects unknown values."""
+        fix = f"move them to {self._fields['values'][-1]}"
+        for path, noun in (_UNREAD_OF_HELM if self.application is None else _UNREAD_OF_ARGO).items():
             with later:
-                if count(walk(self.source, "valueYamlFiles")):
-                    yield Unread("valueYamlFiles", "files", "move them to values")
-            return
-        for key, noun in _UNREAD.items():
-            with later:
-                if count(walk(self.source, "helm", key)):
-                    yield Unread(f"{self.at}helm.{key}", noun, "move them to valuesObject")
+                if count(walk(self.source, *path)):
+                    yield f"{self.at}{'.'.join(path)}: {noun} may {may} and are not read; {fix}"
         with later:
-            if walk(self.source, *self._fields["values"]) is None and not isinstance(helm_values(self._text()), Mapping):
-                yield Unread(self.path("text"), "values that are not a plain YAML object", "write them as valuesObject")
+            given = self.application is None or walk(self.source, *self._fields["values"]) is not None
+            if not (given or isinstance(helm_values(self._text()), Mapping)):
+                what = "values that are not a plain YAML object"
+                yield f"{self.path('text')}: {what} may {may} and are not read; write them as valuesObject"
 
     @property
     def _fields(self) -> Mapping[str, tuple[str, ...]]:
@@ -217,8 +201,6 @@ def _filled_in(value: Data, path: tuple[Step, ...]) -> Data:
 SCHEDULING = frozenset(("annotations", "labels", "env", "resources", "tolerations", "nodeSelector", "affinity"))
 """Keys of values that contain no pod, container or image, but often values that are unknown in a preview."""
 
-_POD_TEMPLATES = frozenset(("template", "listenerTemplate"))
-
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -227,32 +209,32 @@ def passed_over(release: Release) -> frozenset[str]:
 
     Raises UnknownError.
     """
-    return SCHEDULING | _POD_TEMPLATES if release.is_scale_set else SCHEDULING
+    return SCHEDULING | {"template", "listenerTemplate"} if release.is_scale_set else SCHEDULING
 
 
 def objects(value: Data, path: str, later: Later, passing: frozenset[str] = frozenset()) -> Iterator[tuple[str, Data]]:
     """Path and body of each object in the value, without those under the keys `passing`. `later` collects unknown ones."""
     if isinstance(value, Mapping):
         yield path, value
-        for key in keys(value):
-            if key not in passing:
-                with later:
-                    yield from objects(known(value[key]), step(path, key), later, passing)
-        return
-    for index, item in items(value, later):
-        yield from objects(item, f"{path}[{index}]", later, passing)
+    for inner, child in _children(value, path, later, passing):
+        yield from objects(child, inner, later, passing)
 
 
 def texts(value: Data, path: str, later: Later) -> Iterator[tuple[str, str]]:
     """Path and text of each string in the value. `later` collects unknown ones."""
     if isinstance(value, str):
         yield path, value
-        return
+    for inner, child in _children(value, path, later, frozenset()):
+        yield from texts(child, inner, later)
+
+
+def _children(value: Data, path: str, later: Later, passing: frozenset[str]) -> Iterator[tuple[str, Data]]:
     for key in keys(value):
-        with later:
-            yield from texts(known(value[key]), step(path, key), later)
+        if key not in passing:
+            with later:
+                yield step(path, key), known(value[key])
     for index, item in items(value, later):
-        yield from texts(item, f"{path}[{index}]", later)
+        yield f"{path}[{index}]", item
 
 
 def step(path: str, key: str) -> str:

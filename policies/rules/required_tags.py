@@ -7,42 +7,21 @@ tag counts only if it has a value. The policy `launched-tags` checks the tags th
 A remediation adds the tags that have a value in the config.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from . import kinds
 from .draft import Draft
-from .read import Data, Later, entries, keys, label, parsed, strings, text, true, walk
+from .read import Data, Faults, Later, entries, keys, label, parsed, strings, text, true, walk
 from .record import Provider
 from .rule import Args, Rule, facts, setting, stack_file
 
-_VPC = ("Eip", "InternetGateway", "NatGateway", "RouteTable", "SecurityGroup", "Subnet", "Vpc", "VpcEndpoint")
-AWS = {kinds.EKS_COMPONENT} | kinds.cloud_tokens(
-    "aws",
-    budgets=("Budget",),
-    ebs=("Volume",),
-    ec2=("CapacityReservation", "Fleet", "Instance", "LaunchTemplate", *_VPC),
-    ecr=("Repository",),
-    efs=("FileSystem",),
-    eks=("Addon", "Cluster", "NodeGroup"),
-    iam=("Role",),
-    kms=("Key",),
-)
-_VCN = ("InternetGateway", "NatGateway", "NetworkSecurityGroup", "RouteTable", "ServiceGateway", "Subnet", "Vcn")
-OCI = kinds.cloud_tokens(
-    "oci",
-    Budget=("Budget",),
-    ContainerEngine=("Cluster", "NodePool"),
-    Core=("ComputeCapacityReservation", "Instance", "InstanceConfiguration", "InstancePool", "Volume", *_VCN),
-    FileStorage=("FileSystem", "MountTarget"),
-    Identity=("Policy",),
-    Kms=("Key", "Vault"),
-)
+TAGGED = kinds.listed("tagged") | {kinds.EKS_COMPONENT}
 _LABELS = "metadata.labels"
 _OWN = ("tags", "freeformTags")
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     for path, missing in _missing(args, later):
         names = ", ".join(missing)
         if path == _LABELS:
@@ -67,7 +46,7 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     """Where tags are missing, and which."""
     token, props, config = args.type, args.props, args.config
     if token == kinds.NAMESPACE:
-        yield from _lacking(_LABELS, _names(config, "labels"), props, later)
+        yield from _lacking(_LABELS, strings(config, "labels"), props, later)
         return
     if kinds.is_hollow(token, props):
         return
@@ -75,27 +54,23 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     if token == kinds.AUTO_SCALING_GROUP:
         path = "tags (with propagateAtLaunch)"
         present = {propagated(tag, unread) for _, tag in entries(props, "tags", unread)}
-    elif token in OCI:
+    elif token.startswith("oci:"):
         # OCI's defined tags are "namespace.key".
         path = "freeformTags"
         present = {name.rpartition(".")[2] for name in set_tags(partial(walk, props, "definedTags"), unread)}
     else:
         path, present = "tags", set_tags(partial(_default_tags, args.provider), unread)
-    absent = [name for name in _names(config, "tags") if name not in present]
+    absent = [name for name in strings(config, "tags") if name and name not in present]
     places = _lacking(path, absent, props, later) if path in _OWN else [(path, absent)] if absent else []
     # The unknown value may be the missing tag.
     if (missing := list(places)) and later.clear(unread):
         yield from missing
 
 
-def _names(config: Mapping[str, Data], setting: str) -> list[str]:
-    return [name for name in strings(config, setting) if name]
-
-
 def _lacking(path: str, names: Iterable[str], holder: Data, later: Later) -> Iterator[tuple[str, list[str]]]:
     """The path, and the names that are missing in the object at that path. A name with an unknown value may be there."""
     missing = []
-    for name in names:
+    for name in filter(None, names):
         unknown = Later()
         with unknown:
             if label(walk(holder, *path.split("."), name)):
@@ -132,4 +107,4 @@ def _default_tags(provider: Provider | None) -> Data:
     return walk(parsed(tags) if isinstance(tags, str) else tags, "tags")
 
 
-RULE = Rule(**facts(__name__), types=OCI | AWS | {kinds.AUTO_SCALING_GROUP, kinds.NAMESPACE}, check=_check, remedy=_remediate)
+RULE = Rule(**facts(__name__), types=TAGGED | {kinds.AUTO_SCALING_GROUP, kinds.NAMESPACE}, check=_check, remedy=_remediate)

@@ -24,7 +24,6 @@ from fleet.facts.quantities import quantity
 
 from . import exceptions, kinds
 from .draft import Draft
-from .exceptions import EXCEPTIONS
 from .kinds import EXISTING_CLUSTER, HELM, POD, RUNNER_SET, kind_of
 from .node_groups import Pool, pooled
 from .read import Later, UndeterminableError, line, text, walk
@@ -35,8 +34,6 @@ __all__ = ["Resource"]
 
 _FOLDER = Path(__file__).resolve().parent.parent
 """Has stacks.toml and config/, in the repository and in a published pack."""
-_PROGRAM, _MANIFESTS = "gpu-ci", "check"
-"""The projects of URNs: that of the fleet's program, and that of `gpu-ci check`."""
 
 _MARK = "\x00"
 """Marks the start and end of a place to fill in. `read.line` escapes this character, so no value of a resource contains it."""
@@ -45,8 +42,6 @@ CLUSTER_SETTINGS = "clusters.<cluster>"
 POOL_SETTINGS, RUNNER_SETTINGS = f"{CLUSTER_SETTINGS}.pools.<pool>", f"{CLUSTER_SETTINGS}.runners.<runner>"
 JOB_SETTINGS, WORKLOAD_SETTINGS = f"{CLUSTER_SETTINGS}.jobs.<job>", f"{CLUSTER_SETTINGS}.workloads.<workload>"
 """Keys of the stack file. A plan knows the names in <>; at a preview the resource's name has them."""
-PLACED = re.compile(r"(?:Pulumi\.[^ ]+\.yaml: gpu-ci:[^ ;,)]*[^ ;,).]|policies/(?:stacks\.toml|config/[^ ]+\.json): [\w.-]*\w)")
-"""A place in a message that is filled in."""
 
 
 def setting(name: str) -> str:
@@ -83,11 +78,12 @@ def filled(message: str, policy: str, urn: str, key: str = "") -> str:
         name = f"{policy}.{mark[2]}"
         if not mark[1]:
             return f"policies/config/{stack}.json: {name}" if _by_hand(stack) else f"policies/stacks.toml: {stack}.{name}"
-        if project == _MANIFESTS:
+        # That of `gpu-ci check`.
+        if project == "check":
             return urn.rpartition("::")[2].partition("#")[0]
         return f"Pulumi.{stack}.yaml: gpu-ci:{mark[2]}"
 
-    if key and project == _PROGRAM and not _MARKED.search(message):
+    if key and project == "gpu-ci" and not _MARKED.search(message):
         message = f"{message}. Change {stack_file(key)}"
     return _MARKED.sub(place, message)
 
@@ -104,7 +100,7 @@ def key_of(settings: str | Mapping[str, str], urn: str) -> str:
 def _by_hand(stack: str) -> bool:
     """Whether a stack is not in stacks.toml and has a JSON that a person wrote. `offline.policyconfig` reports a broken TOML."""
     try:
-        listed = stack in tomllib.loads((_FOLDER / "stacks.toml").read_text(encoding="utf-8"))
+        listed = stack in _tables("stacks.toml")
     except (OSError, ValueError):
         listed = False
     return not listed and (_FOLDER / "config" / f"{stack}.json").is_file()
@@ -120,36 +116,6 @@ class Level(StrEnum):
     ADVISORY = "advisory"
     REMEDIATE = "remediate"
     MANDATORY = "mandatory"
-
-
-class Severity(StrEnum):
-    """How much harm the violation of a rule does."""
-
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    CRITICAL = "critical"
-
-
-class Section(StrEnum):
-    """The sections of docs/policies.md, in order. A plan lists the policies in the same order."""
-
-    SCHEDULING = "GPU limits and scheduling"
-    TAINTS = "Taints"
-    COST = "Spot, cost and scale"
-    SUPPLY_CHAIN = "Supply chain and tokens"
-    HARDENING = "Hardening"
-
-
-WHY = "why"
-"""Config property of every rule: why the values of a stack differ from the defaults."""
-
-_LONGEST = 160
-"""A message shows an OCID whole."""
-_SHARED: Mapping[str, Mapping[str, Any]] = {
-    WHY: {"type": "string", "default": "", "description": "Why this stack's values differ from the defaults; for people."},
-    exceptions.PROPERTY: EXCEPTIONS,
-}
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -217,20 +183,22 @@ NOTHING: tuple[frozenset[str], StackCheck] = (frozenset(), lambda _, __: ())
 class _Common:
     """What both kinds of rule have.
 
-    `id` is the name of the check's file with hyphens, unless it is given. `order` is the section and the place in it. `types` are
-    the resource tokens that the rule judges; `levels` has one level for each of STACK_KINDS; `config` maps each property to its
-    JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `facts` gives the rules of the pack
-    what is plain data. `settings` is the key of the stack
-    file that changes what the rule judges, for all resources or by type ("" for all other types); it is "" if no setting does. A
-    strict plan fails where a `critical` rule is undeterminable. `of_existing` says, by provider, what the rule would have to see
-    of a cluster that the stack did not create. Such a cluster makes the rule undeterminable. With `partly` the rule bounds single
-    values of an object, and reads no more of it.
+    `section` is that of docs/policies.md, and `order` the place among all rules. `types` are the resource tokens that the rule
+    judges; `severity` (low, medium, high or critical) is how much harm a violation does; `levels` has one level for each of
+    STACK_KINDS; `config` maps each property to its JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are
+    for people. `facts` gives the rules of the pack what is plain data. `settings` is the key of the stack file that changes what
+    the rule judges, for all resources or by type ("" for all other types); it is "" if no setting does. A strict plan fails
+    where a `critical` rule is undeterminable. `of_existing` says, by provider, what the rule would have to see of a cluster
+    that the stack did not create. Such a cluster makes the rule undeterminable. With `partly` the rule bounds single values of
+    an object, and reads no more of it.
     """
 
-    order: tuple[Section, int]
+    id: str
+    section: str
+    order: int
     title: str
     check: Callable[..., Iterable[Any]]
-    severity: Severity
+    severity: str
     types: frozenset[str]
     levels: Mapping[str, str]
     rationale: str
@@ -241,11 +209,7 @@ class _Common:
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_existing: Mapping[str, str] = field(default_factory=dict)
     partly: bool = False
-    id: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.id:
-            object.__setattr__(self, "id", self.check.__module__.rpartition(".")[2].replace("_", "-"))
+    in_manifests: tuple[frozenset[str], StackCheck] | None = None
 
     @property
     def reads(self) -> frozenset[str]:
@@ -267,12 +231,10 @@ class _Common:
 
     def bounded(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """The config, with the default of each number that is none or too small. The engine refuses such a config."""
-        wrong = {
-            name: words["default"]
-            for name, words in self.config.items()
-            if words["type"] in ("integer", "number") and not _is_number(config.get(name), words.get("minimum"))
-        }
-        return {**config, **wrong}
+        bounds = {name: words for name, words in self.config.items() if words["type"] in ("integer", "number")}
+        numbers = {name: quantity(config.get(name)) for name in bounds}
+        fits = {name: number is not None and number >= bounds[name].get("minimum", number) for name, number in numbers.items()}
+        return {**config, **{name: words["default"] for name, words in bounds.items() if not fits[name]}}
 
     @property
     def level(self) -> Level:
@@ -282,22 +244,18 @@ class _Common:
     @property
     def of_manifests(self) -> Self:
         """The rule for manifests without a program: the same, unless it needs resources that only a cloud's program declares."""
-        return self
+        types, check = self.in_manifests or (self.types, self.check)
+        return replace(self, types=types, check=check)
 
     @property
     def schemas(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON schema of each config property, with those that all rules share."""
-        return {**self.config, **_SHARED}
-
-
-def _is_number(value: Any, least: float | None) -> bool:
-    number = quantity(value)
-    return number is not None and (least is None or number >= least)
+        return {**self.config, **_tables("rules/shared.toml")}
 
 
 @cache
-def _written() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads((_FOLDER / "rules.toml").read_text(encoding="utf-8"))
+def _tables(name: str) -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads((_FOLDER / name).read_text(encoding="utf-8"))
 
 
 def _by_type(settings: Mapping[str, str]) -> dict[str, str]:
@@ -314,17 +272,17 @@ def _by_type(settings: Mapping[str, str]) -> dict[str, str]:
 def facts(module: str, **defaults: Any) -> dict[str, Any]:
     """What `rules.toml` says of the rule in a module: arguments of `Rule` and `StackRule`. The order is that of the tables.
 
-    `defaults` are those of config properties that have theirs from the facts of the fleet.
+    The id is the name of the module with hyphens. `defaults` are those of config properties that have theirs from the facts of
+    the fleet.
     """
     name = module.rpartition(".")[2].replace("_", "-")
-    data = dict(_written()[name])
+    data = dict(_tables("rules.toml")[name])
     config = {key: dict(words) for key, words in data.pop("config", {}).items()}
     for key, value in defaults.items():
         config[key]["default"] = value
     if isinstance(data.get("settings"), dict):
         data["settings"] = _by_type(data["settings"])
-    order = Section(data.pop("section")), list(_written()).index(name)
-    return data | {"order": order, "severity": Severity(data["severity"]), "config": config}
+    return data | {"id": name, "order": list(_tables("rules.toml")).index(name), "config": config}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -340,34 +298,20 @@ class Rule(_Common):
             return Outcome()
         args = replace(args, config=self.bounded(args.config))
         excuse, faults = exceptions.exemption(args.config, args.urn, as_of)
-        outcome = Outcome([(fault, None) for fault in faults])
-        hidden: list[str] = []
-        later = Later()
+        later = self._unseen(_existing([args]))
+        messages: list[str] = []
         with later:
-            if args.type == EXISTING_CLUSTER:
-                later.join(self._unseen(_existing([args])))
-                messages: Iterable[str] = ()
-            else:
-                messages = self.check(args, later)
-            for message in messages:
-                text = filled(message, self.id, args.urn, key_of(self.settings, args.urn))
-                if excuse is not None:
-                    hidden.append(text)
-                else:
-                    outcome.violations.append((text, None))
-        if later.first is not None and excuse is not None:
-            hidden.append(later.first.message)
-        else:
-            outcome.unknown = later.first
-        if hidden and excuse is not None:
-            outcome.excepted = excuse.hides(hidden)
-        return outcome
+            for message in self.check(args, later) if args.type in self.types else ():
+                messages.append(filled(message, self.id, args.urn, key_of(self.settings, args.urn)))
+        if excuse is None:
+            return Outcome([(message, None) for message in (*faults, *messages)], later.first)
+        hidden = messages if later.first is None else [*messages, later.first.message]
+        return Outcome([(fault, None) for fault in faults], excepted=excuse.hides(hidden) if hidden else "")
 
     def remedied(self, args: Args, as_of: date) -> dict[str, Any] | None:
         """The properties, in which secrets are marked, after the rule's remedy; None if it changes nothing."""
-        if self.remedy is None or args.type not in self.types:
-            return None
-        if exceptions.exemption(args.config, args.urn, as_of)[0] is not None:
+        excused = exceptions.exemption(args.config, args.urn, as_of)[0] is not None
+        if self.remedy is None or args.type not in self.types or excused:
             return None
         draft = Draft(args.props)
         with Later():
@@ -384,29 +328,20 @@ class StackRule(_Common):
     """
 
     check: StackCheck
-    in_manifests: tuple[frozenset[str], StackCheck] | None = None
-
-    @property
-    def of_manifests(self) -> Self:
-        types, check = self.in_manifests or (self.types, self.check)
-        return replace(self, types=types, check=check)
 
     def judge(self, resources: Iterable[Resource], config: Mapping[str, Any], as_of: date) -> Outcome:
         """What the rule says of the resources of a stack. `as_of` is the day for prices and exceptions."""
         # Sorted, because an engine gives them in no fixed order.
-        seen_ones = sorted((resource for resource in resources if resource.type in self.reads), key=lambda resource: resource.urn)
-        any_urn = seen_ones[0].urn if seen_ones else ""
-        existing = _existing(seen_ones)
-        stack = Stack(
-            tuple(resource for resource in seen_ones if resource.type in self.types), self.bounded(config), as_of, existing
-        )
+        seen = sorted((resource for resource in resources if resource.type in self.reads), key=lambda resource: resource.urn)
+        existing, judged = _existing(seen), tuple(resource for resource in seen if resource.type in self.types)
+        stack = Stack(judged, self.bounded(config), as_of, existing)
         outcome = Outcome([(fault, None) for fault in exceptions.expired(config, as_of)])
         hidden: dict[str, str] = {}
         later = Later()
         try:
             for message, urn in self.check(stack, later):
                 excuse, _ = exceptions.exemption(config, urn or exceptions.STACK, as_of)
-                text = filled(message, self.id, urn or any_urn, key_of(self.settings, urn or ""))
+                text = filled(message, self.id, urn or seen[0].urn if seen else "", key_of(self.settings, urn or ""))
                 if excuse is not None:
                     hidden.setdefault(excuse.name, excuse.hides([text]))
                 else:
@@ -434,8 +369,8 @@ def _existing(resources: Iterable[Resource]) -> dict[str, str]:
 
 
 def unseen(cluster: str, fact: str) -> UndeterminableError:
-    """Why a rule is undeterminable for a cluster that the stack did not create."""
-    return UndeterminableError(f"cluster {line(cluster, _LONGEST)} exists already, and nothing in the stack shows {fact}")
+    """Why a rule is undeterminable for a cluster that the stack did not create. The message shows an OCID whole."""
+    return UndeterminableError(f"cluster {line(cluster, 160)} exists already, and nothing in the stack shows {fact}")
 
 
 def each(check: Check) -> StackCheck:

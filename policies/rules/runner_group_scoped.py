@@ -45,8 +45,10 @@ def _faults(path: str, settings: Data, owners: list[str], later: Later) -> Fault
         url = walk(settings, "githubConfigUrl")
         scope = _SCOPE.fullmatch(text(url))
         if scope is None:
+            # The part before an @ may be a password.
+            written = "one with a password" if "@" in text(url) else shown(url)
             yield (
-                f"{path}.githubConfigUrl is {_shown_url(url)}: not the URL of an owner or repository; "
+                f"{path}.githubConfigUrl is {written}: not the URL of an owner or repository; "
                 "write https://github.com/<organization>, or …/<organization>/<repository>"
             )
         elif owners and (owner := f"{scope['host']}/{scope['owner']}".lower()) not in owners:
@@ -63,11 +65,6 @@ def _faults(path: str, settings: Data, owners: list[str], later: Later) -> Fault
                 f"{path}.runnerGroup is {now}: every repository of the owner may use the default group; create a group for the "
                 "repositories that these runners serve, and write its name"
             )
-
-
-def _shown_url(url: Data) -> str:
-    # The part before an @ may be a password.
-    return "one with a password" if "@" in text(url) else shown(url)
 
 
 RULE = Rule(**facts(__name__), types=HELM | {RUNNER_SET}, check=_check)

@@ -18,7 +18,7 @@ Judged for the namespace of every runner set (the chart's release, or ARC's cust
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from fleet.facts.scheduling import POD_SECURITY_LABEL
@@ -27,30 +27,29 @@ from . import kinds
 from .clusters import clustered
 from .networks import DIRECTIONS, Address, denies, ways_out
 from .pools import booted
-from .read import Data, Later, UndeterminableError, count, keys, shown, some, strings, text, walk
+from .read import Data, Later, UndeterminableError, count, keys, shown, strings, text, walk
 from .releases import Release, releases
-from .rule import Resource, Stack, StackRule, Violation, facts, setting, unseen
-from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
+from .rule import Resource, Stack, StackRule, Violations, facts, setting, unseen
+from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, lacks, place_of, place_of_release, runner_sets
 
 _LEVELS = ("restricted", "baseline")
 _CNI = "vpc-cni"
 _ENFORCED = re.compile(r"[\"']?enableNetworkPolicy[\"']?\s*:\s*[\"']?true\b")
 """In the add-on's values, which EKS takes as JSON or YAML."""
-_LONGEST = 65536
-
-
 _ByKind = Mapping[str, ByPlace[Resource]]
 """A kind to its resources by namespace."""
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     metadata = tuple(address for item in strings(stack.config, "metadataAddresses") if (address := _address(item)) is not None)
     accounts = frozenset(strings(stack.config, "tokenServiceAccounts"))
     controllers = ByPlace(_controllers(stack, later), lambda release: place_of_release(*release))
     by_kind = {
         kind: ByPlace(stack.of(kind), place_of) for kind in (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)
     }
-    by_kind[kinds.NAMESPACE] = ByPlace(stack.of(kinds.NAMESPACE), _named)
+    by_kind[kinds.NAMESPACE] = ByPlace(
+        stack.of(kinds.NAMESPACE), lambda each: Place(cluster_of(each), text(walk(each.props, "metadata", "name")))
+    )
     judged: set[Place] = set()
     sets = list(runner_sets(stack.resources, later))
     for runner_set in sets:
@@ -62,9 +61,13 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
             yield from _check_namespace(runner_set, by_kind, metadata, later)
     yield from _check_enforced(stack, sets, later)
     # Report this before unknown values: an update does not resolve it.
+    jobs = [runner_set for runner_set in sets if _runs_jobs(runner_set, accounts)]
     unsure = Later()
-    _check_existing(stack, sets, accounts, unsure)
-    _check_oke(stack, sets, accounts, unsure)
+    # The network of a cluster that exists already is not the stack's.
+    for at in clustered((runner_set.resource for runner_set in jobs), Later()):
+        if there := stack.may_be(at.cluster):
+            unsure.note(unseen(there, "whether its network enforces NetworkPolicies"))
+    _check_oke(stack, jobs, unsure)
     unsure.settle()
 
 
@@ -76,14 +79,10 @@ def _controllers(stack: Stack, later: Later) -> Iterator[tuple[Resource, Release
                     yield resource, release
 
 
-def _named(namespace: Resource) -> Place:
-    return Place(cluster_of(namespace), text(walk(namespace.props, "metadata", "name")))
-
-
 # -- the runner set ----------------------------------------------------------------------------------------------------
 
 
-def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource, Release]], later: Later) -> Iterator[Violation]:
+def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource, Release]], later: Later) -> Violations:
     hidden = Later()
     shares = bool(controllers.at(runner_set.place, hidden))
     with hidden:
@@ -99,7 +98,7 @@ def _check_controller(runner_set: RunnerSet, controllers: ByPlace[tuple[Resource
         later.join(hidden)
 
 
-def _check_token(runner_set: RunnerSet, accounts: frozenset[str], later: Later) -> Iterator[Violation]:
+def _check_token(runner_set: RunnerSet, accounts: frozenset[str], later: Later) -> Violations:
     unsure = Later()
     pod = runner_set.pod(unsure)
     if pod is None or runner_set.makes_pods(unsure):
@@ -118,33 +117,20 @@ def _check_token(runner_set: RunnerSet, accounts: frozenset[str], later: Later) 
     later.join(unsure)
 
 
-def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str], later: Later) -> None:
+def _check_oke(stack: Stack, jobs: Sequence[RunnerSet], later: Later) -> None:
     """OKE enforces no NetworkPolicy without Calico (docs.oracle.com, installing Calico and setting up network policies)."""
     hidden = Later()
     clusters = tuple(clustered(stack.of(kinds.OKE_CLUSTER), hidden))
-    if not (sets and (clusters or hidden)):
+    if not (jobs and (clusters or hidden)):
         return
-    jobs = [runner_set for runner_set in sets if _runs_jobs(runner_set, accounts)]
     there = [
         runner_set.name for runner_set in jobs for at in clustered([runner_set.resource], hidden) if any(map(at.near, clusters))
     ]
     if there:
-        later.note(
-            UndeterminableError(
-                f"nothing in the stack shows whether jobs of {', '.join(there)} are isolated: OKE enforces no NetworkPolicy "
-                "until Calico is installed in the cluster"
-            )
-        )
-    if jobs:
-        later.join(hidden)
-
-
-def _check_existing(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str], later: Later) -> None:
-    """The network of a cluster that exists already is not the stack's."""
-    for runner_set in sets:
-        for at in clustered([runner_set.resource], Later()) if _runs_jobs(runner_set, accounts) else ():
-            if there := stack.may_be(at.cluster):
-                later.note(unseen(there, "whether its network enforces NetworkPolicies"))
+        why = "OKE enforces no NetworkPolicy until Calico is installed in the cluster"
+        isolated = f"nothing in the stack shows whether jobs of {', '.join(there)} are isolated"
+        later.note(UndeterminableError(f"{isolated}: {why}"))
+    later.join(hidden)
 
 
 def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:
@@ -158,7 +144,7 @@ def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:
     return True
 
 
-def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Iterator[Violation]:
+def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Violations:
     """EKS' own network accepts NetworkPolicies but does not enforce them unless the add-on enables it (EKS user guide)."""
     homes = {at.cluster for at in clustered((runner_set.resource for runner_set in sets), later)}
     for addon in stack.of(kinds.EKS_ADDON):
@@ -166,7 +152,7 @@ def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> It
             if text(walk(addon.props, "addonName")) != _CNI or text(walk(addon.props, "clusterName")) not in homes - {""}:
                 continue
             values = walk(addon.props, "configurationValues")
-            if _ENFORCED.search(text(values)[:_LONGEST]) is None:
+            if _ENFORCED.search(text(values)[:65536]) is None:
                 fault = (
                     f"configurationValues of {_CNI} does not enable enableNetworkPolicy: the cluster accepts NetworkPolicies "
                     'but does not enforce them; write {"enableNetworkPolicy": "true"}'
@@ -177,11 +163,11 @@ def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> It
 # -- the namespace -----------------------------------------------------------------------------------------------------
 
 
-def _check_namespace(runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Address, ...], later: Later) -> Iterator[Violation]:
+def _check_namespace(runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Address, ...], later: Later) -> Violations:
     place, urn = runner_set.place, runner_set.resource.urn
     yield from _check_standard(runner_set, by_kind[kinds.NAMESPACE], later)
     for direction in DIRECTIONS:
-        if _lacks(by_kind[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
+        if lacks(by_kind[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
             fault = (
                 f"{place}: no NetworkPolicy for all its pods denies {direction} by default; add one with podSelector {{}} and "
                 f"policyTypes [{', '.join(DIRECTIONS)}]"
@@ -191,19 +177,13 @@ def _check_namespace(runner_set: RunnerSet, by_kind: _ByKind, metadata: tuple[Ad
     for policy in by_kind[kinds.NETWORK_POLICY].at(place, later):
         for fault in ways_out(policy.props, metadata, later):
             yield f"{place}: {fault}", policy.urn
-    if _lacks(by_kind[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
+    if lacks(by_kind[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
         yield f"{place}: no ResourceQuota limits the sum of its pods; add one with spec.hard", urn
-    if _lacks(by_kind[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
+    if lacks(by_kind[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
         yield f"{place}: no LimitRange sets limits for containers without limits; add one with spec.limits", urn
 
 
-def _lacks(resources: ByPlace[Resource], place: Place, fits: Callable[[Data], bool], later: Later) -> bool:
-    """Whether certainly no resource of a kind in the namespace fits. If an unknown value decides, `later` collects it."""
-    hidden = Later()
-    return not some(partial(resources.at, place), lambda resource: fits(resource.props), hidden) and later.clear(hidden)
-
-
-def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later: Later) -> Iterator[Violation]:
+def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later: Later) -> Violations:
     place, hidden = runner_set.place, Later()
     declared = namespaces.at(place, hidden)
     for namespace in declared:
@@ -215,15 +195,12 @@ def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[Resource], later:
                     f"Security Standard {' or '.join(_LEVELS)}; write {_LEVELS[0]}"
                 )
                 yield fault, namespace.urn
-    if declared:
-        return
-    if not hidden:
+    if not declared and later.clear(hidden):
         fault = (
             f"{place}: the stack does not declare this Namespace, so runner pods of {runner_set.name} have no Pod Security "
             f"Standard; declare it with label {POD_SECURITY_LABEL}: {_LEVELS[0]}"
         )
         yield fault, runner_set.resource.urn
-    later.join(hidden)
 
 
 def _address(value: Data) -> Address | None:

@@ -11,6 +11,7 @@ needs its own nodes.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
 
@@ -23,7 +24,7 @@ from .read import Data, Faults, Later, items, keys, line, shown, strings, text, 
 from .releases import Release, objects, passed_over, releases, step
 from .rule import Args, Rule, facts, setting
 
-_HOST_FLAGS = ("hostNetwork", "hostPID", "hostIPC")
+_SHARED = {"hostNetwork": "network, metadata included", "hostPID": "processes", "hostIPC": "shared memory"}
 
 _Named = Callable[[str], str]
 """Returns the "namespace" or the "name" of the judged pods. Raises UnknownError."""
@@ -55,36 +56,27 @@ def _of_release(release: Release) -> _Named:
 
 def _judge(of: _Named, exempt: tuple[str, ...], faults: Faults, later: Later) -> Faults:
     """Reports the faults, unless the pods are exempt."""
-    messages = list(faults)
-    if not messages:
-        return
-    hidden = Later()
-    if not (_exempt(of, exempt, hidden) or hidden):
+    messages, hidden = list(faults), Later()
+    if messages and not _exempt(of, exempt, hidden) and later.clear(hidden):
         yield from messages
-    later.join(hidden)
 
 
 def _exempt(of: _Named, exempt: tuple[str, ...], later: Later) -> bool:
     """Whether the resource's pods are exempt. If an unknown namespace or name decides, `later` collects it."""
-    names: dict[str, str] = {}
     hidden = Later()
-    for part in ("namespace", "name"):
-        with hidden:
-            names[part] = of(part)
+    names: list[str | None] = [hidden.get(partial(of, part), None) for part in ("namespace", "name")]
     for pattern in exempt:
         namespace, _, name = pattern.partition("/")
-        pair = {"namespace": namespace, "name": name}
-        if all(matches(pair[part], value) for part, value in names.items()):
-            later.join(hidden)
-            return not hidden
+        if all(value is None or matches(part, value) for part, value in zip((namespace, name), names, strict=True)):
+            return later.clear(hidden)
     return False
 
 
 def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Faults:
-    for flag in _HOST_FLAGS:
+    for flag, what in _SHARED.items():
         with later:
             if true(walk(pod.spec, flag)):
-                yield f"{pod.path}.{flag} is true: the pod then uses the node's {_SHARED[flag]}; remove it"
+                yield f"{pod.path}.{flag} is true: the pod then uses the node's {what}; remove it"
     with later:
         if _is_root(walk(pod.spec, "securityContext")):
             yield f"{pod.path}.securityContext.runAsUser is 0: {_ROOT}"
@@ -123,17 +115,15 @@ def _security_faults(path: str, security: Data, allowed: frozenset[str], later: 
 
 def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Faults:
     with later:
-        defaults = charts.DEFAULTS.get(release.chart_name)
-        if defaults is not None and defaults.node:
+        if use := charts.NODE.get(release.chart_name):
             chart = f"{release.chart_path} is {shown(release.chart)}"
-            yield f"{chart}: it {defaults.node}; add its namespace and name to {setting('exempt')}, or leave it out"
-    for unread in release.unread(later):
-        yield unread.fault("ask for any right")
+            yield f"{chart}: it {use}; add its namespace and name to {setting('exempt')}, or leave it out"
+    yield from release.unread("ask for any right", later)
     with later:
         passing, values = passed_over(release), release.values
         for path, holder in objects(values, release.values_path, later, passing):
             yield from _security_faults(path, holder, allowed, later)
-            for key in (*_HOST_FLAGS, "hostPath"):
+            for key in (*_SHARED, "hostPath"):
                 if key in keys(holder):
                     with later:
                         yield from _value_faults(step(path, key), key, walk(holder, key))
@@ -181,7 +171,6 @@ def _mount(path: str) -> str:
     return f"{where}: a folder of the node, with files of the node and of other pods; use emptyDir, or a claim"
 
 
-_SHARED = {"hostNetwork": "network, metadata included", "hostPID": "processes", "hostIPC": "shared memory"}
 _PRIVILEGED = "a privileged container is root on its node, with all GPUs, credentials and pods there"
 _ROOT = "a kernel vulnerability could then give root on the node; write the image's own user, above 0"
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from . import charts
 from .kinds import HELM, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs, pods_of
-from .read import Later, entries, line, shown, some, text, walk
+from .read import Data, Later, entries, line, shown, some, text, walk
 from .record import Resource, Unknown, UnknownError
 from .releases import Release, releases
 
@@ -20,8 +20,6 @@ RUNNER_SETS = HELM | RUNNER_SET
 
 T = TypeVar("T")
 
-_HOOKS = "ACTIONS_RUNNER_CONTAINER_HOOKS"
-"""With this variable a runner creates a pod in the cluster for each job, in every mode of the chart."""
 _DEFAULT = "default"
 
 
@@ -68,8 +66,9 @@ class RunnerSet:
             return True
         pod = self.pod(unsure)
         for container in containers_of(pod, unsure) if pod is not None else ():
+            # With this variable a runner creates a pod in the cluster for each job, in every mode of the chart.
             variables = partial(entries, container.body, "env")
-            if some(variables, lambda variable: text(walk(variable[1], "name")) == _HOOKS, unsure):
+            if some(variables, lambda variable: text(walk(variable[1], "name")) == "ACTIONS_RUNNER_CONTAINER_HOOKS", unsure):
                 return True
         later.join(unsure)
         return False
@@ -130,6 +129,12 @@ class ByPlace(Generic[T]):
         """The resources in a namespace. If another one may be in it, `later` collects the unknown value."""
         later.join(self._hidden)
         return self._found.get(place, [])
+
+
+def lacks(resources: ByPlace[Resource], place: Place, fits: Callable[[Data], object], later: Later) -> bool:
+    """Whether certainly no resource of a kind in the namespace fits. If an unknown value decides, `later` collects it."""
+    hidden = Later()
+    return not some(partial(resources.at, place), lambda resource: fits(resource.props), hidden) and later.clear(hidden)
 
 
 def _name(resource: Resource, release: Release | None = None) -> str:

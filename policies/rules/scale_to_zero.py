@@ -16,7 +16,6 @@ runner sets (the chart's values and the custom resource) whose runners take a GP
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from fleet.facts.hardware import PREPAID
@@ -27,28 +26,21 @@ from .draft import Draft
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
 from .pods import pod_specs, pods_of, takes_gpus
 from .pools import ANNOTATIONS, FIRST, LEAST, bought, gpu_sign, ignored
-from .read import Data, Later, bound, keys, shown, text, true, walk, whole
+from .read import Data, Faults, Later, bound, keys, shown, text, true, walk, whole
 from .releases import Release, releases
 from .rule import Args, Rule, facts, setting
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
 _MIN_RUNNERS = ("minRunners",)
 _WAITING, _TAKES = "runners wait for jobs, each on a GPU", "its runners take GPUs"
-_CONSOLIDATE = ("spec", "disruption", "consolidateAfter")
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """What is wrong at a path. `count` says that a smaller number fixes it."""
-
-    path: tuple[str, ...]
-    message: str
-    count: bool = True
+_Fault = tuple[tuple[str, ...], str, bool]
+"""A path, what is wrong there, and whether a smaller number fixes it."""
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
-    for fault in _faults(args, later):
-        yield fault.message
+def _check(args: Args, later: Later) -> Faults:
+    return (message for _, message, _ in _faults(args, later))
 
 
 def _faults(args: Args, later: Later) -> list[_Fault]:
@@ -74,7 +66,7 @@ def _sure(find: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str]
         later.join(unsigned)
         return []
     later.join(hidden)
-    return [_Fault(fault.path, f"{fault.message} ({sign})", fault.count) for fault in faults]
+    return [(path, f"{message} ({sign})", fixable) for path, message, fixable in faults]
 
 
 def _sign(args: Args, later: Later) -> str:
@@ -122,21 +114,17 @@ def _kept(args: Args, later: Later) -> Iterator[_Fault]:
     if token in _WARM and not true(config.get("warmPool")):
         yield from _warm(_WARM[token], props, later)
     if token == KARPENTER_NODE_POOL:
+        path = ("spec", "disruption", "consolidateAfter")
         with later:
-            if text(walk(props, *_CONSOLIDATE)) == "Never":
-                yield _Fault(
-                    _CONSOLIDATE,
-                    f'{".".join(_CONSOLIDATE)} is "Never": Karpenter must remove idle nodes; write a time, for example 5m',
-                    count=False,
-                )
+            if text(walk(props, *path)) == "Never":
+                yield path, f'{".".join(path)} is "Never": Karpenter must remove idle nodes; write a time, for example 5m', False
 
 
 def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[_Fault]:
     with later:
-        for fault in _above(_MIN_RUNNERS, release.values, allowed, _WAITING, later):
+        for path, message, _ in _above(_MIN_RUNNERS, release.values, allowed, _WAITING, later):
             # Remediations leave an Application alone, because its values may be text.
-            fixable = release.application is None
-            yield _Fault(("values", *fault.path), f"{release.values_path}.{fault.message}", count=fixable)
+            yield ("values", *path), f"{release.values_path}.{message}", release.application is None
 
 
 def _above(path: tuple[str, ...], props: Data, allowed: int, rule: str, later: Later) -> Iterator[_Fault]:
@@ -145,7 +133,7 @@ def _above(path: tuple[str, ...], props: Data, allowed: int, rule: str, later: L
         number = quantity(value)
         if number is not None and number > allowed:
             at_most = f"{allowed} or less" if allowed else "0"
-            yield _Fault(path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {at_most}")
+            yield path, f"{'.'.join(path)} is {shown(value)}: {rule}; write {at_most}", True
 
 
 def _warm(field: str, props: Data, later: Later) -> Iterator[_Fault]:
@@ -156,16 +144,14 @@ def _warm(field: str, props: Data, later: Later) -> Iterator[_Fault]:
         prepared, least = walk(pool, "maxGroupPreparedCapacity"), walk(pool, "minSize")
         if whole(prepared) != 0 or whole(least):
             message = f"{field} is set: it keeps machines that no job needs; remove it, or allow it by {setting('warmPool')}"
-            yield _Fault((field,), message, count=False)
+            yield (field,), message, False
 
 
 def _remediate(args: Args, draft: Draft) -> None:
     """Lowers numbers that are too large to the allowed number. The owner has to fix other faults."""
-    allowed = bound(args.config, "minAllowed")
-    later = Later()
-    for fault in _faults(args, later):
-        if fault.count:
-            draft.put(allowed, *fault.path)
+    for path, _, fixable in _faults(args, Later()):
+        if fixable:
+            draft.put(bound(args.config, "minAllowed"), *path)
 
 
 RULE = Rule(**facts(__name__), types=POOLS | {AUTO_SCALING_GROUP} | HELM | RUNNER_SET, check=_check, remedy=_remediate)

@@ -18,14 +18,10 @@ from fleet.facts.quantities import quantity
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, MIN_ZONES
 from fleet.facts.spot import spread as how_many_times
 
-from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, OVERRIDES, POOLS
 from .pools import INSTANCE_TYPE_LABEL, Choice, bought, choices, of_gpu_pool, requirements, row_of, sold_as_spot
 from .read import Data, Faults, Later, bound, count, entries, keys, provided, shown, text, walk
 from .rule import POOL_SETTINGS, Args, StackRule, each, facts, stack_file
-
-_ADD = "add one"
-_EKS_ADD = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
-_ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
 def _check(args: Args, later: Later) -> Faults:
@@ -35,9 +31,8 @@ def _check(args: Args, later: Later) -> Faults:
         yield from _types(token, props, bound(config, "minTypes"), config.get("maxSpread"), unsure)
         yield from _ZONES[token](props, bound(config, "minZones"), unsure)
 
-    spot, unsold = False, Later()
-    with unsold:
-        spot = SPOT in bought(token, props)
+    unsold = Later()
+    spot = unsold.get(lambda: SPOT in bought(token, props), False)
     yield from provided(spot, unsold, lambda unsure: of_gpu_pool(token, props, faults, unsure), later)
 
 
@@ -82,13 +77,11 @@ def _alike(types: list[Choice], spread: Data) -> Faults:
 
 def _by_attributes(props: Data, later: Later) -> bool:
     """Whether EC2 chooses among all types with some attributes."""
-    overrides = entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later)
-    with later:
-        return any(keys(walk(override, "instanceRequirements")) for _, override in overrides)
-    return False
+    overrides = entries(props, OVERRIDES, later)
+    return later.get(lambda: any(keys(walk(override, "instanceRequirements")) for _, override in overrides), False)
 
 
-def _listed_zones(*paths: str, fix: str = _ADD) -> Callable[[Data, int, Later], Faults]:
+def _listed_zones(*paths: str, fix: str = "add one") -> Callable[[Data, int, Later], Faults]:
     def faults(props: Data, minimum: int, later: Later) -> Faults:
         with later:
             if not any(count(walk(props, path)) >= minimum for path in paths):
@@ -104,34 +97,35 @@ def _placements(props: Data, minimum: int, later: Later) -> Faults:
     for _, place in entries(props, "nodeConfigDetails.placementConfigs", unread):
         with unread:
             domains.add(text(walk(place, "availabilityDomain")))
-    later.join(unread)
-    if not unread and len(domains) < minimum:
+    if later.clear(unread) and len(domains) < minimum:
         yield _few_zones("nodeConfigDetails.placementConfigs", len(domains), "availability domain", minimum)
 
 
 def _zone_requirements(props: Data, minimum: int, later: Later) -> Faults:
     for path, key, operator, item in requirements(props, later):
-        if key == _ZONE_LABEL and operator == "In":
+        if key == "topology.kubernetes.io/zone" and operator == "In":
             with later:
                 number = count(walk(item, "values"))
                 if number < minimum:
                     yield _few_zones(f"{path}.values", number, "zone", minimum)
 
 
-def _few_zones(path: str, number: int, noun: str, minimum: int, fix: str = _ADD) -> str:
+def _few_zones(path: str, number: int, noun: str, minimum: int, fix: str = "add one") -> str:
     few = f"{path} has {number} {noun}{'' if number == 1 else 's'}"
     return f"{few}: a spot GPU pool needs {minimum} zones or more; {fix} ({stack_file(f'{POOL_SETTINGS}.zones')})"
 
 
 _ZONES = {
-    EKS_NODE_GROUP: _listed_zones("subnetIds", fix=_EKS_ADD),
+    EKS_NODE_GROUP: _listed_zones(
+        "subnetIds", fix="add a node group of the pool in another zone, and let nodes.max be one per zone or more"
+    ),
     AUTO_SCALING_GROUP: _listed_zones("vpcZoneIdentifiers", "availabilityZones"),
     OKE_NODE_POOL: _placements,
     KARPENTER_NODE_POOL: _zone_requirements,
 }
 _PATHS = {
     EKS_NODE_GROUP: "instanceTypes",
-    AUTO_SCALING_GROUP: "mixedInstancesPolicy.launchTemplate.overrides",
+    AUTO_SCALING_GROUP: OVERRIDES,
     KARPENTER_NODE_POOL: f"spec.template.spec.requirements[{INSTANCE_TYPE_LABEL}]",
 }
 

@@ -13,7 +13,7 @@ from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import CAPACITY_KEY, bought, role
-from .read import Data, Later, label, line, strings, walk
+from .read import Data, Faults, Later, label, line, strings, walk
 from .releases import Release, releases
 from .rule import Args, Rule, facts
 
@@ -23,11 +23,9 @@ _FIXES = {
     KARPENTER_NODE_POOL: ("spec.template.spec.requirements", f"write {CAPACITY_KEY} In [on-demand]"),
     AUTO_SCALING_GROUP: ("mixedInstancesPolicy.instancesDistribution", "write onDemandPercentageAboveBaseCapacity 100"),
 }
-_ROLE_PLACES = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
-_SPOT_PLACES = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
 
 
-def _check(args: Args, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Faults:
     roles = frozenset(strings(args.config, "roles"))
     for release in releases(args.type, args.props, later):
         yield from _runner_set(release, roles, later)
@@ -35,11 +33,9 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield from _pool(args.type, args.props, roles, later)
 
 
-def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Iterator[str]:
-    buys, roles_read = Later(), Later()
-    spot, role_label = False, ""
-    with buys:
-        spot = SPOT in bought(token, props)
+def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Faults:
+    buys, roles_read, role_label = Later(), Later(), ""
+    spot = buys.get(lambda: SPOT in bought(token, props), False)
     if not (spot or buys):
         return
     with roles_read:
@@ -53,17 +49,19 @@ def _pool(token: str, props: Data, roles: frozenset[str], later: Later) -> Itera
         yield f"{path} lets the pool buy {SPOT}, and its role is {line(role_label)}: its jobs must not be interrupted; {fix}"
 
 
-def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Iterator[str]:
+def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Faults:
     with later:
         if not release.is_scale_set:
             return
         template = walk(release.values, "template")
         path = f"{release.values_path}.template"
         unread, unnamed = Later(), Later()
-        on_spot = list(_places(path, template, _SPOT_PLACES, frozenset((SPOT,)), unread))
+        places = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
+        on_spot = list(_places(path, template, places, frozenset((SPOT,)), unread))
         if not (on_spot or unread):
             return
-        roled = list(_places(path, template, [(*place, ROLE_LABEL) for place in _ROLE_PLACES], roles, unnamed))
+        holders = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
+        roled = list(_places(path, template, [(*holder, ROLE_LABEL) for holder in holders], roles, unnamed))
         if on_spot and roled:
             yield (
                 f"{on_spot[0][0]} is {SPOT}, and the role {line(roled[0][1])} ({roled[0][0]}): its jobs must not be interrupted; "

@@ -29,11 +29,6 @@ from .pools import CAPACITY_KEY, bought, of_gpu_pool, requirements, role, sold_a
 from .read import Data, Faults, Later, count, entries, keys, line, provided, shown, strings, text, walk
 from .rule import POOL_SETTINGS, Args, Rule, facts, stack_file
 
-# Using capacity blocks and reservations costs nothing more, because they cost the same when they are not used.
-_EKS_CHEAP = ("SPOT", "CAPACITY_BLOCK")
-_EKS_ON_DEMAND = "ON_DEMAND"
-_KARPENTER_CHEAP = ("spot", "reserved")
-
 
 def _check(args: Args, later: Later) -> Faults:
     token, props = args.type, args.props
@@ -65,11 +60,12 @@ def _exclusion(role_label: str, roles: Sequence[str]) -> str:
 def _eks(props: Data, later: Later) -> Faults:
     with later:
         capacity = walk(props, "capacityType")
-        on_demand = capacity is None or text(capacity) == _EKS_ON_DEMAND
+        on_demand = capacity is None or text(capacity) == "ON_DEMAND"
         if on_demand and text(walk(props, "labels", CAPACITY_LABEL)) == RESERVED:
             return
-        if text(capacity) not in _EKS_CHEAP:
-            bought = f"; EKS then buys {_EKS_ON_DEMAND}" if capacity is None else ""
+        # Using capacity blocks and reservations costs nothing more, because they cost the same when they are not used.
+        if text(capacity) not in ("SPOT", "CAPACITY_BLOCK"):
+            bought = "; EKS then buys ON_DEMAND" if capacity is None else ""
             yield f"capacityType is {shown(capacity)}{bought}: burst GPU pools must run on spot; write SPOT"
 
 
@@ -98,9 +94,8 @@ def _oke_places(props: Data, later: Later) -> Faults:
         with unread:
             if text(walk(place, "capacityReservationId")):
                 continue
-        if not unread:
+        if later.clear(unread):
             yield f"{at}.preemptibleNodeConfig is not set: burst GPU pools are preemptible; set it"
-        later.join(unread)
 
 
 def _karpenter(props: Data, later: Later) -> Faults:
@@ -112,7 +107,7 @@ def _karpenter(props: Data, later: Later) -> Faults:
             continue
         unread = Later()
         names = [text(name) for _, name in entries(requirement, "values", unread)]
-        cheap = [name for name in names if name in _KARPENTER_CHEAP]
+        cheap = [name for name in names if name in (SPOT, RESERVED)]
         if operator == "In" and cheap == names and (names or unread):
             if not unread:
                 return

@@ -28,14 +28,10 @@ from .node_groups import pooled
 from .node_labels import labels_of, wanted
 from .pods import takes_gpus
 from .pools import FAMILY_LABEL, LEAST, bought, choices, gpu_sign, least, most, requirements
-from .read import Data, Later, bound, entries, line, shown, text, walk, whole
+from .read import Data, Faults, Later, bound, entries, line, shown, text, walk, whole
 from .record import Resource
-from .rule import Stack, StackRule, Violation, facts, setting, unseen
+from .rule import Stack, StackRule, Violations, facts, setting, unseen
 from .runner_sets import RUNNER_SETS, runner_sets
-
-_GPU_LIMIT = ("spec", "limits", GPU_RESOURCE)
-_NAMES = 5
-_GPU_NAME = "karpenter.k8s.aws/instance-gpu-name"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,20 +73,11 @@ class _Set:
     pools: tuple[_Pool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Grade:
-    """The reasons why a pool cannot be a fallback of any spot pool, and the unknown values among them."""
-
-    faults: tuple[tuple[str, str], ...]
-    unread: Later
-
-    @property
-    def good(self) -> bool:
-        """Whether there is certainly no reason."""
-        return not (self.faults or self.unread)
+_Grade = tuple[list[tuple[str, str]], Later]
+"""The reasons why a pool cannot be a fallback of any spot pool, and the unknown values among them."""
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     limit = bound(stack.config, "maxFallback")
     unlabeled, unread_sets, outside = Later(), Later(), Later()
     readings = [_read(resource, later, unlabeled) for resource in pooled(stack.of(POOLS))]
@@ -103,22 +90,19 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     graded = {pool.at.resource.urn: _graded(pool, limit) for pool in pools if pool.buys - {SPOT}}
     reported: dict[tuple[str, str], None] = {}
     for spot in spots:
-        for user in _users(spot, sets):
+        users: list[_Set | None] = [runner_set for runner_set in sets if spot in runner_set.pools]
+        for user in users or [None]:
             fallbacks = [pool for pool in (user.pools if user is not None else pools) if pool.suits(spot)]
             grades = [graded[pool.at.resource.urn] for pool in fallbacks]
-            if any(grade.good for grade in grades):
+            if any(not (faults or unread) for faults, unread in grades):
                 continue
-            unread = Later()
-            for grade in grades:
-                unread.join(grade.unread)
-            later.join(unread)
-            if unread:
+            for _, unread in grades:
+                later.join(unread)
+            if any(unread for _, unread in grades):
                 continue
             if fallbacks:
-                subject = f"as the fallback of spot pool {spot.name}"
-                reported |= {
-                    (f"{value}: {subject} {rule}", fallbacks[0].at.resource.urn): None for value, rule in grades[0].faults
-                }
+                subject, urn = f"as the fallback of spot pool {spot.name}", fallbacks[0].at.resource.urn
+                reported |= {(f"{value}: {subject} {rule}", urn): None for value, rule in grades[0][0]}
             elif spot.at.cluster in stack.existing:
                 outside.note(unseen(spot.at.cluster, f"whether another pool of it has the GPU of {spot.name}"))
             elif not later:
@@ -131,29 +115,17 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     outside.settle()
 
 
-def _users(pool: _Pool, sets: Iterable[_Set]) -> list[_Set | None]:
-    """The runner sets that may run in a pool; [None] if there is none."""
-    return [runner_set for runner_set in sets if pool in runner_set.pools] or [None]
-
-
-def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) -> Iterator[Violation]:
+def _not_behind(pools: Iterable[_Pool], sets: Sequence[_Set], *, certain: bool) -> Violations:
     """The pools with the role fallback that no set names after a spot pool, or that a set names without one.
 
     Without `certain` some sets are not known.
     """
     for pool in pools:
         users = [runner_set for runner_set in sets if pool in runner_set.pools]
-        alone = [
-            runner_set
-            for runner_set in users
-            if not any(pool.suits(candidate) and candidate.buys == {SPOT} for candidate in runner_set.pools)
-        ]
+        behind = [user for user in users if any(pool.suits(spot) and spot.buys == {SPOT} for spot in user.pools)]
+        alone = [line(user.at.resource.name) for user in users if user not in behind]
         if alone or (certain and not users and any(runner_set.at.near(pool.at) for runner_set in sets)):
-            who = (
-                f"runner set {line(alone[0].at.resource.name)} can run in it and in no spot pool"
-                if alone
-                else "no runner set can run in it"
-            )
+            who = f"runner set {alone[0]} can run in it and in no spot pool" if alone else "no runner set can run in it"
             yield (
                 f"{ROLE_LABEL} is {FALLBACK}, and {who}: such a pool is only for jobs that find no spot capacity; let the set "
                 "run in a spot pool with that GPU too, or give the pool another role",
@@ -187,9 +159,7 @@ def _read(resource: Resource, later: Later, unlabeled: Later) -> _Pool | None:
     if not gpu_sign(token, props, unsigned):
         later.join(unsigned)
         return None
-    labels: Mapping[str, str] = {}
-    with unlabeled:
-        labels = labels_of(token, props)
+    labels: dict[str, str] = unlabeled.get(lambda: labels_of(token, props), {})
     with unread:
         at = Clustered(resource, cluster_of(resource))
         pool = _Pool(at, bought(token, props), frozenset(_models(token, props, unread)), labels)
@@ -199,29 +169,22 @@ def _read(resource: Resource, later: Later, unlabeled: Later) -> _Pool | None:
     return None
 
 
-def _models(token: str, props: Data, later: Later) -> Iterator[str]:
+def _models(token: str, props: Data, later: Later) -> Faults:
     for choice in choices(token, props, later):
         if choice.machine is not None and choice.machine.gpu is not None:
             yield choice.machine.gpu.name.lower()
     if token != KARPENTER_NODE_POOL:
         return
     for _, key, operator, item in requirements(props, later):
-        if operator == "In" and key in (_GPU_NAME, FAMILY_LABEL):
+        if operator == "In" and key in ("karpenter.k8s.aws/instance-gpu-name", FAMILY_LABEL):
             for _, entry in entries(item, "values", later):
-                yield from _of_family(text(entry)) if key == FAMILY_LABEL else (text(entry).lower(),)
-
-
-def _of_family(family: str) -> Iterator[str]:
-    return (
-        machine.gpu.name.lower()
-        for machine in machines("aws")
-        if machine.gpu is not None and machine.name.startswith(f"{family}.")
-    )
+                family = [machine.gpu for machine in machines("aws") if machine.name.startswith(f"{text(entry)}.")]
+                yield from (gpu.name.lower() for gpu in family if gpu) if key == FAMILY_LABEL else (text(entry).lower(),)
 
 
 def _graded(pool: _Pool, limit: int) -> _Grade:
     unread = Later()
-    return _Grade(tuple(_faults(pool, limit, unread)), unread)
+    return list(_faults(pool, limit, unread)), unread
 
 
 def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, str]]:
@@ -239,7 +202,7 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
         path, value = most(resource.type, resource.props, resource.opts)
         if value is None and resource.type == KARPENTER_NODE_POOL:
             # Every node has at least one GPU, so the GPU limit also limits the nodes.
-            path = _GPU_LIMIT
+            path = ("spec", "limits", GPU_RESOURCE)
             value = walk(resource.props, *path)
         nodes = whole(value)
         if nodes is None or nodes > limit:
@@ -251,7 +214,7 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
 
 
 def _missing(spot: _Pool, user: _Set | None) -> str:
-    models = ", ".join(line(model.upper()) for model in sorted(spot.models)[:_NAMES]) or "GPUs of its launch template"
+    models = ", ".join(line(model.upper()) for model in sorted(spot.models)[:5]) or "GPUs of its launch template"
     where = f"spot pool {spot.name} ({models})"
     if user is None:
         return (

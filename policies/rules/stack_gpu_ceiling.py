@@ -41,12 +41,8 @@ def _holders(counted: list[tuple[int, Group]]) -> str:
 
 
 def _product(gpus: int, group: Group) -> str:
-    per_machine = gpus_each(group.choices)
-    return (
-        f"{group.most} {TIMES} {per_machine} = {gpus}"
-        if per_machine and group.most is not None and group.most * per_machine == gpus
-        else str(gpus)
-    )
+    per_machine = gpus_each(group.choices) or 0
+    return f"{group.most} {TIMES} {per_machine} = {gpus}" if (group.most or 0) * per_machine == gpus else str(gpus)
 
 
 def _fault(group: Group) -> str:

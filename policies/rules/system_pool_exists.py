@@ -20,9 +20,7 @@ from .clusters import Clustered, cluster_of, named, names
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
 from .pools import LEAST, bought, least, machine_sign, taints
 from .read import Later, bound, text, walk
-from .rule import NOTHING, Resource, Stack, StackRule, Violation, facts
-
-_WEAK = ("PREFER_NO_SCHEDULE", "PreferNoSchedule")
+from .rule import NOTHING, Resource, Stack, StackRule, Violations, facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class _Pool:
     keeps: int | None
 
 
-def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+def _check(stack: Stack, later: Later) -> Violations:
     minimum = bound(stack.config, "minNodes")
     pools = [_read(resource, later) for resource in stack.of(POOLS)]
     placed = [pool for pool in pools if pool is not None]
@@ -59,17 +57,12 @@ def _clusters(pools: list[_Pool]) -> Iterator[Clustered]:
 def _read(resource: Resource, later: Later) -> _Pool | None:
     """What is known of a pool; None if its cluster is unknown."""
     unread = Later()
-    at, free, keeps = None, None, None
-    with unread:
-        at = Clustered(resource, cluster_of(resource))
-    with unread:
-        free = _untainted(resource)
-    if free is False:
-        # The nodes of a tainted pool do not count.
-        keeps = 0
-    else:
-        with unread:
-            keeps = 0 if resource.type == KARPENTER_NODE_POOL else least(resource.type, resource.props)
+    at: Clustered | None = unread.get(lambda: Clustered(resource, cluster_of(resource)), None)
+    free: bool | None = unread.get(lambda: _untainted(resource), None)
+    keeps: int | None = 0
+    # The nodes of a tainted pool do not count.
+    if free is not False and resource.type != KARPENTER_NODE_POOL:
+        keeps = unread.get(lambda: least(resource.type, resource.props), None)
     later.join(unread)
     return None if at is None else _Pool(at, free, keeps)
 
@@ -82,7 +75,7 @@ def _untainted(resource: Resource) -> bool:
                 return False
     for _, taint in taints(resource.type, resource.props, later):
         with later:
-            if text(walk(taint, "effect")) not in _WEAK:
+            if text(walk(taint, "effect")) not in ("PREFER_NO_SCHEDULE", "PreferNoSchedule"):
                 return False
     later.settle()
     return True

@@ -7,7 +7,6 @@ kube-prometheus-stack makes a claim for Prometheus from its values.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
 from fleet.facts.pricing import gp3_volume, oci_volume
@@ -19,51 +18,37 @@ from .read import Data, Later, items, keys, text, walk
 from .record import Resource
 from .releases import releases
 
-# Default sizes: EKS API, CreateNodegroup (diskSize); the smallest of OCI (API reference, InstanceSourceDetails).
-_EKS_GB = 20
-_OCI_GB = 50
-_OCI_UNIT = "oci-volume-gb"
 # The volume type of EKS' node images if a template has none.
 _GP3 = "gp3"
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
-    """All disks of one machine: the amount of each unit of the price table (`fleet.facts.hardware.unit_price`)."""
-
-    parts: Mapping[str, float]
+Volume = Mapping[str, float]
+"""All disks of one machine: the amount of each unit of the price table (`fleet.facts.hardware.unit_price`)."""
 
 
 def of_template(template: Data) -> Volume:
     """Disks that an EC2 launch template maps; EKS' default if it maps none. Raises UnknownError."""
     later = Later()
-    mapped = [volume for _, mapping in items(walk(template, "blockDeviceMappings"), later) for volume in _mapped(mapping)]
-    later.settle()
-    if not mapped:
-        return of_ec2(None)
     parts = Counter[str]()
-    for volume in mapped:
-        parts.update(volume.parts)
-    return Volume(parts)
+    for _, mapping in items(walk(template, "blockDeviceMappings"), later):
+        if keys(volume := walk(mapping, "ebs")):
+            parts.update(of_ec2(*(walk(volume, key) for key in ("volumeSize", "volumeType", "iops", "throughput"))))
+    later.settle()
+    return parts or of_ec2(None)
 
 
 def of_ec2(size: Data, kind: Data = None, iops: Data = None, throughput: Data = None) -> Volume:
     """A root volume of EC2 by size, type and performance, with EKS' default size and the performance of every gp3 volume."""
-    gigabytes = _positive(size, _EKS_GB)
+    # EKS API, CreateNodegroup (diskSize).
+    gigabytes = _positive(size, 20)
     if (name := text(kind) or _GP3) != _GP3:
-        return Volume({f"{name}-gb": gigabytes})
-    return Volume(gp3_volume(gigabytes, _positive(iops, GP3_IOPS), _positive(throughput, GP3_MIBPS)))
+        return {f"{name}-gb": gigabytes}
+    return gp3_volume(gigabytes, _positive(iops, GP3_IOPS), _positive(throughput, GP3_MIBPS))
 
 
 def of_oci(size: Data) -> Volume:
-    """The boot volume of an OCI machine by its size, with OCI's smallest size as default."""
-    return Volume({_OCI_UNIT: _positive(size, _OCI_GB)})
-
-
-def _mapped(mapping: Data) -> Iterator[Volume]:
-    volume = walk(mapping, "ebs")
-    if keys(volume):
-        yield of_ec2(*(walk(volume, key) for key in ("volumeSize", "volumeType", "iops", "throughput")))
+    """The boot volume of an OCI machine by its size; the default is OCI's smallest (API reference, InstanceSourceDetails)."""
+    return {"oci-volume-gb": _positive(size, 50)}
 
 
 def _positive(amount: Data, otherwise: float) -> float:
@@ -71,22 +56,12 @@ def _positive(amount: Data, otherwise: float) -> float:
     return otherwise if number is None or number <= 0 else float(number)
 
 
-_GIB = 2**30
 _OF_PROMETHEUS = ("prometheus", "prometheusSpec", "storageSpec", "volumeClaimTemplate", "spec")
-_VPUS = 10
-"""Default of a class (oci-cloud-controller-manager)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A claim's volume: the amount of each unit when it is full, and the region that its class names, if any.
-
-    `elastic` means that the cloud bills only the stored data.
-    """
-
-    parts: Mapping[str, float]
-    region: str
-    elastic: bool
+Claimed = tuple[Mapping[str, float], str, bool]
+"""A claim's volume: the amount of each unit when it is full, the region that its class names, if any, and whether the cloud bills
+only the stored data."""
 
 
 def claims(resource: Resource, later: Later) -> Iterator[Data]:
@@ -108,23 +83,15 @@ def claimed(spec: Data, resource: Resource, resources: Iterable[Resource]) -> Cl
     """
     name = text(walk(spec, "storageClassName"))
     size = quantity(walk(spec, "resources", "requests", "storage"))
-    storage_class = next((each for each in resources if name and _is_class(each, name, _cluster(resource))), None)
+    classes = (each for each in resources if each.type == STORAGE_CLASS and _cluster(each) == _cluster(resource))
+    storage_class = next((each for each in classes if name and text(walk(each.props, "metadata", "name")) == name), None)
     if storage_class is None or size is None:
         return None
-    driver = _DRIVERS.get(text(walk(storage_class.props, "provisioner")))
-    if driver is None:
+    if (driver := _DRIVERS.get(text(walk(storage_class.props, "provisioner")))) is None:
         return None
     amounts, elastic = driver
     region = text(walk(storage_class.props, "metadata", "annotations", REGION))
-    return Claimed(amounts(float(size / _GIB), walk(storage_class.props, "parameters")), region, elastic)
-
-
-def _is_class(resource: Resource, name: str, cluster: str) -> bool:
-    return (
-        resource.type == STORAGE_CLASS
-        and _cluster(resource) == cluster
-        and text(walk(resource.props, "metadata", "name")) == name
-    )
+    return amounts(float(size / 2**30), walk(storage_class.props, "parameters")), region, elastic
 
 
 def _cluster(resource: Resource) -> str:
@@ -133,25 +100,20 @@ def _cluster(resource: Resource) -> str:
 
 
 def _ebs(gib: float, parameters: Data) -> dict[str, float]:
-    kind = text(walk(parameters, "type")) or "gp3"
-    if kind != "gp3":
+    if (kind := text(walk(parameters, "type")) or _GP3) != _GP3:
         return {f"{kind}-gb": gib}
-    return gp3_volume(gib, _number(parameters, "iops", GP3_IOPS), _number(parameters, "throughput", GP3_MIBPS))
-
-
-def _block(gib: float, parameters: Data) -> dict[str, float]:
-    return oci_volume(gib, _number(parameters, "vpusPerGB", _VPUS))
-
-
-def _number(parameters: Data, name: str, otherwise: float) -> float:
-    number = quantity(walk(parameters, name))
-    return otherwise if number is None else float(number)
+    iops, throughput = walk(parameters, "iops"), walk(parameters, "throughput")
+    return gp3_volume(gib, _positive(iops, GP3_IOPS), _positive(throughput, GP3_MIBPS))
 
 
 _DRIVERS: Mapping[str, tuple[Callable[[float, Data], dict[str, float]], bool]] = {
     "ebs.csi.aws.com": (_ebs, False),
     "efs.csi.aws.com": (lambda gib, _: {"efs-gb": gib}, True),
-    "blockvolume.csi.oraclecloud.com": (_block, False),
+    "blockvolume.csi.oraclecloud.com": (
+        # The default of a class (oci-cloud-controller-manager) is 10.
+        lambda gib, parameters: oci_volume(gib, _positive(walk(parameters, "vpusPerGB"), 10)),
+        False,
+    ),
     "fss.csi.oraclecloud.com": (lambda gib, _: {"oci-fss-gb": gib}, True),
 }
 """How each driver's volumes are billed, and whether the cloud bills only the stored data."""

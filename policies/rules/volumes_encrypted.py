@@ -22,13 +22,7 @@ from .rule import Args, Rule, facts
 EBS_VOLUME = "aws:ebs/volume:Volume"
 FILE_SYSTEM = "aws:efs/fileSystem:FileSystem"
 
-_EBS_DRIVERS = ("ebs.csi.aws.com", "kubernetes.io/aws-ebs")
-_AS_TEXT = (kinds.LAUNCH_TEMPLATE, kinds.STORAGE_CLASS)
-
 _TRANSIT = "isPvEncryptionInTransitEnabled"
-_BARE_METAL = "BM."
-
-
 _NO_MAPPING = (
     "has no volume: nodes then get the image's own volume, which may not be encrypted; write a mapping with ebs.encrypted true"
 )
@@ -46,7 +40,7 @@ def _remediate(args: Args, draft: Draft) -> None:
     """Sets the flags. A remediation cannot create a missing mapping or key."""
     for path, fault in _faults(args, False, Later()):
         if fault is not _NO_MAPPING:
-            draft.put("true" if args.type in _AS_TEXT else True, *steps(path))
+            draft.put("true" if args.type in (kinds.LAUNCH_TEMPLATE, kinds.STORAGE_CLASS) else True, *steps(path))
 
 
 def _faults(args: Args, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
@@ -87,7 +81,7 @@ def _disks(token: str, props: Data, later: Later) -> Iterator[tuple[str, Data]]:
             yield f"{path}.", disk
     elif token != kinds.STORAGE_CLASS:
         yield "", props
-    elif text(walk(props, "provisioner")) in _EBS_DRIVERS:
+    elif text(walk(props, "provisioner")) in ("ebs.csi.aws.com", "kubernetes.io/aws-ebs"):
         yield "parameters.", walk(props, "parameters")
 
 
@@ -98,7 +92,7 @@ def _transit(token: str, props: Data, later: Later) -> Iterator[tuple[str, str]]
             prefix, details = ("nodeConfigDetails.", walk(body, "nodeConfigDetails")) if of_pool else (at, body)
             if true(walk(details, _TRANSIT)) or true(walk(details, "launchOptions", _TRANSIT)):
                 continue
-            if not text(walk(body, "nodeShape" if of_pool else "shape")).startswith(_BARE_METAL):
+            if not text(walk(body, "nodeShape" if of_pool else "shape")).startswith("BM."):
                 value = walk(details, _TRANSIT)
                 why = "the machine's disk data crosses the network unencrypted"
                 yield f"{prefix}{_TRANSIT}", f"is {shown(value)}: {why}; write true"

@@ -25,7 +25,7 @@ def test_the_page_is_current() -> None:
 def test_every_policy_has_its_row_and_its_section() -> None:
     text = PAGE.read_text()
     for rule in RULES:
-        assert f"| [{rule.id}](#{rule.id}) | {rule.severity.value} |" in text
+        assert f"| [{rule.id}](#{rule.id}) | {rule.severity} |" in text
         (section,) = re.findall(rf"^### {rule.id}\n(.*?)(?=^##|\Z)", text, re.M | re.S)
         for said in (rule.title, rule.rationale, rule.source, rule.fix, *rule.config):
             assert said in section

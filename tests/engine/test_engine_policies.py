@@ -217,7 +217,7 @@ def test_publishing_uploads_the_packs_files_and_announces_every_rule(published, 
     assert announced.keys() == {rule.id for rule in RULES}
     for rule in RULES:
         policy = announced[rule.id]
-        assert (policy["enforcementLevel"], policy["severity"]) == (rule.level, rule.severity.value)
+        assert (policy["enforcementLevel"], policy["severity"]) == (rule.level, rule.severity)
         assert policy["configSchema"]["properties"].keys() == {*rule.schemas, "enforcementLevel"}
     assert given.pack["runtime"] == "python"
     assert f"version: {given.pack['versionTag']}" in (published / "PulumiPolicy.yaml").read_text().splitlines()

@@ -61,7 +61,7 @@ def expected(verdicts: Iterable[Verdict], stack: str) -> list[Said]:
 
 def _expected(verdicts: Iterable[Verdict], stack: str) -> Iterator[Said]:
     for verdict in verdicts:
-        severity = _BY_ID[verdict.rule].severity.value
+        severity = _BY_ID[verdict.rule].severity
         if verdict.kind == "violation":
             yield Said(verdict.rule, verdict.urn or stack, verdict.level, severity, verdict.message)
         elif verdict.kind == "undeterminable":

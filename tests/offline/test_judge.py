@@ -20,7 +20,7 @@ from gpu_ci.offline.record import record
 from policies.pack import policy
 from policies.rules.read import known, walk
 from policies.rules.record import File, Unknown
-from policies.rules.rule import STACK_KINDS, Rule, Section, Severity, StackRule
+from policies.rules.rule import STACK_KINDS, Rule, StackRule
 from tests.analyzed import analyze_request, stack_request
 from tests.day import AS_OF
 
@@ -37,9 +37,10 @@ def of(name, *types, level="mandatory", kind=Rule, **config):
     def made(check: Callable):
         return kind(
             id=name,
-            order=(Section.COST, 1),
+            section="Spot, cost and scale",
+            order=1,
             title=f"Title of {name}",
-            severity=Severity.LOW,
+            severity="low",
             types=frozenset(types),
             levels=dict.fromkeys(STACK_KINDS, level),
             rationale=f"About {name}.",

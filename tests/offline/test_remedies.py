@@ -21,7 +21,7 @@ from gpu_ci.offline.remedies import Remedies
 from policies.pack import policy
 from policies.rules.draft import Draft
 from policies.rules.read import Later
-from policies.rules.rule import STACK_KINDS, Args, Level, Rule, Section, Severity
+from policies.rules.rule import STACK_KINDS, Args, Level, Rule
 from tests.analyzed import analyze_request
 from tests.day import AS_OF
 
@@ -47,9 +47,10 @@ def mend(name: str, change: Callable[[Draft], None], level: Level = Level.REMEDI
 
     rule = Rule(
         id=name,
-        order=(Section.COST, 1),
+        section="Spot, cost and scale",
+        order=1,
         title=f"Title of {name}",
-        severity=Severity.LOW,
+        severity="low",
         types=frozenset({THING}),
         levels=dict.fromkeys(STACK_KINDS, level.value),
         rationale=f"About {name}.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,9 +21,10 @@ from fleet.charts.metrics_server import METRICS_SERVER
 from fleet.facts import versions
 from gpu_ci.offline.policyfile import policy_settings
 from policies.rules import RULES, Rule, charts
-from policies.rules.images import Named, of_policy, of_release, parsed
-from policies.rules.kinds import APPLICATION, RELEASE
-from policies.rules.pods import INIT, REGULAR, SERVING, containers_of, pod_specs
+from policies.rules.charts import INIT, REGULAR
+from policies.rules.images_pinned import Named, of_policy, of_release, parsed
+from policies.rules.kinds import APPLICATION, RELEASE, SERVING
+from policies.rules.pods import containers_of, pod_specs
 from policies.rules.read import Later
 from policies.rules.releases import Release
 from tests.components.recorded import ROOT, STACKS, recorded
@@ -164,12 +166,13 @@ def test_unknown_containers_hide_nothing_of_the_mode() -> None:
 def test_the_table_is_of_the_versions_that_the_project_pins() -> None:
     # metrics-server runs one image, by digest: its values name it, and the rules read them.
     pinned = {name: chart.version for name, chart in versions.CHARTS.items() if name != METRICS_SERVER}
-    assert {name: row.version for name, row in charts.DEFAULTS.items()} == pinned
-    for row in charts.DEFAULTS.values():
-        assert row.source
-        assert row.date
-        for image in row.images:
-            (named,) = [each for each in named_in({"chart": _chart_of(row), "values": _on(image)}) if _at(each, image)]
+    tables = tomllib.loads((Path(str(charts.__file__)).parent / "charts.toml").read_text())
+    assert set(tables) == set(charts.IMAGES) == set(pinned)
+    for name, row in tables.items():
+        assert row["source"]
+        assert row["date"]
+        for image in charts.IMAGES[name]:
+            (named,) = [each for each in named_in({"chart": name, "values": _on(image)}) if _at(each, image)]
             assert parsed(named.reference), named
 
 
@@ -178,7 +181,7 @@ def test_the_images_of_charts_in_both_tables_are_the_same() -> None:
         for path, image in images.items():
             if chart == METRICS_SERVER:
                 continue
-            (default,) = [each for each in charts.DEFAULTS[chart].images if each.at == path]
+            (default,) = [each for each in charts.IMAGES[chart] if each.at == path]
             # Another name of one registry, and a chart whose tag is that of the cluster's minor.
             own = parsed(_reference(default).replace("ecr-public.aws.com", "public.ecr.aws"))
             named = parsed(image.reference)
@@ -204,10 +207,6 @@ def _reference(default: charts.DefaultImage) -> str:
     values = default.values
     path = "/".join(values[key] for key in ("registry", "repository", "image") if values.get(key))
     return f"{path}:{values.get('tag') or values.get('version')}{default.variant and f'-{default.variant}'}"
-
-
-def _chart_of(row: charts.Defaults) -> str:
-    return next(name for name, each in charts.DEFAULTS.items() if each is row)
 
 
 def _at(named: Any, image: charts.DefaultImage) -> bool:
@@ -508,7 +507,7 @@ def of_text(rule: Rule, token: str, props: str, config: str) -> Verdict:
 @pytest.mark.reference
 @pytest.mark.parametrize("name", ["nvidia-device-plugin", "gpu-operator"])
 def test_published_gpu_charts_take_of_the_node_what_the_table_says(name: str, tmp_path: Path) -> None:
-    assert charts.DEFAULTS[name].node
+    assert charts.NODE[name]
     manifests = render(published(name), {}, tmp_path, name=name, namespace=name)
     hosts = [volume for each in of_kind(manifests, "DaemonSet") for volume in each["spec"]["template"]["spec"]["volumes"]]
     assert any("hostPath" in volume for volume in hosts), "it takes of the node, as the table says"
@@ -538,5 +537,5 @@ def test_our_own_charts_are_the_ones_of_the_table() -> None:
         device_plugin(),
         cluster_autoscaler("c", "us-west-2", "1.34"),
     )
-    assert {each.chart for each in made} < set(charts.DEFAULTS)
+    assert {each.chart for each in made} < set(charts.IMAGES)
     assert release(GPU_POD)["chart"].endswith(SET)

@@ -18,10 +18,10 @@ from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.registry import PROVIDERS
 from gpu_ci.offline.judge import configure, judge
 from gpu_ci.offline.record import Recording, joined
-from policies.rules import cost
+from policies.rules import stack_cost_ceiling as cost
 from policies.rules.groups import MACHINES
 from policies.rules.read import Later
-from policies.rules.rule import STACK_KINDS, Section, Severity, Stack, StackRule
+from policies.rules.rule import STACK_KINDS, Stack, StackRule
 from tests import strategies, waiting
 from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, place, pool, runner, vm, vm_per_job
 from tests.components.recorded import STACKS, build_alone, stack_config, whole
@@ -39,9 +39,10 @@ def sums(recording: Recording) -> tuple[Money, Money]:
 
     rule = StackRule(
         id="a-bill",
-        order=(Section.COST, 0),
+        section="Spot, cost and scale",
+        order=0,
         title="a bill",
-        severity=Severity.LOW,
+        severity="low",
         types=MACHINES | cost.UNITS,
         levels=dict.fromkeys(STACK_KINDS, "mandatory"),
         rationale="reckons the bill alone",

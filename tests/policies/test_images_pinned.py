@@ -10,8 +10,7 @@ from fleet.charts.arc import arc_controller
 from fleet.charts.cluster_autoscaler import cluster_autoscaler
 from fleet.charts.device_plugin import device_plugin
 from fleet.facts import versions
-from policies.rules.images import Reference, parsed
-from policies.rules.images_pinned import RULE
+from policies.rules.images_pinned import RULE, Reference, parsed
 from policies.rules.kinds import APPLICATION, CLUSTER_POLICY, RELEASE
 from policies.rules.read import line
 from tests.policies.applications import application

@@ -63,17 +63,13 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "always",
         "charts",
         "clusters",
-        "cost",
-        "documents",
         "draft",
         "exceptions",
         "groups",
         "node_groups",
-        "images",
         "kinds",
         "networks",
         "node_labels",
-        "plugin_config",
         "pods",
         "pools",
         "read",
@@ -249,7 +245,7 @@ def as_told(rule: AnyRule, verdict: Verdict) -> list[Diagnostic]:
     """What the process does with a verdict at the levels of staging."""
     # What a remediation leaves wrong is mandatory.
     level = {"remediate": "mandatory"}.get(rule.levels["staging"], rule.levels["staging"])
-    found = [Diagnostic(rule.id, f"{rule.rationale}\n{message}", level, rule.severity.value) for message in verdict.whole]
+    found = [Diagnostic(rule.id, f"{rule.rationale}\n{message}", level, rule.severity) for message in verdict.whole]
     if verdict.unknown:
         found.append(Diagnostic(rule.id, CANNOT.format(rule.id, verdict.unknown), "advisory", "unspecified"))
     return found

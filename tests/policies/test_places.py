@@ -11,7 +11,7 @@ import pytest
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from policies.rules import RULES, AnyRule
-from policies.rules.rule import PLACED, entry, filled, pod_settings, setting, stack_file
+from policies.rules.rule import entry, filled, pod_settings, setting, stack_file
 from policies.rules.stack_gpu_ceiling import RULE as CEILING
 from tests.policies.cases import Member
 from tests.policies.harness import config_of, judge_stack
@@ -19,6 +19,8 @@ from tests.policies.pool_fixtures import SPOT
 from tests.policies.suite import suite_of
 from tests.policies.test_suites import verdict
 
+PLACED = re.compile(r"(?:Pulumi\.[^ ]+\.yaml: gpu-ci:[^ ;,)]*[^ ;,).]|policies/(?:stacks\.toml|config/[^ ]+\.json): [\w.-]*\w)")
+"""A place in a message that is filled in."""
 NAMED = re.compile(r"policies/stacks\.toml: staging\.([a-z0-9-]+)\.(\w+)")
 GROUP = "gpu-ci::aws:eks/nodeGroup:NodeGroup::usw2-t4-spot-us-west-2a-nodes"
 

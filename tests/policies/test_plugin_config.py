@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleet.facts.yaml_text import helm_values
-from policies.rules.plugin_config import plugin_configs
+from policies.rules.gpu_shared_resource_single import plugin_configs
 from policies.rules.read import Later, true
 from tests.policies.fixtures import RELEASE
 from tests.policies.harness import as_read
@@ -18,7 +18,7 @@ SLICED = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvi
 
 
 def found(token: str, props: dict[str, Any]) -> list[str]:
-    return [config.path for config in plugin_configs(token, as_read(props), Later())]
+    return [path for path, _ in plugin_configs(token, as_read(props), Later())]
 
 
 def plugin(files: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from policies.rules.kinds import AUTO_SCALING_GROUP, EKS_COMPONENT, NAMESPACE
-from policies.rules.required_tags import AWS, OCI, RULE
+from policies.rules.required_tags import RULE, TAGGED
 from tests.policies.cases import Case
 from tests.policies.fixtures import LAUNCH_TEMPLATE, NODE_GROUP, OCI_INSTANCE
 from tests.policies.harness import CLEAN, UNKNOWN, config_of, judge, remedied
@@ -19,7 +19,8 @@ NAMES = ", ".join(TAGS)
 PROVIDER = {"region": "us-west-2", "defaultTags": json.dumps({"tags": TAGS})}
 VALUES = {"values": TAGS}
 LABELS = {"labels": ["owner"], "values": {"owner": "ci"}}
-PLAIN = sorted(AWS)
+OCI = {token for token in TAGGED if token.startswith("oci:")}
+PLAIN = sorted(TAGGED - OCI)
 
 
 def lacks(path: str, names: str = NAMES) -> str:
