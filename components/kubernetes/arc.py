@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pulumi
 
-from components.kubernetes.set_settings import App
+from components.kubernetes.scale_set import App
 from fleet.charts.runner_sets import SetSettings
 from fleet.facts.manifest import Manifest
 from fleet.render.gitops.secrets import github_app

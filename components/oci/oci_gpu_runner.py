@@ -13,8 +13,7 @@ from components.arguments import typed
 from components.component import PackagedComponent
 from components.kubernetes.arc_runner_set import GitHubAppArgs
 from components.kubernetes.args import GitOpsArgs
-from components.kubernetes.scale_set import ScaleSet
-from components.kubernetes.set_settings import parts, read_app
+from components.kubernetes.scale_set import ScaleSet, ScaleSetArgs, read_app
 from components.oci.governance import home_provider
 from components.oci.launchers import keep_launchers, launcher_objects
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights, policy
@@ -227,7 +226,7 @@ class OciGpuRunner(PackagedComponent[Read]):
             return [*made, keep_launchers(f"{name}-keep", namespace, parent)]
 
         ports, app = (WORKLOAD_IDENTITY,) if settings.booted_here else (), (args.github_app, args.github_private_key)
-        of_set = parts(f"{name}-set", settings, app, chart, self._after, companions, private_ports=ports)
+        of_set = ScaleSetArgs(chart, settings, app, self._after, companions, private_ports=ports)
         runner_set = ScaleSet(f"{name}-set", of_set, opts=self._child)
         self.namespace_name, self.runs_on = runner_set.namespace_name, runner_set.runs_on
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name, "instancePoolId": self.instance_pool_id}
