@@ -32,6 +32,8 @@ class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
     """OCID of the subnet of the new nodes and their pods."""
     node_security_group_id: str
     """OCID of the security group of the new nodes and their pods."""
+    kubeconfig: None = None
+    """The settings name a kubeconfig context."""
     before_nodes: tuple[pulumi.Resource, ...] = ()
     ready: tuple[pulumi.Resource, ...] = ()
     """Nothing to wait for: the cluster exists."""

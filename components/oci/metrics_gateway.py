@@ -12,7 +12,7 @@ import pulumi_oci as oci
 from components.component import Component
 from components.kubernetes.custom import custom
 from components.oci.in_cluster import InCluster
-from components.oci.security import GROUP, TCP, ports, security_group
+from components.oci.security import IN, OUT, TCP, ports, rule, security_group
 from fleet.facts.manifest import Manifest
 from fleet.providers.oke.gateway import GatewayObjects, gateway_annotations, gateway_objects
 from fleet.providers.oke.push import Gateway
@@ -62,9 +62,9 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         self.gateway = args.gateway
         self.set_group_ids = {set_name: group.id for set_name, group in sets.items()}
         self.rules = tuple(
-            rule
+            opened
             for set_name, port in numbers.items()
-            for rule in self._open(f"set.{set_name}", sets[set_name].id, receiver.id, port, port, f"Metrics of {set_name}")
+            for opened in self._open(f"set.{set_name}", sets[set_name].id, receiver.id, port, port, f"Metrics of {set_name}")
         )
         first, last = min(numbers.values()), max(numbers.values())
         nodes = [
@@ -95,22 +95,10 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         self, role: str, source: pulumi.Input[str], target: pulumi.Input[str], first: int, last: int, why: str
     ) -> list[pulumi.Resource]:
         """The two rules by which the group `source` reaches TCP ports of the group `target`."""
-        ends: list[dict[str, Any]] = [
-            {"direction": "EGRESS", "group": source, "destination": target, "destination_type": GROUP},
-            {"direction": "INGRESS", "group": target, "source": source, "source_type": GROUP},
-        ]
+        name, options = f"{self._name}-{role}", {"tcp_options": ports(first, last)}
         return [
-            oci.core.NetworkSecurityGroupSecurityRule(
-                f"{self._name}-{role}-{end['direction'].lower()}",
-                network_security_group_id=end.pop("group"),
-                protocol=TCP,
-                stateless=False,
-                tcp_options=ports(first, last),
-                description=why,
-                opts=self._child,
-                **end,
-            )
-            for end in ends
+            rule(f"{name}-egress", OUT, source, target, TCP, why, parent=self, options=options),
+            rule(f"{name}-ingress", IN, target, source, TCP, why, parent=self, options=options),
         ]
 
     def _group(self, role: str) -> oci.core.NetworkSecurityGroup:

@@ -9,7 +9,6 @@ import pulumi
 import pulumi_oci as oci
 
 from components.component import Component
-from components.oci.services import oracle_services
 from fleet.providers.oke.addresses import endpoint_subnet, node_subnet
 
 
@@ -37,7 +36,9 @@ class OkeNetwork(Component[OkeNetworkArgs]):
     """Regional; public only where the endpoint is."""
 
     def declare(self, name: str, args: OkeNetworkArgs) -> dict[str, Any]:
-        nodes, endpoint = subnet_cidrs(args.cidr)
+        # They depend only on the VCN's range, so nothing that is added later changes them. Every pod has an address of the node
+        # subnet; between the two the metrics gateway has sixteen addresses, and the rest is free.
+        nodes, endpoint = node_subnet(args.cidr)[0], endpoint_subnet(args.cidr)
         vcn = oci.core.Vcn(
             f"{name}-vcn",
             cidr_blocks=[args.cidr],
@@ -70,16 +71,16 @@ class OkeNetwork(Component[OkeNetworkArgs]):
 
     def _private_routes(self, vcn: oci.core.Vcn) -> oci.core.RouteTable:
         """To Oracle's services by the service gateway, which costs nothing; to the internet by NAT."""
-        services = oracle_services(parent=self, after=vcn)
+        services_id, services_block = oracle_services(parent=self, after=vcn)
         nat = oci.core.NatGateway(f"{self._name}-nat", vcn_id=vcn.id, **self._named("nat"), opts=self._child)
         gateway = oci.core.ServiceGateway(
             f"{self._name}-services",
             vcn_id=vcn.id,
-            services=[oci.core.ServiceGatewayServiceArgs(service_id=services.id)],
+            services=[oci.core.ServiceGatewayServiceArgs(service_id=services_id)],
             **self._named("services"),
             opts=self._child,
         )
-        to_services = _route(services.cidr_block, "SERVICE_CIDR_BLOCK", gateway.id)
+        to_services = _route(services_block, "SERVICE_CIDR_BLOCK", gateway.id)
         return self._routes("private", vcn, _route("0.0.0.0/0", "CIDR_BLOCK", nat.id), to_services)
 
     def _public_routes(self, vcn: oci.core.Vcn) -> oci.core.RouteTable:
@@ -120,10 +121,17 @@ def _route(destination: pulumi.Input[str], kind: str, gateway: pulumi.Input[str]
     return oci.core.RouteTableRouteRuleArgs(destination=destination, destination_type=kind, network_entity_id=gateway)
 
 
-def subnet_cidrs(cidr: str) -> tuple[str, str]:
-    """Ranges of the node and of the endpoint subnet: the first half, and the last sixteen addresses.
+def oracle_services(*, parent: pulumi.Resource, after: pulumi.Resource) -> tuple[pulumi.Output[Any], pulumi.Output[Any]]:
+    """Id and CIDR label of "All … Services In Oracle Services Network", for routes and security rules.
 
-    They depend only on the VCN's range, so nothing that is added later changes them. Every pod has an address of the node
-    subnet; between the two the metrics gateway has sixteen addresses, and the rest is free.
+    Read from the cloud, because only the cloud knows them. The request waits for `after`, so a plan of a new network makes no
+    request. None if a simulated cloud lists none, which OCI would reject.
     """
-    return node_subnet(cidr)[0], endpoint_subnet(cidr)
+    services = oci.core.get_services_output(
+        filters=[oci.core.GetServicesFilterArgs(name="name", values=["All .* Services In Oracle Services Network"], regex=True)],
+        opts=pulumi.InvokeOutputOptions(parent=parent, depends_on=[after]),
+    ).services
+    return (
+        services.apply(lambda listed: listed[0].id if listed else None),
+        services.apply(lambda listed: listed[0].cidr_block if listed else None),
+    )

@@ -18,11 +18,11 @@ from components.oci.governance import home_provider
 from components.oci.launchers import keep_launchers, launcher_objects
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights, policy
 from components.oci.runner_settings import PATHS, SPAN, machine_set
-from components.oci.standing_machines import StandingMachines, standing_machines
+from components.oci.standing_machines import standing_machines
 from fleet.charts.chart import Chart
 from fleet.providers.oke.launcher_set import LAUNCHER
 from fleet.providers.oke.machine.cloudinit import encoded
-from fleet.providers.oke.machine.launch import Push, launcher_config
+from fleet.providers.oke.machine.launch import launcher_config
 from fleet.providers.oke.machine.launcher import METRICS_KEY, SET_TAG
 from fleet.providers.oke.machine_set import MachineSet, StandingSet, machine_chart
 from fleet.providers.oke.ocid import ClusterId, SecurityGroupId, SubnetId, located
@@ -236,43 +236,34 @@ class OciGpuRunner(PackagedComponent[Read]):
         user_data = encoded(settings, pushes=pushes is not None)
         return standing_machines(
             name,
-            StandingMachines(
-                runner=settings,
-                compartment=settings.compartment_id,
-                subnet_id=args.subnet_id,
-                group_ids=[args.security_group_id, *([pushes] if pushes is not None else [])],
-                metadata={"user_data": user_data} | ({METRICS_KEY: settings.metrics_url} if settings.metrics_url else {}),
-                tags=self._tags | {SET_TAG: settings.machine_set_name},
-                ready=self._after,
-            ),
+            settings,
+            subnet_id=args.subnet_id,
+            group_ids=[args.security_group_id, *([pushes] if pushes is not None else [])],
+            metadata={"user_data": user_data} | ({METRICS_KEY: settings.metrics_url} if settings.metrics_url else {}),
+            tags=self._tags | {SET_TAG: settings.machine_set_name},
+            ready=self._after,
             parent=self,
         )
 
     def _config(self, args: Read) -> pulumi.Output[str]:
         """The launcher's config as JSON, once the ids in it are known."""
         settings = args.settings
+        config = partial(
+            launcher_config,
+            settings.machine_set_name,
+            settings,
+            compartment=settings.compartment_id,
+            region=settings.region,
+            tags=self._tags,
+            metrics_url=settings.metrics_url,
+        )
         late = pulumi.Output.all(
             subnet=args.subnet_id,
-            group=args.security_group_id,
+            security_group=args.security_group_id,
             pool=self.instance_pool_id,
-            metrics=args.metrics_security_group_id,
+            metrics_group=args.metrics_security_group_id,
         )
-        return late.apply(
-            lambda ids: json.dumps(
-                launcher_config(
-                    settings.machine_set_name,
-                    settings,
-                    compartment=settings.compartment_id,
-                    region=settings.region,
-                    subnet=ids["subnet"],
-                    security_group=ids["group"],
-                    pool=ids["pool"],
-                    tags=self._tags,
-                    push=Push(settings.metrics_url, ids["metrics"]) if settings.metrics_url else None,
-                ),
-                indent=2,
-            )
-        )
+        return late.apply(lambda ids: json.dumps(config(**ids), indent=2))
 
     def _rights(self, name: str, args: Read, chart: Chart) -> list[oci.identity.Policy]:
         """A policy in the compartment of the machines, and one in each other compartment of their network."""

@@ -16,7 +16,7 @@ from components.component import PackagedComponent
 from components.kubernetes.args import TolerationArgs
 from components.kubernetes.provider import kubernetes_provider
 from components.oci.governance import Tenancy, budget, home_provider, quota
-from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
+from components.oci.managed_nodes import OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
 from fleet.charts.enablement import Tolerations
@@ -296,18 +296,16 @@ class OkeGpuCluster(PackagedComponent[Read]):
             kubernetes_version=settings.kubernetes,
             type="ENHANCED_CLUSTER",
             vcn_id=vcn_id,
-            cluster_pod_network_options=[oci.containerengine.ClusterClusterPodNetworkOptionArgs(cni_type="OCI_VCN_IP_NATIVE")],
-            endpoint_config=oci.containerengine.ClusterEndpointConfigArgs(
-                subnet_id=subnet_id, is_public_ip_enabled=not settings.endpoint.private, nsg_ids=[group_id]
-            ),
-            options=oci.containerengine.ClusterOptionsArgs(
-                add_ons=oci.containerengine.ClusterOptionsAddOnsArgs(
-                    is_kubernetes_dashboard_enabled=False, is_tiller_enabled=False
-                ),
-                kubernetes_network_config=oci.containerengine.ClusterOptionsKubernetesNetworkConfigArgs(
-                    services_cidr=services_cidr(settings)
-                ),
-            ),
+            cluster_pod_network_options=[{"cni_type": "OCI_VCN_IP_NATIVE"}],
+            endpoint_config={
+                "subnet_id": subnet_id,
+                "is_public_ip_enabled": not settings.endpoint.private,
+                "nsg_ids": [group_id],
+            },
+            options={
+                "add_ons": {"is_kubernetes_dashboard_enabled": False, "is_tiller_enabled": False},
+                "kubernetes_network_config": {"services_cidr": services_cidr(settings)},
+            },
             freeform_tags=self._tags,
             opts=self._below(*self._after, protect=settings.protect),
         )
@@ -332,12 +330,12 @@ class OkeGpuCluster(PackagedComponent[Read]):
                 compartment=args.compartment_id,
                 kubernetes_version=settings.kubernetes,
                 shape=FLEX_SHAPE,
-                flex=Flex(pool.ocpus, pool.memory // 1024),
+                flex=(pool.ocpus, pool.memory // 1024),
                 image=args.system_image_id,
                 disk=pool.disk,
                 subnet_id=self.node_subnet_id,
                 group_id=self.node_security_group_id,
-                places=[NodePlace(zone) for zone in settings.zones],
+                places=[(zone, None) for zone in settings.zones],
                 labels=system_labels(name),
                 max_pods=allocatable(flexible(FLEX_SHAPE, pool.ocpus, pool.memory), pool.disk).pods,
                 size=pool.nodes,
@@ -351,13 +349,12 @@ class OkeGpuCluster(PackagedComponent[Read]):
     def _gpu_plugin(self, name: str, settings: OkeClusterSettings) -> None:
         """OKE's device plugin. If another one advertises the GPUs, a label of the pools keeps OKE's off their nodes."""
         tolerations = json.dumps([toleration.manifest() for toleration in settings.gpu_plugin_tolerations])
-        configurations = [oci.containerengine.AddonConfigurationArgs(key="tolerations", value=tolerations)]
         oci.containerengine.Addon(
             f"{name}-gpu-plugin",
             addon_name=PLUGIN_ADDON,
             version=settings.gpu_plugin_version,
             cluster_id=self.cluster_id,
-            configurations=configurations if settings.gpu_plugin_tolerations else None,
+            configurations=[{"key": "tolerations", "value": tolerations}] if settings.gpu_plugin_tolerations else None,
             override_existing=True,
             remove_addon_resources_on_delete=True,
             opts=self._below(*self.ready),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import pulumi
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
-from components.oci.managed_nodes import NodePlace, OkeNodes, managed_nodes
+from components.oci.managed_nodes import OkeNodes, managed_nodes
 from components.oci.rights import policy, reservation_rights
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
@@ -39,7 +38,7 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
 
     def declare(self, name: str, args: OkeGpuPoolArgs) -> dict[str, Any]:
         here, settings, pool = args.here, args.here.settings, args.here.settings.pools[args.pool_name]
-        (machine,) = pool.machines
+        (machine,), held = pool.machines, pool.reservation
         labels = pool.node_labels(here.name, args.pool_name, OKE_PROFILE, settings.flavor_of(args.pool_name))
         # Stated both ways: what OKE does without the label has changed over time.
         labels[OKE_NO_PLUGIN_LABEL] = "false" if settings.enablement == GPU_PLUGIN_ADDON else "true"
@@ -56,7 +55,8 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
                 disk=pool.disk,
                 subnet_id=here.cluster.node_subnet_id,
                 group_id=here.cluster.node_security_group_id,
-                places=_places(pool, pool.zones or settings.zones),
+                # Every availability domain of the pool, or the one in which the reservation holds machines.
+                places=[(held.zone, held.id)] if held else [(zone, None) for zone in pool.zones or settings.zones],
                 labels=labels,
                 max_pods=offer.pods,
                 size=pool.nodes.min,
@@ -65,7 +65,7 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
                 preemptible=pool.capacity == "spot",
                 most=pool.nodes.max,
                 storage=offer.storage,
-                reserved=pool.reservation.count if pool.reservation else None,
+                reserved=held.count if held else None,
                 kubelet_flags=kubelet_flags(pool.kubelet),
                 array=pool.local_storage is not None,
             ),
@@ -89,10 +89,3 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
                 parent=self,
             )
         ]
-
-
-def _places(pool: OkePool, zones: Sequence[str]) -> list[NodePlace]:
-    """Every availability domain of the pool, or the one in which the reservation holds machines."""
-    if pool.reservation is not None:
-        return [NodePlace(pool.reservation.zone, pool.reservation.id)]
-    return [NodePlace(zone) for zone in zones]

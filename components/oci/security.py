@@ -11,12 +11,14 @@ import pulumi
 import pulumi_oci as oci
 
 from components.component import Component
-from components.oci.services import oracle_services
+from components.oci.network import oracle_services
 from fleet.settings.egress import INTERNET
 
-ALL, ICMP, TCP = "all", "1", "6"
+ALL, ICMP, TCP, UDP = "all", "1", "6", "17"
 """Protocols as OCI's security rules spell them."""
 GROUP, CIDR, SERVICE = "NETWORK_SECURITY_GROUP", "CIDR_BLOCK", "SERVICE_CIDR_BLOCK"
+IN, OUT = ("INGRESS", "source"), ("EGRESS", "destination")
+"""The direction of a rule, and its argument for the other end."""
 _API, _PROXYMUX = 6443, 12250
 """Ports of the Kubernetes API and of OKE's own channel, which also serves workload identity."""
 
@@ -83,32 +85,32 @@ class OkeSecurity(Component[OkeSecurityArgs]):
         return {"apiId": self.api_id, "workersId": self.workers_id, "machinesId": self.machines_id}
 
     def _api_rules(self, api: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
-        services = oracle_services(parent=self, after=api)
+        _, services = oracle_services(parent=self, after=api)
         return [
-            self._rule(_IN, "api-from-workers", api, self.workers_id, GROUP, TCP, "Kubernetes API", port=_API),
-            self._rule(_IN, "api-from-workers-oke", api, self.workers_id, GROUP, TCP, "OKE's channel", port=_PROXYMUX),
-            self._rule(_IN, "api-from-workers-mtu", api, self.workers_id, GROUP, ICMP, "Path discovery"),
+            self._rule(IN, "api-from-workers", api, self.workers_id, GROUP, TCP, "Kubernetes API", port=_API),
+            self._rule(IN, "api-from-workers-oke", api, self.workers_id, GROUP, TCP, "OKE's channel", port=_PROXYMUX),
+            self._rule(IN, "api-from-workers-mtu", api, self.workers_id, GROUP, ICMP, "Path discovery"),
             *(
-                self._rule(_IN, f"api-from-{source}", api, source, CIDR, TCP, "Kubernetes API for those who deploy", port=_API)
+                self._rule(IN, f"api-from-{source}", api, source, CIDR, TCP, "Kubernetes API for those who deploy", port=_API)
                 for source in self._args.api_sources
             ),
-            self._rule(_OUT, "api-to-workers", api, self.workers_id, GROUP, ALL, "Kubelets and webhooks"),
-            self._rule(_OUT, "api-to-services", api, services.cidr_block, SERVICE, TCP, "OKE"),
-            self._rule(_OUT, "api-to-services-mtu", api, services.cidr_block, SERVICE, ICMP, "Path discovery"),
+            self._rule(OUT, "api-to-workers", api, self.workers_id, GROUP, ALL, "Kubelets and webhooks"),
+            self._rule(OUT, "api-to-services", api, services, SERVICE, TCP, "OKE"),
+            self._rule(OUT, "api-to-services-mtu", api, services, SERVICE, ICMP, "Path discovery"),
         ]
 
     def _worker_rules(self, workers: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
         return [
-            self._rule(_IN, "workers-from-workers", workers, workers.id, GROUP, ALL, "Nodes and pods among themselves"),
-            self._rule(_IN, "workers-from-api", workers, self.api_id, GROUP, ALL, "Kubelets and webhooks"),
-            self._rule(_IN, "workers-mtu", workers, INTERNET, CIDR, ICMP, "Path discovery"),
-            self._rule(_OUT, "workers-to-anywhere", workers, INTERNET, CIDR, ALL, "Images, GitHub and Oracle's services"),
+            self._rule(IN, "workers-from-workers", workers, workers.id, GROUP, ALL, "Nodes and pods among themselves"),
+            self._rule(IN, "workers-from-api", workers, self.api_id, GROUP, ALL, "Kubelets and webhooks"),
+            self._rule(IN, "workers-mtu", workers, INTERNET, CIDR, ICMP, "Path discovery"),
+            self._rule(OUT, "workers-to-anywhere", workers, INTERNET, CIDR, ALL, "Images, GitHub and Oracle's services"),
         ]
 
     def _machines(self) -> tuple[pulumi.Output[str], tuple[pulumi.Resource, ...]]:
         group = self._group("machines")
         rules = [
-            self._rule(_OUT, f"machines-to-{block}", group, block, CIDR, ALL, "Public addresses")
+            self._rule(OUT, f"machines-to-{block}", group, block, CIDR, ALL, "Public addresses")
             for block in everything_but(*self._args.closed)
         ]
         return group.id, tuple(rules)
@@ -122,39 +124,52 @@ class OkeSecurity(Component[OkeSecurityArgs]):
         end: tuple[str, str],
         role: str,
         group: oci.core.NetworkSecurityGroup,
-        other: pulumi.Input[str],
+        other: pulumi.Input[Any],
         other_type: str,
         protocol: str,
         why: str,
         *,
         port: int | None = None,
     ) -> oci.core.NetworkSecurityGroupSecurityRule:
-        """A rule of a group: `end` says whether traffic comes from `other` or goes there."""
-        direction, key = end
-        return oci.core.NetworkSecurityGroupSecurityRule(
-            f"{self._name}-{role}",
-            network_security_group_id=group.id,
-            direction=direction,
-            protocol=protocol,
-            stateless=False,
-            icmp_options=_FRAGMENTATION_NEEDED if protocol == ICMP else None,
-            tcp_options=ports(port, port) if port else None,
-            description=why,
-            opts=self._child,
-            **{key: other, f"{key}_type": other_type},
+        options = {"tcp_options": ports(port, port)} if port else {}
+        if protocol == ICMP:
+            # Fragmentation needed.
+            options = {"icmp_options": {"type": 3, "code": 4}}
+        return rule(
+            f"{self._name}-{role}", end, group.id, other, protocol, why, parent=self, other_type=other_type, options=options
         )
 
 
-_IN, _OUT = ("INGRESS", "source"), ("EGRESS", "destination")
-"""The direction of a rule, and its argument for the other end."""
-_FRAGMENTATION_NEEDED = oci.core.NetworkSecurityGroupSecurityRuleIcmpOptionsArgs(type=3, code=4)
-
-
-def ports(first: int, last: int) -> oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsArgs:
-    """TCP ports that a rule admits."""
-    return oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsArgs(
-        destination_port_range=oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsDestinationPortRangeArgs(min=first, max=last)
+def rule(
+    name: str,
+    end: tuple[str, str],
+    group_id: pulumi.Input[str],
+    other: pulumi.Input[Any],
+    protocol: str,
+    why: str,
+    *,
+    parent: pulumi.Resource,
+    other_type: str = GROUP,
+    options: Mapping[str, Any],
+) -> oci.core.NetworkSecurityGroupSecurityRule:
+    """A stateful rule of a group: `end` says whether traffic comes from `other` or goes there. `options` name its ports."""
+    direction, key = end
+    return oci.core.NetworkSecurityGroupSecurityRule(
+        name,
+        network_security_group_id=group_id,
+        direction=direction,
+        protocol=protocol,
+        stateless=False,
+        description=why,
+        opts=pulumi.ResourceOptions(parent=parent),
+        **{key: other, f"{key}_type": other_type},
+        **options,
     )
+
+
+def ports(first: int, last: int, end: str = "destination") -> dict[str, Any]:
+    """TCP or UDP ports that a rule admits at one end of a connection."""
+    return {f"{end}_port_range": {"min": first, "max": last}}
 
 
 def everything_but(*left_out: str) -> list[str]:

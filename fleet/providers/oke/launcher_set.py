@@ -15,7 +15,6 @@ from fleet.charts.chart import Chart, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD, Level
 from fleet.facts.scheduling import SYSTEM_SELECTOR, machine_annotations
 from fleet.facts.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
-from fleet.providers.oke.disk import disk_gb
 from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner
 
 LAUNCHER = "launcher"
@@ -66,7 +65,7 @@ def _machine(runner: MachineRunner) -> dict[str, str]:
     return machine_annotations(
         shapes=runner.shapes,
         capacity=runner.capacity,
-        disk_gb=disk_gb(runner.disk),
+        disk_gb=runner.disk // 1024,
         regions=[place.region for place in runner.places],
     )
 
@@ -150,7 +149,7 @@ def _cncf_arguments(runner: VmPerJobRunner, compartment: str) -> list[str]:
         f"--preemptible={'true' if runner.capacity == 'spot' else 'false'}",
         # Empty, because otherwise the launcher needs access to a ConfigMap and a job that restarts lost jobs.
         "--preemption-queue-configmap=",
-        f"--boot-volume-size-gb={disk_gb(runner.disk)}",
+        f"--boot-volume-size-gb={runner.disk // 1024}",
     ]
 
 

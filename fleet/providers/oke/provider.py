@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
@@ -10,7 +11,7 @@ from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.leftovers import Leftovers
-from fleet.providers.oke import capacity, doctor
+from fleet.providers.oke import doctor
 from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.existing import ExistingOkeCluster
@@ -88,7 +89,24 @@ class Oke(Provider[OkePools]):
                     )
                     yield Violation("registry_readers", message, ("clusters", name, "registry"))
 
-    capacity_remarks = staticmethod(capacity.remarks)
+    def capacity_remarks(self, name: str, cluster: OkePools) -> Iterator[str]:
+        """A line for each availability domain of a cluster, with the command that asks for a report on its GPU shapes.
+
+        No offline source says whether OCI has machines now. A reservation holds its machines already, so reserved pools are left
+        out. The compartment of a report must be the root (OCI API, CreateComputeCapacityReportDetails).
+        """
+        reserved = {f"pool {pool_name}" for pool_name, pool in cluster.pools.items() if pool.reservation is not None}
+        shapes_of: dict[tuple[str, str], dict[str, None]] = {}
+        for title, region, domains, shapes in cluster.shapes():
+            for domain in domains if title not in reserved else ():
+                shapes_of.setdefault((region, domain), {}).update(dict.fromkeys(shapes))
+        for (region, domain), asked in shapes_of.items():
+            listed = json.dumps([{"instanceShape": shape} for shape in asked])
+            yield (
+                f"{name}: capacity: undeterminable: whether OCI has {' and '.join(asked)} in {domain}; ask with oci compute "
+                f"compute-capacity-report create --region {region} --compartment-id {cluster.tenancy or '<OCID of the tenancy>'} "
+                f"--availability-domain {domain} --shape-availabilities '{listed}'"
+            )
 
     gateway = staticmethod(gateway)
 

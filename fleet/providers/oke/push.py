@@ -14,7 +14,6 @@ from fleet.charts.chart import Pod
 from fleet.charts.kube_prometheus import STACK
 from fleet.providers.oke.addresses import gateway_subnet
 from fleet.providers.oke.cluster import OkeCluster, OkePools
-from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner
 
 WRITE = "/api/v1/write"
 """Path at which every Prometheus takes remote write."""
@@ -46,18 +45,6 @@ class Gateway:
         return f"http://{self.address}:{self.ports[set_name]}{WRITE}"
 
 
-def at_home(place: Place) -> bool:
-    """Whether machines of the place are in the cluster's own subnet."""
-    return place.subnet is None
-
-
-def _reach(runner: MachineRunner) -> list[bool]:
-    """Whether machines reach the gateway, for each place of a set."""
-    if isinstance(runner, VmPerJobRunner):
-        return [runner.booted_here and at_home(place) for place in runner.places]
-    return [True]
-
-
 def gateway(cluster: OkePools) -> Gateway | None:
     """The gateway of a cluster; None if none of its machines can push.
 
@@ -72,7 +59,11 @@ def gateway(cluster: OkePools) -> Gateway | None:
         if monitoring.installs
         else monitoring.remote_write_url
     )
-    reach = {name: _reach(runner) for name, runner in cluster.machine_runners()}
+    # Machines of a place without a subnet of its own are in the cluster's.
+    reach = {
+        name: [runner.booted_here and place.subnet is None for place in runner.places_in(cluster.region)]
+        for name, runner in cluster.machine_runners()
+    }
     sets = [name for name, places in reach.items() if any(places)]
     if target is None or not sets:
         return None
@@ -87,12 +78,12 @@ def push_remarks(cluster: OkePools) -> Iterator[str]:
     if monitoring is None or not isinstance(cluster, OkeCluster):
         return
     for name, runner in cluster.machine_runners():
-        if isinstance(runner, VmPerJobRunner) and not runner.booted_here:
+        away = [place.region for place in runner.places_in(cluster.region) if place.subnet is not None]
+        if not runner.booted_here:
             yield f"machines of {name} push no metrics: CNCF's launcher boots them"
         elif cluster.own_cidr is None:
             yield f"machines of {name} push no metrics: the program knows no free address of an existing VCN"
         elif not monitoring.installs and monitoring.remote_write_url is None:
             yield f"machines of {name} push no metrics: set monitoring.remoteWriteUrl to the URL at which Prometheus takes them"
-        elif isinstance(runner, VmPerJobRunner) and (away := [place for place in runner.places if not at_home(place)]):
-            regions = ", ".join(dict.fromkeys(place.region for place in away))
-            yield f"machines of {name} in {regions} push no metrics: their subnet is not the cluster's"
+        elif away:
+            yield f"machines of {name} in {', '.join(dict.fromkeys(away))} push no metrics: their subnet is not the cluster's"

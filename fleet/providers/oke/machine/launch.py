@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleet.providers.oke.disk import disk_gb
 from fleet.providers.oke.machine.cloudinit import encoded
-from fleet.providers.oke.push import at_home
 from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner, VmRunner
 
 LAUNCHER_SOURCE = (Path(__file__).parent / "launcher.py").read_text(encoding="ascii")
@@ -17,14 +14,6 @@ LAUNCHER_SOURCE = (Path(__file__).parent / "launcher.py").read_text(encoding="as
 STANDING_LIFETIME = 7 * 86_400
 """Seconds from when a standing machine gets a registration until it is replaced, even if it is idle. A job may run for five days
 (docs.github.com, usage limits for self-hosted runners). A job that starts in the last hours of this time is lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Push:
-    """Where machines push metrics, and the OCID of the security group that admits them there."""
-
-    url: str
-    security_group: str
 
 
 def launcher_config(
@@ -37,13 +26,15 @@ def launcher_config(
     security_group: str | None = None,
     pool: str | None = None,
     tags: Mapping[str, str] | None = None,
-    push: Push | None = None,
+    metrics_url: str | None = None,
+    metrics_group: str | None = None,
 ) -> dict[str, Any]:
     """The launcher's config, in the form of the launcher's docstring.
 
     Only this set may have `name` in the compartment, because it removes machines with this name. `region`, `subnet` and
     `security_group` are the cluster's, for places that name none. Standing machines need `pool` instead, the OCID of their
-    instance pool. `push` is for machines in the cluster's own subnet. Raises ValueError if an id is missing.
+    instance pool. Machines in the cluster's own subnet push metrics to `metrics_url`, where the security group `metrics_group`
+    admits them. Raises ValueError if an id is missing.
     """
     shared = {"set": name, "compartment": compartment, "tags": dict(tags or {})}
     if isinstance(runner, VmRunner):
@@ -58,17 +49,18 @@ def launcher_config(
         **shared,
         "lifetime": runner.lifetime,
         "shapes": list(runner.shapes),
-        "places": [_place(runner, place, subnet, security_group, push) for place in runner.places],
-        "disk": disk_gb(runner.disk),
+        "places": [_place(runner, place, (subnet, security_group), (metrics_url, metrics_group)) for place in runner.places],
+        "disk": runner.disk // 1024,
         "preemptible": runner.capacity == "spot",
-        "userData": encoded(runner, pushes=push is not None),
+        "userData": encoded(runner, pushes=metrics_url is not None),
     }
 
 
 def _place(
-    runner: VmPerJobRunner, place: Place, subnet: str | None, security_group: str | None, push: Push | None
+    runner: VmPerJobRunner, place: Place, home: tuple[str | None, str | None], metrics: tuple[str | None, str | None]
 ) -> dict[str, Any]:
-    here = push if at_home(place) else None
+    """A place of the config. `home` are subnet and security group of the cluster, `metrics` URL and group of its gateway."""
+    (subnet, security_group), (url, admitted) = home, metrics if place.subnet is None else (None, None)
     image = place.image or (runner.image.id if runner.image else None)
     ids = {"subnet": place.subnet or subnet, "securityGroup": place.security_group or security_group, "image": image}
     for key, value in ids.items():
@@ -78,7 +70,7 @@ def _place(
         "region": place.region,
         "availabilityDomains": list(place.availability_domains),
         "subnet": ids["subnet"],
-        "securityGroups": [ids["securityGroup"], *([here.security_group] if here is not None else [])],
+        "securityGroups": [ids["securityGroup"], *([admitted] if url is not None else [])],
         "image": image,
-        "metricsUrl": here.url if here is not None else None,
+        "metricsUrl": url,
     }
