@@ -10,7 +10,7 @@ import pulumi
 from components.component import Component
 from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
 from components.kubernetes.provider import kubernetes_provider
-from components.oci.governance import Tenancy, budget, home_provider
+from components.oci.governance import budget, home_provider
 from fleet.providers.oke.existing import ExistingOkeCluster as Settings
 
 
@@ -44,8 +44,8 @@ class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
         self.home_provider = home_provider(name, settings.home_region, settings.region, self._child)
         """The provider of the tenancy's home region; None if that is the cluster's region."""
         if settings.budget is not None and settings.tenancy is not None:
-            target, tenancy = settings.budget.compartment or settings.compartment, Tenancy(settings.tenancy, self.home_provider)
-            budget(name, settings.budget, target, tenancy, called=args.called, tags=args.tags, parent=self)
+            target, opts = settings.budget.compartment or settings.compartment, self._below(provider=self.home_provider)
+            budget(name, settings.budget, target, settings.tenancy, called=args.called, tags=args.tags, opts=opts)
         self.cluster_id, self.node_subnet_id = existing.id, existing.node_subnet
         self.node_security_group_id = existing.node_security_group
         self.kubernetes_provider = kubernetes_provider(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from components.kubernetes.custom import custom
 from components.oci.in_cluster import InCluster
 from components.oci.security import IN, OUT, TCP, ports, rule, security_group
 from fleet.facts.manifest import Manifest
-from fleet.providers.oke.gateway import GatewayObjects, gateway_annotations, gateway_objects
+from fleet.providers.oke.gateway import gateway_annotations, gateway_objects
 from fleet.providers.oke.push import Gateway
 
 _KUBE_PROXY = 10256
@@ -75,21 +75,25 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         return {"setGroupIds": self.set_group_ids}
 
     def _objects(
-        self, made: GatewayObjects, rules: Sequence[pulumi.Resource], subnet_id: pulumi.Input[str], group_id: pulumi.Input[str]
+        self,
+        objects: Mapping[str, Manifest],
+        rules: Sequence[pulumi.Resource],
+        subnet_id: pulumi.Input[str],
+        group_id: pulumi.Input[str],
     ) -> None:
         """The Kubernetes objects. The Service comes last: OKE makes the load balancer for it, and the program waits for that."""
 
         ready = self._args.here.cluster.ready
 
-        def declare(role: str, manifest: Manifest, *needed: pulumi.Resource) -> pulumi.Resource:
-            return custom(f"{self._name}-{role}", manifest, parent=self, depends_on=[*ready, *needed])
+        def declare(role: str, *needed: pulumi.Resource, **more: Any) -> pulumi.Resource:
+            return custom(f"{self._name}-{role}", objects[role] | more, parent=self, depends_on=[*ready, *needed])
 
-        space = declare("namespace", made.namespace)
-        config, wall = declare("config", made.config, space), declare("network", made.network, space)
-        agents = declare("agents", made.agents, space, config, wall)
+        space = declare("namespace")
+        config, wall = declare("config", space), declare("network", space)
+        agents = declare("agents", space, config, wall)
         late = pulumi.Output.all(subnet_id, group_id).apply(lambda ids: gateway_annotations(self._args.gateway, *ids))
-        service = {**made.service, "metadata": made.service["metadata"] | {"annotations": late}}
-        declare("service", service, space, agents, *rules)
+        metadata = objects["service"]["metadata"] | {"annotations": late}
+        declare("service", space, agents, *rules, metadata=metadata)
 
     def _open(
         self, role: str, source: pulumi.Input[str], target: pulumi.Input[str], first: int, last: int, why: str

@@ -9,7 +9,7 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 import pulumi_oci as oci
 
-from components.arguments import typed
+from components.arguments import checked, require, settings, typed
 from components.component import PackagedComponent
 from components.kubernetes.arc_runner_set import GitHubAppArgs
 from components.kubernetes.args import GitOpsArgs
@@ -17,14 +17,13 @@ from components.kubernetes.scale_set import ScaleSet, ScaleSetArgs, read_app
 from components.oci.governance import home_provider
 from components.oci.launchers import keep_launchers, launcher_objects
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights, policy
-from components.oci.runner_settings import PATHS, SPAN, machine_set
 from components.oci.standing_machines import standing_machines
 from fleet.charts.chart import Chart
 from fleet.providers.oke.launcher_set import LAUNCHER
 from fleet.providers.oke.machine.cloudinit import encoded
 from fleet.providers.oke.machine.launch import launcher_config
 from fleet.providers.oke.machine.launcher import METRICS_KEY, SET_TAG
-from fleet.providers.oke.machine_set import MachineSet, StandingSet, machine_chart
+from fleet.providers.oke.machine_set import MachineSet, PerJobSet, StandingSet, machine_chart
 from fleet.providers.oke.ocid import ClusterId, SecurityGroupId, SubnetId, located
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.github import GitHubApp
@@ -34,6 +33,15 @@ WORKLOAD_IDENTITY = 12250
 src/oci/auth/signers/resource_principals_signer.py). Its address is private: a service's, then the endpoint's."""
 
 _PUSH = "metricsSecurityGroupId"
+_PATHS = {"group": "runnerGroup", "capacity": "capacityType"}
+_SPAN = {"scale.min": "minRunners", "scale.max": "maxRunners"}
+_OF_KIND = {
+    "vm": ("count", "availabilityDomains"),
+    "vm-per-job": ("places", "launcher", "lifetime", *_SPAN.values()),
+}
+"""Arguments that only sets of one kind have."""
+_OF_OWN_LAUNCHER = ("clusterId", "subnetId", "securityGroupId")
+"""Arguments that this project's launcher needs. CNCF's launcher has its own API key, and each of its places names a subnet."""
 
 
 class MachineImageArgs(TypedDict):
@@ -191,7 +199,7 @@ class OciGpuRunner(PackagedComponent[Read]):
     create the launcher's API key and its rights.
     """
 
-    _paths = PATHS | SPAN
+    _paths = _PATHS | _SPAN
 
     runs_on: pulumi.Output[list[str]]
     """Labels that select the set in `runs-on`, its name first."""
@@ -205,7 +213,7 @@ class OciGpuRunner(PackagedComponent[Read]):
 
     @classmethod
     def read(cls, inputs: dict[str, Any]) -> Read:
-        runners = machine_set(inputs)
+        runners = _machine_set(inputs)
         app = read_app(inputs)
         kinds = {"clusterId": ClusterId, "subnetId": SubnetId, "securityGroupId": SecurityGroupId, _PUSH: SecurityGroupId}
         if runners.booted_here:
@@ -293,3 +301,26 @@ class OciGpuRunner(PackagedComponent[Read]):
 def _statements(namespace: str, permissions: Sequence[str], compartment: str, cluster: str) -> list[str]:
     """The policy statements for the launchers of one namespace. `cluster` is an OCID."""
     return launcher_rights(Workload(namespace, LAUNCHER, cluster), permissions, compartment)
+
+
+def _machine_set(inputs: dict[str, Any]) -> MachineSet:
+    """The settings of a set from its inputs. Raises InputPropertyError for the first broken rule."""
+    kind = inputs["kind"]
+    checked("kind", kind, _OF_KIND.__contains__, f"must be {' or '.join(_OF_KIND)}; write one of them")
+    for only, keys in _OF_KIND.items():
+        for key in keys:
+            require(only == kind or key not in inputs, key, f"only a set of kind {only} has this argument; remove it")
+    runners: MachineSet
+    if kind == "vm":
+        runners = settings(StandingSet, inputs, _PATHS)
+    else:
+        require("maxRunners" in inputs, "maxRunners", "required argument is missing; add it")
+        runners = settings(PerJobSet, inputs, _PATHS | _SPAN)
+    for key in _OF_OWN_LAUNCHER:
+        require(not runners.booted_here or key in inputs, key, "this project's launcher needs it; add it")
+    pushes = runners.metrics_url is not None
+    require(runners.booted_here or not pushes, "metricsUrl", "CNCF's launcher cannot pass it to its machines; remove it")
+    require(
+        pushes == ("metricsSecurityGroupId" in inputs), "metricsSecurityGroupId", "it goes with metricsUrl; give both or neither"
+    )
+    return runners

@@ -15,7 +15,7 @@ from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.kubernetes.args import TolerationArgs
 from components.kubernetes.provider import kubernetes_provider
-from components.oci.governance import Tenancy, budget, home_provider, quota
+from components.oci.governance import budget, home_provider
 from components.oci.managed_nodes import OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
@@ -261,12 +261,20 @@ class OkeGpuCluster(PackagedComponent[Read]):
         settings, called = args.settings, self._cluster_name
         if args.tenancy_id is None:
             return
-        tenancy = Tenancy(args.tenancy_id, self.home_provider)
+        opts = self._below(provider=self.home_provider)
         if settings.budget is not None:
             watched = args.compartment_id if args.budget_compartment_id is None else args.budget_compartment_id
-            budget(name, settings.budget, watched, tenancy, called=called, tags=self._tags, parent=self)
+            budget(name, settings.budget, watched, args.tenancy_id, called=called, tags=self._tags, opts=opts)
         if settings.quotas:
-            quota(name, settings.quotas, tenancy, called=called, tags=self._tags, parent=self)
+            # For all users together, no more GPUs than the fleet uses. Running instances stay.
+            oci.limits.Quota(
+                f"{name}-quotas",
+                compartment_id=args.tenancy_id,
+                description=f"GPUs that {called} takes at most",
+                statements=list(settings.quotas),
+                freeform_tags=self._tags,
+                opts=opts,
+            )
 
     def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
         """OCIDs of the VCN, the node subnet and the endpoint subnet."""

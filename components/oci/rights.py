@@ -67,11 +67,6 @@ AUTOSCALER = ("manage cluster-node-pools", "manage instance-family", *AUTOSCALER
 asks for its part there too (docs.oracle.com, using the cluster autoscaler)."""
 
 
-def autoscaler_rights(workload: Workload, needs: Sequence[str], compartment: str) -> list[str]:
-    """Statements for the autoscaler of node pools in one compartment."""
-    return [allow(workload, what, compartment) for what in needs]
-
-
 _CONSOLE = (
     # CaptureConsoleHistory, GetConsoleHistory, ShowConsoleHistoryData and DeleteConsoleHistory.
     "CONSOLE_HISTORY_CREATE",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from fleet.charts.chart import requests
@@ -88,19 +87,11 @@ def _container(set_name: str, port: int) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayObjects:
-    """The objects of the gateway. The Service lacks its annotations: they have ids that the cloud assigns."""
+def gateway_objects(gateway: Gateway, cluster: str) -> dict[str, Manifest]:
+    """The objects of a gateway by role. `cluster` is the cluster's physical name.
 
-    namespace: Manifest
-    config: Manifest
-    network: Manifest
-    agents: Manifest
-    service: Manifest
-
-
-def gateway_objects(gateway: Gateway, cluster: str) -> GatewayObjects:
-    """The objects of a gateway. `cluster` is the cluster's physical name."""
+    The Service lacks its annotations: they have ids that the cloud assigns.
+    """
     configs = {
         f"{name}.json": json.dumps(agent_config(name, cluster, gateway.target), indent=2, sort_keys=True)
         for name in gateway.ports
@@ -133,13 +124,13 @@ def gateway_objects(gateway: Gateway, cluster: str) -> GatewayObjects:
             for port in gateway.ports.values()
         ],
     }
-    return GatewayObjects(
-        manifest("v1", "Namespace", NAMESPACE, labels={POD_SECURITY_LABEL: "restricted"}),
-        manifest("v1", "ConfigMap", NAME, NAMESPACE) | {"data": configs},
-        manifest("networking.k8s.io/v1", "NetworkPolicy", NAME, NAMESPACE, network),
-        manifest("apps/v1", "Deployment", NAME, NAMESPACE, agents),
-        manifest("v1", "Service", NAME, NAMESPACE, service),
-    )
+    return {
+        "namespace": manifest("v1", "Namespace", NAMESPACE, labels={POD_SECURITY_LABEL: "restricted"}),
+        "config": manifest("v1", "ConfigMap", NAME, NAMESPACE) | {"data": configs},
+        "network": manifest("networking.k8s.io/v1", "NetworkPolicy", NAME, NAMESPACE, network),
+        "agents": manifest("apps/v1", "Deployment", NAME, NAMESPACE, agents),
+        "service": manifest("v1", "Service", NAME, NAMESPACE, service),
+    }
 
 
 def gateway_annotations(gateway: Gateway, subnet_id: str, group_id: str) -> dict[str, str]:
