@@ -5,12 +5,25 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import pulumi
+import pulumi_kubernetes as kubernetes
 
 from components.component import PackagedComponent
 from components.kubernetes.deliver import Delivery, delivery
 from components.kubernetes.namespaces import namespace
-from components.kubernetes.plugin_configs import config_map
 from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
+from fleet.charts.plugin_configs import PluginConfigs
+
+
+def config_map(
+    logical_name: str, configs: PluginConfigs | None, home: kubernetes.core.v1.Namespace, *, parent: pulumi.Resource
+) -> list[pulumi.Resource]:
+    """The ConfigMap, if there are configs. New content has a new name, so the old one is deleted only after it exists."""
+    if configs is None:
+        return []
+    metadata = kubernetes.meta.v1.ObjectMetaArgs(name=configs.name, namespace=home.metadata.name)
+    opts = pulumi.ResourceOptions(parent=parent)
+    return [kubernetes.core.v1.ConfigMap(logical_name, metadata=metadata, data=configs.files, opts=opts)]
+
 
 Settings = TypeVar("Settings", DevicePlugin, GpuOperatorSettings)
 

@@ -8,19 +8,16 @@ from typing import Any, Protocol, Self
 
 import pulumi
 
-from components.kubernetes.arc import Arc
 from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
 from components.kubernetes.deliver import Deliver, delivery
 from components.kubernetes.device_plugin_stack import DevicePluginStack
-from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
 from components.kubernetes.gpu_monitoring import GpuMonitoring, GpuMonitoringArgs
 from components.kubernetes.gpu_operator import GpuOperator
-from components.kubernetes.gpu_workload import GpuWorkload, GpuWorkloadArgs
+from components.kubernetes.gpu_workload import GpuJob, GpuJobArgs, GpuWorkload, GpuWorkloadArgs
 from components.kubernetes.model_cache import Backing, ModelCache, ModelCacheArgs
 from components.kubernetes.namespaces import Namespaces, NamespacesArgs
 from components.kubernetes.plain_chart import ArcController, ArcControllerArgs, ArgoCd, ArgoCdArgs, PlainChart, PlainChartArgs
-from components.kubernetes.priorities import Priorities, PrioritiesArgs
-from components.kubernetes.priority_expander import PriorityExpander, PriorityExpanderArgs
+from components.kubernetes.priorities import Priorities, PrioritiesArgs, PriorityExpander, PriorityExpanderArgs
 from components.kubernetes.queues import (
     GpuQueue,
     GpuQueueArgs,
@@ -29,6 +26,7 @@ from components.kubernetes.queues import (
     QueueController,
     QueueControllerArgs,
 )
+from components.kubernetes.scale_set import Arc
 from components.kubernetes.sweeps import Sweeps, SweepsArgs
 from components.outputs import RunnerSetOutputs
 from fleet.charts.arc import NAMESPACE as ARC_NAMESPACE

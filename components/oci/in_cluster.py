@@ -1,16 +1,65 @@
-"""What components of one OKE cluster share."""
+"""What components of one OKE cluster share, and the component of a cluster that exists already."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_oci as oci
 
+from components.component import Component
 from components.context import Context
-from components.oci.existing_oke_cluster import ExistingOkeCluster
+from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
+from components.kubernetes.provider import kubernetes_provider
+from components.oci.governance import budget, home_provider
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from fleet.providers.oke.cluster import OkePools
+from fleet.providers.oke.existing import ExistingOkeCluster as Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingOkeClusterArgs:
+    """`settings` are those of the cluster. `called` is the name of the budget in OCI."""
+
+    settings: Settings
+    called: str
+    tags: dict[str, str]
+
+
+class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
+    """Declares a budget, and nothing of the cluster. The kubeconfig context of the settings leads to its Kubernetes API."""
+
+    cluster_id: str
+    """The cluster's OCID."""
+    node_subnet_id: str
+    """OCID of the subnet of the new nodes and their pods."""
+    node_security_group_id: str
+    """OCID of the security group of the new nodes and their pods."""
+    kubeconfig: None = None
+    """The settings name a kubeconfig context."""
+    before_nodes: tuple[pulumi.Resource, ...] = ()
+    ready: tuple[pulumi.Resource, ...] = ()
+    """Nothing to wait for: the cluster exists."""
+
+    def declare(self, name: str, args: ExistingOkeClusterArgs) -> dict[str, Any]:
+        settings, existing = args.settings, args.settings.existing
+        ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.id, settings.provider), opts=self._child)
+        self.home_provider = home_provider(name, settings.home_region, settings.region, self._child)
+        """The provider of the tenancy's home region; None if that is the cluster's region."""
+        if settings.budget is not None and settings.tenancy is not None:
+            target, opts = settings.budget.compartment or settings.compartment, self._below(provider=self.home_provider)
+            budget(name, settings.budget, target, settings.tenancy, called=args.called, tags=args.tags, opts=opts)
+        self.cluster_id, self.node_subnet_id = existing.id, existing.node_subnet
+        self.node_security_group_id = existing.node_security_group
+        self.kubernetes_provider = kubernetes_provider(
+            name, existing.id, kubeconfig=existing.kubeconfig, context=existing.context, parent=self
+        )
+        return {
+            "clusterId": self.cluster_id,
+            "nodeSubnetId": self.node_subnet_id,
+            "nodeSecurityGroupId": self.node_security_group_id,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from components.kubernetes.custom import custom
 from components.oci.in_cluster import InCluster
 from components.oci.security import IN, OUT, TCP, ports, rule, security_group
 from fleet.facts.manifest import Manifest
-from fleet.providers.oke.gateway import gateway_annotations, gateway_objects
-from fleet.providers.oke.push import Gateway
+from fleet.providers.oke.gateway import Gateway, gateway_annotations, gateway_objects
 
 _KUBE_PROXY = 10256
 """Where OKE's load balancers ask whether a node is healthy (docs.oracle.com, example network configurations)."""

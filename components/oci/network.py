@@ -9,7 +9,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.component import Component
-from fleet.providers.oke.addresses import endpoint_subnet, node_subnet
+from fleet.providers.oke.network import endpoint_subnet, node_subnet
 
 
 @dataclass(frozen=True, slots=True)

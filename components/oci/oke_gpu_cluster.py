@@ -26,7 +26,7 @@ from fleet.facts.scheduling import system_labels
 from fleet.providers.oke.addons import PLUGIN_ADDON, AddonVersion
 from fleet.providers.oke.bill import SURGE
 from fleet.providers.oke.cluster import OkeCluster
-from fleet.providers.oke.machine_set import FreeformTags
+from fleet.providers.oke.launcher_set import FreeformTags
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.ocid import CompartmentId, ImageId, SubnetId, TenancyId, VcnId, located
 from fleet.providers.oke.runners import AnyRunner

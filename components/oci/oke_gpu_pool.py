@@ -13,8 +13,7 @@ from components.oci.managed_nodes import OkeNodes, managed_nodes
 from components.oci.rights import policy, reservation_rights
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
-from fleet.providers.oke.node_config import kubelet_flags
-from fleet.providers.oke.nodes import OkePool
+from fleet.providers.oke.nodes import OkePool, kubelet_flags
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 

@@ -11,14 +11,13 @@ import pulumi
 import pulumi_oci as oci
 
 from components.context import Context
-from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, MachineSet, install
 from components.kubernetes.mirror import from_registry
-from components.kubernetes.priority_expander import PriorityExpander, PriorityExpanderArgs
+from components.kubernetes.priorities import PriorityExpander, PriorityExpanderArgs
+from components.kubernetes.scale_set import Arc
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs
 from components.oci.caches import OkeCaches, OkeCachesArgs
-from components.oci.existing_oke_cluster import ExistingOkeCluster, ExistingOkeClusterArgs
-from components.oci.in_cluster import InCluster
+from components.oci.in_cluster import ExistingOkeCluster, ExistingOkeClusterArgs, InCluster
 from components.oci.metrics_gateway import MetricsGateway, MetricsGatewayArgs
 from components.oci.oci_gpu_runner import OciGpuRunner, Read
 from components.oci.oke_gpu_cluster import OkeClusterSettings, OkeGpuCluster
@@ -33,8 +32,8 @@ from fleet.providers.oke import existing as settings_of_existing
 from fleet.providers.oke.addons import PLUGIN_ADDON
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.fallback import oke_priorities
-from fleet.providers.oke.machine_set import machine_set_of
-from fleet.providers.oke.push import gateway
+from fleet.providers.oke.gateway import gateway
+from fleet.providers.oke.launcher_set import machine_set_of
 from fleet.providers.oke.quotas import oke_quotas
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.tags import fixed_tags

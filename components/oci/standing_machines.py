@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
-from fleet.providers.oke.machine_set import StandingSet
+from fleet.providers.oke.launcher_set import StandingSet
 
 
 def standing_machines(

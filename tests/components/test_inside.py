@@ -10,9 +10,8 @@ import pulumi_kubernetes as kubernetes
 import pytest
 from pydantic import TypeAdapter
 
-from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, MachineSet, install
-from components.kubernetes.scale_set import ScaleSet, ScaleSetArgs
+from components.kubernetes.scale_set import Arc, ScaleSet, ScaleSetArgs
 from fleet.charts.arc import CONTROLLER
 from fleet.charts.runner_sets import SetSettings
 from fleet.loading.config import load

@@ -9,7 +9,7 @@ import pytest
 
 from components.oci.security import everything_but
 from fleet.facts.scheduling import OKE_PROFILE
-from fleet.providers.oke.addresses import endpoint_subnet, node_subnet
+from fleet.providers.oke.network import endpoint_subnet, node_subnet
 from fleet.settings.egress import CLOSED
 from gpu_ci.offline.record import made_id
 from tests.builders import oke_pool, vm, vm_per_job

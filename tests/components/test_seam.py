@@ -26,7 +26,7 @@ from fleet.charts.runner_sets import PodSet
 from fleet.loading.config import load
 from fleet.providers import installed
 from fleet.providers.eks.cluster import EksCluster
-from fleet.providers.oke.machine_set import PerJobSet, StandingSet
+from fleet.providers.oke.launcher_set import PerJobSet, StandingSet
 from fleet.settings.github import GitHub
 from fleet.settings.model import Model
 from fleet.settings.operator import OperatorSettings

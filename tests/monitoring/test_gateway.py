@@ -17,8 +17,7 @@ import pytest
 
 from fleet.charts.dcgm_exporter import counters
 from fleet.facts.versions import PROMETHEUS_IMAGE
-from fleet.providers.oke.gateway import METRICS, VALUES, agent_config, gateway_annotations, gateway_objects
-from fleet.providers.oke.push import Gateway, gateway
+from fleet.providers.oke.gateway import METRICS, VALUES, Gateway, agent_config, gateway, gateway_annotations, gateway_objects
 from fleet.render.monitoring.dashboards.node_health import board
 from tests.fleet.machine.stub_machine import METRICS_URL, StubMachine
 from tests.monitoring.fleet import MACHINES, machines

@@ -14,9 +14,8 @@ from fleet.facts.offer import allocatable
 from fleet.facts.remark import below, todo
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
-from fleet.providers.oke.addresses import OF_MOUNT_TARGET, node_subnet, of_node
 from fleet.providers.oke.caches import Attachment, OkeCache, block_class
-from fleet.providers.oke.network import OkeNetwork
+from fleet.providers.oke.network import OF_MOUNT_TARGET, OkeNetwork, node_subnet, of_node
 from fleet.providers.oke.nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
 from fleet.providers.oke.ocid import (
     AvailabilityDomain,

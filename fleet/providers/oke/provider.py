@@ -16,11 +16,11 @@ from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.existing import ExistingOkeCluster
 from fleet.providers.oke.fallback import oke_moves
+from fleet.providers.oke.gateway import gateway, push_remarks
+from fleet.providers.oke.launcher_set import oke_charts
 from fleet.providers.oke.leftovers import OciLeftovers
 from fleet.providers.oke.machine.cloudinit import user_data
-from fleet.providers.oke.machine_set import oke_charts
 from fleet.providers.oke.nodes import FLEX_SHAPE
-from fleet.providers.oke.push import gateway, push_remarks
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.oke.starter import OkeStarter
 from fleet.providers.provider import Provider

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts import hardware, versions
 from fleet.facts.remark import todo
+from fleet.providers.oke.nodes import BootVolume, Shape, require_preemptible
 from fleet.providers.oke.ocid import (
     AvailabilityDomain,
     ImageId,
@@ -23,7 +24,6 @@ from fleet.providers.oke.ocid import (
     require_place,
     require_region,
 )
-from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
 from fleet.settings.model import Duration, Model, Scale, matching, problem, refusal, require_once
 from fleet.settings.runner import ImageReference, Runner, WholeMachine
