@@ -13,14 +13,9 @@ from components.component import Component
 from components.kubernetes.custom import custom
 from fleet.facts.scheduling import DELETION_PROPAGATION, SKIP_AWAIT
 
-_ROLES = {
-    "Deployment": "deployment",
-    "Job": "job",
-    "NetworkPolicy": "network",
-    "PersistentVolumeClaim": "volume",
-    "Service": "service",
-}
-"""The role in logical names by kind. A workload has one object of a kind. Each is its own resource, so that policies see it."""
+_ROLES = {"NetworkPolicy": "network", "PersistentVolumeClaim": "volume"}
+"""The role in logical names by kind, if it is not the kind itself. A workload has one object of a kind. Each is its own resource,
+so that policies see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,7 @@ class GpuWorkload(Component[GpuWorkloadArgs]):
     def declare(self, name: str, args: GpuWorkloadArgs) -> None:
         objects: list[pulumi.Resource] = []
         for manifest in args.manifests:
-            metadata, role = manifest["metadata"], _ROLES[manifest["kind"]]
+            metadata, role = manifest["metadata"], _ROLES.get(manifest["kind"], manifest["kind"].lower())
             waits = {"metadata": metadata | {"annotations": metadata.get("annotations", {}) | {SKIP_AWAIT: "true"}}}
             objects.append(custom(f"{name}-{role}", {**manifest, **waits}, parent=self, depends_on=[*args.ready, *objects]))
 

@@ -17,8 +17,7 @@ from components.component import PackagedComponent
 from components.eks.eks_gpu_cluster import EksClusterSettings
 from components.eks.gpu_node_group import NodeGroupSettings
 from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
-from components.kubernetes.device_plugin_stack import DevicePluginStack
-from components.kubernetes.gpu_operator import GpuOperator
+from components.kubernetes.enablement import DevicePluginStack, GpuOperator
 from components.oci.oke_gpu_cluster import OkeClusterSettings
 from fleet.charts.chart import Chart
 from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings

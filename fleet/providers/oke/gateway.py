@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fleet.charts.chart import Pod, requests
@@ -23,6 +24,7 @@ from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import POD_SECURITY_LABEL, SYSTEM_SELECTOR
 from fleet.facts.versions import PROMETHEUS_IMAGE
+from fleet.facts.yaml_text import read_yaml
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.network import gateway_subnet
 
@@ -103,26 +105,14 @@ def push_remarks(cluster: OkePools) -> Iterator[str]:
 NAMESPACE = NAME = "metrics-gateway"
 """The program owns the namespace, also where Argo CD installs the rest: the Service names ids of the cloud."""
 _LABELS = {"app.kubernetes.io/name": NAME}
-_NOBODY = 65534
-"""User of the image (prometheus/prometheus Dockerfile: `USER nobody`)."""
 _BALANCER = "oci-network-load-balancer.oraclecloud.com"
 """Prefix of annotations that OKE reads (oracle/oci-cloud-controller-manager v1.35.0 load_balancer_spec.go)."""
 
+_FIXED: Any = read_yaml(Path(__file__).with_name("metrics-gateway.yaml")).value
 METRICS = tuple(name for name, kind in counters() if kind != "label")
 """Names of the series that a machine may push: those that the exporter collects."""
-VALUES = {
-    "__name__": "|".join(METRICS),
-    "instance": "[A-Za-z0-9-]{1,63}",
-    "gpu": "[0-9]{1,2}",
-    "xid": "[0-9]{0,3}",
-    "err_code": "[0-9]{0,3}",
-    "clock_event": "[a-z_]{0,24}",
-    "health_watch": "[A-Za-z_]{0,32}",
-    "health_error_code": "[A-Za-z0-9_]{0,64}",
-    "GPU_I_ID": "[0-9]{0,2}",
-    "GPU_I_PROFILE": "[0-9a-z.+]{0,12}",
-}
-"""What a machine may say in each label. All other labels are dropped, so a job invents no series but with names of machines."""
+VALUES: dict[str, str] = {"__name__": "|".join(METRICS)} | _FIXED["labels"]
+"""What a machine may say in each label."""
 
 
 def agent_config(set_name: str, cluster: str, target: str) -> dict[str, Any]:
@@ -144,28 +134,16 @@ def agent_config(set_name: str, cluster: str, target: str) -> dict[str, Any]:
 
 
 def _container(set_name: str, port: int) -> dict[str, Any]:
-    """The agent of one set. A set that pushes too much has its own agent killed, and no other."""
+    agent = _FIXED["agent"]
     return {
         "name": set_name,
         "image": PROMETHEUS_IMAGE,
-        "args": [
-            "--agent",
-            f"--config.file=/etc/gateway/{set_name}.json",
-            f"--storage.agent.path=/data/{set_name}",
-            "--web.enable-remote-write-receiver",
-            f"--web.listen-address=:{port}",
-            "--web.max-connections=64",
-            "--web.read-timeout=30s",
-        ],
+        **agent,
+        "args": [argument.format(set=set_name, port=port) for argument in agent["args"]],
         "ports": [{"containerPort": port}],
         "readinessProbe": {"httpGet": {"path": "/-/ready", "port": port}},
-        # The limits bound how much a job can push.
-        "resources": requests(SET) | {"limits": {"cpu": "250m", "memory": "256Mi"}},
-        "securityContext": CONFINED | {"readOnlyRootFilesystem": True},
-        "volumeMounts": [
-            {"name": "config", "mountPath": "/etc/gateway", "readOnly": True},
-            {"name": "data", "mountPath": "/data"},
-        ],
+        "resources": requests(SET) | agent["resources"],
+        "securityContext": CONFINED | agent["securityContext"],
     }
 
 
@@ -180,12 +158,10 @@ def gateway_objects(gateway: Gateway, cluster: str) -> dict[str, Manifest]:
     }
     # An agent reads its file only when it starts.
     changed = hashlib.sha256("".join(configs.values()).encode()).hexdigest()[:10]
-    pod = {
-        "automountServiceAccountToken": False,
+    pod = _FIXED["pod"] | {
         "nodeSelector": dict(SYSTEM_SELECTOR),
-        "securityContext": CONFINED_POD | {"runAsUser": _NOBODY, "runAsGroup": _NOBODY, "fsGroup": _NOBODY},
+        "securityContext": CONFINED_POD | _FIXED["pod"]["securityContext"],
         "containers": [_container(name, port) for name, port in gateway.ports.items()],
-        "volumes": [{"name": "config", "configMap": {"name": NAME}}, {"name": "data", "emptyDir": {"sizeLimit": "1Gi"}}],
     }
     agents = {
         "replicas": 1,
