@@ -105,12 +105,6 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         ]
 
     def _group(self, role: str) -> oci.core.NetworkSecurityGroup:
-        args = self._args
-        return security_group(
-            f"{self._name}-{role}",
-            args.here.settings.compartment,
-            args.vcn_id,
-            args.here.tags,
-            args.here.cluster.ready,
-            parent=self,
-        )
+        here, vcn_id = self._args.here, self._args.vcn_id
+        name, compartment = f"{self._name}-{role}", here.settings.compartment
+        return security_group(name, compartment, vcn_id, here.tags, here.cluster.ready, parent=self)

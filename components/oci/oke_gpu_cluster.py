@@ -296,7 +296,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
         subnet_id: pulumi.Input[str],
         group_id: pulumi.Input[str],
     ) -> oci.containerengine.Cluster:
-        settings = args.settings
+        settings, private = args.settings, args.settings.endpoint.private
         return oci.containerengine.Cluster(
             f"{name}-control-plane",
             name=self._cluster_name,
@@ -305,11 +305,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
             type="ENHANCED_CLUSTER",
             vcn_id=vcn_id,
             cluster_pod_network_options=[{"cni_type": "OCI_VCN_IP_NATIVE"}],
-            endpoint_config={
-                "subnet_id": subnet_id,
-                "is_public_ip_enabled": not settings.endpoint.private,
-                "nsg_ids": [group_id],
-            },
+            endpoint_config={"subnet_id": subnet_id, "is_public_ip_enabled": not private, "nsg_ids": [group_id]},
             options={
                 "add_ons": {"is_kubernetes_dashboard_enabled": False, "is_tiller_enabled": False},
                 "kubernetes_network_config": {"services_cidr": services_cidr(settings)},

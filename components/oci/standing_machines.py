@@ -28,26 +28,18 @@ def standing_machines(
     internet. The pool's size is set once. After that a machine is detached for each job and the pool makes another; a lower size
     would end the oldest machine, busy or not.
     """
-    (shape,) = settings.machines
+    (shape,), disk = settings.machines, str(settings.disk // 1024)
     shared: dict[str, Any] = {"compartment_id": settings.compartment_id, "freeform_tags": dict(tags)}
     details: oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsArgsDict = {
         **shared,
         "shape": shape.name,
-        "source_details": {
-            "source_type": "image",
-            "image_id": settings.image.id,
-            "boot_volume_size_in_gbs": str(settings.disk // 1024),
-        },
+        "source_details": {"source_type": "image", "image_id": settings.image.id, "boot_volume_size_in_gbs": disk},
         "create_vnic_details": {"assign_public_ip": False, "nsg_ids": list(group_ids)},
         "instance_options": {"are_legacy_imds_endpoints_disabled": True},
         # Only paravirtualized volumes have it, and bare metal boots by iSCSI.
         **({} if shape.bare_metal else {"is_pv_encryption_in_transit_enabled": True}),
         # Its plugins run commands and sign as the instance: a job's machine needs neither.
-        "agent_config": {
-            "are_all_plugins_disabled": True,
-            "is_management_disabled": True,
-            "is_monitoring_disabled": True,
-        },
+        "agent_config": {"are_all_plugins_disabled": True, "is_management_disabled": True, "is_monitoring_disabled": True},
         "metadata": dict(metadata),
     }
     machine = oci.core.InstanceConfiguration(

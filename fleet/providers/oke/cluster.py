@@ -437,7 +437,7 @@ class OkeCluster(OkePools):
                     "nodes and machines beyond that never start; set a larger cidr, or lower nodes.max and scale.max"
                 )
         for name, runner in self.machine_runners():
-            yield from (below(f"runner set {name}", remark) for remark in runner.remarks)
+            yield from (below(f"runner set {name}", remark) for remark in runner.remarks())
         for name, cache in self.caches.items():
             if not cache.shared:
                 yield (

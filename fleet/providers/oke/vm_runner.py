@@ -132,12 +132,8 @@ class MachineRunner(Runner):
         """The resources of one runner in words: the whole machine."""
         return f"{self.machines[0].gpus} GPU, a whole machine"
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> Iterator[str]:
         """Warnings about valid settings."""
-        return tuple(self._remarks())
-
-    def _remarks(self) -> Iterator[str]:
         # Both launchers' own images are pinned by digest.
         if self.launcher_image is not None and "@sha256:" not in self.launcher_image:
             yield todo(f"launcher image {self.launcher_image} is a tag, which can change; set launcherImage with a digest")
@@ -259,8 +255,9 @@ class VmPerJobRunner(MachineRunner):
         """The minimum and maximum number of runners."""
         return self.scale
 
-    def _remarks(self) -> Iterator[str]:
-        yield from super()._remarks()
+    def remarks(self) -> Iterator[str]:
+        """As in the base class."""
+        yield from super().remarks()
         if self.booted_here:
             return
         yield from (
