@@ -4,6 +4,7 @@ import ipaddress
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
@@ -127,25 +128,15 @@ class OkeClusterSettings(OkeCluster):
         return bool(self.quotas) or super().in_tenancy
 
 
-_KINDS = {"vcnId": VcnId, "endpointSubnetId": SubnetId, "nodeSubnetId": SubnetId}
-_EXAMPLES = {
-    "compartmentId": "ocid1.compartment.oc1..example",
-    "tenancyId": "ocid1.tenancy.oc1..example",
-    "vcnId": "ocid1.vcn.oc1..example",
-    "endpointSubnetId": "ocid1.subnet.oc1..example",
-    "nodeSubnetId": "ocid1.subnet.oc1..example",
+_OCIDS = {
+    "compartmentId": ("compartment", "compartment", CompartmentId),
+    "tenancyId": ("tenancy", "tenancy", TenancyId),
+    "vcnId": ("network.vcn", "vcn", VcnId),
+    "endpointSubnetId": ("network.endpointSubnet", "subnet", SubnetId),
+    "nodeSubnetId": ("network.nodeSubnet", "subnet", SubnetId),
 }
-"""What a settings model checks in place of OCIDs that are not known yet."""
-
-
-_NAMES = {
-    "compartment": "compartmentId",
-    "tenancy": "tenancyId",
-    "network.cidr": "vcnCidr",
-    "network.vcn": "vcnId",
-    "network.endpointSubnet": "endpointSubnetId",
-    "network.nodeSubnet": "nodeSubnetId",
-}
+"""By argument: the path in the settings, and the kind of OCID."""
+_NETWORK = ("vcnId", "endpointSubnetId", "nodeSubnetId")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +161,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
     The cluster is an enhanced one, which add-ons and workload identity require. Pods have addresses of the VCN.
     """
 
-    _paths = _NAMES
+    _paths = MappingProxyType({path: key for key, (path, _, _) in _OCIDS.items()} | {"network.cidr": "vcnCidr"})
 
     cluster_id: pulumi.Output[str]
     """OCID of the cluster. It is known once the control plane exists."""
@@ -196,7 +187,10 @@ class OkeGpuCluster(PackagedComponent[Read]):
         region, compartment, tenancy = inputs["region"], inputs["compartmentId"], inputs.get("tenancyId")
         watched = inputs.get("budgetCompartmentId")
         image = typed("systemImageId", inputs["systemImageId"], located(ImageId, region))
-        examples = {key: known(inputs[key], example) for key, example in _EXAMPLES.items() if key in inputs}
+        # What the settings model checks in place of OCIDs that are not known yet.
+        examples = {
+            key: known(inputs[key], f"ocid1.{kind}.oc1..example") for key, (_, kind, _) in _OCIDS.items() if key in inputs
+        }
         images = {"system": {"id": known(image, "ocid1.image.oc1..example")}}
         values = settings(OkeClusterSettings, {**inputs, **examples, "nodeImages": images}, cls._paths)
         return Read(
@@ -205,7 +199,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
             image,
             None if tenancy is None else typed("tenancyId", tenancy, TenancyId),
             None if watched is None else typed("budgetCompartmentId", watched, CompartmentId),
-            {key: typed(key, inputs[key], located(kind, region)) for key, kind in _KINDS.items() if key in inputs},
+            {key: typed(key, inputs[key], located(_OCIDS[key][2], region)) for key in _NETWORK if key in inputs},
         )
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
