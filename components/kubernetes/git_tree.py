@@ -11,7 +11,7 @@ from components.context import Context
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Delivery
 from components.kubernetes.inside import Inside, declare_sweeps, furnish, runner_sets
-from components.kubernetes.mirror import from_registry
+from components.kubernetes.provider import from_registry
 from fleet.charts.chart import Chart
 from fleet.prove.waiting import waiting_per_node
 from fleet.providers.fleet import Fleet

@@ -11,11 +11,19 @@ import pulumi
 from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
 from components.kubernetes.deliver import Deliver, delivery
 from components.kubernetes.enablement import DevicePluginStack, GpuOperator
-from components.kubernetes.gpu_monitoring import GpuMonitoring, GpuMonitoringArgs
 from components.kubernetes.gpu_workload import GpuJob, GpuJobArgs, GpuWorkload, GpuWorkloadArgs
 from components.kubernetes.model_cache import Backing, ModelCache, ModelCacheArgs
 from components.kubernetes.namespaces import Namespaces, NamespacesArgs
-from components.kubernetes.plain_chart import ArcController, ArcControllerArgs, ArgoCd, ArgoCdArgs, PlainChart, PlainChartArgs
+from components.kubernetes.plain_chart import (
+    ArcController,
+    ArcControllerArgs,
+    ArgoCd,
+    ArgoCdArgs,
+    GpuMonitoring,
+    GpuMonitoringArgs,
+    PlainChart,
+    PlainChartArgs,
+)
 from components.kubernetes.priorities import Priorities, PrioritiesArgs, PriorityExpander, PriorityExpanderArgs
 from components.kubernetes.queues import (
     GpuQueue,

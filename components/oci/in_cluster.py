@@ -10,8 +10,7 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.context import Context
-from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
-from components.kubernetes.provider import kubernetes_provider
+from components.kubernetes.provider import ExistingCluster, ExistingClusterArgs, kubernetes_provider
 from components.oci.governance import budget, home_provider
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from fleet.providers.oke.cluster import OkePools

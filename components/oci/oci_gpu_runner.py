@@ -20,8 +20,7 @@ from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher
 from components.oci.standing_machines import standing_machines
 from fleet.charts.chart import Chart
 from fleet.providers.oke.launcher_set import LAUNCHER, MachineSet, PerJobSet, StandingSet, machine_chart
-from fleet.providers.oke.machine.cloudinit import encoded
-from fleet.providers.oke.machine.launch import launcher_config
+from fleet.providers.oke.machine.launch import encoded, launcher_config
 from fleet.providers.oke.machine.launcher import METRICS_KEY, SET_TAG
 from fleet.providers.oke.ocid import ClusterId, SecurityGroupId, SubnetId, located
 from fleet.providers.tags import STACK_TAG

@@ -12,8 +12,8 @@ import pulumi_oci as oci
 
 from components.context import Context
 from components.kubernetes.inside import Inside, MachineSet, install
-from components.kubernetes.mirror import from_registry
 from components.kubernetes.priorities import PriorityExpander, PriorityExpanderArgs
+from components.kubernetes.provider import from_registry
 from components.kubernetes.scale_set import Arc
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs
 from components.oci.caches import OkeCaches, OkeCachesArgs

@@ -19,7 +19,7 @@ from fleet.providers.oke.fallback import oke_moves
 from fleet.providers.oke.gateway import gateway, push_remarks
 from fleet.providers.oke.launcher_set import oke_charts
 from fleet.providers.oke.leftovers import OciLeftovers
-from fleet.providers.oke.machine.cloudinit import user_data
+from fleet.providers.oke.machine.launch import user_data
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.oke.starter import OkeStarter

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from fleet.providers.oke.machine import launcher
-from fleet.providers.oke.machine.cloudinit import encoded
-from fleet.providers.oke.machine.launch import LAUNCHER_SOURCE, STANDING_LIFETIME, launcher_config
+from fleet.providers.oke.machine.launch import LAUNCHER_SOURCE, STANDING_LIFETIME, encoded, launcher_config
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.model import Scale
 from tests.fleet.machine.runners import AWAY, HOME, IMAGE, per_job, standing
