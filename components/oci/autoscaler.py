@@ -12,7 +12,7 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
-from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, allow, policy
+from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, allow
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER as SERVICE_ACCOUNT
 from fleet.charts.cluster_autoscaler import BEST_WASTE, BY_PRIORITY
@@ -38,17 +38,11 @@ class OkeAutoscaler(Component[OkeAutoscalerArgs]):
         scopes: dict[str, tuple[Sequence[str], str]] = {f"{name}-rights": (AUTOSCALER, settings.compartment)}
         if here.network != settings.compartment:
             scopes[f"{name}-network-rights"] = (AUTOSCALER_NETWORK, here.network)
+        cluster: pulumi.Output[str] = pulumi.Output.from_input(here.cluster.cluster_id)
+        why = f"The autoscaler {name} sizes the node pools of its cluster"
         rights = [
-            policy(
-                logical_name,
-                pulumi.Output.from_input(here.cluster.cluster_id).apply(partial(_statements, needs, compartment)),
-                compartment=compartment,
-                description=f"The autoscaler {name} sizes the node pools of its cluster",
-                tags=here.tags,
-                iam=here.iam,
-                parent=self,
-            )
-            for logical_name, (needs, compartment) in scopes.items()
+            here.policy(scope, cluster.apply(partial(_statements, needs, compartment)), compartment, why, parent=self)
+            for scope, (needs, compartment) in scopes.items()
         ]
         sizes = [settings.pools[pool].nodes for pool in args.pools]
         nodes = pulumi.Output.all(*args.pools.values()).apply(

@@ -10,21 +10,17 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.kubernetes.model_cache import Backing
-from components.oci.in_cluster import InCluster
-from components.oci.oke_gpu_cluster import OkeGpuCluster
-from components.oci.rights import file_system_network_rights, file_system_rights, policy
+from components.oci.in_cluster import NewCluster
+from components.oci.rights import file_system_network_rights, file_system_rights
 from components.oci.security import IN, OUT, TCP, UDP, ports, rule, security_group
-from fleet.providers.oke.cluster import OkeCluster
 from fleet.settings.egress import INTERNET
 
 
 @dataclass(frozen=True, slots=True)
 class OkeCachesArgs:
-    """`settings` and `cluster` are those of the new cluster `here`."""
+    """The new cluster."""
 
-    here: InCluster
-    settings: OkeCluster
-    cluster: OkeGpuCluster
+    here: NewCluster
 
 
 class OkeCaches(Component[OkeCachesArgs]):
@@ -37,7 +33,7 @@ class OkeCaches(Component[OkeCachesArgs]):
     """The storage of each cache, by the cache's name."""
 
     def declare(self, name: str, args: OkeCachesArgs) -> None:
-        settings = args.settings
+        settings = args.here.settings
         target, stands = self._file_storage() if settings.shares_files else (None, ())
         domain, source = settings.zones[0], settings.own_cidr or INTERNET
         self.backings = {
@@ -45,38 +41,38 @@ class OkeCaches(Component[OkeCachesArgs]):
                 cache.file_systems(args.here.tags, domain, settings.compartment, source), {"mountTargetOcid": target.id}, stands
             )
             if cache.shared and target is not None
-            else Backing(cache.block_volumes(args.here.tags, settings.attachment), ready=args.cluster.ready)
+            else Backing(cache.block_volumes(args.here.tags, settings.attachment), ready=args.here.cluster.ready)
             for cache_name, cache in settings.caches.items()
         }
 
     def _file_storage(self) -> tuple[oci.filestorage.MountTarget, tuple[pulumi.Resource, ...]]:
         """The mount target, and all that must exist before a job can mount a file system."""
-        args, settings = self._args, self._args.settings
-        group = security_group(f"{self._name}-nfs", settings.compartment, args.cluster.vcn_id, args.here.tags, parent=self)
+        here, settings = self._args.here, self._args.here.settings
+        group = security_group(f"{self._name}-nfs", settings.compartment, here.cluster.vcn_id, here.tags, parent=self)
         target = oci.filestorage.MountTarget(
             f"{self._name}-files",
             availability_domain=settings.zones[0],
             compartment_id=settings.compartment,
-            subnet_id=args.cluster.node_subnet_id,
+            subnet_id=here.cluster.node_subnet_id,
             nsg_ids=[group.id],
             display_name=self._name,
-            freeform_tags=args.here.tags,
+            freeform_tags=here.tags,
             # With it go the exports, and with them every mount.
             opts=self._below(protect=settings.protect),
         )
-        return target, (target, *self._rules(group), *self._policies(), *args.cluster.ready)
+        return target, (target, *self._rules(group), *self._policies(), *here.cluster.ready)
 
     def _rules(self, group: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
         """Ports of port mapper, NFS and NFS with TLS, for nodes only (docs.oracle.com, security rules for File Storage)."""
         admitted = [("tcp", TCP, 111, 111), ("tcp", TCP, 2048, 2050), ("udp", UDP, 111, 111), ("udp", UDP, 2048, 2048)]
-        if any(cache.encrypt_in_transit for cache in self._args.settings.caches.values()):
+        if any(cache.encrypt_in_transit for cache in self._args.here.settings.caches.values()):
             admitted.append(("tcp", TCP, 2051, 2051))
         return [
             rule(
                 f"{self._name}-nfs-{end[0].lower()}-{name}-{first}",
                 end,
                 group.id,
-                self._args.cluster.node_security_group_id,
+                self._args.here.cluster.node_security_group_id,
                 protocol,
                 "NFS of nodes",
                 parent=self,
@@ -89,18 +85,12 @@ class OkeCaches(Component[OkeCachesArgs]):
 
     def _policies(self) -> list[pulumi.Resource]:
         """Rights of the cluster, whose control plane runs the driver."""
-        here, cluster = self._args.here, pulumi.Output.from_input(self._args.cluster.cluster_id)
+        here, why = self._args.here, f"The driver of {self._name} makes file systems for claims"
+        cluster = pulumi.Output.from_input(here.cluster.cluster_id)
 
         def declare(role: str, right: Callable[[str, str], str], compartment: str) -> oci.identity.Policy:
-            return policy(
-                f"{self._name}-{role}",
-                cluster.apply(lambda ocid: [right(ocid, compartment)]),
-                compartment=compartment,
-                description=f"The driver of {self._name} makes file systems for claims",
-                tags=here.tags,
-                iam=here.iam,
-                parent=self,
-            )
+            statements = cluster.apply(lambda ocid: [right(ocid, compartment)])
+            return here.policy(f"{self._name}-{role}", statements, compartment, why, parent=self)
 
         return [
             declare("rights", file_system_rights, here.settings.compartment),

@@ -13,7 +13,8 @@ from components.context import Context
 from components.kubernetes.provider import ExistingCluster, ExistingClusterArgs, kubernetes_provider
 from components.oci.governance import budget, home_provider
 from components.oci.oke_gpu_cluster import OkeGpuCluster
-from fleet.providers.oke.cluster import OkePools
+from components.oci.rights import Statements, policy
+from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.existing import ExistingOkeCluster as Settings
 
 
@@ -92,3 +93,17 @@ class InCluster:
     def physical_name(self) -> str:
         """The cluster's name in OCI."""
         return self.context.cluster_name(self.name)
+
+    def policy(
+        self, name: str, statements: Statements, compartment: str, why: str, *, parent: pulumi.Resource
+    ) -> oci.identity.Policy:
+        """Statements for one compartment. `why` is the description."""
+        return policy(name, statements, compartment=compartment, description=why, tags=self.tags, iam=self.iam, parent=parent)
+
+
+@dataclass(frozen=True, slots=True)
+class NewCluster(InCluster):
+    """A cluster that the program creates."""
+
+    settings: OkeCluster
+    cluster: OkeGpuCluster

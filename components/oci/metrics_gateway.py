@@ -11,7 +11,7 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.kubernetes.custom import custom
-from components.oci.in_cluster import InCluster
+from components.oci.in_cluster import NewCluster
 from components.oci.security import IN, OUT, TCP, ports, rule, security_group
 from fleet.facts.manifest import Manifest
 from fleet.providers.oke.gateway import Gateway, gateway_annotations, gateway_objects
@@ -22,11 +22,10 @@ _KUBE_PROXY = 10256
 
 @dataclass(frozen=True, slots=True)
 class MetricsGatewayArgs:
-    """`gateway` has the addresses, `vcn_id` is the network of the new cluster `here`."""
+    """`gateway` has the addresses of the new cluster `here`."""
 
-    here: InCluster
+    here: NewCluster
     gateway: Gateway
-    vcn_id: pulumi.Input[str]
 
 
 class MetricsGateway(Component[MetricsGatewayArgs]):
@@ -47,7 +46,7 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         subnet = oci.core.Subnet(
             f"{name}-subnet",
             compartment_id=args.here.settings.compartment,
-            vcn_id=args.vcn_id,
+            vcn_id=args.here.cluster.vcn_id,
             cidr_block=args.gateway.subnet,
             dns_label="metrics",
             prohibit_public_ip_on_vnic=True,
@@ -105,6 +104,6 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         ]
 
     def _group(self, role: str) -> oci.core.NetworkSecurityGroup:
-        here, vcn_id = self._args.here, self._args.vcn_id
-        name, compartment = f"{self._name}-{role}", here.settings.compartment
-        return security_group(name, compartment, vcn_id, here.tags, here.cluster.ready, parent=self)
+        here, name = self._args.here, f"{self._name}-{role}"
+        cluster, compartment = here.cluster, here.settings.compartment
+        return security_group(name, compartment, cluster.vcn_id, here.tags, cluster.ready, parent=self)

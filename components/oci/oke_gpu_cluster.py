@@ -225,9 +225,9 @@ class OkeGpuCluster(PackagedComponent[Read]):
             opts=self._below(*self._after),
         )
         self.node_security_group_id, self.machine_security_group_id = security.workers_id, security.machines_id
-        control_plane = self._control_plane(name, args, vcn_id, endpoint_subnet_id, security.api_id)
         self.vcn_id = pulumi.Output.from_input(vcn_id)
         self.node_subnet_id = pulumi.Output.from_input(node_subnet_id)
+        control_plane = self._control_plane(name, args, endpoint_subnet_id, security.api_id)
         self.cluster_id, self.cluster_name = control_plane.id, control_plane.name
         self.kubeconfig = self._kubeconfig(settings)
         self.kubernetes_provider = kubernetes_provider(name, self._cluster_name, kubeconfig=self.kubeconfig, parent=self)
@@ -283,12 +283,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
         return network.vcn_id, network.node_subnet_id, network.endpoint_subnet_id
 
     def _control_plane(
-        self,
-        name: str,
-        args: Read,
-        vcn_id: pulumi.Input[str],
-        subnet_id: pulumi.Input[str],
-        group_id: pulumi.Input[str],
+        self, name: str, args: Read, subnet_id: pulumi.Input[str], group_id: pulumi.Input[str]
     ) -> oci.containerengine.Cluster:
         settings, private = args.settings, args.settings.endpoint.private
         return oci.containerengine.Cluster(
@@ -297,7 +292,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
             compartment_id=args.compartment_id,
             kubernetes_version=settings.kubernetes,
             type="ENHANCED_CLUSTER",
-            vcn_id=vcn_id,
+            vcn_id=self.vcn_id,
             cluster_pod_network_options=[{"cni_type": "OCI_VCN_IP_NATIVE"}],
             endpoint_config={"subnet_id": subnet_id, "is_public_ip_enabled": not private, "nsg_ids": [group_id]},
             options={

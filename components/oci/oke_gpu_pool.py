@@ -10,7 +10,7 @@ import pulumi
 from components.component import Component
 from components.oci.in_cluster import InCluster
 from components.oci.managed_nodes import OkeNodes, managed_nodes
-from components.oci.rights import policy, reservation_rights
+from components.oci.rights import reservation_rights
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
 from fleet.providers.oke.nodes import OkePool, kubelet_flags
@@ -77,14 +77,5 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
         """OKE's right to launch nodes in a capacity reservation."""
         if pool.reservation is None:
             return []
-        return [
-            policy(
-                f"{name}-rights",
-                list(reservation_rights(here.settings.compartment)),
-                compartment=here.settings.compartment,
-                description=f"OKE launches the nodes of {name} in a capacity reservation",
-                tags=here.tags,
-                iam=here.iam,
-                parent=self,
-            )
-        ]
+        compartment, why = here.settings.compartment, f"OKE launches the nodes of {name} in a capacity reservation"
+        return [here.policy(f"{name}-rights", list(reservation_rights(compartment)), compartment, why, parent=self)]

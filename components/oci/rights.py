@@ -13,10 +13,12 @@ from pathlib import Path
 import pulumi
 import pulumi_oci as oci
 
+Statements = pulumi.Input[Sequence[pulumi.Input[str]]]
+
 
 def policy(
     name: str,
-    statements: pulumi.Input[Sequence[pulumi.Input[str]]],
+    statements: Statements,
     *,
     compartment: str,
     description: str,

@@ -10,7 +10,6 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
-from components.oci.rights import policy
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.providers.oke.ocir import OcirRegistry
 
@@ -81,15 +80,8 @@ class OkeRunnerImage(Component[OkeRunnerImageArgs]):
             opts=self._below(provider=here.iam),
         )
         pulls = group.name.apply(lambda called: pull_right(called, compartment, args.registry.prefix))
-        policy(
-            f"{name}-readers",
-            [pulls, *scan_rights(compartment)],
-            compartment=compartment,
-            description=f"Nodes of {here.physical_name} pull images, and the scanner reads them",
-            tags=here.tags,
-            iam=here.iam,
-            parent=self,
-        )
+        why = f"Nodes of {here.physical_name} pull images, and the scanner reads them"
+        here.policy(f"{name}-readers", [pulls, *scan_rights(compartment)], compartment, why, parent=self)
         return group
 
 

@@ -17,7 +17,7 @@ from components.kubernetes.provider import from_registry
 from components.kubernetes.scale_set import Arc
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs
 from components.oci.caches import OkeCaches, OkeCachesArgs
-from components.oci.in_cluster import ExistingOkeCluster, ExistingOkeClusterArgs, InCluster
+from components.oci.in_cluster import ExistingOkeCluster, ExistingOkeClusterArgs, InCluster, NewCluster
 from components.oci.metrics_gateway import MetricsGateway, MetricsGatewayArgs
 from components.oci.oci_gpu_runner import OciGpuRunner, Read
 from components.oci.oke_gpu_cluster import OkeClusterSettings, OkeGpuCluster
@@ -67,10 +67,10 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         physical_name=here.physical_name,
         disk_tags=fixed_tags(context.stack, name),
     )
-    if isinstance(settings, OkeCluster) and isinstance(cluster, OkeGpuCluster):
-        outputs["clusterName"], outputs["vcnId"] = here.physical_name, cluster.vcn_id
-        machine_set = partial(_machine_set, here, settings, cluster, _gateway(here, settings, cluster))
-        inside = _stored(inside, here, settings, cluster)
+    if isinstance(here, NewCluster):
+        outputs["clusterName"], outputs["vcnId"] = here.physical_name, here.cluster.vcn_id
+        machine_set = partial(_machine_set, here, _gateway(here))
+        inside = _stored(inside, here)
     outputs["runnerSets"] = install(inside, fleet, private_key, machine_set)
     return Built(outputs, cluster.kubeconfig)
 
@@ -80,16 +80,15 @@ def _cluster(name: str, settings: OkePools, fleet: Fleet, context: Context) -> I
     cloud = oci.Provider(f"{name}-oci", region=settings.region)
     opts = pulumi.ResourceOptions(providers=[cloud])
     quotas = oke_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else ()
-    cluster: OkeGpuCluster | ExistingOkeCluster
     if isinstance(settings, OkeCluster):
-        network = settings.network.compartment
-        cluster = OkeGpuCluster.typed(name, _cluster_args(name, settings, context, quotas), opts)
-    elif isinstance(settings, settings_of_existing.ExistingOkeCluster):
-        network = settings.existing.network_compartment
+        network = settings.network.compartment or settings.compartment
+        made = OkeGpuCluster.typed(name, _cluster_args(name, settings, context, quotas), opts)
+        return NewCluster(name, settings, context, made, network, cloud)
+    if isinstance(settings, settings_of_existing.ExistingOkeCluster):
+        network = settings.existing.network_compartment or settings.compartment
         cluster = ExistingOkeCluster(name, ExistingOkeClusterArgs(settings, context.cluster_name(name), context.tags), opts=opts)
-    else:
-        raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
-    return InCluster(name, settings, context, cluster, network or settings.compartment, cloud)
+        return InCluster(name, settings, context, cluster, network, cloud)
+    raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
 
 
 def _cluster_args(name: str, settings: OkeCluster, context: Context, quotas: Sequence[str]) -> ClusterRead:
@@ -134,36 +133,32 @@ def _autoscale(here: InCluster, ids: Mapping[str, pulumi.Output[str]]) -> None:
         )
 
 
-def _stored(inside: Inside, here: InCluster, settings: OkeCluster, cluster: OkeGpuCluster) -> Inside:
+def _stored(inside: Inside, here: NewCluster) -> Inside:
     """The contents of a new cluster, with its registry and the storage of its caches."""
+    settings = here.settings
     if settings.registry is not None and settings.tenancy is not None:
         args = OkeRunnerImageArgs(here, settings.registry, settings.tenancy)
         inside = replace(inside, ready=(*inside.ready, OkeRunnerImage(f"{here.name}-registry", args, opts=here.opts)))
     if settings.caches:
-        caches = OkeCaches(f"{here.name}-caches", OkeCachesArgs(here, settings, cluster), opts=here.opts)
+        caches = OkeCaches(f"{here.name}-caches", OkeCachesArgs(here), opts=here.opts)
         inside = replace(inside, backings=caches.backings)
     return inside
 
 
-def _gateway(here: InCluster, settings: OkeCluster, cluster: OkeGpuCluster) -> MetricsGateway | None:
+def _gateway(here: NewCluster) -> MetricsGateway | None:
     """The gateway to which machines push metrics; None if none of them can."""
-    receiver = gateway(settings)
+    receiver = gateway(here.settings)
     if receiver is None:
         return None
-    opts = from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider])
-    return MetricsGateway(f"{here.name}-metrics-gateway", MetricsGatewayArgs(here, receiver, cluster.vcn_id), opts=opts)
+    opts = from_registry(here.settings.mirror, [here.cloud, here.cluster.kubernetes_provider])
+    return MetricsGateway(f"{here.name}-metrics-gateway", MetricsGatewayArgs(here, receiver), opts=opts)
 
 
 def _machine_set(
-    here: InCluster,
-    settings: OkeCluster,
-    cluster: OkeGpuCluster,
-    metrics: MetricsGateway | None,
-    set_name: str,
-    runner: MachineRunner,
-    arc: Arc,
+    here: NewCluster, metrics: MetricsGateway | None, set_name: str, runner: MachineRunner, arc: Arc
 ) -> OciGpuRunner:
     """The runner set `set_name`, whose runners are machines."""
+    settings, cluster = here.settings, here.cluster
     compartments = dict.fromkeys([settings.compartment, settings.network.compartment or settings.compartment])
     more: dict[str, Any] = {
         "home_region": settings.home_region,
