@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Iterator, Mapping
 
 from fleet.facts import hardware
-from fleet.facts.bill import Paid
-from fleet.facts.pricing import Line
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.leftovers import Leftovers
 from fleet.providers.oke import doctor
@@ -54,9 +51,7 @@ class Oke(Provider[OkePools]):
     orders = True
     push = _OCIR
 
-    def bill(self, name: str, cluster: OkePools, day: date) -> Iterator[Paid | Line]:
-        """As in the base class."""
-        return oke_bill(name, cluster)
+    bill = staticmethod(oke_bill)
 
     needs = staticmethod(oke_needs)
     """As in the base class: OCI has quotas per compartment."""
@@ -72,9 +67,7 @@ class Oke(Provider[OkePools]):
         machine = hardware.flexible(FLEX_SHAPE, system.ocpus, system.memory)
         return (machine,), system.disk, Nodes(min=system.nodes, max=system.nodes)
 
-    def moves(self, name: str, cluster: OkePools, order: Sequence[str]) -> str:
-        """As in the base class."""
-        return oke_moves(cluster)
+    moves = staticmethod(oke_moves)
 
     def rules(self, clusters: Mapping[str, OkePools], github: GitHub) -> Iterator[Violation]:
         """The dynamic group of a registry has every machine of its compartment, and machines of jobs must have no rights."""

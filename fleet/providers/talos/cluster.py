@@ -97,11 +97,6 @@ class TalosCluster(Cluster, WithMachines):
         return versions.TALOS_KUBERNETES[self.kubernetes_version]
 
     @property
-    def system_hosts(self) -> dict[str, Host]:
-        """Hosts of the system pool. Without its own hosts, these are the hosts of the control plane."""
-        return self.system.hosts or self.control_plane.hosts
-
-    @property
     def enforces_policies(self) -> bool:
         """Whether Talos' own network plugin enforces NetworkPolicies."""
         return self.cni == "flannel" and minor(self.talos_version) >= _POLICIES_FROM
