@@ -16,7 +16,6 @@ from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, allo
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER as SERVICE_ACCOUNT
 from fleet.charts.cluster_autoscaler import BEST_WASTE, BY_PRIORITY
-from fleet.facts.scheduling import SYSTEM_SELECTOR
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
 from fleet.providers.oke.fallback import PROVISION_MINUTES
 from fleet.settings.model import go_duration
@@ -68,9 +67,7 @@ def _statements(needs: Sequence[str], compartment: str, cluster: str) -> list[st
     return [allow(Workload(KUBE_SYSTEM, SERVICE_ACCOUNT, cluster), what, compartment) for what in needs]
 
 
-def addon_values(
-    idle_delay: int, node_selector: Mapping[str, str] = SYSTEM_SELECTOR, *, by_priority: bool = False
-) -> dict[str, str]:
+def addon_values(idle_delay: int, node_selector: Mapping[str, str], *, by_priority: bool) -> dict[str, str]:
     """The add-on's settings except its pools. Each is a string (docs.oracle.com, cluster add-on configuration arguments)."""
     return {
         "authType": "workload",

@@ -21,7 +21,6 @@ from components.oci.managed_nodes import OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
 from fleet.charts.enablement import Tolerations
-from fleet.facts.hardware import flexible
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import system_labels
 from fleet.providers.oke.addons import PLUGIN_ADDON, AddonVersion
@@ -217,7 +216,8 @@ class OkeGpuCluster(PackagedComponent[Read]):
             OkeSecurityArgs(
                 compartment=args.compartment_id,
                 vcn_id=vcn_id,
-                api_sources=api_sources(settings),
+                # The public networks, or for a private endpoint its sources, by default the new VCN.
+                api_sources=settings.endpoint.public_cidrs or settings.endpoint.private_sources(settings.own_cidr),
                 closed=settings.closed_networks,
                 machines=settings.machine_security_group,
                 tags=self._tags,
@@ -330,7 +330,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
                 group_id=self.node_security_group_id,
                 places=[(zone, None) for zone in settings.zones],
                 labels=system_labels(name),
-                max_pods=allocatable(flexible(FLEX_SHAPE, pool.ocpus, pool.memory), pool.disk).pods,
+                max_pods=allocatable(pool.machine, pool.disk).pods,
                 size=pool.nodes,
                 tags=self._tags,
                 ready=self.before_nodes,
@@ -352,11 +352,6 @@ class OkeGpuCluster(PackagedComponent[Read]):
             remove_addon_resources_on_delete=True,
             opts=self._below(*self.ready),
         )
-
-
-def api_sources(settings: OkeCluster) -> tuple[str, ...]:
-    """Networks that may use the API: the public CIDRs, or for a private endpoint its sources, by default the new VCN."""
-    return settings.endpoint.public_cidrs or settings.endpoint.private_sources(settings.own_cidr)
 
 
 def services_cidr(settings: OkeCluster) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from fleet.facts import hardware, versions
+from fleet.facts import versions
 from fleet.facts.lifecycle import Use, of_oke
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.offer import allocatable
@@ -16,7 +16,7 @@ from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
 from fleet.providers.oke.caches import Attachment, OkeCache, block_class
 from fleet.providers.oke.network import OF_MOUNT_TARGET, OkeNetwork, node_subnet, of_node
-from fleet.providers.oke.nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
+from fleet.providers.oke.nodes import NodeImageId, OkePool, OkeSystemPool
 from fleet.providers.oke.ocid import (
     AvailabilityDomain,
     CompartmentId,
@@ -456,8 +456,7 @@ class OkeCluster(OkePools):
         The minimum has the permanent nodes and the standing machines. The maximum has full pools and sets, with every machine
         that may be in this subnet. Replacements of nodes and machines temporarily need more.
         """
-        system = hardware.flexible(FLEX_SHAPE, self.system.ocpus, self.system.memory)
-        least = most = self.system.nodes * of_node(allocatable(system, self.system.disk).pods)
+        least = most = self.system.nodes * of_node(allocatable(self.system.machine, self.system.disk).pods)
         for pool in self.pools.values():
             addresses = of_node(allocatable(pool.machines[0], pool.disk).pods)
             least, most = least + pool.idle_nodes * addresses, most + pool.nodes.max * addresses

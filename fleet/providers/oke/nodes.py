@@ -211,6 +211,11 @@ class OkeSystemPool(Model):
     disk: BootVolume = 100 * 1024
     """Boot volume of each system node. Example: `150Gi`"""
 
+    @property
+    def machine(self) -> hardware.Machine:
+        """A node as hardware."""
+        return hardware.flexible(FLEX_SHAPE, self.ocpus, self.memory)
+
     @refusal
     def _rules(self) -> None:
         """Refuse memory that the shape does not have for its OCPUs: 1 to 64 GB each, whole GB."""

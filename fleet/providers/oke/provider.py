@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from fleet.facts import hardware
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.leftovers import Leftovers
 from fleet.providers.oke import doctor
@@ -17,7 +16,6 @@ from fleet.providers.oke.gateway import gateway, push_remarks
 from fleet.providers.oke.launcher_set import oke_charts
 from fleet.providers.oke.leftovers import OciLeftovers
 from fleet.providers.oke.machine.launch import user_data
-from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.oke.starter import OkeStarter
 from fleet.providers.provider import Provider
@@ -64,8 +62,7 @@ class Oke(Provider[OkePools]):
         if not isinstance(cluster, OkeCluster):
             return None
         system = cluster.system
-        machine = hardware.flexible(FLEX_SHAPE, system.ocpus, system.memory)
-        return (machine,), system.disk, Nodes(min=system.nodes, max=system.nodes)
+        return (system.machine,), system.disk, Nodes(min=system.nodes, max=system.nodes)
 
     moves = staticmethod(oke_moves)
 
