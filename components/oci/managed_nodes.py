@@ -11,6 +11,8 @@ from pathlib import Path
 import pulumi
 import pulumi_oci as oci
 
+from fleet.facts.hardware import Machine
+from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import MOST_NODES_TAG, RESERVED_NODES_TAG, STORAGE_TAG
 
 _HERE = Path(__file__).parent
@@ -44,33 +46,28 @@ def node_metadata(flags: Sequence[str] = (), *, array: bool = False) -> dict[str
 class OkeNodes:
     """A pool of equal nodes. `cluster_id` carries its dependency on the control plane; `disk` is MiB; `ready` must exist before.
 
-    Each place is an availability domain, and the OCID of a capacity reservation in it if its nodes use one. `flex` are the OCPUs
-    and GB of a flexible shape alone: on a GPU shape they would make the autoscaler reckon with a node without GPUs.
-    `most` says that `size` is only the first one, for the autoscaler owns it up to `most`. `surge` is how many nodes an update
-    starts before it drains old ones; None for a pool whose nodes are left to go by themselves. `reserved` is how many machines
-    its capacity reservation holds. `array` makes one array of the local disks.
+    Each place is an availability domain, and the OCID of a capacity reservation in it if its nodes use one. `most` says that
+    `size` is only the first one, for the autoscaler owns it up to `most`. `surge` is how many nodes an update starts before
+    it drains old ones; None for a pool whose nodes are left to go by themselves. `reserved` is how many machines its capacity
+    reservation holds. `array` makes one array of the local disks.
     """
 
     cluster_id: pulumi.Input[str]
     compartment: pulumi.Input[str]
     kubernetes_version: str
-    shape: str
+    machine: Machine
     image: pulumi.Input[str]
     disk: int
     subnet_id: pulumi.Input[str]
     group_id: pulumi.Input[str]
     places: Sequence[tuple[str, str | None]]
     labels: Mapping[str, str]
-    max_pods: int
     size: int
     tags: Mapping[str, str]
     ready: Sequence[pulumi.Resource]
-    flex: tuple[int, int] | None = None
-    bare_metal: bool = False
     preemptible: bool = False
     most: int | None = None
     surge: int | None = None
-    storage: int | None = None
     reserved: int | None = None
     kubelet_flags: Sequence[str] = ()
     array: bool = False
@@ -78,25 +75,28 @@ class OkeNodes:
 
 def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.containerengine.NodePool:
     """The pool `<name>-nodes`. No SSH key is set, so a login is not possible."""
-    storage = f"{args.storage}Mi" if args.storage is not None else None
+    machine, offer = args.machine, allocatable(args.machine, args.disk)
+    storage = f"{offer.storage}Mi" if args.most is not None else None
     for_policies = {STORAGE_TAG: storage, MOST_NODES_TAG: args.most, RESERVED_NODES_TAG: args.reserved}
+    # Of flexible shapes alone: on a GPU shape they would make the autoscaler reckon with a node without GPUs.
+    flex = {"ocpus": float(machine.vcpus // 2), "memory_in_gbs": float(machine.memory_mib // 1024)}
     return oci.containerengine.NodePool(
         f"{name}-nodes",
         cluster_id=args.cluster_id,
         compartment_id=args.compartment,
         kubernetes_version=args.kubernetes_version,
-        node_shape=args.shape,
-        node_shape_config={"ocpus": float(args.flex[0]), "memory_in_gbs": float(args.flex[1])} if args.flex else None,
+        node_shape=machine.name,
+        node_shape_config=flex if machine.gpu is None else None,
         node_source_details={"source_type": "IMAGE", "image_id": args.image, "boot_volume_size_in_gbs": str(args.disk // 1024)},
         node_config_details={
             "size": args.size,
             "placement_configs": [_placement(domain, reservation, args) for domain, reservation in args.places],
             "nsg_ids": [args.group_id],
             # Only paravirtualized volumes have it, and bare metal boots by iSCSI.
-            "is_pv_encryption_in_transit_enabled": not args.bare_metal,
+            "is_pv_encryption_in_transit_enabled": not machine.bare_metal,
             "node_pool_pod_network_option_details": {
                 "cni_type": "OCI_VCN_IP_NATIVE",
-                "max_pods_per_node": args.max_pods,
+                "max_pods_per_node": offer.pods,
                 "pod_nsg_ids": [args.group_id],
                 "pod_subnet_ids": [args.subnet_id],
             },

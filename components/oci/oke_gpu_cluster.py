@@ -21,13 +21,11 @@ from components.oci.managed_nodes import OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
 from fleet.charts.enablement import Tolerations
-from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import system_labels
 from fleet.providers.oke.addons import PLUGIN_ADDON, AddonVersion
 from fleet.providers.oke.bill import SURGE
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.launcher_set import FreeformTags
-from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.ocid import CompartmentId, ImageId, SubnetId, TenancyId, VcnId, located
 from fleet.providers.oke.runners import AnyRunner
 from fleet.providers.tags import STACK_TAG
@@ -322,15 +320,13 @@ class OkeGpuCluster(PackagedComponent[Read]):
                 cluster_id=self.cluster_id,
                 compartment=args.compartment_id,
                 kubernetes_version=settings.kubernetes,
-                shape=FLEX_SHAPE,
-                flex=(pool.ocpus, pool.memory // 1024),
+                machine=pool.machine,
                 image=args.system_image_id,
                 disk=pool.disk,
                 subnet_id=self.node_subnet_id,
                 group_id=self.node_security_group_id,
                 places=[(zone, None) for zone in settings.zones],
                 labels=system_labels(name),
-                max_pods=allocatable(pool.machine, pool.disk).pods,
                 size=pool.nodes,
                 tags=self._tags,
                 ready=self.before_nodes,

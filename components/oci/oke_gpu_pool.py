@@ -11,7 +11,6 @@ from components.component import Component
 from components.oci.in_cluster import InCluster
 from components.oci.managed_nodes import OkeNodes, managed_nodes
 from components.oci.rights import reservation_rights
-from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
 from fleet.providers.oke.nodes import OkePool, kubelet_flags
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
@@ -41,15 +40,13 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
         labels = pool.node_labels(here.name, args.pool_name, OKE_PROFILE, settings.flavor_of(args.pool_name))
         # Stated both ways: what OKE does without the label has changed over time.
         labels[OKE_NO_PLUGIN_LABEL] = "false" if settings.enablement == GPU_PLUGIN_ADDON else "true"
-        offer = allocatable(machine, pool.disk)
         nodes = managed_nodes(
             name,
             OkeNodes(
                 cluster_id=here.cluster.cluster_id,
                 compartment=settings.compartment,
                 kubernetes_version=settings.kubernetes,
-                shape=machine.name,
-                bare_metal=machine.bare_metal,
+                machine=machine,
                 image=settings.node_images[pool.image].id,
                 disk=pool.disk,
                 subnet_id=here.cluster.node_subnet_id,
@@ -57,13 +54,11 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
                 # Every availability domain of the pool, or the one in which the reservation holds machines.
                 places=[(held.zone, held.id)] if held else [(zone, None) for zone in pool.zones or settings.zones],
                 labels=labels,
-                max_pods=offer.pods,
                 size=pool.nodes.min,
                 tags=here.tags,
                 ready=[*here.cluster.before_nodes, *self._rights(name, here, pool)],
                 preemptible=pool.capacity == "spot",
                 most=pool.nodes.max,
-                storage=offer.storage,
                 reserved=held.count if held else None,
                 kubelet_flags=kubelet_flags(pool.kubelet),
                 array=pool.local_storage is not None,
