@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fleet.charts import arc
 from fleet.charts.arc import LAUNCHER_POD, scale_set
@@ -26,7 +26,7 @@ from fleet.providers.oke.ocid import CompartmentId, Region, require_place, requi
 from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner, VmRunner, require_own_network
 from fleet.providers.tags import OCI_TAGS
 from fleet.settings.github import GitHub
-from fleet.settings.model import LabelKey, LabelValue, TagKey, TagValue, problem, refusal
+from fleet.settings.model import LabelKey, LabelValue, TagKey, TagValue, matching, refusal
 from fleet.settings.monitoring import REMOTE_WRITE
 
 LAUNCHER = "launcher"
@@ -120,13 +120,8 @@ def _fallback(place: Place) -> tuple[str, ...]:
     )
 
 
-def _key(key: str) -> str:
-    if not OCI_TAGS.key.fullmatch(key):
-        raise problem("provider_tag", f"OCI has tags with keys of {OCI_TAGS.words}; rename it")
-    return key
-
-
-FreeformTags = Annotated[dict[Annotated[TagKey, AfterValidator(_key)], TagValue], Field(max_length=OCI_TAGS.most)]
+_KEY = matching("provider_tag", f"OCI has tags with keys of {OCI_TAGS.words}; rename it", OCI_TAGS.key.pattern)
+FreeformTags = Annotated[dict[Annotated[TagKey, _KEY], TagValue], Field(max_length=OCI_TAGS.most)]
 
 
 class Surroundings(SetSettings):
