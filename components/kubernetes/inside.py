@@ -327,8 +327,8 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
     """The jobs. Each depends on `ready` of its namespace and on the claims that it mounts."""
     for name, job in inside.settings.jobs.items():
         manifest = place_stack_job(fleet, inside.name, name).manifest()
-        mounted = (caches[claim].claims.get(job.namespace) for claim in job.claims if claim in caches)
-        claims = [claim for claim in mounted if claim is not None]
+        mounted = [caches[claim].claims for claim in job.claims if claim in caches]
+        claims = [claims[job.namespace] for claims in mounted if job.namespace in claims]
         GpuJob(f"{inside.name}-{name}", GpuJobArgs(manifest, (*ready[job.namespace], *claims)), opts=inside.opts)
 
 

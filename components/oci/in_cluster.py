@@ -20,11 +20,10 @@ from fleet.providers.oke.existing import ExistingOkeCluster as Settings
 
 @dataclass(frozen=True, slots=True)
 class ExistingOkeClusterArgs:
-    """`settings` are those of the cluster. `called` is the name of the budget in OCI."""
+    """`settings` are those of the cluster."""
 
     settings: Settings
-    called: str
-    tags: dict[str, str]
+    context: Context
 
 
 class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
@@ -49,7 +48,8 @@ class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
         """The provider of the tenancy's home region; None if that is the cluster's region."""
         if settings.budget is not None and settings.tenancy is not None:
             target, opts = settings.budget.compartment or settings.compartment, self._below(provider=self.home_provider)
-            budget(name, settings.budget, target, settings.tenancy, called=args.called, tags=args.tags, opts=opts)
+            called = args.context.cluster_name(name)
+            budget(name, settings.budget, target, settings.tenancy, called=called, tags=args.context.tags, opts=opts)
         self.cluster_id, self.node_subnet_id = existing.id, existing.node_subnet
         self.node_security_group_id = existing.node_security_group
         self.kubernetes_provider = kubernetes_provider(

@@ -86,7 +86,7 @@ def _cluster(name: str, settings: OkePools, fleet: Fleet, context: Context) -> I
         return NewCluster(name, settings, context, made, network, cloud)
     if isinstance(settings, settings_of_existing.ExistingOkeCluster):
         network = settings.existing.network_compartment or settings.compartment
-        cluster = ExistingOkeCluster(name, ExistingOkeClusterArgs(settings, context.cluster_name(name), context.tags), opts=opts)
+        cluster = ExistingOkeCluster(name, ExistingOkeClusterArgs(settings, context), opts=opts)
         return InCluster(name, settings, context, cluster, network, cloud)
     raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
 
@@ -159,10 +159,9 @@ def _machine_set(
 ) -> OciGpuRunner:
     """The runner set `set_name`, whose runners are machines."""
     settings, cluster = here.settings, here.cluster
-    compartments = dict.fromkeys([settings.compartment, settings.network.compartment or settings.compartment])
     more: dict[str, Any] = {
         "home_region": settings.home_region,
-        "network_compartment_ids": tuple(compartments),
+        "network_compartment_ids": tuple(dict.fromkeys([settings.compartment, here.network])),
         "tags": here.context.owner_tags,
         "stack_tag": here.context.stack,
     }
