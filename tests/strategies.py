@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from fleet.facts import hardware, versions
-from fleet.providers.oke.node_config import OKE_OWNED
+from fleet.providers.oke.nodes import OKE_OWNED
 from fleet.settings.runner import GENERIC_LABELS, KINDS
 from tests.builders import (
     ACCEPTED,

@@ -14,8 +14,7 @@ from components.component import Component
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
 from components.eks.joining import joining
-from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
-from components.kubernetes.provider import kubernetes_provider
+from components.kubernetes.provider import ExistingCluster, ExistingClusterArgs, kubernetes_provider
 from fleet.providers.eks.charts import autoscaler
 from fleet.providers.eks.existing import ExistingEksCluster as Settings
 from fleet.settings.existing import AUTOSCALER_CHART

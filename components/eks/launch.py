@@ -13,7 +13,6 @@ import pulumi_aws as aws
 from fleet.providers.eks.efa import Interface
 from fleet.providers.eks.placement_group import PlacementGroup
 from fleet.providers.eks.root_disk import DiskPerformance
-from fleet.providers.oke.disk import disk_gb
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ def launch_template(
             aws.ec2.LaunchTemplateBlockDeviceMappingArgs(
                 device_name="/dev/xvda",
                 ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
-                    volume_size=disk_gb(disk),
+                    volume_size=disk // 1024,
                     volume_type="gp3",
                     throughput=options.disk.throughput if options.disk else None,
                     iops=options.disk.iops if options.disk else None,

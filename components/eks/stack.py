@@ -20,8 +20,8 @@ from components.eks.gpu_node_group import GpuNodeGroup
 from components.eks.in_cluster import InCluster
 from components.eks.runner_image import RunnerImage, RunnerImageArgs
 from components.kubernetes.inside import Inside, install
-from components.kubernetes.mirror import from_registry
 from components.kubernetes.model_cache import Backing
+from components.kubernetes.provider import from_registry
 from components.outputs import Built, EksOutputs
 from fleet.providers.eks import existing as settings_of_existing
 from fleet.providers.eks.build_caches import role_arn

@@ -8,8 +8,7 @@ import pulumi
 from components.arguments import settings
 from components.component import PackagedComponent
 from components.kubernetes.args import GitOpsArgs, SpanArgs, TolerationArgs
-from components.kubernetes.scale_set import scale_set
-from components.kubernetes.set_settings import parts, read_app
+from components.kubernetes.scale_set import ScaleSetArgs, read_app, scale_set
 from fleet.charts.runner_sets import PodSet
 from fleet.settings.github import GitHubApp
 
@@ -134,7 +133,7 @@ class ArcRunnerSet(PackagedComponent[Read]):
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         pods, app = args.settings, (args.github_app, args.github_private_key)
-        chart = pods.chart
-        self.runs_on = scale_set(name, parts(name, pods, app, chart, self._after, opened=pods.open_networks), parent=self)
-        self.namespace_name = pulumi.Output.from_input(chart.namespace)
+        of_set = ScaleSetArgs(pods.chart, pods, app, self._after, opened=pods.open_networks)
+        self.runs_on = scale_set(name, of_set, parent=self)
+        self.namespace_name = pulumi.Output.from_input(of_set.chart.namespace)
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -65,14 +64,7 @@ def by_helm(item: Delivery) -> pulumi.Resource:
 
 
 def delivery(git: GitOps | None) -> Deliver:
-    """By Git if a repository is given, otherwise by Helm."""
-    return by_git(git) if git is not None else by_helm
-
-
-def by_git(git: GitOps) -> Deliver:
-    """The chart as an Application in Git. ArgoCD replaces no release, and validates against the cluster itself."""
-    return partial(_application, git)
-
-
-def _application(git: GitOps, item: Delivery) -> pulumi.Resource:
-    return custom(item.logical_name, application(item.chart, git), parent=item.parent, depends_on=item.depends_on)
+    """By Git if a repository is given, otherwise by Helm. ArgoCD replaces no release, and validates in the cluster itself."""
+    if git is None:
+        return by_helm
+    return lambda item: custom(item.logical_name, application(item.chart, git), parent=item.parent, depends_on=item.depends_on)

@@ -11,7 +11,7 @@ from components.context import Context
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Delivery
 from components.kubernetes.inside import Inside, declare_sweeps, furnish, runner_sets
-from components.kubernetes.mirror import from_registry
+from components.kubernetes.provider import from_registry
 from fleet.charts.chart import Chart
 from fleet.prove.waiting import waiting_per_node
 from fleet.providers.fleet import Fleet
@@ -28,13 +28,11 @@ from fleet.settings.runner import PodRunner
 
 @dataclass(frozen=True, slots=True)
 class GitTreeArgs:
-    """`inside` is the cluster's, `physical_name` its name in its cloud. `deployable`: whether `pulumi up` creates the cluster."""
+    """`inside` is the cluster's, and `git` the repository that has it."""
 
     inside: Inside
     fleet: Fleet
     git: GitOps
-    physical_name: str
-    deployable: bool
 
 
 class GitTree(Component[GitTreeArgs]):
@@ -44,12 +42,12 @@ class GitTree(Component[GitTreeArgs]):
     """
 
     def declare(self, name: str, args: GitTreeArgs) -> None:
-        inside, github = args.inside, args.fleet.github
-        for chart in PROVIDERS[inside.settings.provider].charts(inside.settings, args.physical_name, github):
+        inside, github, deployable = args.inside, args.fleet.github, args.inside.furnished
+        for chart in PROVIDERS[inside.settings.provider].charts(inside.settings, inside.physical_name, github):
             self._deliver(name, inside, chart)
-        if not args.deployable:
+        if not deployable:
             custom(f"{name}-applicationset", applicationset(args.git), parent=self, depends_on=())
-        for set_name, runner in inside.settings.runners.items() if args.deployable else ():
+        for set_name, runner in inside.settings.runners.items() if deployable else ():
             namespace = runner_namespace(set_name)
             for manifest in github_app(namespace, github, args.git, inside.settings.secrets_by):
                 custom(f"{name}.{namespace}.github-app", manifest, parent=self, depends_on=())
@@ -80,6 +78,6 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
         physical_name=physical_name,
         disk_tags=fixed_tags(context.stack, name),
     )
-    GitTree(f"{name}-tree", GitTreeArgs(inside, fleet, git, physical_name, deployable), opts=inside.opts)
+    GitTree(f"{name}-tree", GitTreeArgs(inside, fleet, git), opts=inside.opts)
     arc = furnish(inside, fleet, None)
     declare_sweeps(inside, {} if deployable else runner_sets(inside, fleet, arc), arc)

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import pulumi
 
-from components.kubernetes.arc import Arc
 from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
 from components.kubernetes.deliver import Deliver, delivery
-from components.kubernetes.device_plugin_stack import DevicePluginStack
-from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
-from components.kubernetes.gpu_monitoring import GpuMonitoring, GpuMonitoringArgs
-from components.kubernetes.gpu_operator import GpuOperator
-from components.kubernetes.gpu_workload import GpuWorkload, GpuWorkloadArgs
+from components.kubernetes.enablement import DevicePluginStack, GpuOperator
+from components.kubernetes.gpu_workload import GpuJob, GpuJobArgs, GpuWorkload, GpuWorkloadArgs
 from components.kubernetes.model_cache import Backing, ModelCache, ModelCacheArgs
 from components.kubernetes.namespaces import Namespaces, NamespacesArgs
-from components.kubernetes.plain_chart import ArcController, ArcControllerArgs, ArgoCd, ArgoCdArgs, PlainChart, PlainChartArgs
-from components.kubernetes.priorities import Priorities, PrioritiesArgs
-from components.kubernetes.priority_expander import PriorityExpander, PriorityExpanderArgs
+from components.kubernetes.plain_chart import (
+    ArcController,
+    ArcControllerArgs,
+    ArgoCd,
+    ArgoCdArgs,
+    GpuMonitoring,
+    GpuMonitoringArgs,
+    PlainChart,
+    PlainChartArgs,
+)
+from components.kubernetes.priorities import Priorities, PrioritiesArgs, PriorityExpander, PriorityExpanderArgs
 from components.kubernetes.queues import (
     GpuQueue,
     GpuQueueArgs,
@@ -29,6 +33,7 @@ from components.kubernetes.queues import (
     QueueController,
     QueueControllerArgs,
 )
+from components.kubernetes.scale_set import Arc
 from components.kubernetes.sweeps import Sweeps, SweepsArgs
 from components.outputs import RunnerSetOutputs
 from fleet.charts.arc import NAMESPACE as ARC_NAMESPACE
@@ -44,7 +49,7 @@ from fleet.providers.registry import PROVIDERS
 from fleet.render.isolation import homes
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
 from fleet.render.placeholders import placeholders
-from fleet.render.queues import QueueObjects, queue_objects
+from fleet.render.queues import queue_objects
 from fleet.render.sweeps.sweep import sweeps
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
@@ -228,15 +233,15 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> tuple[pul
     if settings.priorities:
         args = PrioritiesArgs(settings.priorities, inside.ready)
         classes = Priorities(f"{inside.name}-priorities", args, opts=inside.opts).classes
-    queues = _Queues.of(inside, classes)
+    kueue = _kueue(inside, classes)
     if not settings.team_namespaces:
         return classes
     walls: dict[str, Sequence[pulumi.Resource]] = dict.fromkeys(settings.team_namespaces, ())
     caches: dict[str, ModelCache] = {}
     if not inside.furnished:
         # Kueue's webhooks check new objects in the teams' namespaces.
-        spaces = _namespaces(inside, (*inside.ready, *([queues.kueue.release] if queues else [])))
-        walls = {name: spaces.walled(name) for name in settings.team_namespaces}
+        spaces = _namespaces(inside, (*inside.ready, *([kueue.release] if kueue else [])))
+        walls = {name: (spaces.spaces[name], *spaces.walls[name]) for name in settings.team_namespaces}
         caches = _caches(inside, spaces)
     needed = {name: (*wall, *classes, priority) for name, wall in walls.items()}
     # In a queue's namespace no workload is a Job, so workloads need no queue.
@@ -244,7 +249,7 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> tuple[pul
     for pool, manifest in placeholders(settings).items():
         args_of_pool = GpuWorkloadArgs((manifest,), needed[PLACEHOLDER_NAMESPACE])
         GpuWorkload(f"{inside.name}-{pool}-placeholders", args_of_pool, opts=inside.opts)
-    _jobs(inside, fleet, caches, queues.needed_by_jobs(inside, walls, needed) if queues else needed)
+    _jobs(inside, fleet, caches, _needed_by_jobs(inside, kueue, walls, needed) if kueue else needed)
     return classes
 
 
@@ -253,38 +258,34 @@ def _namespaces(inside: Inside, ready: Sequence[pulumi.Resource]) -> Namespaces:
     return Namespaces(f"{inside.name}-namespaces", NamespacesArgs(homes(inside.settings), ready), opts=inside.opts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Queues:
-    """The queues' objects, and Kueue, which reads them."""
+def _kueue(inside: Inside, classes: Sequence[pulumi.Resource]) -> QueueController | None:
+    """Kueue, if the settings have queues. It comes after `classes`, the priority classes of pods."""
+    settings = inside.settings
+    if settings.queues is None:
+        return None
+    objects, chart = queue_objects(inside.name, settings, settings.queues), kueue_chart(settings, settings.queues)
+    args = QueueControllerArgs(chart, objects, (*inside.ready, *classes), inside.deliver)
+    return QueueController(f"{inside.name}-queues", args, opts=inside.opts)
 
-    objects: QueueObjects
-    kueue: QueueController
 
-    @classmethod
-    def of(cls, inside: Inside, classes: Sequence[pulumi.Resource]) -> Self | None:
-        """Kueue, if the settings have queues. It comes after `classes`, the priority classes of pods."""
-        settings = inside.settings
-        if settings.queues is None:
-            return None
-        objects, chart = queue_objects(inside.name, settings, settings.queues), kueue_chart(settings, settings.queues)
-        args = QueueControllerArgs(chart, objects, (*inside.ready, *classes), inside.deliver)
-        return cls(objects, QueueController(f"{inside.name}-queues", args, opts=inside.opts))
+def _needed_by_jobs(
+    inside: Inside,
+    kueue: QueueController,
+    walls: Mapping[str, Sequence[pulumi.Resource]],
+    needed: Mapping[str, Sequence[pulumi.Resource]],
+) -> dict[str, Sequence[pulumi.Resource]]:
+    """What a Job of each namespace needs: all of `needed`, Kueue with its priorities, and the namespace's queues.
 
-    def needed_by_jobs(
-        self, inside: Inside, walls: Mapping[str, Sequence[pulumi.Resource]], needed: Mapping[str, Sequence[pulumi.Resource]]
-    ) -> dict[str, Sequence[pulumi.Resource]]:
-        """What a Job of each namespace needs: all of `needed`, Kueue with its priorities, and the namespace's queues.
-
-        Declares a queue for each team, and the LocalQueues of their namespaces. `walls` are each namespace with its isolation.
-        """
-        manifests: dict[str, Sequence[Manifest]] = {}
-        ready: dict[str, Sequence[pulumi.Resource]] = {}
-        for team, queue in self.objects.teams.items():
-            of_team = GpuQueue(f"{inside.name}-queues.{team}", GpuQueueArgs(queue, self.kueue.flavors), opts=inside.opts)
-            manifests |= queue.local_queues
-            ready |= {namespace: (of_team.cluster_queue, *walls.get(namespace, ())) for namespace in queue.local_queues}
-        local = LocalQueues(f"{inside.name}-queues", LocalQueuesArgs(manifests, ready), opts=inside.opts)
-        return {name: (*before, self.kueue, *local.of(name)) for name, before in needed.items()}
+    Declares a queue for each team, and the LocalQueues of their namespaces. `walls` are each namespace with its isolation.
+    """
+    manifests: dict[str, Sequence[Manifest]] = {}
+    ready: dict[str, Sequence[pulumi.Resource]] = {}
+    for team, queue in kueue.teams.items():
+        of_team = GpuQueue(f"{inside.name}-queues.{team}", GpuQueueArgs(queue, kueue.flavors), opts=inside.opts)
+        manifests |= queue.local_queues
+        ready |= {namespace: (of_team.cluster_queue, *walls.get(namespace, ())) for namespace in queue.local_queues}
+    local = LocalQueues(f"{inside.name}-queues", LocalQueuesArgs(manifests, ready), opts=inside.opts)
+    return {name: (*before, kueue, *local.made.get(name, ())) for name, before in needed.items()}
 
 
 def _workloads(inside: Inside, caches: Mapping[str, ModelCache], ready: Mapping[str, Sequence[pulumi.Resource]]) -> None:
@@ -313,7 +314,7 @@ def _caches(inside: Inside, spaces: Namespaces) -> dict[str, ModelCache]:
                 settings=cache,
                 backing=inside.backings[name],
                 region=inside.settings.region,
-                homes={namespace: spaces.get(namespace) for namespace in cache.namespaces},
+                homes={namespace: spaces.spaces[namespace] for namespace in cache.namespaces},
                 protect=inside.settings.protect,
             ),
             opts=inside.opts,
@@ -326,8 +327,8 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
     """The jobs. Each depends on `ready` of its namespace and on the claims that it mounts."""
     for name, job in inside.settings.jobs.items():
         manifest = place_stack_job(fleet, inside.name, name).manifest()
-        mounted = (caches[claim].claims.get(job.namespace) for claim in job.claims if claim in caches)
-        claims = [claim for claim in mounted if claim is not None]
+        mounted = [caches[claim].claims for claim in job.claims if claim in caches]
+        claims = [claims[job.namespace] for claims in mounted if job.namespace in claims]
         GpuJob(f"{inside.name}-{name}", GpuJobArgs(manifest, (*ready[job.namespace], *claims)), opts=inside.opts)
 
 

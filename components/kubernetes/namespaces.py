@@ -40,35 +40,25 @@ class Namespaces(Component[NamespacesArgs]):
     Logical names contain the namespace and not its user, so a new user does not replace the object.
     """
 
+    spaces: dict[str, kubernetes.core.v1.Namespace]
+    """The namespaces by name."""
+    walls: dict[str, Sequence[pulumi.Resource]]
+    """The isolation of each, which must exist before its pods."""
+
     def declare(self, name: str, args: NamespacesArgs) -> None:
-        self._spaces: dict[str, kubernetes.core.v1.Namespace] = {}
-        self._walls: dict[str, list[pulumi.Resource]] = {}
+        self.spaces, self.walls = {}, {}
         for namespace, home in args.homes.items():
             # The dot keeps logical names with names from the settings distinct.
-            self._declare(f"{name}.{namespace}", namespace, home, args.ready)
-
-    def get(self, namespace: str) -> kubernetes.core.v1.Namespace:
-        """The object of a namespace. Raises KeyError if no settings name it."""
-        return self._spaces[namespace]
-
-    def walled(self, namespace: str) -> tuple[pulumi.Resource, ...]:
-        """A namespace with its isolation, which must exist before its pods. Raises KeyError as `get` does."""
-        return (self._spaces[namespace], *self._walls[namespace])
-
-    def _declare(self, name: str, namespace: str, home: Home, ready: Sequence[pulumi.Resource]) -> None:
-        space = kubernetes.core.v1.Namespace(
-            name,
-            metadata=home.namespace["metadata"],
-            opts=self._below(*ready, delete_before_replace=True),
-        )
-        walls: list[pulumi.Resource] = [
-            custom(
-                f"{name}-{role}",
-                {**manifest, "metadata": manifest["metadata"] | {"namespace": space.metadata.name}},
-                parent=self,
-                depends_on=(),
-            )
-            for role, manifest in {"network": home.wall, "limits": home.limits}.items()
-            if manifest is not None
-        ]
-        self._spaces[namespace], self._walls[namespace] = space, walls
+            logical_name, opts = f"{name}.{namespace}", self._below(*args.ready, delete_before_replace=True)
+            space = kubernetes.core.v1.Namespace(logical_name, metadata=home.namespace["metadata"], opts=opts)
+            self.spaces[namespace] = space
+            self.walls[namespace] = [
+                custom(
+                    f"{logical_name}-{role}",
+                    {**manifest, "metadata": manifest["metadata"] | {"namespace": space.metadata.name}},
+                    parent=self,
+                    depends_on=(),
+                )
+                for role, manifest in {"network": home.wall, "limits": home.limits}.items()
+                if manifest is not None
+            ]

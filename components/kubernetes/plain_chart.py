@@ -1,9 +1,9 @@
-"""Charts in a cluster that Pulumi installs: ARC's controller, ArgoCD, and those that need only the cluster's settings."""
+"""Charts that Pulumi installs in a cluster: ARC's controller, ArgoCD, monitoring, and those that need only its settings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -15,8 +15,10 @@ from components.kubernetes.namespaces import namespace
 from components.kubernetes.priorities import priority_class
 from fleet.charts import NAMESPACES
 from fleet.charts.chart import Chart
+from fleet.facts.manifest import Manifest
 from fleet.facts.scheduling import DELETION_PROPAGATION, RUNNER_PRIORITY
 from fleet.render.gitops.application import applicationset
+from fleet.render.monitoring.objects import API
 from fleet.settings.gitops import GitOps
 
 
@@ -98,3 +100,47 @@ class ArgoCd(Component[ArgoCdArgs]):
         # ArgoCD deletes the objects that it created, so it must be deleted after them.
         root["metadata"]["annotations"] = {DELETION_PROPAGATION: "foreground"}
         custom(f"{name}-applicationset", root, parent=self, depends_on=[release, *args.needed])
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMonitoringArgs:
+    """`charts` are Prometheus and the DCGM exporter, or those of them that the cluster lacks, each in its own namespace.
+
+    `storage` has the storage class of Prometheus's volume, if the program creates it. `objects` are monitors, rules and
+    dashboards. `ready` must exist before any chart. `spaces` are namespaces of other components that objects may be in, by name.
+    `deliver` installs a chart.
+    """
+
+    charts: Sequence[Chart]
+    storage: Sequence[Manifest]
+    objects: Sequence[Manifest]
+    ready: Sequence[pulumi.Resource]
+    spaces: Mapping[str, pulumi.Resource] = field(default_factory=dict)
+    deliver: Deliver = by_helm
+
+
+class GpuMonitoring(Component[GpuMonitoringArgs]):
+    """Prometheus or the objects for an existing one, and one DCGM exporter on each GPU node.
+
+    The objects come after the release that installs their kinds. No two of one kind have the same name.
+    """
+
+    def declare(self, name: str, args: GpuMonitoringArgs) -> None:
+        # Parameters of a storage class never change. Existing volumes stay as they are.
+        classes = [
+            custom(f"{name}-class", manifest, parent=self, depends_on=args.ready, replace_on=["parameters"])
+            for manifest in args.storage
+        ]
+        spaces, releases = dict(args.spaces), list[pulumi.Resource]()
+        for chart in args.charts:
+            home = spaces[chart.namespace] = namespace(
+                f"{name}-{chart.name}-namespace", chart, parent=self, depends_on=args.ready
+            )
+            release = args.deliver(Delivery(f"{name}-{chart.name}-chart", chart, self, [home, *classes, *args.ready]))
+            releases.append(release)
+        for manifest in args.objects:
+            where = spaces.get(manifest["metadata"]["namespace"])
+            # The kinds of Prometheus's operator come with its release. Other kinds need only their namespace.
+            kinds = releases if manifest["apiVersion"] == API else []
+            needed = [*kinds, *args.ready, *([where] if where is not None else [])]
+            custom(f"{name}.{manifest['metadata']['name']}", manifest, parent=self, depends_on=needed)

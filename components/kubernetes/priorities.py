@@ -1,4 +1,4 @@
-"""Priority classes of pods: each by itself, and those of GPU Jobs, workloads and placeholders."""
+"""Priority classes of pods, and the order of node groups for Cluster Autoscaler."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.component import Component
+from fleet.charts.chart import KUBE_SYSTEM
+from fleet.charts.cluster_autoscaler import AUTOSCALER, PRIORITIES, PRIORITIES_KEY
 from fleet.facts.scheduling import Priority
 
 
@@ -52,4 +54,38 @@ class Priorities(Component[PrioritiesArgs]):
         self.classes = tuple(
             priority_class(f"{name}-{priority.name}", priority, parent=self, depends_on=args.ready)
             for priority in args.priorities
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityExpanderArgs:
+    """`text` is the ConfigMap's; it may be known late. `ready` must exist before: the control plane.
+
+    `grant`: whether to let the autoscaler's service account read it, for an autoscaler whose own role may not.
+    """
+
+    text: pulumi.Input[str]
+    ready: Sequence[pulumi.Resource]
+    grant: bool = False
+
+
+class PriorityExpander(Component[PriorityExpanderArgs]):
+    """The ConfigMap. It is not a value of a chart, because it may have ids that only the cloud knows."""
+
+    def declare(self, name: str, args: PriorityExpanderArgs) -> None:
+        opts = self._below(*args.ready, delete_before_replace=True)
+        called = kubernetes.meta.v1.ObjectMetaArgs(name=PRIORITIES, namespace=KUBE_SYSTEM)
+        kubernetes.core.v1.ConfigMap(f"{name}-priorities", metadata=called, data={PRIORITIES_KEY: args.text}, opts=opts)
+        if not args.grant:
+            return
+        # The autoscaler lists and watches the ConfigMaps of its namespace (expander/factory at 1.36.1). A rule for lists cannot
+        # name an object.
+        reads = kubernetes.rbac.v1.PolicyRuleArgs(api_groups=[""], resources=["configmaps"], verbs=["get", "list", "watch"])
+        role = kubernetes.rbac.v1.Role(f"{name}-role", metadata=called, rules=[reads], opts=opts)
+        kubernetes.rbac.v1.RoleBinding(
+            f"{name}-binding",
+            metadata=called,
+            role_ref=kubernetes.rbac.v1.RoleRefArgs(api_group="rbac.authorization.k8s.io", kind="Role", name=PRIORITIES),
+            subjects=[kubernetes.rbac.v1.SubjectArgs(kind="ServiceAccount", name=AUTOSCALER, namespace=KUBE_SYSTEM)],
+            opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[role])),
         )

@@ -1,9 +1,15 @@
-"""The Kubernetes provider of a cluster."""
+"""How the program reaches a cluster: its Kubernetes provider, its registry, and the component of one that exists already."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import pulumi
 import pulumi_kubernetes as kubernetes
+
+from fleet.charts.chart import mirrored
+from fleet.settings.registry import Mirror
 
 
 def kubernetes_provider(
@@ -27,3 +33,37 @@ def kubernetes_provider(
         enable_server_side_apply=True,
         opts=pulumi.ResourceOptions(parent=parent),
     )
+
+
+_KUBERNETES = "kubernetes:"
+
+
+def from_registry(mirror: Mirror | None, providers: Sequence[pulumi.ProviderResource]) -> pulumi.ResourceOptions:
+    """Options for a component: its releases, Applications and pods, and those below it, pull from the registry."""
+
+    def change(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        if mirror is None or not args.type_.startswith(_KUBERNETES):
+            return None
+        return pulumi.ResourceTransformationResult(mirrored(mirror, args.props), args.opts)
+
+    return pulumi.ResourceOptions(providers=list(providers), transformations=[change] if mirror is not None else None)
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingClusterArgs:
+    """`cluster_name` is what the cluster's pools and objects call it. `provider` is eks, oke or kubernetes."""
+
+    cluster_name: str
+    provider: str
+
+
+class ExistingCluster(pulumi.ComponentResource):
+    """The parent of what the program adds to a cluster that it did not create. It has inputs, so it does not extend `Component`.
+
+    Policies read from it that the stack does not show this cluster's control plane, its add-ons and its other nodes.
+    """
+
+    def __init__(self, name: str, args: ExistingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        props = {"clusterName": args.cluster_name, "provider": args.provider}
+        super().__init__("gpu-ci:index:ExistingCluster", name, props, opts)
+        self.register_outputs(props)

@@ -41,10 +41,13 @@ class QueueController(Component[QueueControllerArgs]):
 
     release: pulumi.Resource
     """Ready when the webhooks answer."""
+    teams: Mapping[str, TeamQueue]
+    """Each team's configuration of Kueue."""
     flavors: dict[str, pulumi.Resource]
     """The flavor of each pool that has one, by the pool's name."""
 
     def declare(self, name: str, args: QueueControllerArgs) -> None:
+        self.teams = args.objects.teams
         home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
         self.release = args.deliver(Delivery(f"{name}-chart", args.chart, self, [home, *args.ready]))
         for manifest in args.objects.priorities:
@@ -75,10 +78,6 @@ class GpuQueue(Component[GpuQueueArgs]):
         self.cluster_queue = custom(f"{name}-queue", args.queue.cluster_queue, parent=self, depends_on=needed)
 
 
-_TEAMS = "team"
-"""Role, in logical names, of the LocalQueue with its team's name."""
-
-
 @dataclass(frozen=True, slots=True)
 class LocalQueuesArgs:
     """`manifests` are the LocalQueues of each namespace (`fleet.render.queues`).
@@ -97,11 +96,13 @@ class LocalQueues(Component[LocalQueuesArgs]):
     namespace changes teams, its LocalQueues keep their URNs and are replaced. Otherwise Pulumi would create a second one first.
     """
 
+    made: dict[str, tuple[pulumi.Resource, ...]]
+    """The LocalQueues on which a Job of a namespace depends, by namespace."""
     queues: pulumi.Output[dict[str, list[str]]]
     """Names that a Job may use in its queue label, by namespace."""
 
     def declare(self, name: str, args: LocalQueuesArgs) -> dict[str, Any]:
-        self._made: dict[str, tuple[pulumi.Resource, ...]] = {
+        self.made = {
             namespace: tuple(self._declare(f"{name}.{namespace}", manifest, args.ready[namespace]) for manifest in manifests)
             for namespace, manifests in args.manifests.items()
         }
@@ -111,12 +112,9 @@ class LocalQueues(Component[LocalQueuesArgs]):
         self.queues = pulumi.Output.from_input(names)
         return {"queues": self.queues}
 
-    def of(self, namespace: str) -> tuple[pulumi.Resource, ...]:
-        """The LocalQueues that a Job of the namespace depends on; empty if the namespace has no queue."""
-        return self._made.get(namespace, ())
-
     def _declare(self, name: str, manifest: Manifest, ready: Sequence[pulumi.Resource]) -> pulumi.Resource:
-        role = DEFAULT_QUEUE if manifest["metadata"]["name"] == DEFAULT_QUEUE else _TEAMS
+        # The role of the LocalQueue with its team's name is always the same.
+        role = DEFAULT_QUEUE if manifest["metadata"]["name"] == DEFAULT_QUEUE else "team"
         return custom(
             f"{name}.{role}",
             manifest,

@@ -1,20 +1,29 @@
-"""The objects of one runner scale set: its namespace, isolation, Secret and release."""
+"""Runner scale sets of any kind: what all of a cluster share, and the namespace, isolation, Secret and release of each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.arguments import settings, wrong
 from components.component import Component
 from components.kubernetes.custom import custom
-from components.kubernetes.deliver import Deliver, Delivery
+from components.kubernetes.deliver import Delivery, delivery
 from components.kubernetes.namespaces import namespace
 from fleet.charts.chart import Chart
+from fleet.charts.runner_sets import SetSettings
+from fleet.facts.manifest import Manifest
 from fleet.prove.namespace_limits import limit_range, resource_quota
+from fleet.render.gitops.secrets import github_app
+from fleet.render.isolation import network_policy
+from fleet.settings.egress import CLOSED
+from fleet.settings.github import GitHub, GitHubApp
+from fleet.settings.gitops import GitOps, GitSecrets
+from fleet.settings.namespaces import runner_namespace
 
 _NAME = "runners"
 """The name of all three objects, because a namespace has one of each."""
@@ -43,47 +52,47 @@ def isolate(
 # A new controller deletes the sets of another minor version, during an upgrade that Helm then reports as deployed.
 _REPLACE_ON = ("values.scaleSetLabels", "values.githubConfigUrl", "version")
 
-MakeSecret = Callable[[str, pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Resource]]
-"""(name of the set's component, namespace's name with its dependency, parent) → resources that create the App's Secret there."""
+App = tuple[GitHubApp | None, pulumi.Output[str] | None]
+"""A GitHub App and its private key, a secret; or neither."""
 Companions = Callable[[pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Resource]]
 """(namespace name, parent) → resources that the set's pods need in their namespace, created before the set below `parent`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleSetArgs:
-    """`chart` is the scale set and has its name. `companions` creates the other resources that its pods need.
+    """`chart` is the scale set and has its name. `settings` are those of its kind of set. `needed` must exist before.
 
-    `needed` must exist before. `secret` and `deliver` are None if another program creates the Secret or the release. `policy` is
-    the spec of the NetworkPolicy; None: no isolation. With `owns_namespace` the set creates its namespace. With `by_waves` it is
-    in Git, where sync waves order namespaces.
+    The program writes the Secret of `app`, if there is one. Pods of the set reach the networks `opened` inside closed ones, and
+    the TCP ports `private_ports` of every network. `companions` creates the other resources that they need.
     """
 
     chart: Chart
+    settings: SetSettings
+    app: App
     needed: Sequence[pulumi.Resource]
-    secret: MakeSecret | None
-    deliver: Deliver | None
-    policy: Mapping[str, Any] | None
     companions: Companions | None = None
-    owns_namespace: bool = True
-    by_waves: bool = False
+    opened: Sequence[str] = ()
+    private_ports: Sequence[int] = ()
 
 
 def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulumi.Output[list[str]]:
     """Declare the objects below `parent`. Returns the labels that select the set in `runs-on`, its name first."""
-    chart, needed = args.chart, list(args.needed)
+    chart, of_set, needed = args.chart, args.settings, list(args.needed)
     home: pulumi.Input[str] = chart.namespace
-    if args.owns_namespace:
-        space = namespace(f"{name}-namespace", chart, parent=parent, depends_on=() if args.by_waves else needed)
+    if of_set.create_namespace:
+        # In Git, sync waves order namespaces.
+        space = namespace(f"{name}-namespace", chart, parent=parent, depends_on=() if of_set.gitops is not None else needed)
         home = space.metadata.name
         needed.append(space)
-    if args.policy is not None:
-        needed += isolate(name, chart, home, args.policy, parent=parent)
-    if args.secret is not None:
-        needed += args.secret(name, home, parent)
+    if of_set.isolate:
+        policy = network_policy(of_set.closed_networks, args.opened, args.private_ports)
+        needed += isolate(name, chart, home, policy, parent=parent)
+    needed += _secret(name, args, home, parent)
+    needed += _objects(name, args, home, parent)
     if args.companions is not None:
         needed += args.companions(home, parent)
-    if args.deliver is not None:
-        args.deliver(Delivery(f"{name}-chart", chart, parent, needed, replace_on=_REPLACE_ON))
+    if of_set.install_chart:
+        delivery(of_set.gitops)(Delivery(f"{name}-chart", chart, parent, needed, replace_on=_REPLACE_ON))
     return pulumi.Output.from_input([chart.name, *chart.values["scaleSetLabels"]])
 
 
@@ -103,14 +112,82 @@ class ScaleSet(Component[ScaleSetArgs]):
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}
 
 
-def objects(
-    manifests: Sequence[Mapping[str, Any]], namespace: str, name: str, home: pulumi.Input[str], parent: pulumi.Resource
-) -> list[pulumi.Resource]:
-    """Declare manifests below `parent`. Those in the set's namespace wait for it: `home` is its name with the dependency."""
+def _secret(name: str, args: ScaleSetArgs, home: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
+    """The App's Secret, unless another program creates it."""
+    app, private_key = args.app
+    if app is None or private_key is None:
+        return []
+    secret = kubernetes.core.v1.Secret(
+        f"{name}-github-app",
+        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=args.settings.github_secret, namespace=home),
+        string_data={
+            "github_app_id": app.app_id,
+            "github_app_installation_id": app.installation_id,
+            "github_app_private_key": private_key,
+        },
+        opts=pulumi.ResourceOptions(parent=parent, delete_before_replace=True),
+    )
+    return [secret]
+
+
+def _objects(name: str, args: ScaleSetArgs, home: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
+    """The manifests of the settings. Those in the set's namespace wait for it: `home` is its name with the dependency."""
     resources: list[pulumi.Resource] = []
-    for manifest in manifests:
+    for manifest in args.settings.manifests:
         metadata = dict(manifest["metadata"])
-        if metadata.get("namespace") == namespace:
+        if metadata.get("namespace") == args.chart.namespace:
             metadata["namespace"] = home
         resources.append(custom(f"{name}-{metadata['name']}", {**manifest, "metadata": metadata}, parent=parent, depends_on=()))
     return resources
+
+
+def read_app(inputs: dict[str, Any]) -> App:
+    """The App of the inputs, if they name one. Marks its private key as secret in the inputs. Raises InputPropertyError."""
+    app, key = inputs.get("githubApp"), inputs.get("githubPrivateKey")
+    if (app is None) != (key is None):
+        raise wrong("githubPrivateKey", "githubApp and githubPrivateKey belong together; give both or neither")
+    if app is None:
+        return None, None
+    secret = inputs["githubPrivateKey"] = pulumi.Output.secret(key)
+    return settings(GitHubApp, app, at="githubApp"), secret
+
+
+Set = TypeVar("Set", bound=SetSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """What all runner sets of a cluster share.
+
+    `private_key` is the GitHub App's key, if the program writes the App's Secret. `after` must exist before a set, and is deleted
+    after it: system nodes, the controller and the priority class. `closed` are networks that no pod of a set can reach, except
+    the parts that the set opens. With `git` each set is an ArgoCD Application; objects in Git make its Secret as `secrets` says.
+    Without `installs` another program installs the charts. `home` is the controller's namespace, if the program creates it.
+    """
+
+    github: GitHub
+    private_key: pulumi.Input[str] | None
+    after: Sequence[pulumi.Resource]
+    closed: Sequence[str] = CLOSED
+    git: GitOps | None = None
+    secrets: GitSecrets | None = None
+    installs: bool = True
+    home: pulumi.Resource | None = None
+
+    @property
+    def app(self) -> App:
+        """The App whose Secret the program writes, and its key; neither if another program writes it."""
+        if self.private_key is None:
+            return None, None
+        of_app = GitHubApp.model_construct(app_id=self.github.app_id, installation_id=self.github.installation_id)
+        return of_app, pulumi.Output.secret(self.private_key)
+
+    def installed(self, made: Set) -> Set:
+        """A set as the program installs it: with the objects in Git that create the App's Secret, and by Git or Helm."""
+        secrets: tuple[Manifest, ...] = ()
+        if self.git is not None and self.secrets is not None:
+            secrets = github_app(runner_namespace(made.runner_scale_set_name), self.github, self.git, self.secrets)
+        git = self.git.model_copy(update={"secrets": None}) if self.git is not None else None
+        return made.model_copy(
+            update={"closed_networks": tuple(self.closed), "manifests": secrets, "gitops": git, "install_chart": self.installs}
+        )

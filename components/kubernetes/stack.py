@@ -5,9 +5,8 @@ from __future__ import annotations
 import pulumi
 
 from components.context import Context
-from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
 from components.kubernetes.inside import Inside, install
-from components.kubernetes.provider import kubernetes_provider
+from components.kubernetes.provider import ExistingCluster, ExistingClusterArgs, kubernetes_provider
 from components.outputs import Built
 from fleet.providers.fleet import Fleet
 from fleet.providers.kubernetes.cluster import KubernetesCluster

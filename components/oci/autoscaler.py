@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pulumi
 import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
-from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, autoscaler_rights, policy
+from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, allow
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER as SERVICE_ACCOUNT
 from fleet.charts.cluster_autoscaler import BEST_WASTE, BY_PRIORITY
-from fleet.facts.scheduling import SYSTEM_SELECTOR
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
 from fleet.providers.oke.fallback import PROVISION_MINUTES
 from fleet.settings.model import go_duration
@@ -34,9 +34,15 @@ class OkeAutoscaler(Component[OkeAutoscalerArgs]):
 
     def declare(self, name: str, args: OkeAutoscalerArgs) -> None:
         here, settings = args.here, args.here.settings
-        rights = [self._policy(f"{name}-rights", name, here, AUTOSCALER, settings.compartment)]
+        scopes: dict[str, tuple[Sequence[str], str]] = {f"{name}-rights": (AUTOSCALER, settings.compartment)}
         if here.network != settings.compartment:
-            rights.append(self._policy(f"{name}-network-rights", name, here, AUTOSCALER_NETWORK, here.network))
+            scopes[f"{name}-network-rights"] = (AUTOSCALER_NETWORK, here.network)
+        cluster: pulumi.Output[str] = pulumi.Output.from_input(here.cluster.cluster_id)
+        why = f"The autoscaler {name} sizes the node pools of its cluster"
+        rights = [
+            here.policy(scope, cluster.apply(partial(_statements, needs, compartment)), compartment, why, parent=self)
+            for scope, (needs, compartment) in scopes.items()
+        ]
         sizes = [settings.pools[pool].nodes for pool in args.pools]
         nodes = pulumi.Output.all(*args.pools.values()).apply(
             lambda ids: ", ".join(f"{size.min}:{size.max}:{ocid}" for size, ocid in zip(sizes, ids, strict=True))
@@ -48,35 +54,20 @@ class OkeAutoscaler(Component[OkeAutoscalerArgs]):
             # Without a version Oracle chooses it.
             version=settings.addon_versions.get(AUTOSCALER_ADDON),
             cluster_id=here.cluster.cluster_id,
-            configurations=[
-                oci.containerengine.AddonConfigurationArgs(key=key, value=value)
-                for key, value in ({"nodes": nodes} | values).items()
-            ],
+            configurations=[{"key": key, "value": value} for key, value in ({"nodes": nodes} | values).items()],
             override_existing=True,
             remove_addon_resources_on_delete=True,
             # Its pod asks for credentials when it starts, so the policy must exist before.
             opts=self._below(*rights, *here.cluster.ready),
         )
 
-    def _policy(
-        self, logical_name: str, name: str, here: InCluster, needs: Sequence[str], compartment: str
-    ) -> oci.identity.Policy:
-        return policy(
-            logical_name,
-            pulumi.Output.from_input(here.cluster.cluster_id).apply(
-                lambda cluster: autoscaler_rights(Workload(KUBE_SYSTEM, SERVICE_ACCOUNT, cluster), needs, compartment)
-            ),
-            compartment=compartment,
-            description=f"The autoscaler {name} sizes the node pools of its cluster",
-            tags=here.tags,
-            iam=here.iam,
-            parent=self,
-        )
+
+def _statements(needs: Sequence[str], compartment: str, cluster: str) -> list[str]:
+    """Statements for the autoscaler of node pools in one compartment. `cluster` is an OCID."""
+    return [allow(Workload(KUBE_SYSTEM, SERVICE_ACCOUNT, cluster), what, compartment) for what in needs]
 
 
-def addon_values(
-    idle_delay: int, node_selector: Mapping[str, str] = SYSTEM_SELECTOR, *, by_priority: bool = False
-) -> dict[str, str]:
+def addon_values(idle_delay: int, node_selector: Mapping[str, str], *, by_priority: bool) -> dict[str, str]:
     """The add-on's settings except its pools. Each is a string (docs.oracle.com, cluster add-on configuration arguments)."""
     return {
         "authType": "workload",

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
 import pulumi_oci as oci
 
 from components.component import Component
 from components.kubernetes.model_cache import Backing
-from components.oci.in_cluster import InCluster
-from components.oci.oke_gpu_cluster import OkeGpuCluster
-from components.oci.rights import file_system_network_rights, file_system_rights, policy
-from components.oci.security import GROUP, TCP, security_group
-from fleet.providers.oke.cluster import OkeCluster
+from components.oci.in_cluster import NewCluster
+from components.oci.rights import file_system_network_rights, file_system_rights
+from components.oci.security import IN, OUT, TCP, UDP, ports, rule, security_group
 from fleet.settings.egress import INTERNET
-
-_UDP = "17"
-_PORTMAPPER, _NFS, _NFS_TLS = 111, (2048, 2050), 2051
 
 
 @dataclass(frozen=True, slots=True)
 class OkeCachesArgs:
-    """`settings` and `cluster` are those of the new cluster `here`."""
+    """The new cluster."""
 
-    here: InCluster
-    settings: OkeCluster
-    cluster: OkeGpuCluster
+    here: NewCluster
 
 
 class OkeCaches(Component[OkeCachesArgs]):
@@ -41,7 +33,7 @@ class OkeCaches(Component[OkeCachesArgs]):
     """The storage of each cache, by the cache's name."""
 
     def declare(self, name: str, args: OkeCachesArgs) -> None:
-        settings = args.settings
+        settings = args.here.settings
         target, stands = self._file_storage() if settings.shares_files else (None, ())
         domain, source = settings.zones[0], settings.own_cidr or INTERNET
         self.backings = {
@@ -49,76 +41,58 @@ class OkeCaches(Component[OkeCachesArgs]):
                 cache.file_systems(args.here.tags, domain, settings.compartment, source), {"mountTargetOcid": target.id}, stands
             )
             if cache.shared and target is not None
-            else Backing(cache.block_volumes(args.here.tags, settings.attachment), ready=args.cluster.ready)
+            else Backing(cache.block_volumes(args.here.tags, settings.attachment), ready=args.here.cluster.ready)
             for cache_name, cache in settings.caches.items()
         }
 
     def _file_storage(self) -> tuple[oci.filestorage.MountTarget, tuple[pulumi.Resource, ...]]:
         """The mount target, and all that must exist before a job can mount a file system."""
-        args, settings = self._args, self._args.settings
-        group = security_group(f"{self._name}-nfs", settings.compartment, args.cluster.vcn_id, args.here.tags, parent=self)
+        here, settings = self._args.here, self._args.here.settings
+        group = security_group(f"{self._name}-nfs", settings.compartment, here.cluster.vcn_id, here.tags, parent=self)
         target = oci.filestorage.MountTarget(
             f"{self._name}-files",
             availability_domain=settings.zones[0],
             compartment_id=settings.compartment,
-            subnet_id=args.cluster.node_subnet_id,
+            subnet_id=here.cluster.node_subnet_id,
             nsg_ids=[group.id],
             display_name=self._name,
-            freeform_tags=args.here.tags,
+            freeform_tags=here.tags,
             # With it go the exports, and with them every mount.
             opts=self._below(protect=settings.protect),
         )
-        return target, (target, *self._rules(group), *self._policies(), *args.cluster.ready)
+        return target, (target, *self._rules(group), *self._policies(), *here.cluster.ready)
 
     def _rules(self, group: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
-        """Ports of NFS, open to nodes only (docs.oracle.com, security rules for File Storage)."""
-        ports = [(TCP, _PORTMAPPER, _PORTMAPPER), (TCP, *_NFS), (_UDP, _PORTMAPPER, _PORTMAPPER), (_UDP, _NFS[0], _NFS[0])]
-        if any(cache.encrypt_in_transit for cache in self._args.settings.caches.values()):
-            ports.append((TCP, _NFS_TLS, _NFS_TLS))
+        """Ports of port mapper, NFS and NFS with TLS, for nodes only (docs.oracle.com, security rules for File Storage)."""
+        admitted = [("tcp", TCP, 111, 111), ("tcp", TCP, 2048, 2050), ("udp", UDP, 111, 111), ("udp", UDP, 2048, 2048)]
+        if any(cache.encrypt_in_transit for cache in self._args.here.settings.caches.values()):
+            admitted.append(("tcp", TCP, 2051, 2051))
         return [
-            self._rule(group, direction, protocol, first, last)
-            for direction in ("INGRESS", "EGRESS")
-            for protocol, first, last in ports
+            rule(
+                f"{self._name}-nfs-{end[0].lower()}-{name}-{first}",
+                end,
+                group.id,
+                self._args.here.cluster.node_security_group_id,
+                protocol,
+                "NFS of nodes",
+                parent=self,
+                options={f"{name}_options": ports(first, last, here)},
+            )
+            # Where a connection goes to, or where an answer comes from.
+            for end, here in ((IN, "destination"), (OUT, "source"))
+            for name, protocol, first, last in admitted
         ]
-
-    def _rule(
-        self, group: oci.core.NetworkSecurityGroup, direction: str, protocol: str, first: int, last: int
-    ) -> oci.core.NetworkSecurityGroupSecurityRule:
-        """Stateful, between nodes and a port here: where a connection goes to, or where an answer comes from."""
-        name = "tcp" if protocol == TCP else "udp"
-        here, there = ("destination", "source") if direction == "INGRESS" else ("source", "destination")
-        ends: dict[str, Any] = {
-            f"{name}_options": {f"{here}_port_range": {"min": first, "max": last}},
-            there: self._args.cluster.node_security_group_id,
-            f"{there}_type": GROUP,
-        }
-        return oci.core.NetworkSecurityGroupSecurityRule(
-            f"{self._name}-nfs-{direction.lower()}-{name}-{first}",
-            network_security_group_id=group.id,
-            direction=direction,
-            protocol=protocol,
-            stateless=False,
-            description="NFS of nodes",
-            opts=self._child,
-            **ends,
-        )
 
     def _policies(self) -> list[pulumi.Resource]:
         """Rights of the cluster, whose control plane runs the driver."""
-        settings = self._args.settings
-        network = self._args.here.network
-        return [
-            self._policy(f"{self._name}-rights", file_system_rights, settings.compartment),
-            self._policy(f"{self._name}-network-rights", file_system_network_rights, network),
-        ]
+        here, why = self._args.here, f"The driver of {self._name} makes file systems for claims"
+        cluster = pulumi.Output.from_input(here.cluster.cluster_id)
 
-    def _policy(self, name: str, rights: Callable[[str, str], str], compartment: str) -> oci.identity.Policy:
-        return policy(
-            name,
-            pulumi.Output.from_input(self._args.cluster.cluster_id).apply(lambda cluster: [rights(cluster, compartment)]),
-            compartment=compartment,
-            description=f"The driver of {self._name} makes file systems for claims",
-            tags=self._args.here.tags,
-            iam=self._args.here.iam,
-            parent=self,
-        )
+        def declare(role: str, right: Callable[[str, str], str], compartment: str) -> oci.identity.Policy:
+            statements = cluster.apply(lambda ocid: [right(ocid, compartment)])
+            return here.policy(f"{self._name}-{role}", statements, compartment, why, parent=self)
+
+        return [
+            declare("rights", file_system_rights, here.settings.compartment),
+            declare("network-rights", file_system_network_rights, here.network),
+        ]

@@ -1,22 +1,11 @@
-"""The budget and the quotas of an OKE cluster in the tenancy's root compartment. Both are free."""
+"""The budget of an OKE cluster in the tenancy's root compartment, which is free, and the provider that writes it."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pulumi
 import pulumi_oci as oci
 
 from fleet.settings.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
-
-
-@dataclass(frozen=True, slots=True)
-class Tenancy:
-    """The tenancy's OCID, and the provider of its home region (`iam`). None: the parent's provider."""
-
-    ocid: pulumi.Input[str]
-    iam: pulumi.ProviderResource | None
 
 
 def home_provider(name: str, home: str | None, region: str, opts: pulumi.ResourceOptions) -> oci.Provider | None:
@@ -28,18 +17,20 @@ def budget(
     name: str,
     settings: Budget,
     target: pulumi.Input[str],
-    tenancy: Tenancy,
+    tenancy: pulumi.Input[str],
     *,
     called: str,
     tags: dict[str, str],
-    parent: pulumi.Resource,
+    opts: pulumi.ResourceOptions,
 ) -> oci.budget.Budget:
-    """The budget `<name>-budget` for a compartment and those below it, displayed as `called`, with its two alarms."""
-    opts = pulumi.ResourceOptions(parent=parent, provider=tenancy.iam)
+    """The budget `<name>-budget` for a compartment and those below it, displayed as `called`, with its two alarms.
+
+    `tenancy` is an OCID. `opts` name the provider of the tenancy's home region.
+    """
     made = oci.budget.Budget(
         f"{name}-budget",
         # Always the root compartment, wherever the target is (docs.oracle.com, budgets overview).
-        compartment_id=tenancy.ocid,
+        compartment_id=tenancy,
         target_type="COMPARTMENT",
         targets=[target],
         amount=settings.monthly_usd,
@@ -63,17 +54,3 @@ def budget(
             opts=opts,
         )
     return made
-
-
-def quota(
-    name: str, statements: Sequence[str], tenancy: Tenancy, *, called: str, tags: dict[str, str], parent: pulumi.Resource
-) -> oci.limits.Quota:
-    """The quota policy `<name>-quotas`: for all users together, no more GPUs than the fleet uses. Running instances stay."""
-    return oci.limits.Quota(
-        f"{name}-quotas",
-        compartment_id=tenancy.ocid,
-        description=f"GPUs that {called} takes at most",
-        statements=list(statements),
-        freeform_tags=tags,
-        opts=pulumi.ResourceOptions(parent=parent, provider=tenancy.iam),
-    )

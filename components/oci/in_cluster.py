@@ -1,16 +1,65 @@
-"""What components of one OKE cluster share."""
+"""What components of one OKE cluster share, and the component of a cluster that exists already."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_oci as oci
 
+from components.component import Component
 from components.context import Context
-from components.oci.existing_oke_cluster import ExistingOkeCluster
+from components.kubernetes.provider import ExistingCluster, ExistingClusterArgs, kubernetes_provider
+from components.oci.governance import budget, home_provider
 from components.oci.oke_gpu_cluster import OkeGpuCluster
-from fleet.providers.oke.cluster import OkePools
+from components.oci.rights import Statements, policy
+from fleet.providers.oke.cluster import OkeCluster, OkePools
+from fleet.providers.oke.existing import ExistingOkeCluster as Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingOkeClusterArgs:
+    """`settings` are those of the cluster."""
+
+    settings: Settings
+    context: Context
+
+
+class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
+    """Declares a budget, and nothing of the cluster. The kubeconfig context of the settings leads to its Kubernetes API."""
+
+    cluster_id: str
+    """The cluster's OCID."""
+    node_subnet_id: str
+    """OCID of the subnet of the new nodes and their pods."""
+    node_security_group_id: str
+    """OCID of the security group of the new nodes and their pods."""
+    kubeconfig: None = None
+    """The settings name a kubeconfig context."""
+    before_nodes: tuple[pulumi.Resource, ...] = ()
+    ready: tuple[pulumi.Resource, ...] = ()
+    """Nothing to wait for: the cluster exists."""
+
+    def declare(self, name: str, args: ExistingOkeClusterArgs) -> dict[str, Any]:
+        settings, existing = args.settings, args.settings.existing
+        ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.id, settings.provider), opts=self._child)
+        self.home_provider = home_provider(name, settings.home_region, settings.region, self._child)
+        """The provider of the tenancy's home region; None if that is the cluster's region."""
+        if settings.budget is not None and settings.tenancy is not None:
+            target, opts = settings.budget.compartment or settings.compartment, self._below(provider=self.home_provider)
+            called = args.context.cluster_name(name)
+            budget(name, settings.budget, target, settings.tenancy, called=called, tags=args.context.tags, opts=opts)
+        self.cluster_id, self.node_subnet_id = existing.id, existing.node_subnet
+        self.node_security_group_id = existing.node_security_group
+        self.kubernetes_provider = kubernetes_provider(
+            name, existing.id, kubeconfig=existing.kubeconfig, context=existing.context, parent=self
+        )
+        return {
+            "clusterId": self.cluster_id,
+            "nodeSubnetId": self.node_subnet_id,
+            "nodeSecurityGroupId": self.node_security_group_id,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +93,17 @@ class InCluster:
     def physical_name(self) -> str:
         """The cluster's name in OCI."""
         return self.context.cluster_name(self.name)
+
+    def policy(
+        self, name: str, statements: Statements, compartment: str, why: str, *, parent: pulumi.Resource
+    ) -> oci.identity.Policy:
+        """Statements for one compartment. `why` is the description."""
+        return policy(name, statements, compartment=compartment, description=why, tags=self.tags, iam=self.iam, parent=parent)
+
+
+@dataclass(frozen=True, slots=True)
+class NewCluster(InCluster):
+    """A cluster that the program creates."""
+
+    settings: OkeCluster
+    cluster: OkeGpuCluster

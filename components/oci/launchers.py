@@ -56,11 +56,8 @@ def keep_launchers(
     return kubernetes.policy.v1.PodDisruptionBudget(
         logical_name,
         metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace),
-        spec=kubernetes.policy.v1.PodDisruptionBudgetSpecArgs(
-            max_unavailable=0,
-            # ARC puts it on every runner pod.
-            selector=kubernetes.meta.v1.LabelSelectorArgs(match_labels={"actions-ephemeral-runner": "True"}),
-        ),
+        # ARC puts the label on every runner pod.
+        spec={"max_unavailable": 0, "selector": {"match_labels": {"actions-ephemeral-runner": "True"}}},
         opts=pulumi.ResourceOptions(parent=parent, delete_before_replace=True),
     )
 

@@ -1,64 +1,73 @@
-"""A managed node pool: what the system pool and the GPU pools have in common."""
+"""A managed node pool: what the system pool and the GPU pools have in common, and what a node runs at its first boot."""
 
 from __future__ import annotations
 
+import base64
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pulumi
 import pulumi_oci as oci
 
-from components.oci.boot import node_metadata
+from fleet.facts.hardware import Machine
+from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import MOST_NODES_TAG, RESERVED_NODES_TAG, STORAGE_TAG
-from fleet.providers.oke.disk import disk_gb
+
+_HERE = Path(__file__).parent
+_SCRIPT = (_HERE / "node.sh").read_text(encoding="utf-8")
+"""Grows the root filesystem to the boot volume's size and joins the cluster (docs.oracle.com, custom cloud-init scripts,
+examples 1 and 5; oracle-quickstart/oci-hpc-oke files/oke-ubuntu-cloud-init.sh, where Oracle Linux may have OKE's package too)."""
+_DISKS = (_HERE / "local-disks.sh").read_text(encoding="utf-8")
+"""Makes one array of the local disks, and puts the folders of containers, kubelet and pod logs on it, also after a restart. Bare
+metal boots from a network volume, which is not an NVMe device. The folders and the order are those of
+oracle-quickstart/oci-hpc-oke, files/oke-nvme-raid.sh."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodePlace:
-    """Where nodes are placed: an availability domain, and a capacity reservation in it if they use one."""
-
-    availability_domain: str
-    reservation: str | None = None
+def node_script(flags: Sequence[str] = (), *, array: bool = False) -> str:
+    """The script of a pool: `flags` are kubelet's, `array` makes an array of the local disks."""
+    arguments = f" --kubelet-extra-args {shlex.quote(' '.join(flags))}" if flags else ""
+    return _SCRIPT.replace("@ARGUMENTS@", arguments).replace("@DISKS@\n", _DISKS if array else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Flex:
-    """OCPUs and GB of a flexible shape."""
+def node_metadata(flags: Sequence[str] = (), *, array: bool = False) -> dict[str, str]:
+    """Instance metadata of every node: the script, and no metadata without OCI's own header (IMDSv1).
 
-    ocpus: int
-    memory: int
+    A node pool has no other setting to require that header (docs.oracle.com, configuring IMDS for worker nodes).
+    """
+    return {
+        "areLegacyImdsEndpointsDisabled": "true",
+        "user_data": base64.b64encode(node_script(flags, array=array).encode()).decode(),
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class OkeNodes:
     """A pool of equal nodes. `cluster_id` carries its dependency on the control plane; `disk` is MiB; `ready` must exist before.
 
-    `flex` is for flexible shapes alone: on a GPU shape it would make the autoscaler reckon with a node without GPUs.
-    `most` says that `size` is only the first one, for the autoscaler owns it up to `most`. `surge` is how many nodes an update
-    starts before it drains old ones; None for a pool whose nodes are left to go by themselves. `reserved` is how many machines
-    its capacity reservation holds. `array` makes one array of the local disks.
+    Each place is an availability domain, and the OCID of a capacity reservation in it if its nodes use one. `most` says that
+    `size` is only the first one, for the autoscaler owns it up to `most`. `surge` is how many nodes an update starts before
+    it drains old ones; None for a pool whose nodes are left to go by themselves. `reserved` is how many machines its capacity
+    reservation holds. `array` makes one array of the local disks.
     """
 
     cluster_id: pulumi.Input[str]
     compartment: pulumi.Input[str]
     kubernetes_version: str
-    shape: str
+    machine: Machine
     image: pulumi.Input[str]
     disk: int
     subnet_id: pulumi.Input[str]
     group_id: pulumi.Input[str]
-    places: Sequence[NodePlace]
+    places: Sequence[tuple[str, str | None]]
     labels: Mapping[str, str]
-    max_pods: int
     size: int
     tags: Mapping[str, str]
     ready: Sequence[pulumi.Resource]
-    flex: Flex | None = None
-    bare_metal: bool = False
     preemptible: bool = False
     most: int | None = None
     surge: int | None = None
-    storage: int | None = None
     reserved: int | None = None
     kubelet_flags: Sequence[str] = ()
     array: bool = False
@@ -66,43 +75,41 @@ class OkeNodes:
 
 def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.containerengine.NodePool:
     """The pool `<name>-nodes`. No SSH key is set, so a login is not possible."""
-    for_policies = {} if args.storage is None else {STORAGE_TAG: f"{args.storage}Mi"}
-    for_policies |= {} if args.most is None else {MOST_NODES_TAG: str(args.most)}
-    for_policies |= {} if args.reserved is None else {RESERVED_NODES_TAG: str(args.reserved)}
+    machine, offer = args.machine, allocatable(args.machine, args.disk)
+    storage = f"{offer.storage}Mi" if args.most is not None else None
+    for_policies = {STORAGE_TAG: storage, MOST_NODES_TAG: args.most, RESERVED_NODES_TAG: args.reserved}
+    # Of flexible shapes alone: on a GPU shape they would make the autoscaler reckon with a node without GPUs.
+    flex = {"ocpus": float(machine.vcpus // 2), "memory_in_gbs": float(machine.memory_mib // 1024)}
     return oci.containerengine.NodePool(
         f"{name}-nodes",
         cluster_id=args.cluster_id,
         compartment_id=args.compartment,
         kubernetes_version=args.kubernetes_version,
-        node_shape=args.shape,
-        node_shape_config=_flex(args.flex) if args.flex else None,
-        node_source_details=oci.containerengine.NodePoolNodeSourceDetailsArgs(
-            source_type="IMAGE", image_id=args.image, boot_volume_size_in_gbs=str(disk_gb(args.disk))
-        ),
-        node_config_details=oci.containerengine.NodePoolNodeConfigDetailsArgs(
-            size=args.size,
-            placement_configs=[_placement(place, args) for place in args.places],
-            nsg_ids=[args.group_id],
+        node_shape=machine.name,
+        node_shape_config=flex if machine.gpu is None else None,
+        node_source_details={"source_type": "IMAGE", "image_id": args.image, "boot_volume_size_in_gbs": str(args.disk // 1024)},
+        node_config_details={
+            "size": args.size,
+            "placement_configs": [_placement(domain, reservation, args) for domain, reservation in args.places],
+            "nsg_ids": [args.group_id],
             # Only paravirtualized volumes have it, and bare metal boots by iSCSI.
-            is_pv_encryption_in_transit_enabled=not args.bare_metal,
-            node_pool_pod_network_option_details=oci.containerengine.NodePoolNodeConfigDetailsNodePoolPodNetworkOptionDetailsArgs(
-                cni_type="OCI_VCN_IP_NATIVE",
-                max_pods_per_node=args.max_pods,
-                pod_nsg_ids=[args.group_id],
-                pod_subnet_ids=[args.subnet_id],
-            ),
-            freeform_tags=dict(args.tags),
-        ),
-        initial_node_labels=[
-            oci.containerengine.NodePoolInitialNodeLabelArgs(key=key, value=value) for key, value in args.labels.items()
-        ],
+            "is_pv_encryption_in_transit_enabled": not machine.bare_metal,
+            "node_pool_pod_network_option_details": {
+                "cni_type": "OCI_VCN_IP_NATIVE",
+                "max_pods_per_node": offer.pods,
+                "pod_nsg_ids": [args.group_id],
+                "pod_subnet_ids": [args.subnet_id],
+            },
+            "freeform_tags": dict(args.tags),
+        },
+        initial_node_labels=[{"key": key, "value": value} for key, value in args.labels.items()],
         node_metadata=node_metadata(args.kubelet_flags, array=args.array),
         # An hour is the longest that OKE waits for the pods of a node that it removes.
-        node_eviction_node_pool_settings=oci.containerengine.NodePoolNodeEvictionNodePoolSettingsArgs(
-            eviction_grace_duration="PT60M", is_force_delete_after_grace_duration=True
-        ),
-        node_pool_cycling_details=_cycling(args.surge),
-        freeform_tags=dict(args.tags) | for_policies,
+        node_eviction_node_pool_settings={"eviction_grace_duration": "PT60M", "is_force_delete_after_grace_duration": True},
+        node_pool_cycling_details={"is_node_cycling_enabled": True, "maximum_surge": str(args.surge), "maximum_unavailable": "0"}
+        if args.surge is not None
+        else {"is_node_cycling_enabled": False},
+        freeform_tags=dict(args.tags) | {tag: str(value) for tag, value in for_policies.items() if value is not None},
         opts=pulumi.ResourceOptions(
             parent=parent,
             depends_on=list(args.ready),
@@ -113,29 +120,14 @@ def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.
     )
 
 
-def _flex(flex: Flex) -> oci.containerengine.NodePoolNodeShapeConfigArgs:
-    return oci.containerengine.NodePoolNodeShapeConfigArgs(ocpus=float(flex.ocpus), memory_in_gbs=float(flex.memory))
-
-
-def _placement(place: NodePlace, args: OkeNodes) -> oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs:
+def _placement(
+    domain: str, reservation: str | None, args: OkeNodes
+) -> oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs:
     return oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs(
-        availability_domain=place.availability_domain,
+        availability_domain=domain,
         subnet_id=args.subnet_id,
-        capacity_reservation_id=place.reservation,
-        preemptible_node_config=_PREEMPTIBLE if args.preemptible else None,
-    )
-
-
-_PREEMPTIBLE = oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigPreemptibleNodeConfigArgs(
-    preemption_action=oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigPreemptibleNodeConfigPreemptionActionArgs(
-        type="TERMINATE", is_preserve_boot_volume=False
-    )
-)
-
-
-def _cycling(surge: int | None) -> oci.containerengine.NodePoolNodePoolCyclingDetailsArgs:
-    if surge is None:
-        return oci.containerengine.NodePoolNodePoolCyclingDetailsArgs(is_node_cycling_enabled=False)
-    return oci.containerengine.NodePoolNodePoolCyclingDetailsArgs(
-        is_node_cycling_enabled=True, maximum_surge=str(surge), maximum_unavailable="0"
+        capacity_reservation_id=reservation,
+        preemptible_node_config={"preemption_action": {"type": "TERMINATE", "is_preserve_boot_volume": False}}
+        if args.preemptible
+        else None,
     )

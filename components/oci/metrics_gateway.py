@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,10 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.kubernetes.custom import custom
-from components.oci.in_cluster import InCluster
-from components.oci.security import GROUP, TCP, ports, security_group
+from components.oci.in_cluster import NewCluster
+from components.oci.security import IN, OUT, TCP, ports, rule, security_group
 from fleet.facts.manifest import Manifest
-from fleet.providers.oke.gateway import GatewayObjects, gateway_annotations, gateway_objects
-from fleet.providers.oke.push import Gateway
+from fleet.providers.oke.gateway import Gateway, gateway_annotations, gateway_objects
 
 _KUBE_PROXY = 10256
 """Where OKE's load balancers ask whether a node is healthy (docs.oracle.com, example network configurations)."""
@@ -23,11 +22,10 @@ _KUBE_PROXY = 10256
 
 @dataclass(frozen=True, slots=True)
 class MetricsGatewayArgs:
-    """`gateway` has the addresses, `vcn_id` is the network of the new cluster `here`."""
+    """`gateway` has the addresses of the new cluster `here`."""
 
-    here: InCluster
+    here: NewCluster
     gateway: Gateway
-    vcn_id: pulumi.Input[str]
 
 
 class MetricsGateway(Component[MetricsGatewayArgs]):
@@ -48,7 +46,7 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         subnet = oci.core.Subnet(
             f"{name}-subnet",
             compartment_id=args.here.settings.compartment,
-            vcn_id=args.vcn_id,
+            vcn_id=args.here.cluster.vcn_id,
             cidr_block=args.gateway.subnet,
             dns_label="metrics",
             prohibit_public_ip_on_vnic=True,
@@ -62,9 +60,9 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         self.gateway = args.gateway
         self.set_group_ids = {set_name: group.id for set_name, group in sets.items()}
         self.rules = tuple(
-            rule
+            opened
             for set_name, port in numbers.items()
-            for rule in self._open(f"set.{set_name}", sets[set_name].id, receiver.id, port, port, f"Metrics of {set_name}")
+            for opened in self._open(f"set.{set_name}", sets[set_name].id, receiver.id, port, port, f"Metrics of {set_name}")
         )
         first, last = min(numbers.values()), max(numbers.values())
         nodes = [
@@ -75,51 +73,37 @@ class MetricsGateway(Component[MetricsGatewayArgs]):
         return {"setGroupIds": self.set_group_ids}
 
     def _objects(
-        self, made: GatewayObjects, rules: Sequence[pulumi.Resource], subnet_id: pulumi.Input[str], group_id: pulumi.Input[str]
+        self,
+        objects: Mapping[str, Manifest],
+        rules: Sequence[pulumi.Resource],
+        subnet_id: pulumi.Input[str],
+        group_id: pulumi.Input[str],
     ) -> None:
         """The Kubernetes objects. The Service comes last: OKE makes the load balancer for it, and the program waits for that."""
 
         ready = self._args.here.cluster.ready
 
-        def declare(role: str, manifest: Manifest, *needed: pulumi.Resource) -> pulumi.Resource:
-            return custom(f"{self._name}-{role}", manifest, parent=self, depends_on=[*ready, *needed])
+        def declare(role: str, *needed: pulumi.Resource, **more: Any) -> pulumi.Resource:
+            return custom(f"{self._name}-{role}", objects[role] | more, parent=self, depends_on=[*ready, *needed])
 
-        space = declare("namespace", made.namespace)
-        config, wall = declare("config", made.config, space), declare("network", made.network, space)
-        agents = declare("agents", made.agents, space, config, wall)
+        space = declare("namespace")
+        config, wall = declare("config", space), declare("network", space)
+        agents = declare("agents", space, config, wall)
         late = pulumi.Output.all(subnet_id, group_id).apply(lambda ids: gateway_annotations(self._args.gateway, *ids))
-        service = {**made.service, "metadata": made.service["metadata"] | {"annotations": late}}
-        declare("service", service, space, agents, *rules)
+        metadata = objects["service"]["metadata"] | {"annotations": late}
+        declare("service", space, agents, *rules, metadata=metadata)
 
     def _open(
         self, role: str, source: pulumi.Input[str], target: pulumi.Input[str], first: int, last: int, why: str
     ) -> list[pulumi.Resource]:
         """The two rules by which the group `source` reaches TCP ports of the group `target`."""
-        ends: list[dict[str, Any]] = [
-            {"direction": "EGRESS", "group": source, "destination": target, "destination_type": GROUP},
-            {"direction": "INGRESS", "group": target, "source": source, "source_type": GROUP},
-        ]
+        name, options = f"{self._name}-{role}", {"tcp_options": ports(first, last)}
         return [
-            oci.core.NetworkSecurityGroupSecurityRule(
-                f"{self._name}-{role}-{end['direction'].lower()}",
-                network_security_group_id=end.pop("group"),
-                protocol=TCP,
-                stateless=False,
-                tcp_options=ports(first, last),
-                description=why,
-                opts=self._child,
-                **end,
-            )
-            for end in ends
+            rule(f"{name}-egress", OUT, source, target, TCP, why, parent=self, options=options),
+            rule(f"{name}-ingress", IN, target, source, TCP, why, parent=self, options=options),
         ]
 
     def _group(self, role: str) -> oci.core.NetworkSecurityGroup:
-        args = self._args
-        return security_group(
-            f"{self._name}-{role}",
-            args.here.settings.compartment,
-            args.vcn_id,
-            args.here.tags,
-            args.here.cluster.ready,
-            parent=self,
-        )
+        here, name = self._args.here, f"{self._name}-{role}"
+        cluster, compartment = here.cluster, here.settings.compartment
+        return security_group(name, compartment, cluster.vcn_id, here.tags, cluster.ready, parent=self)

@@ -9,8 +9,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.component import Component
-from components.oci.services import oracle_services
-from fleet.providers.oke.addresses import endpoint_subnet, node_subnet
+from fleet.providers.oke.network import endpoint_subnet, node_subnet
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,10 @@ class OkeNetwork(Component[OkeNetworkArgs]):
     """Regional; public only where the endpoint is."""
 
     def declare(self, name: str, args: OkeNetworkArgs) -> dict[str, Any]:
-        nodes, endpoint = subnet_cidrs(args.cidr)
-        vcn = oci.core.Vcn(
+        # They depend only on the VCN's range, so nothing that is added later changes them. Every pod has an address of the node
+        # subnet; between the two the metrics gateway has sixteen addresses, and the rest is free.
+        nodes, endpoint = node_subnet(args.cidr)[0], endpoint_subnet(args.cidr)
+        self._vcn = oci.core.Vcn(
             f"{name}-vcn",
             cidr_blocks=[args.cidr],
             # Nodes resolve each other by it; it need not differ from other VCNs'.
@@ -47,19 +48,19 @@ class OkeNetwork(Component[OkeNetworkArgs]):
             opts=self._below(*self._after),
         )
         # OCI's own default admits SSH from anywhere.
-        closed = oci.core.DefaultSecurityList(
+        self._closed = oci.core.DefaultSecurityList(
             f"{name}-closed",
-            manage_default_resource_id=vcn.default_security_list_id,
+            manage_default_resource_id=self._vcn.default_security_list_id,
             ingress_security_rules=[],
             egress_security_rules=[],
             **self._named("closed"),
             opts=self._child,
         )
-        private = self._private_routes(vcn)
-        public = None if args.private_endpoint else self._public_routes(vcn)
-        self.vcn_id = vcn.id
-        self.node_subnet_id = self._subnet("nodes", vcn, nodes, private, closed, private=True).id
-        of_endpoint = self._subnet("endpoint", vcn, endpoint, public or private, closed, private=args.private_endpoint)
+        self.vcn_id = self._vcn.id
+        private = self._private_routes()
+        public = None if args.private_endpoint else self._public_routes()
+        self.node_subnet_id = self._subnet("nodes", nodes, private, private=True).id
+        of_endpoint = self._subnet("endpoint", endpoint, public or private, private=args.private_endpoint)
         self.endpoint_subnet_id = of_endpoint.id
         return {"vcnId": self.vcn_id, "nodeSubnetId": self.node_subnet_id, "endpointSubnetId": self.endpoint_subnet_id}
 
@@ -68,51 +69,42 @@ class OkeNetwork(Component[OkeNetworkArgs]):
         tags, compartment = self._args.tags, self._args.compartment
         return {"compartment_id": compartment, "display_name": f"{self._name}-{role}", "freeform_tags": tags}
 
-    def _private_routes(self, vcn: oci.core.Vcn) -> oci.core.RouteTable:
+    def _private_routes(self) -> oci.core.RouteTable:
         """To Oracle's services by the service gateway, which costs nothing; to the internet by NAT."""
-        services = oracle_services(parent=self, after=vcn)
-        nat = oci.core.NatGateway(f"{self._name}-nat", vcn_id=vcn.id, **self._named("nat"), opts=self._child)
+        services_id, services_block = oracle_services(parent=self, after=self._vcn)
+        nat = oci.core.NatGateway(f"{self._name}-nat", vcn_id=self.vcn_id, **self._named("nat"), opts=self._child)
         gateway = oci.core.ServiceGateway(
             f"{self._name}-services",
-            vcn_id=vcn.id,
-            services=[oci.core.ServiceGatewayServiceArgs(service_id=services.id)],
+            vcn_id=self.vcn_id,
+            services=[{"service_id": services_id}],
             **self._named("services"),
             opts=self._child,
         )
-        to_services = _route(services.cidr_block, "SERVICE_CIDR_BLOCK", gateway.id)
-        return self._routes("private", vcn, _route("0.0.0.0/0", "CIDR_BLOCK", nat.id), to_services)
+        to_services = _route(services_block, "SERVICE_CIDR_BLOCK", gateway.id)
+        return self._routes("private", _route("0.0.0.0/0", "CIDR_BLOCK", nat.id), to_services)
 
-    def _public_routes(self, vcn: oci.core.Vcn) -> oci.core.RouteTable:
+    def _public_routes(self) -> oci.core.RouteTable:
         """A route to the internet only, for the endpoint. The endpoint's group decides who can connect."""
         name, named = f"{self._name}-internet", self._named("internet")
-        gateway = oci.core.InternetGateway(name, vcn_id=vcn.id, enabled=True, **named, opts=self._child)
-        return self._routes("public", vcn, _route("0.0.0.0/0", "CIDR_BLOCK", gateway.id))
+        gateway = oci.core.InternetGateway(name, vcn_id=self.vcn_id, enabled=True, **named, opts=self._child)
+        return self._routes("public", _route("0.0.0.0/0", "CIDR_BLOCK", gateway.id))
 
-    def _routes(self, kind: str, vcn: oci.core.Vcn, *rules: oci.core.RouteTableRouteRuleArgs) -> oci.core.RouteTable:
+    def _routes(self, kind: str, *rules: oci.core.RouteTableRouteRuleArgs) -> oci.core.RouteTable:
         name, named = f"{self._name}-{kind}", self._named(kind)
-        return oci.core.RouteTable(name, vcn_id=vcn.id, route_rules=list(rules), **named, opts=self._child)
+        return oci.core.RouteTable(name, vcn_id=self.vcn_id, route_rules=list(rules), **named, opts=self._child)
 
-    def _subnet(
-        self,
-        kind: str,
-        vcn: oci.core.Vcn,
-        cidr: str,
-        routes: oci.core.RouteTable,
-        closed: oci.core.DefaultSecurityList,
-        *,
-        private: bool,
-    ) -> oci.core.Subnet:
+    def _subnet(self, kind: str, cidr: str, routes: oci.core.RouteTable, *, private: bool) -> oci.core.Subnet:
         """A regional subnet: it names no availability domain."""
         return oci.core.Subnet(
             f"{self._name}-{kind}",
-            vcn_id=vcn.id,
+            vcn_id=self.vcn_id,
             cidr_block=cidr,
             dns_label=kind,
             prohibit_public_ip_on_vnic=private,
             route_table_id=routes.id,
             **self._named(kind),
             # Nothing starts in it while the default list still admits SSH.
-            opts=self._below(closed),
+            opts=self._below(self._closed),
         )
 
 
@@ -120,10 +112,17 @@ def _route(destination: pulumi.Input[str], kind: str, gateway: pulumi.Input[str]
     return oci.core.RouteTableRouteRuleArgs(destination=destination, destination_type=kind, network_entity_id=gateway)
 
 
-def subnet_cidrs(cidr: str) -> tuple[str, str]:
-    """Ranges of the node and of the endpoint subnet: the first half, and the last sixteen addresses.
+def oracle_services(*, parent: pulumi.Resource, after: pulumi.Resource) -> tuple[pulumi.Output[Any], pulumi.Output[Any]]:
+    """Id and CIDR label of "All … Services In Oracle Services Network", for routes and security rules.
 
-    They depend only on the VCN's range, so nothing that is added later changes them. Every pod has an address of the node
-    subnet; between the two the metrics gateway has sixteen addresses, and the rest is free.
+    Read from the cloud, because only the cloud knows them. The request waits for `after`, so a plan of a new network makes no
+    request. None if a simulated cloud lists none, which OCI would reject.
     """
-    return node_subnet(cidr)[0], endpoint_subnet(cidr)
+    services = oci.core.get_services_output(
+        filters=[oci.core.GetServicesFilterArgs(name="name", values=["All .* Services In Oracle Services Network"], regex=True)],
+        opts=pulumi.InvokeOutputOptions(parent=parent, depends_on=[after]),
+    ).services
+    return (
+        services.apply(lambda listed: listed[0].id if listed else None),
+        services.apply(lambda listed: listed[0].cidr_block if listed else None),
+    )

@@ -9,23 +9,19 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 import pulumi_oci as oci
 
-from components.arguments import typed
+from components.arguments import checked, require, settings, typed
 from components.component import PackagedComponent
 from components.kubernetes.arc_runner_set import GitHubAppArgs
 from components.kubernetes.args import GitOpsArgs
-from components.kubernetes.scale_set import ScaleSet
-from components.kubernetes.set_settings import parts, read_app
+from components.kubernetes.scale_set import ScaleSet, ScaleSetArgs, read_app
 from components.oci.governance import home_provider
 from components.oci.launchers import keep_launchers, launcher_objects
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights, policy
-from components.oci.runner_settings import PATHS, SPAN, machine_set
-from components.oci.standing_machines import StandingMachines, standing_machines
+from components.oci.standing_machines import standing_machines
 from fleet.charts.chart import Chart
-from fleet.providers.oke.launcher_set import LAUNCHER
-from fleet.providers.oke.machine.cloudinit import encoded
-from fleet.providers.oke.machine.launch import Push, launcher_config
+from fleet.providers.oke.launcher_set import LAUNCHER, MachineSet, PerJobSet, StandingSet, machine_chart
+from fleet.providers.oke.machine.launch import encoded, launcher_config
 from fleet.providers.oke.machine.launcher import METRICS_KEY, SET_TAG
-from fleet.providers.oke.machine_set import MachineSet, StandingSet, machine_chart
 from fleet.providers.oke.ocid import ClusterId, SecurityGroupId, SubnetId, located
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.github import GitHubApp
@@ -35,6 +31,15 @@ WORKLOAD_IDENTITY = 12250
 src/oci/auth/signers/resource_principals_signer.py). Its address is private: a service's, then the endpoint's."""
 
 _PUSH = "metricsSecurityGroupId"
+_PATHS = {"group": "runnerGroup", "capacity": "capacityType"}
+_SPAN = {"scale.min": "minRunners", "scale.max": "maxRunners"}
+_OF_KIND = {
+    "vm": ("count", "availabilityDomains"),
+    "vm-per-job": ("places", "launcher", "lifetime", *_SPAN.values()),
+}
+"""Arguments that only sets of one kind have."""
+_OF_OWN_LAUNCHER = ("clusterId", "subnetId", "securityGroupId")
+"""Arguments that this project's launcher needs. CNCF's launcher has its own API key, and each of its places names a subnet."""
 
 
 class MachineImageArgs(TypedDict):
@@ -192,7 +197,7 @@ class OciGpuRunner(PackagedComponent[Read]):
     create the launcher's API key and its rights.
     """
 
-    _paths = PATHS | SPAN
+    _paths = _PATHS | _SPAN
 
     runs_on: pulumi.Output[list[str]]
     """Labels that select the set in `runs-on`, its name first."""
@@ -206,7 +211,7 @@ class OciGpuRunner(PackagedComponent[Read]):
 
     @classmethod
     def read(cls, inputs: dict[str, Any]) -> Read:
-        runners = machine_set(inputs)
+        runners = _machine_set(inputs)
         app = read_app(inputs)
         kinds = {"clusterId": ClusterId, "subnetId": SubnetId, "securityGroupId": SecurityGroupId, _PUSH: SecurityGroupId}
         if runners.booted_here:
@@ -227,7 +232,7 @@ class OciGpuRunner(PackagedComponent[Read]):
             return [*made, keep_launchers(f"{name}-keep", namespace, parent)]
 
         ports, app = (WORKLOAD_IDENTITY,) if settings.booted_here else (), (args.github_app, args.github_private_key)
-        of_set = parts(f"{name}-set", settings, app, chart, self._after, companions, private_ports=ports)
+        of_set = ScaleSetArgs(chart, settings, app, self._after, companions, private_ports=ports)
         runner_set = ScaleSet(f"{name}-set", of_set, opts=self._child)
         self.namespace_name, self.runs_on = runner_set.namespace_name, runner_set.runs_on
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name, "instancePoolId": self.instance_pool_id}
@@ -237,43 +242,34 @@ class OciGpuRunner(PackagedComponent[Read]):
         user_data = encoded(settings, pushes=pushes is not None)
         return standing_machines(
             name,
-            StandingMachines(
-                runner=settings,
-                compartment=settings.compartment_id,
-                subnet_id=args.subnet_id,
-                group_ids=[args.security_group_id, *([pushes] if pushes is not None else [])],
-                metadata={"user_data": user_data} | ({METRICS_KEY: settings.metrics_url} if settings.metrics_url else {}),
-                tags=self._tags | {SET_TAG: settings.machine_set_name},
-                ready=self._after,
-            ),
+            settings,
+            subnet_id=args.subnet_id,
+            group_ids=[args.security_group_id, *([pushes] if pushes is not None else [])],
+            metadata={"user_data": user_data} | ({METRICS_KEY: settings.metrics_url} if settings.metrics_url else {}),
+            tags=self._tags | {SET_TAG: settings.machine_set_name},
+            ready=self._after,
             parent=self,
         )
 
     def _config(self, args: Read) -> pulumi.Output[str]:
         """The launcher's config as JSON, once the ids in it are known."""
         settings = args.settings
+        config = partial(
+            launcher_config,
+            settings.machine_set_name,
+            settings,
+            compartment=settings.compartment_id,
+            region=settings.region,
+            tags=self._tags,
+            metrics_url=settings.metrics_url,
+        )
         late = pulumi.Output.all(
             subnet=args.subnet_id,
-            group=args.security_group_id,
+            security_group=args.security_group_id,
             pool=self.instance_pool_id,
-            metrics=args.metrics_security_group_id,
+            metrics_group=args.metrics_security_group_id,
         )
-        return late.apply(
-            lambda ids: json.dumps(
-                launcher_config(
-                    settings.machine_set_name,
-                    settings,
-                    compartment=settings.compartment_id,
-                    region=settings.region,
-                    subnet=ids["subnet"],
-                    security_group=ids["group"],
-                    pool=ids["pool"],
-                    tags=self._tags,
-                    push=Push(settings.metrics_url, ids["metrics"]) if settings.metrics_url else None,
-                ),
-                indent=2,
-            )
-        )
+        return late.apply(lambda ids: json.dumps(config(**ids), indent=2))
 
     def _rights(self, name: str, args: Read, chart: Chart) -> list[oci.identity.Policy]:
         """A policy in the compartment of the machines, and one in each other compartment of their network."""
@@ -303,3 +299,26 @@ class OciGpuRunner(PackagedComponent[Read]):
 def _statements(namespace: str, permissions: Sequence[str], compartment: str, cluster: str) -> list[str]:
     """The policy statements for the launchers of one namespace. `cluster` is an OCID."""
     return launcher_rights(Workload(namespace, LAUNCHER, cluster), permissions, compartment)
+
+
+def _machine_set(inputs: dict[str, Any]) -> MachineSet:
+    """The settings of a set from its inputs. Raises InputPropertyError for the first broken rule."""
+    kind = inputs["kind"]
+    checked("kind", kind, _OF_KIND.__contains__, f"must be {' or '.join(_OF_KIND)}; write one of them")
+    for only, keys in _OF_KIND.items():
+        for key in keys:
+            require(only == kind or key not in inputs, key, f"only a set of kind {only} has this argument; remove it")
+    runners: MachineSet
+    if kind == "vm":
+        runners = settings(StandingSet, inputs, _PATHS)
+    else:
+        require("maxRunners" in inputs, "maxRunners", "required argument is missing; add it")
+        runners = settings(PerJobSet, inputs, _PATHS | _SPAN)
+    for key in _OF_OWN_LAUNCHER:
+        require(not runners.booted_here or key in inputs, key, "this project's launcher needs it; add it")
+    pushes = runners.metrics_url is not None
+    require(runners.booted_here or not pushes, "metricsUrl", "CNCF's launcher cannot pass it to its machines; remove it")
+    require(
+        pushes == ("metricsSecurityGroupId" in inputs), "metricsSecurityGroupId", "it goes with metricsUrl; give both or neither"
+    )
+    return runners

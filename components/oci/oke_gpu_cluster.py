@@ -4,6 +4,7 @@ import ipaddress
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
@@ -15,19 +16,16 @@ from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.kubernetes.args import TolerationArgs
 from components.kubernetes.provider import kubernetes_provider
-from components.oci.governance import Tenancy, budget, home_provider, quota
-from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
+from components.oci.governance import budget, home_provider
+from components.oci.managed_nodes import OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
 from fleet.charts.enablement import Tolerations
-from fleet.facts.hardware import flexible
-from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import system_labels
 from fleet.providers.oke.addons import PLUGIN_ADDON, AddonVersion
 from fleet.providers.oke.bill import SURGE
 from fleet.providers.oke.cluster import OkeCluster
-from fleet.providers.oke.machine_set import FreeformTags
-from fleet.providers.oke.nodes import FLEX_SHAPE
+from fleet.providers.oke.launcher_set import FreeformTags
 from fleet.providers.oke.ocid import CompartmentId, ImageId, SubnetId, TenancyId, VcnId, located
 from fleet.providers.oke.runners import AnyRunner
 from fleet.providers.tags import STACK_TAG
@@ -127,25 +125,15 @@ class OkeClusterSettings(OkeCluster):
         return bool(self.quotas) or super().in_tenancy
 
 
-_KINDS = {"vcnId": VcnId, "endpointSubnetId": SubnetId, "nodeSubnetId": SubnetId}
-_EXAMPLES = {
-    "compartmentId": "ocid1.compartment.oc1..example",
-    "tenancyId": "ocid1.tenancy.oc1..example",
-    "vcnId": "ocid1.vcn.oc1..example",
-    "endpointSubnetId": "ocid1.subnet.oc1..example",
-    "nodeSubnetId": "ocid1.subnet.oc1..example",
+_OCIDS = {
+    "compartmentId": ("compartment", "compartment", CompartmentId),
+    "tenancyId": ("tenancy", "tenancy", TenancyId),
+    "vcnId": ("network.vcn", "vcn", VcnId),
+    "endpointSubnetId": ("network.endpointSubnet", "subnet", SubnetId),
+    "nodeSubnetId": ("network.nodeSubnet", "subnet", SubnetId),
 }
-"""What a settings model checks in place of OCIDs that are not known yet."""
-
-
-_NAMES = {
-    "compartment": "compartmentId",
-    "tenancy": "tenancyId",
-    "network.cidr": "vcnCidr",
-    "network.vcn": "vcnId",
-    "network.endpointSubnet": "endpointSubnetId",
-    "network.nodeSubnet": "nodeSubnetId",
-}
+"""By argument: the path in the settings, and the kind of OCID."""
+_NETWORK = ("vcnId", "endpointSubnetId", "nodeSubnetId")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +158,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
     The cluster is an enhanced one, which add-ons and workload identity require. Pods have addresses of the VCN.
     """
 
-    _paths = _NAMES
+    _paths = MappingProxyType({path: key for key, (path, _, _) in _OCIDS.items()} | {"network.cidr": "vcnCidr"})
 
     cluster_id: pulumi.Output[str]
     """OCID of the cluster. It is known once the control plane exists."""
@@ -196,7 +184,10 @@ class OkeGpuCluster(PackagedComponent[Read]):
         region, compartment, tenancy = inputs["region"], inputs["compartmentId"], inputs.get("tenancyId")
         watched = inputs.get("budgetCompartmentId")
         image = typed("systemImageId", inputs["systemImageId"], located(ImageId, region))
-        examples = {key: known(inputs[key], example) for key, example in _EXAMPLES.items() if key in inputs}
+        # What the settings model checks in place of OCIDs that are not known yet.
+        examples = {
+            key: known(inputs[key], f"ocid1.{kind}.oc1..example") for key, (_, kind, _) in _OCIDS.items() if key in inputs
+        }
         images = {"system": {"id": known(image, "ocid1.image.oc1..example")}}
         values = settings(OkeClusterSettings, {**inputs, **examples, "nodeImages": images}, cls._paths)
         return Read(
@@ -205,7 +196,7 @@ class OkeGpuCluster(PackagedComponent[Read]):
             image,
             None if tenancy is None else typed("tenancyId", tenancy, TenancyId),
             None if watched is None else typed("budgetCompartmentId", watched, CompartmentId),
-            {key: typed(key, inputs[key], located(kind, region)) for key, kind in _KINDS.items() if key in inputs},
+            {key: typed(key, inputs[key], located(_OCIDS[key][2], region)) for key in _NETWORK if key in inputs},
         )
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
@@ -223,7 +214,8 @@ class OkeGpuCluster(PackagedComponent[Read]):
             OkeSecurityArgs(
                 compartment=args.compartment_id,
                 vcn_id=vcn_id,
-                api_sources=api_sources(settings),
+                # The public networks, or for a private endpoint its sources, by default the new VCN.
+                api_sources=settings.endpoint.public_cidrs or settings.endpoint.private_sources(settings.own_cidr),
                 closed=settings.closed_networks,
                 machines=settings.machine_security_group,
                 tags=self._tags,
@@ -231,9 +223,9 @@ class OkeGpuCluster(PackagedComponent[Read]):
             opts=self._below(*self._after),
         )
         self.node_security_group_id, self.machine_security_group_id = security.workers_id, security.machines_id
-        control_plane = self._control_plane(name, args, vcn_id, endpoint_subnet_id, security.api_id)
         self.vcn_id = pulumi.Output.from_input(vcn_id)
         self.node_subnet_id = pulumi.Output.from_input(node_subnet_id)
+        control_plane = self._control_plane(name, args, endpoint_subnet_id, security.api_id)
         self.cluster_id, self.cluster_name = control_plane.id, control_plane.name
         self.kubeconfig = self._kubeconfig(settings)
         self.kubernetes_provider = kubernetes_provider(name, self._cluster_name, kubeconfig=self.kubeconfig, parent=self)
@@ -261,12 +253,20 @@ class OkeGpuCluster(PackagedComponent[Read]):
         settings, called = args.settings, self._cluster_name
         if args.tenancy_id is None:
             return
-        tenancy = Tenancy(args.tenancy_id, self.home_provider)
+        opts = self._below(provider=self.home_provider)
         if settings.budget is not None:
             watched = args.compartment_id if args.budget_compartment_id is None else args.budget_compartment_id
-            budget(name, settings.budget, watched, tenancy, called=called, tags=self._tags, parent=self)
+            budget(name, settings.budget, watched, args.tenancy_id, called=called, tags=self._tags, opts=opts)
         if settings.quotas:
-            quota(name, settings.quotas, tenancy, called=called, tags=self._tags, parent=self)
+            # For all users together, no more GPUs than the fleet uses. Running instances stay.
+            oci.limits.Quota(
+                f"{name}-quotas",
+                compartment_id=args.tenancy_id,
+                description=f"GPUs that {called} takes at most",
+                statements=list(settings.quotas),
+                freeform_tags=self._tags,
+                opts=opts,
+            )
 
     def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
         """OCIDs of the VCN, the node subnet and the endpoint subnet."""
@@ -281,33 +281,22 @@ class OkeGpuCluster(PackagedComponent[Read]):
         return network.vcn_id, network.node_subnet_id, network.endpoint_subnet_id
 
     def _control_plane(
-        self,
-        name: str,
-        args: Read,
-        vcn_id: pulumi.Input[str],
-        subnet_id: pulumi.Input[str],
-        group_id: pulumi.Input[str],
+        self, name: str, args: Read, subnet_id: pulumi.Input[str], group_id: pulumi.Input[str]
     ) -> oci.containerengine.Cluster:
-        settings = args.settings
+        settings, private = args.settings, args.settings.endpoint.private
         return oci.containerengine.Cluster(
             f"{name}-control-plane",
             name=self._cluster_name,
             compartment_id=args.compartment_id,
             kubernetes_version=settings.kubernetes,
             type="ENHANCED_CLUSTER",
-            vcn_id=vcn_id,
-            cluster_pod_network_options=[oci.containerengine.ClusterClusterPodNetworkOptionArgs(cni_type="OCI_VCN_IP_NATIVE")],
-            endpoint_config=oci.containerengine.ClusterEndpointConfigArgs(
-                subnet_id=subnet_id, is_public_ip_enabled=not settings.endpoint.private, nsg_ids=[group_id]
-            ),
-            options=oci.containerengine.ClusterOptionsArgs(
-                add_ons=oci.containerengine.ClusterOptionsAddOnsArgs(
-                    is_kubernetes_dashboard_enabled=False, is_tiller_enabled=False
-                ),
-                kubernetes_network_config=oci.containerengine.ClusterOptionsKubernetesNetworkConfigArgs(
-                    services_cidr=services_cidr(settings)
-                ),
-            ),
+            vcn_id=self.vcn_id,
+            cluster_pod_network_options=[{"cni_type": "OCI_VCN_IP_NATIVE"}],
+            endpoint_config={"subnet_id": subnet_id, "is_public_ip_enabled": not private, "nsg_ids": [group_id]},
+            options={
+                "add_ons": {"is_kubernetes_dashboard_enabled": False, "is_tiller_enabled": False},
+                "kubernetes_network_config": {"services_cidr": services_cidr(settings)},
+            },
             freeform_tags=self._tags,
             opts=self._below(*self._after, protect=settings.protect),
         )
@@ -331,15 +320,13 @@ class OkeGpuCluster(PackagedComponent[Read]):
                 cluster_id=self.cluster_id,
                 compartment=args.compartment_id,
                 kubernetes_version=settings.kubernetes,
-                shape=FLEX_SHAPE,
-                flex=Flex(pool.ocpus, pool.memory // 1024),
+                machine=pool.machine,
                 image=args.system_image_id,
                 disk=pool.disk,
                 subnet_id=self.node_subnet_id,
                 group_id=self.node_security_group_id,
-                places=[NodePlace(zone) for zone in settings.zones],
+                places=[(zone, None) for zone in settings.zones],
                 labels=system_labels(name),
-                max_pods=allocatable(flexible(FLEX_SHAPE, pool.ocpus, pool.memory), pool.disk).pods,
                 size=pool.nodes,
                 tags=self._tags,
                 ready=self.before_nodes,
@@ -351,22 +338,16 @@ class OkeGpuCluster(PackagedComponent[Read]):
     def _gpu_plugin(self, name: str, settings: OkeClusterSettings) -> None:
         """OKE's device plugin. If another one advertises the GPUs, a label of the pools keeps OKE's off their nodes."""
         tolerations = json.dumps([toleration.manifest() for toleration in settings.gpu_plugin_tolerations])
-        configurations = [oci.containerengine.AddonConfigurationArgs(key="tolerations", value=tolerations)]
         oci.containerengine.Addon(
             f"{name}-gpu-plugin",
             addon_name=PLUGIN_ADDON,
             version=settings.gpu_plugin_version,
             cluster_id=self.cluster_id,
-            configurations=configurations if settings.gpu_plugin_tolerations else None,
+            configurations=[{"key": "tolerations", "value": tolerations}] if settings.gpu_plugin_tolerations else None,
             override_existing=True,
             remove_addon_resources_on_delete=True,
             opts=self._below(*self.ready),
         )
-
-
-def api_sources(settings: OkeCluster) -> tuple[str, ...]:
-    """Networks that may use the API: the public CIDRs, or for a private endpoint its sources, by default the new VCN."""
-    return settings.endpoint.public_cidrs or settings.endpoint.private_sources(settings.own_cidr)
 
 
 def services_cidr(settings: OkeCluster) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,10 @@ import pulumi
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
-from components.oci.managed_nodes import NodePlace, OkeNodes, managed_nodes
-from components.oci.rights import policy, reservation_rights
-from fleet.facts.offer import allocatable
+from components.oci.managed_nodes import OkeNodes, managed_nodes
+from components.oci.rights import reservation_rights
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
-from fleet.providers.oke.node_config import kubelet_flags
-from fleet.providers.oke.nodes import OkePool
+from fleet.providers.oke.nodes import OkePool, kubelet_flags
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 
@@ -39,33 +36,30 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
 
     def declare(self, name: str, args: OkeGpuPoolArgs) -> dict[str, Any]:
         here, settings, pool = args.here, args.here.settings, args.here.settings.pools[args.pool_name]
-        (machine,) = pool.machines
+        (machine,), held = pool.machines, pool.reservation
         labels = pool.node_labels(here.name, args.pool_name, OKE_PROFILE, settings.flavor_of(args.pool_name))
         # Stated both ways: what OKE does without the label has changed over time.
         labels[OKE_NO_PLUGIN_LABEL] = "false" if settings.enablement == GPU_PLUGIN_ADDON else "true"
-        offer = allocatable(machine, pool.disk)
         nodes = managed_nodes(
             name,
             OkeNodes(
                 cluster_id=here.cluster.cluster_id,
                 compartment=settings.compartment,
                 kubernetes_version=settings.kubernetes,
-                shape=machine.name,
-                bare_metal=machine.bare_metal,
+                machine=machine,
                 image=settings.node_images[pool.image].id,
                 disk=pool.disk,
                 subnet_id=here.cluster.node_subnet_id,
                 group_id=here.cluster.node_security_group_id,
-                places=_places(pool, pool.zones or settings.zones),
+                # Every availability domain of the pool, or the one in which the reservation holds machines.
+                places=[(held.zone, held.id)] if held else [(zone, None) for zone in pool.zones or settings.zones],
                 labels=labels,
-                max_pods=offer.pods,
                 size=pool.nodes.min,
                 tags=here.tags,
                 ready=[*here.cluster.before_nodes, *self._rights(name, here, pool)],
                 preemptible=pool.capacity == "spot",
                 most=pool.nodes.max,
-                storage=offer.storage,
-                reserved=pool.reservation.count if pool.reservation else None,
+                reserved=held.count if held else None,
                 kubelet_flags=kubelet_flags(pool.kubelet),
                 array=pool.local_storage is not None,
             ),
@@ -78,21 +72,5 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
         """OKE's right to launch nodes in a capacity reservation."""
         if pool.reservation is None:
             return []
-        return [
-            policy(
-                f"{name}-rights",
-                list(reservation_rights(here.settings.compartment)),
-                compartment=here.settings.compartment,
-                description=f"OKE launches the nodes of {name} in a capacity reservation",
-                tags=here.tags,
-                iam=here.iam,
-                parent=self,
-            )
-        ]
-
-
-def _places(pool: OkePool, zones: Sequence[str]) -> list[NodePlace]:
-    """Every availability domain of the pool, or the one in which the reservation holds machines."""
-    if pool.reservation is not None:
-        return [NodePlace(pool.reservation.zone, pool.reservation.id)]
-    return [NodePlace(zone) for zone in zones]
+        compartment, why = here.settings.compartment, f"OKE launches the nodes of {name} in a capacity reservation"
+        return [here.policy(f"{name}-rights", list(reservation_rights(compartment)), compartment, why, parent=self)]

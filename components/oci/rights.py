@@ -5,16 +5,20 @@ Workload identity needs no dynamic group: a statement names the namespace, the s
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pulumi
 import pulumi_oci as oci
 
+Statements = pulumi.Input[Sequence[pulumi.Input[str]]]
+
 
 def policy(
     name: str,
-    statements: pulumi.Input[Sequence[pulumi.Input[str]]],
+    statements: Statements,
     *,
     compartment: str,
     description: str,
@@ -67,45 +71,12 @@ AUTOSCALER = ("manage cluster-node-pools", "manage instance-family", *AUTOSCALER
 asks for its part there too (docs.oracle.com, using the cluster autoscaler)."""
 
 
-def autoscaler_rights(workload: Workload, needs: Sequence[str], compartment: str) -> list[str]:
-    """Statements for the autoscaler of node pools in one compartment."""
-    return [allow(workload, what, compartment) for what in needs]
-
-
-_CONSOLE = (
-    # CaptureConsoleHistory, GetConsoleHistory, ShowConsoleHistoryData and DeleteConsoleHistory.
-    "CONSOLE_HISTORY_CREATE",
-    "CONSOLE_HISTORY_INSPECT",
-    "CONSOLE_HISTORY_READ",
-    "CONSOLE_HISTORY_DELETE",
-    "INSTANCE_INSPECT",
-    "INSTANCE_READ",
-    "INSTANCE_IMAGE_READ",
-)
-_TERMINATE = ("INSTANCE_DELETE", "INSTANCE_DETACH_VOLUME", "VOLUME_ATTACHMENT_DELETE", "VOLUME_WRITE")
-_LEAVE_NETWORK = ("SUBNET_DETACH", "VNIC_DELETE", "VNIC_DETACH")
-_JOIN_NETWORK = (
-    "NETWORK_SECURITY_GROUP_UPDATE_MEMBERS",
-    "SUBNET_ATTACH",
-    "VNIC_ASSOCIATE_NETWORK_SECURITY_GROUP",
-    "VNIC_ATTACH",
-    "VNIC_CREATE",
-)
-NETWORK = (*_JOIN_NETWORK, *_LEAVE_NETWORK)
+_CALLS: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("launcher-rights.toml").read_text(encoding="utf-8"))
+NETWORK = (*_CALLS["join-network"], *_CALLS["leave-network"])
 """Permissions that are also needed in the network's compartment."""
-PER_JOB = (*_CONSOLE, *_TERMINATE, "INSTANCE_CREATE", *NETWORK)
+PER_JOB = (*_CALLS["console"], *_CALLS["terminate"], "INSTANCE_CREATE", *NETWORK)
 """Permissions of a launcher that launches and terminates VMs. ListInstances and GetInstance need INSTANCE_READ only."""
-STANDING = (
-    *_CONSOLE,
-    *_TERMINATE,
-    *_LEAVE_NETWORK,
-    # UpdateInstance; GetInstancePool and ListInstancePoolInstances; UpdateInstancePool, for the pool's size;
-    # DetachInstancePoolInstance. The pool itself creates the next VM.
-    "INSTANCE_UPDATE",
-    "INSTANCE_POOL_READ",
-    "INSTANCE_POOL_UPDATE",
-    "INSTANCE_POOL_INSTANCE_DETACH",
-)
+STANDING = (*_CALLS["console"], *_CALLS["terminate"], *_CALLS["leave-network"], *_CALLS["pool"])
 """Permissions of a launcher that claims VMs of a pool, detaches them and sets the pool's size again."""
 
 

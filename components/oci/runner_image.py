@@ -10,7 +10,6 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.in_cluster import InCluster
-from components.oci.rights import policy
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.providers.oke.ocir import OcirRegistry
 
@@ -51,48 +50,38 @@ class OkeRunnerImage(Component[OkeRunnerImageArgs]):
         return {"namespace": self.namespace}
 
     def _scan(self, name: str, args: OkeRunnerImageArgs) -> None:
+        compartment = args.here.settings.compartment
         named = {
             "display_name": f"{args.here.physical_name}-images",
             "freeform_tags": args.here.tags,
-            "compartment_id": args.here.settings.compartment,
+            "compartment_id": compartment,
         }
         recipe = oci.vulnerabilityscanning.ContainerScanRecipe(
-            f"{name}-scan",
-            scan_settings=oci.vulnerabilityscanning.ContainerScanRecipeScanSettingsArgs(scan_level="STANDARD"),
-            **named,
-            opts=self._child,
+            f"{name}-scan", scan_settings={"scan_level": "STANDARD"}, **named, opts=self._child
         )
-        images = oci.vulnerabilityscanning.ContainerScanTargetTargetRegistryArgs(
-            type="OCIR",
-            compartment_id=args.here.settings.compartment,
-            repositories=[f"{args.registry.prefix}/{RUNNER_GPU_REPOSITORY}"],
-        )
+        images: oci.vulnerabilityscanning.ContainerScanTargetTargetRegistryArgsDict = {
+            "type": "OCIR",
+            "compartment_id": compartment,
+            "repositories": [f"{args.registry.prefix}/{RUNNER_GPU_REPOSITORY}"],
+        }
         oci.vulnerabilityscanning.ContainerScanTarget(
             f"{name}-scan", container_scan_recipe_id=recipe.id, target_registry=images, **named, opts=self._child
         )
 
     def _readers(self, name: str, args: OkeRunnerImageArgs) -> oci.identity.DynamicGroup:
+        here, compartment = args.here, args.here.settings.compartment
         group = oci.identity.DynamicGroup(
             f"{name}-nodes",
             compartment_id=args.tenancy,
-            name=f"{args.here.physical_name}-nodes",
-            description=f"Machines of the compartment of {args.here.physical_name}",
-            matching_rule=f"ALL {{instance.compartment.id = '{args.here.settings.compartment}'}}",
-            freeform_tags=args.here.tags,
-            opts=self._below(provider=args.here.iam),
+            name=f"{here.physical_name}-nodes",
+            description=f"Machines of the compartment of {here.physical_name}",
+            matching_rule=f"ALL {{instance.compartment.id = '{compartment}'}}",
+            freeform_tags=here.tags,
+            opts=self._below(provider=here.iam),
         )
-        policy(
-            f"{name}-readers",
-            [
-                group.name.apply(lambda called: pull_right(called, args.here.settings.compartment, args.registry.prefix)),
-                *scan_rights(args.here.settings.compartment),
-            ],
-            compartment=args.here.settings.compartment,
-            description=f"Nodes of {args.here.physical_name} pull images, and the scanner reads them",
-            tags=args.here.tags,
-            iam=args.here.iam,
-            parent=self,
-        )
+        pulls = group.name.apply(lambda called: pull_right(called, compartment, args.registry.prefix))
+        why = f"Nodes of {here.physical_name} pull images, and the scanner reads them"
+        here.policy(f"{name}-readers", [pulls, *scan_rights(compartment)], compartment, why, parent=self)
         return group
 
 

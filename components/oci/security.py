@@ -5,19 +5,31 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pulumi
 import pulumi_oci as oci
 
 from components.component import Component
-from components.oci.services import oracle_services
+from components.oci.network import oracle_services
 from fleet.settings.egress import INTERNET
 
-ALL, ICMP, TCP = "all", "1", "6"
+ALL, ICMP, TCP, UDP = "all", "1", "6", "17"
 """Protocols as OCI's security rules spell them."""
 GROUP, CIDR, SERVICE = "NETWORK_SECURITY_GROUP", "CIDR_BLOCK", "SERVICE_CIDR_BLOCK"
-_API, _PROXYMUX = 6443, 12250
+IN, OUT = ("INGRESS", "source"), ("EGRESS", "destination")
+"""The direction of a rule, and its argument for the other end."""
+_MTU = {"icmp_options": {"type": 3, "code": 4}}
+"""Fragmentation needed."""
+
+
+def ports(first: int, last: int, end: str = "destination") -> dict[str, Any]:
+    """TCP or UDP ports that a rule admits at one end of a connection."""
+    return {f"{end}_port_range": {"min": first, "max": last}}
+
+
+_API, _CHANNEL = ({"tcp_options": ports(port, port)} for port in (6443, 12250))
 """Ports of the Kubernetes API and of OKE's own channel, which also serves workload identity."""
 
 
@@ -78,37 +90,40 @@ class OkeSecurity(Component[OkeSecurityArgs]):
     def declare(self, name: str, args: OkeSecurityArgs) -> dict[str, Any]:
         api, workers = self._group("api"), self._group("workers")
         self.api_id, self.workers_id = api.id, workers.id
-        self.rules = (*self._api_rules(api), *self._worker_rules(workers))
+        self.rules = (*self._api_rules(api), *self._worker_rules(workers.id))
         self.machines_id, self.machine_rules = self._machines() if args.machines else (None, ())
         return {"apiId": self.api_id, "workersId": self.workers_id, "machinesId": self.machines_id}
 
     def _api_rules(self, api: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
-        services = oracle_services(parent=self, after=api)
+        name, workers = f"{self._name}-api", self.workers_id
+        _, services = oracle_services(parent=self, after=api)
+        deployers = "Kubernetes API for those who deploy"
         return [
-            self._rule(_IN, "api-from-workers", api, self.workers_id, GROUP, TCP, "Kubernetes API", port=_API),
-            self._rule(_IN, "api-from-workers-oke", api, self.workers_id, GROUP, TCP, "OKE's channel", port=_PROXYMUX),
-            self._rule(_IN, "api-from-workers-mtu", api, self.workers_id, GROUP, ICMP, "Path discovery"),
+            rule(f"{name}-from-workers", IN, api.id, workers, TCP, "Kubernetes API", parent=self, options=_API),
+            rule(f"{name}-from-workers-oke", IN, api.id, workers, TCP, "OKE's channel", parent=self, options=_CHANNEL),
+            rule(f"{name}-from-workers-mtu", IN, api.id, workers, ICMP, "Path discovery", parent=self, options=_MTU),
             *(
-                self._rule(_IN, f"api-from-{source}", api, source, CIDR, TCP, "Kubernetes API for those who deploy", port=_API)
+                rule(f"{name}-from-{source}", IN, api.id, source, TCP, deployers, CIDR, parent=self, options=_API)
                 for source in self._args.api_sources
             ),
-            self._rule(_OUT, "api-to-workers", api, self.workers_id, GROUP, ALL, "Kubelets and webhooks"),
-            self._rule(_OUT, "api-to-services", api, services.cidr_block, SERVICE, TCP, "OKE"),
-            self._rule(_OUT, "api-to-services-mtu", api, services.cidr_block, SERVICE, ICMP, "Path discovery"),
+            rule(f"{name}-to-workers", OUT, api.id, workers, ALL, "Kubelets and webhooks", parent=self),
+            rule(f"{name}-to-services", OUT, api.id, services, TCP, "OKE", SERVICE, parent=self),
+            rule(f"{name}-to-services-mtu", OUT, api.id, services, ICMP, "Path discovery", SERVICE, parent=self, options=_MTU),
         ]
 
-    def _worker_rules(self, workers: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
+    def _worker_rules(self, workers: pulumi.Output[str]) -> list[pulumi.Resource]:
+        name, anywhere = f"{self._name}-workers", "Images, GitHub and Oracle's services"
         return [
-            self._rule(_IN, "workers-from-workers", workers, workers.id, GROUP, ALL, "Nodes and pods among themselves"),
-            self._rule(_IN, "workers-from-api", workers, self.api_id, GROUP, ALL, "Kubelets and webhooks"),
-            self._rule(_IN, "workers-mtu", workers, INTERNET, CIDR, ICMP, "Path discovery"),
-            self._rule(_OUT, "workers-to-anywhere", workers, INTERNET, CIDR, ALL, "Images, GitHub and Oracle's services"),
+            rule(f"{name}-from-workers", IN, workers, workers, ALL, "Nodes and pods among themselves", parent=self),
+            rule(f"{name}-from-api", IN, workers, self.api_id, ALL, "Kubelets and webhooks", parent=self),
+            rule(f"{name}-mtu", IN, workers, INTERNET, ICMP, "Path discovery", CIDR, parent=self, options=_MTU),
+            rule(f"{name}-to-anywhere", OUT, workers, INTERNET, ALL, anywhere, CIDR, parent=self),
         ]
 
     def _machines(self) -> tuple[pulumi.Output[str], tuple[pulumi.Resource, ...]]:
-        group = self._group("machines")
+        group, name = self._group("machines"), f"{self._name}-machines"
         rules = [
-            self._rule(_OUT, f"machines-to-{block}", group, block, CIDR, ALL, "Public addresses")
+            rule(f"{name}-to-{block}", OUT, group.id, block, ALL, "Public addresses", CIDR, parent=self)
             for block in everything_but(*self._args.closed)
         ]
         return group.id, tuple(rules)
@@ -117,43 +132,31 @@ class OkeSecurity(Component[OkeSecurityArgs]):
         args = self._args
         return security_group(f"{self._name}-{role}", args.compartment, args.vcn_id, args.tags, self._after, parent=self)
 
-    def _rule(
-        self,
-        end: tuple[str, str],
-        role: str,
-        group: oci.core.NetworkSecurityGroup,
-        other: pulumi.Input[str],
-        other_type: str,
-        protocol: str,
-        why: str,
-        *,
-        port: int | None = None,
-    ) -> oci.core.NetworkSecurityGroupSecurityRule:
-        """A rule of a group: `end` says whether traffic comes from `other` or goes there."""
-        direction, key = end
-        return oci.core.NetworkSecurityGroupSecurityRule(
-            f"{self._name}-{role}",
-            network_security_group_id=group.id,
-            direction=direction,
-            protocol=protocol,
-            stateless=False,
-            icmp_options=_FRAGMENTATION_NEEDED if protocol == ICMP else None,
-            tcp_options=ports(port, port) if port else None,
-            description=why,
-            opts=self._child,
-            **{key: other, f"{key}_type": other_type},
-        )
 
-
-_IN, _OUT = ("INGRESS", "source"), ("EGRESS", "destination")
-"""The direction of a rule, and its argument for the other end."""
-_FRAGMENTATION_NEEDED = oci.core.NetworkSecurityGroupSecurityRuleIcmpOptionsArgs(type=3, code=4)
-
-
-def ports(first: int, last: int) -> oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsArgs:
-    """TCP ports that a rule admits."""
-    return oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsArgs(
-        destination_port_range=oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsDestinationPortRangeArgs(min=first, max=last)
+def rule(
+    name: str,
+    end: tuple[str, str],
+    group_id: pulumi.Input[str],
+    other: pulumi.Input[Any],
+    protocol: str,
+    why: str,
+    other_type: str = GROUP,
+    *,
+    parent: pulumi.Resource,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> oci.core.NetworkSecurityGroupSecurityRule:
+    """A stateful rule of a group: `end` says whether traffic comes from `other` or goes there. `options` name its ports."""
+    direction, key = end
+    return oci.core.NetworkSecurityGroupSecurityRule(
+        name,
+        network_security_group_id=group_id,
+        direction=direction,
+        protocol=protocol,
+        stateless=False,
+        description=why,
+        opts=pulumi.ResourceOptions(parent=parent),
+        **{key: other, f"{key}_type": other_type},
+        **options,
     )
 
 

@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pulumi
 import pulumi_oci as oci
 
 from components.context import Context
-from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, MachineSet, install
-from components.kubernetes.mirror import from_registry
-from components.kubernetes.model_cache import Backing
-from components.kubernetes.priority_expander import PriorityExpander, PriorityExpanderArgs
-from components.oci.arguments import machine_set, oke_gpu_cluster_args
+from components.kubernetes.priorities import PriorityExpander, PriorityExpanderArgs
+from components.kubernetes.provider import from_registry
+from components.kubernetes.scale_set import Arc
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs
 from components.oci.caches import OkeCaches, OkeCachesArgs
-from components.oci.existing_oke_cluster import ExistingOkeCluster, ExistingOkeClusterArgs
-from components.oci.in_cluster import InCluster
+from components.oci.in_cluster import ExistingOkeCluster, ExistingOkeClusterArgs, InCluster, NewCluster
 from components.oci.metrics_gateway import MetricsGateway, MetricsGatewayArgs
 from components.oci.oci_gpu_runner import OciGpuRunner, Read
-from components.oci.oke_gpu_cluster import OkeGpuCluster
+from components.oci.oke_gpu_cluster import OkeClusterSettings, OkeGpuCluster
+from components.oci.oke_gpu_cluster import Read as ClusterRead
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
 from components.oci.runner_image import OkeRunnerImage, OkeRunnerImageArgs
 from components.outputs import Built, OkeOutputs
 from fleet.charts.cluster_autoscaler import AUTOSCALER
+from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke import existing as settings_of_existing
+from fleet.providers.oke.addons import PLUGIN_ADDON
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.fallback import oke_priorities
-from fleet.providers.oke.push import gateway
+from fleet.providers.oke.gateway import gateway
+from fleet.providers.oke.launcher_set import machine_set_of
 from fleet.providers.oke.quotas import oke_quotas
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.tags import fixed_tags
+from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 
 def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
@@ -55,31 +58,21 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         "nodePoolIds": {pool_name: [pool.node_pool_id] for pool_name, pool in pools.items()},
         "runnerSets": {},
     }
-    new = _New()
-    if isinstance(settings, OkeCluster) and isinstance(cluster, OkeGpuCluster):
-        new = _of_new_cluster(here, settings, cluster)
-        outputs["clusterName"], outputs["vcnId"] = here.physical_name, cluster.vcn_id
+    machine_set: MachineSet | None = None
     inside = Inside(
         name,
         settings,
-        (*cluster.ready, *new.images),
+        cluster.ready,
         from_registry(settings.mirror, [cluster.kubernetes_provider]),
-        new.backings,
         physical_name=here.physical_name,
         disk_tags=fixed_tags(context.stack, name),
     )
-    outputs["runnerSets"] = install(inside, fleet, private_key, new.machine_set)
-    return Built(outputs, new.kubeconfig)
-
-
-@dataclass(frozen=True, slots=True)
-class _New:
-    """What only a new cluster has: storage of caches, a registry, sets of machines, and a kubeconfig."""
-
-    backings: Mapping[str, Backing] = field(default_factory=dict)
-    images: tuple[pulumi.Resource, ...] = ()
-    machine_set: MachineSet | None = None
-    kubeconfig: pulumi.Output[str] | None = None
+    if isinstance(here, NewCluster):
+        outputs["clusterName"], outputs["vcnId"] = here.physical_name, here.cluster.vcn_id
+        machine_set = partial(_machine_set, here, _gateway(here))
+        inside = _stored(inside, here)
+    outputs["runnerSets"] = install(inside, fleet, private_key, machine_set)
+    return Built(outputs, cluster.kubeconfig)
 
 
 def _cluster(name: str, settings: OkePools, fleet: Fleet, context: Context) -> InCluster:
@@ -87,16 +80,44 @@ def _cluster(name: str, settings: OkePools, fleet: Fleet, context: Context) -> I
     cloud = oci.Provider(f"{name}-oci", region=settings.region)
     opts = pulumi.ResourceOptions(providers=[cloud])
     quotas = oke_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else ()
-    cluster: OkeGpuCluster | ExistingOkeCluster
     if isinstance(settings, OkeCluster):
-        network = settings.network.compartment
-        cluster = OkeGpuCluster.typed(name, oke_gpu_cluster_args(name, settings, context, quotas), opts)
-    elif isinstance(settings, settings_of_existing.ExistingOkeCluster):
-        network = settings.existing.network_compartment
-        cluster = ExistingOkeCluster(name, ExistingOkeClusterArgs(settings, context.cluster_name(name), context.tags), opts=opts)
-    else:
-        raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
-    return InCluster(name, settings, context, cluster, network or settings.compartment, cloud)
+        network = settings.network.compartment or settings.compartment
+        made = OkeGpuCluster.typed(name, _cluster_args(name, settings, context, quotas), opts)
+        return NewCluster(name, settings, context, made, network, cloud)
+    if isinstance(settings, settings_of_existing.ExistingOkeCluster):
+        network = settings.existing.network_compartment or settings.compartment
+        cluster = ExistingOkeCluster(name, ExistingOkeClusterArgs(settings, context), opts=opts)
+        return InCluster(name, settings, context, cluster, network, cloud)
+    raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
+
+
+def _cluster_args(name: str, settings: OkeCluster, context: Context, quotas: Sequence[str]) -> ClusterRead:
+    """The arguments for the cluster `name` of a stack. `quotas` are quota statements."""
+    spot = any(pool.capacity == "spot" for pool in settings.pools.values())
+    network, budget = settings.network, settings.budget
+    of_cluster = OkeClusterSettings.model_construct(
+        **settings.set_fields(OkeCluster)
+        | ({"budget": budget.model_copy(update={"compartment": None})} if budget is not None else {})
+        | ({"gpu_plugin": False} if settings.enablement != GPU_PLUGIN_ADDON else {}),
+        cluster_name=context.cluster_name(name),
+        gpu_plugin_version=settings.addon_versions.get(PLUGIN_ADDON),
+        # The add-on knows the GPU taint by itself, not the one of preemptible nodes.
+        gpu_plugin_tolerations=OKE_PROFILE.tolerations if spot else (),
+        # CNCF's launcher has no setting for security groups.
+        machine_security_group=any(runner.booted_here for _, runner in settings.machine_runners()),
+        quotas=tuple(quotas),
+        tags=context.owner_tags,
+        stack_tag=context.stack,
+    )
+    of_network = {"vcnId": network.vcn, "endpointSubnetId": network.endpoint_subnet, "nodeSubnetId": network.node_subnet}
+    return ClusterRead(
+        of_cluster,
+        settings.compartment,
+        settings.node_images["system"].id,
+        settings.tenancy,
+        budget.compartment if budget is not None else None,
+        {key: ocid for key, ocid in of_network.items() if ocid is not None},
+    )
 
 
 def _autoscale(here: InCluster, ids: Mapping[str, pulumi.Output[str]]) -> None:
@@ -112,45 +133,43 @@ def _autoscale(here: InCluster, ids: Mapping[str, pulumi.Output[str]]) -> None:
         )
 
 
-def _of_new_cluster(here: InCluster, settings: OkeCluster, cluster: OkeGpuCluster) -> _New:
-    images: tuple[pulumi.Resource, ...] = ()
-    backings: Mapping[str, Backing] = {}
-    gateway = _gateway(here, settings, cluster)
+def _stored(inside: Inside, here: NewCluster) -> Inside:
+    """The contents of a new cluster, with its registry and the storage of its caches."""
+    settings = here.settings
     if settings.registry is not None and settings.tenancy is not None:
         args = OkeRunnerImageArgs(here, settings.registry, settings.tenancy)
-        images = (OkeRunnerImage(f"{here.name}-registry", args, opts=here.opts),)
+        inside = replace(inside, ready=(*inside.ready, OkeRunnerImage(f"{here.name}-registry", args, opts=here.opts)))
     if settings.caches:
-        backings = OkeCaches(f"{here.name}-caches", OkeCachesArgs(here, settings, cluster), opts=here.opts).backings
-    return _New(backings, images, partial(_machine_set, here, settings, cluster, gateway), cluster.kubeconfig)
+        caches = OkeCaches(f"{here.name}-caches", OkeCachesArgs(here), opts=here.opts)
+        inside = replace(inside, backings=caches.backings)
+    return inside
 
 
-def _gateway(here: InCluster, settings: OkeCluster, cluster: OkeGpuCluster) -> MetricsGateway | None:
+def _gateway(here: NewCluster) -> MetricsGateway | None:
     """The gateway to which machines push metrics; None if none of them can."""
-    receiver = gateway(settings)
+    receiver = gateway(here.settings)
     if receiver is None:
         return None
-    opts = from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider])
-    return MetricsGateway(f"{here.name}-metrics-gateway", MetricsGatewayArgs(here, receiver, cluster.vcn_id), opts=opts)
+    opts = from_registry(here.settings.mirror, [here.cloud, here.cluster.kubernetes_provider])
+    return MetricsGateway(f"{here.name}-metrics-gateway", MetricsGatewayArgs(here, receiver), opts=opts)
 
 
 def _machine_set(
-    here: InCluster,
-    settings: OkeCluster,
-    cluster: OkeGpuCluster,
-    metrics: MetricsGateway | None,
-    set_name: str,
-    runner: MachineRunner,
-    arc: Arc,
+    here: NewCluster, metrics: MetricsGateway | None, set_name: str, runner: MachineRunner, arc: Arc
 ) -> OciGpuRunner:
     """The runner set `set_name`, whose runners are machines."""
-    machines = arc.installed(machine_set(settings, here.physical_name, here.context, set_name, runner, arc.github))
+    settings, cluster = here.settings, here.cluster
+    more: dict[str, Any] = {
+        "home_region": settings.home_region,
+        "network_compartment_ids": tuple(dict.fromkeys([settings.compartment, here.network])),
+        "tags": here.context.owner_tags,
+        "stack_tag": here.context.stack,
+    }
     after, pushes = [*arc.after, *cluster.before_machines], None
     if metrics is not None and set_name in metrics.set_group_ids:
-        machines, pushes = (
-            machines.model_copy(update={"metrics_url": metrics.gateway.url(set_name)}),
-            metrics.set_group_ids[set_name],
-        )
+        more["metrics_url"], pushes = metrics.gateway.url(set_name), metrics.set_group_ids[set_name]
         after += metrics.rules
+    machines = arc.installed(machine_set_of(settings, here.physical_name, set_name, runner, arc.github).model_copy(update=more))
     args = Read(machines, *arc.app, cluster.cluster_id, cluster.node_subnet_id, cluster.machine_security_group_id or "", pushes)
     opts = pulumi.ResourceOptions.merge(
         from_registry(settings.mirror, [here.cloud, cluster.kubernetes_provider]), pulumi.ResourceOptions(depends_on=after)

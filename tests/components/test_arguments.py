@@ -10,8 +10,7 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.kubernetes.arc_runner_set import ArcRunnerSet
-from components.kubernetes.device_plugin_stack import DevicePluginStack
-from components.kubernetes.gpu_operator import GpuOperator
+from components.kubernetes.enablement import DevicePluginStack, GpuOperator
 from fleet.charts.device_plugin import device_plugin
 from fleet.facts.scheduling import node_choice
 from gpu_ci.offline.record import Recording

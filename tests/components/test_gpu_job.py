@@ -11,7 +11,7 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.build import build
-from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
+from components.kubernetes.gpu_workload import GpuJob, GpuJobArgs
 from fleet.facts.scheduling import DELETION_PROPAGATION, JOB_PRIORITIES, RUNNER_PRIORITY, SKIP_AWAIT
 from fleet.facts.versions import IMAGES
 from fleet.jobs.stack import place_stack_job

@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from components.kubernetes.gpu_operator import GpuOperator, GpuOperatorArgs
+from components.kubernetes.enablement import GpuOperator, GpuOperatorArgs
 from fleet.charts.device_plugin import plugin_configs
 from fleet.charts.gpu_operator import gpu_operator
 from fleet.facts.node_image import NODE_IMAGES

@@ -10,12 +10,10 @@ import pulumi_kubernetes as kubernetes
 import pytest
 from pydantic import TypeAdapter
 
-from components.kubernetes.arc import Arc
-from components.kubernetes.deliver import by_helm
 from components.kubernetes.inside import Inside, MachineSet, install
-from components.kubernetes.scale_set import ScaleSet, ScaleSetArgs
-from components.kubernetes.set_settings import by_program
+from components.kubernetes.scale_set import Arc, ScaleSet, ScaleSetArgs
 from fleet.charts.arc import CONTROLLER
+from fleet.charts.runner_sets import SetSettings
 from fleet.loading.config import load
 from fleet.providers.installed import plain_charts
 from fleet.providers.oke.cluster import OkeCluster
@@ -67,7 +65,8 @@ def machine_set(name: str, runner: MachineRunner, arc: Arc) -> ScaleSet:
     provider = kubernetes.Provider("other", kubeconfig="{}")
     opts = pulumi.ResourceOptions(providers=[provider])
     assert arc.private_key is not None
-    args = ScaleSetArgs(chart, arc.after, by_program(arc.github, arc.private_key), by_helm, None, companions)
+    settings = SetSettings.model_construct(github_url=arc.github.url, runner_scale_set_name=name, isolate=False)
+    args = ScaleSetArgs(chart, settings, arc.app, arc.after, companions)
     return ScaleSet(f"sjc-{name}", args, opts=opts)
 
 

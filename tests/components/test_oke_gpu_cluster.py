@@ -7,10 +7,9 @@ import json
 
 import pytest
 
-from components.oci.network import subnet_cidrs
 from components.oci.security import everything_but
 from fleet.facts.scheduling import OKE_PROFILE
-from fleet.providers.oke.addresses import node_subnet
+from fleet.providers.oke.network import endpoint_subnet, node_subnet
 from fleet.settings.egress import CLOSED
 from gpu_ci.offline.record import made_id
 from tests.builders import oke_pool, vm, vm_per_job
@@ -170,7 +169,7 @@ def test_the_default_security_list_lets_nothing_in_or_out_before_anything_starts
 
 @pytest.mark.parametrize("cidr", ["10.0.0.0/16", "192.168.16.0/20", "10.1.2.0/24"])
 def test_subnets_are_inside_the_vcn_and_apart(cidr):
-    nodes, endpoint = map(ipaddress.IPv4Network, subnet_cidrs(cidr))
+    nodes, endpoint = map(ipaddress.IPv4Network, (node_subnet(cidr)[0], endpoint_subnet(cidr)))
     vcn = ipaddress.IPv4Network(cidr)
     assert nodes.subnet_of(vcn)
     assert endpoint.subnet_of(vcn)
@@ -422,4 +421,5 @@ def test_a_given_network_of_another_compartment_is_the_autoscalers_to_use_and_no
 
 @pytest.mark.parametrize("cidr", ["10.0.0.0/16", "10.20.0.0/20"])
 def test_the_settings_count_the_addresses_of_the_subnet_that_is_made(cidr):
-    assert node_subnet(cidr)[0] == subnet_cidrs(cidr)[0]
+    subnets = {subnet.name: subnet.inputs["cidrBlock"] for subnet in of_type(planned(network={"cidr": cidr}), SUBNET)}
+    assert node_subnet(cidr)[0] == subnets["sjc-network-nodes"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from components.oci.boot import node_script
+from components.oci.managed_nodes import node_script
 from fleet.facts import hardware
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, STORAGE_TAG, SYSTEM_POOL, pool_labels

@@ -17,8 +17,7 @@ from components.component import PackagedComponent
 from components.eks.eks_gpu_cluster import EksClusterSettings
 from components.eks.gpu_node_group import NodeGroupSettings
 from components.kubernetes.arc_runner_set import ArcRunnerSet, Read
-from components.kubernetes.device_plugin_stack import DevicePluginStack
-from components.kubernetes.gpu_operator import GpuOperator
+from components.kubernetes.enablement import DevicePluginStack, GpuOperator
 from components.oci.oke_gpu_cluster import OkeClusterSettings
 from fleet.charts.chart import Chart
 from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
@@ -26,7 +25,7 @@ from fleet.charts.runner_sets import PodSet
 from fleet.loading.config import load
 from fleet.providers import installed
 from fleet.providers.eks.cluster import EksCluster
-from fleet.providers.oke.machine_set import PerJobSet, StandingSet
+from fleet.providers.oke.launcher_set import PerJobSet, StandingSet
 from fleet.settings.github import GitHub
 from fleet.settings.model import Model
 from fleet.settings.operator import OperatorSettings

@@ -6,8 +6,7 @@ import re
 
 from fleet.facts import hardware, versions
 from fleet.facts.node_image import NODE_IMAGES
-from fleet.providers.oke.machine.cloudinit import METADATA_LIMIT, REGISTRATION_ROOM
-from fleet.providers.oke.machine.launch import STANDING_LIFETIME
+from fleet.providers.oke.machine.launch import METADATA_LIMIT, REGISTRATION_ROOM, STANDING_LIFETIME
 from fleet.providers.oke.machine.launcher import GRACE, SWEEP_CONSOLES, SWEEP_READING
 from tests.docs.markdown import ROOT
 

@@ -420,7 +420,11 @@ def _queued(flavor: Mapping[str, Any], queues: Queues) -> Pods:
 
 def _addon_spec(settings: Any) -> dict[str, Any]:
     """The program's settings for the pods of the provider's autoscaler."""
-    return {"nodeSelector": json.loads(addon_values(settings.idle_delay)["nodeSelectors"])}
+    return {
+        "nodeSelector": json.loads(
+            addon_values(settings.idle_delay, settings.system_selector, by_priority=False)["nodeSelectors"]
+        )
+    }
 
 
 def _device_plugin(values: Mapping[str, Any], pools: frozenset[str], mps: frozenset[str]) -> Iterator[Pods]:

@@ -3893,7 +3893,7 @@ BEYOND_FILES = {"from_zero", "vgpu_license", "one_machine", "open_modules", "own
 """No stack file breaks it. test_settings, test_enablement, test_talos and, for arguments of components,
 tests/components/test_arguments give it something that does."""
 OF_ARGUMENTS = {
-    ("machine_set.py", "provider_tag"),
+    ("launcher_set.py", "provider_tag"),
     ("runner_sets.py", "two_selectors"),
     ("runner_sets.py", "usd_per_hour"),
 }

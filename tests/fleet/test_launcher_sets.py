@@ -26,7 +26,7 @@ from fleet.loading.config import load
 from fleet.prove.bill import bill
 from fleet.prove.bill import lines as lines_of
 from fleet.providers.fleet import Fleet
-from fleet.providers.oke.launcher_set import LAUNCHER, LAUNCHER_FOLDER, launcher_set
+from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 from tests.builders import SAN_JOSE, read_stack, vm, vm_per_job
 from tests.day import AS_OF
@@ -224,7 +224,7 @@ def test_our_launcher_runs_the_program_of_its_config_map(name: str) -> None:
     found = container(name)
     assert found["command"] == ["python3", "/etc/gpu-ci/launcher.py"], "the image's own entry point is the oci command"
     assert "args" not in found
-    (mount,) = [mount for mount in found["volumeMounts"] if mount["mountPath"] == LAUNCHER_FOLDER]
+    (mount,) = [mount for mount in found["volumeMounts"] if mount["mountPath"] == "/etc/gpu-ci"]
     assert mount["readOnly"] is True
     (volume,) = [volume for volume in spec(name)["volumes"] if volume["name"] == mount["name"]]
     assert volume == {"name": "launcher", "configMap": {"name": LAUNCHER}}

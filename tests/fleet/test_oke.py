@@ -12,10 +12,9 @@ from fleet.facts import versions
 from fleet.facts.errors import FleetError
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.loading.config import load
-from fleet.providers.oke.addresses import node_subnet, of_node
 from fleet.providers.oke.cluster import OkeCluster
-from fleet.providers.oke.node_config import OKE_OWNED, kubelet_flags
-from fleet.providers.oke.nodes import _node_image
+from fleet.providers.oke.network import node_subnet, of_node
+from fleet.providers.oke.nodes import OKE_OWNED, _node_image, kubelet_flags
 from fleet.providers.oke.vm_runner import VmPerJobRunner
 from fleet.settings.kubelet import KubeletFlags
 from tests.builders import NODE_CONFIG, SAN_JOSE, config, oke_cluster, oke_pool, oke_runner, vm, vm_per_job

@@ -12,8 +12,8 @@ from fleet.prove import monitoring
 from fleet.prove.launchers import system_room
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
-from fleet.providers.oke.addresses import endpoint_subnet, gateway_subnet, node_subnet
-from fleet.providers.oke.push import gateway
+from fleet.providers.oke.gateway import gateway
+from fleet.providers.oke.network import endpoint_subnet, gateway_subnet, node_subnet
 from tests.builders import HERE, THERE, cluster, config, oke_cluster, place, vm, vm_per_job
 
 INSTALL = {"prometheus": "install"}

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from fleet.facts import hardware
-from fleet.providers.oke.shape import BootVolume, Shape
+from fleet.providers.oke.nodes import BootVolume, Shape
 
 SHAPES, VOLUMES = TypeAdapter(Shape), TypeAdapter(BootVolume)
 

@@ -110,9 +110,9 @@ def test_a_pool_without_hosts_is_told_of_its_hosts_alone(held: dict[str, Any]) -
 
 def test_the_system_pool_is_the_control_plane_unless_it_has_hosts_of_its_own() -> None:
     plain = home()
-    assert plain.system_hosts == plain.control_plane.hosts
+    assert not plain.system.hosts, "then the control plane runs the controllers"
     apart = home(system=hosts(14, 2))
-    assert set(apart.system_hosts) == {"host-14", "host-15"}
+    assert set(apart.system.hosts) == {"host-14", "host-15"}
 
 
 def test_hosts_are_all_machines_by_their_place_in_the_file() -> None:

@@ -17,8 +17,7 @@ import pytest
 
 from fleet.charts.dcgm_exporter import counters
 from fleet.facts.versions import PROMETHEUS_IMAGE
-from fleet.providers.oke.gateway import METRICS, VALUES, agent_config, gateway_annotations, gateway_objects
-from fleet.providers.oke.push import Gateway, gateway
+from fleet.providers.oke.gateway import METRICS, VALUES, Gateway, agent_config, gateway, gateway_annotations, gateway_objects
 from fleet.render.monitoring.dashboards import boards
 from tests.fleet.machine.stub_machine import METRICS_URL, StubMachine
 from tests.monitoring.fleet import MACHINES, machines
@@ -33,7 +32,7 @@ def of(**changes: Any) -> Gateway:
 
 
 OBJECTS = gateway_objects(of(), "gpu-ci-test-sjc")
-POD = OBJECTS.agents["spec"]["template"]["spec"]
+POD = OBJECTS["agents"]["spec"]["template"]["spec"]
 CONTAINERS = {each["name"]: each for each in POD["containers"]}
 
 
@@ -49,10 +48,10 @@ def test_each_set_has_an_agent_a_port_and_a_configuration_of_its_own():
     for name, port in ports.items():
         assert f"--config.file=/etc/gateway/{name}.json" in CONTAINERS[name]["args"]
         assert f"--web.listen-address=:{port}" in CONTAINERS[name]["args"]
-        assert json.loads(OBJECTS.config["data"][f"{name}.json"]) == agent_config(name, "gpu-ci-test-sjc", of().target)
-    listed = OBJECTS.service["spec"]["ports"]
+        assert json.loads(OBJECTS["config"]["data"][f"{name}.json"]) == agent_config(name, "gpu-ci-test-sjc", of().target)
+    listed = OBJECTS["service"]["spec"]["ports"]
     assert [(each["port"], each["targetPort"], each["nodePort"]) for each in listed] == [(port,) * 3 for port in ports.values()]
-    (rule,) = OBJECTS.network["spec"]["ingress"]
+    (rule,) = OBJECTS["network"]["spec"]["ingress"]
     assert [each["port"] for each in rule["ports"]] == list(ports.values())
 
 
@@ -77,7 +76,7 @@ def test_an_agent_stores_nothing_runs_confined_and_is_bounded():
 
 def test_another_configuration_starts_the_agents_anew():
     other = gateway_objects(of(), "gpu-ci-other-sjc")
-    annotations = [each.agents["spec"]["template"]["metadata"]["annotations"] for each in (OBJECTS, other)]
+    annotations = [each["agents"]["spec"]["template"]["metadata"]["annotations"] for each in (OBJECTS, other)]
     assert annotations[0] != annotations[1]
 
 

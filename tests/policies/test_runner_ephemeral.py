@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from fleet.providers.oke.machine.cloudinit import encoded, user_data
+from fleet.providers.oke.machine.launch import encoded, user_data
 from fleet.providers.oke.runners import AnyRunner
 from policies.rules.kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, RELEASE, SPOT_REQUEST
 from policies.rules.runner_ephemeral import LEGACY, RULE

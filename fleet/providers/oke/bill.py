@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line, bundle, nodes, units
@@ -14,10 +15,10 @@ SURGE = 1
 """How many more nodes OKE starts while it replaces nodes of the system pool."""
 
 
-def oke_bill(name: str, cluster: OkePools) -> Iterator[Paid | Line]:
+def oke_bill(name: str, cluster: OkePools, day: date) -> Iterator[Paid | Line]:
     """GPU pools, machines that are runners, system pool, control plane and caches.
 
-    Of a cluster that exists already the stack pays only the pools and their disks.
+    Of a cluster that exists already the stack pays only the pools and their disks. No price of OCI depends on the day.
     """
     region = cluster.region
     for pool_name, pool in cluster.pools.items():

@@ -7,17 +7,16 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleet.facts import hardware, versions
+from fleet.facts import versions
 from fleet.facts.lifecycle import Use, of_oke
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.offer import allocatable
 from fleet.facts.remark import below, todo
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
-from fleet.providers.oke.addresses import OF_MOUNT_TARGET, node_subnet, of_node
 from fleet.providers.oke.caches import Attachment, OkeCache, block_class
-from fleet.providers.oke.network import OkeNetwork
-from fleet.providers.oke.nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
+from fleet.providers.oke.network import OF_MOUNT_TARGET, OkeNetwork, node_subnet, of_node
+from fleet.providers.oke.nodes import NodeImageId, OkePool, OkeSystemPool
 from fleet.providers.oke.ocid import (
     AvailabilityDomain,
     CompartmentId,
@@ -143,11 +142,10 @@ class OkePools(Cluster):
         """(region, OCID) of each image of nodes and machines."""
         yield from ((self.region, image.id) for image in self.node_images.values())
         for _, runner in self.machine_runners():
-            places = runner.places if isinstance(runner, VmPerJobRunner) else ()
-            for region, place_image in [(place.region, place.image) for place in places] or [(self.region, None)]:
-                image = place_image or (runner.image.id if runner.image is not None else None)
+            for place in runner.places_in(self.region):
+                image = place.image or (runner.image.id if runner.image is not None else None)
                 if image is not None:
-                    yield region, image
+                    yield place.region, image
 
     def shapes(self) -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
         """(name, region, availability domains, shapes) of each group of machines. A domain needs one of the shapes."""
@@ -155,11 +153,8 @@ class OkePools(Cluster):
             zones = (pool.reservation.zone,) if pool.reservation is not None else pool.zones or self.zones
             yield f"pool {name}", self.region, zones, pool.instance_types
         for name, runner in self.machine_runners():
-            if isinstance(runner, VmPerJobRunner):
-                for place in runner.places:
-                    yield f"runner set {name}", place.region, place.availability_domains, runner.shapes
-            elif isinstance(runner, VmRunner):
-                yield f"runner set {name}", self.region, runner.availability_domains, runner.shapes
+            for place in runner.places_in(self.region):
+                yield f"runner set {name}", place.region, place.availability_domains, runner.shapes
 
     def machine_runners(self) -> Iterator[tuple[str, MachineRunner]]:
         """Runner sets whose runners are machines, in the order of the config."""
@@ -169,9 +164,7 @@ class OkePools(Cluster):
 
     def regions_of(self, runner: MachineRunner) -> tuple[str, ...]:
         """Regions of a set's machines, in the order in which the launcher tries them."""
-        if isinstance(runner, VmPerJobRunner):
-            return tuple(dict.fromkeys(place.region for place in runner.places))
-        return (self.region,)
+        return tuple(dict.fromkeys(place.region for place in runner.places_in(self.region)))
 
     def _remarks(self) -> Iterator[str]:
         """Warnings about valid settings: facts without a source, and limits of OCI."""
@@ -427,8 +420,7 @@ class OkeCluster(OkePools):
         if self.budget is not None and self.budget.compartment is None and self.machines_in != self.compartment:
             yield (
                 "budget: it covers compartment and those below it; if machineCompartment is not one of them, set "
-                "budget.compartment to "
-                "one above both"
+                "budget.compartment to one above both"
             )
         launched = [name for name, runner in self.machine_runners() if runner.booted_here]
         if launched and self.machine_compartment in (None, self.compartment):
@@ -444,13 +436,12 @@ class OkeCluster(OkePools):
                     "nodes and machines beyond that never start; set a larger cidr, or lower nodes.max and scale.max"
                 )
         for name, runner in self.machine_runners():
-            yield from (below(f"runner set {name}", remark) for remark in runner.remarks)
+            yield from (below(f"runner set {name}", remark) for remark in runner.remarks())
         for name, cache in self.caches.items():
             if not cache.shared:
                 yield (
                     f"cache {name}: a block volume is in one availability domain and mounts on one node at a time, so its "
-                    "jobs run only there; "
-                    "storage fss has neither limit"
+                    "jobs run only there; storage fss has neither limit"
                 )
             if cache.encrypt_in_transit:
                 yield (
@@ -464,8 +455,7 @@ class OkeCluster(OkePools):
         The minimum has the permanent nodes and the standing machines. The maximum has full pools and sets, with every machine
         that may be in this subnet. Replacements of nodes and machines temporarily need more.
         """
-        system = hardware.flexible(FLEX_SHAPE, self.system.ocpus, self.system.memory)
-        least = most = self.system.nodes * of_node(allocatable(system, self.system.disk).pods)
+        least = most = self.system.nodes * of_node(allocatable(self.system.machine, self.system.disk).pods)
         for pool in self.pools.values():
             addresses = of_node(allocatable(pool.machines[0], pool.disk).pods)
             least, most = least + pool.idle_nodes * addresses, most + pool.nodes.max * addresses
@@ -480,19 +470,12 @@ class OkeCluster(OkePools):
 
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
         """(path, OCID) of each resource that must be in the cluster's region."""
-        network = self.network
-        yield ("network", "vcn"), network.vcn
-        yield ("network", "endpointSubnet"), network.endpoint_subnet
-        yield ("network", "nodeSubnet"), network.node_subnet
-        for kind, image in self.node_images.items():
-            yield ("nodeImages", kind, "id"), image.id
-        for name, pool in self.pools.items():
-            yield ("pools", name, "reservation", "id"), pool.reservation.id if pool.reservation else None
+        yield ("network", "vcn"), self.network.vcn
+        yield ("network", "endpointSubnet"), self.network.endpoint_subnet
+        yield ("network", "nodeSubnet"), self.network.node_subnet
+        yield from super()._here()
         for name, runner in self.machine_runners():
-            boots_here = isinstance(runner, VmRunner) or (
-                isinstance(runner, VmPerJobRunner)
-                and any(place.region == self.region and place.image is None for place in runner.places)
-            )
+            boots_here = any(place.region == self.region and place.image is None for place in runner.places_in(self.region))
             if runner.image is not None and boots_here:
                 yield ("runners", name, "image", "id"), runner.image.id
 

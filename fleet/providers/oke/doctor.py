@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from fleet.providers.finding import Finding, guarded, offer, ok, skipped, wrong
@@ -20,18 +21,6 @@ class _Api:
     """Clients of the SDK by service and region, for one tenancy."""
 
     def __init__(self, config: dict[str, Any], endpoint: str) -> None:
-        self.tenancy = config["tenancy"]
-        self._config = config
-        self._endpoint = {"service_endpoint": endpoint} if endpoint else {}
-        # A new client checks the key and connects again.
-        self._clients: dict[tuple[str, str], Any] = {}
-
-    def __call__(self, service: str, region: str) -> Any:
-        if (service, region) not in self._clients:
-            self._clients[service, region] = self._client(service, region)
-        return self._clients[service, region]
-
-    def _client(self, service: str, region: str) -> Any:
         import oci  # noqa: PLC0415 - an optional extra
 
         kinds = {
@@ -40,8 +29,11 @@ class _Api:
             "compute": oci.core.ComputeClient,
             "engine": oci.container_engine.ContainerEngineClient,
         }
-        quick = {"timeout": (5, 30), "retry_strategy": oci.retry.NoneRetryStrategy(), **self._endpoint}
-        return kinds[service]({**self._config, "region": region}, **quick)
+        quick = {"timeout": (5, 30), "retry_strategy": oci.retry.NoneRetryStrategy()}
+        quick |= {"service_endpoint": endpoint} if endpoint else {}
+        self.tenancy = config["tenancy"]
+        # A new client checks the key and connects again.
+        self.client = cache(lambda service, region: kinds[service]({**config, "region": region}, **quick))
 
 
 def findings(clusters: Clusters, endpoint: str = "") -> Iterator[Finding]:
@@ -56,7 +48,7 @@ def findings(clusters: Clusters, endpoint: str = "") -> Iterator[Finding]:
         config = oci.config.from_file()
         oci.config.validate_config(config)
         api = _Api(config, endpoint)
-        regions = api("identity", config["region"]).list_region_subscriptions(api.tenancy).data
+        regions = api.client("identity", config["region"]).list_region_subscriptions(api.tenancy).data
     except errors.RequestException as error:
         yield skipped(AREA, f"OCI cannot be reached, so credentials, {_LATER} are not checked: {error}")
         return
@@ -105,7 +97,7 @@ def _places(clusters: Clusters) -> dict[str, list[str]]:
 
 def _domains(api: _Api, clusters: Clusters) -> Iterator[Finding]:
     for region, domains in _places(clusters).items():
-        offered = [domain.name for domain in api("identity", region).list_availability_domains(api.tenancy).data]
+        offered = [domain.name for domain in api.client("identity", region).list_availability_domains(api.tenancy).data]
         if unknown := [each for each in domains if each not in offered]:
             yield wrong(AREA, f"{region} has no availability domain {', '.join(unknown)}", f"write one of: {', '.join(offered)}")
         else:
@@ -122,7 +114,7 @@ def _limits(api: _Api, clusters: Clusters) -> Iterator[Finding]:
             needed[need.region, need.code] += need.units
     for (region, code), gpus in needed.items():
         availabilities = [
-            api("limits", region).get_resource_availability("compute", code, api.tenancy, availability_domain=domain).data
+            api.client("limits", region).get_resource_availability("compute", code, api.tenancy, availability_domain=domain).data
             for domain in places[region]
         ]
         if all(availability.available is None for availability in availabilities):
@@ -141,7 +133,7 @@ def _shapes(api: _Api, clusters: Clusters) -> Iterator[Finding]:
         domain: {
             shape.shape
             for shape in oci.pagination.list_call_get_all_results(
-                api("compute", region).list_shapes, api.tenancy, availability_domain=domain
+                api.client("compute", region).list_shapes, api.tenancy, availability_domain=domain
             ).data
         }
         for region, domains in _places(clusters).items()
@@ -160,7 +152,7 @@ def _engine(api: _Api, clusters: Clusters) -> Iterator[Finding]:
     import oci  # noqa: PLC0415 - an optional extra
 
     for name, cluster in clusters.items():
-        client, version = api("engine", cluster.region), cluster.kubernetes
+        client, version = api.client("engine", cluster.region), cluster.kubernetes
         offered = client.get_node_pool_options("all", compartment_id=api.tenancy).data.kubernetes_versions
         fix = f"use another kubernetesVersion; OKE offers {', '.join(offered)}"
         yield _release(f"{name}: OKE", f"nodes of Kubernetes {version}", version in offered, fix)
@@ -183,7 +175,7 @@ def _images(api: _Api, clusters: Clusters) -> Iterator[Finding]:
     for name, cluster in clusters.items():
         for region, image in dict.fromkeys(cluster.images()):
             try:
-                image_model = api("compute", region).get_image(image).data
+                image_model = api.client("compute", region).get_image(image).data
             except oci.exceptions.ServiceError as error:
                 if error.status not in (400, 404):
                     raise

@@ -7,7 +7,7 @@ QuotaExceeded (kubernetes/autoscaler, cloudprovider/oci/nodepools/oci_manager.go
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER, BY_PRIORITY, PRIORITIES, anchored, comes_back, priorities
@@ -24,7 +24,7 @@ def oke_priorities(cluster: OkePools, ids: Mapping[str, str]) -> str:
     return priorities(ranks, {pool: [anchored(ids[pool]) + "$"] for pool in ranks})
 
 
-def oke_moves(cluster: OkePools) -> str:
+def oke_moves(name: str, cluster: OkePools, order: Sequence[str]) -> str:
     """When the autoscaler moves on to the next pool of an order and when it comes back, in words."""
     if AUTOSCALER in cluster.provided:
         return (

@@ -1,4 +1,8 @@
-"""The gateway to which OCI machines push metrics: a Prometheus agent for each runner set, and what it lets through.
+"""How OCI machines that run jobs push metrics: which sets do, and the gateway of their cluster that takes them.
+
+Nothing connects to such a machine, and no secret for metrics is on it. So a private network load balancer has a fixed address in
+the new VCN, and each set has a port of its own there. A security group of the set alone may reach that port. Behind the port is
+a Prometheus agent, which writes the labels `runner_class` and `cluster`, whatever the machine says.
 
 An agent has no query API: it answers "unavailable with Prometheus Agent" (prometheus/prometheus web/api/v1/api.go). So a job
 reads no series of others. The agent does show its own configuration and metrics, and both hold no secret.
@@ -8,40 +12,107 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from fleet.charts.chart import requests
+from fleet.charts.chart import Pod, requests
 from fleet.charts.dcgm_exporter import counters
+from fleet.charts.kube_prometheus import STACK
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import POD_SECURITY_LABEL, SYSTEM_SELECTOR
 from fleet.facts.versions import PROMETHEUS_IMAGE
-from fleet.providers.oke.push import SET, Gateway
+from fleet.facts.yaml_text import read_yaml
+from fleet.providers.oke.cluster import OkeCluster, OkePools
+from fleet.providers.oke.network import gateway_subnet
+
+WRITE = "/api/v1/write"
+"""Path at which every Prometheus takes remote write."""
+_FIRST_PORT = 30_000
+"""Kubernetes takes node ports from 30000 to 30085 last when it chooses some itself (kubernetes.io, "Avoid collisions assigning
+ports to NodePort Services")."""
+SET = Pod("metrics-gateway", 30, 96)
+"""The container of one set. Not measured under load: an agent with one target held 43 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The gateway of a cluster: its subnet and address in the VCN, the port of each set, and the Prometheus that it writes to."""
+
+    subnet: str
+    address: str
+    ports: dict[str, int]
+    target: str
+    complete: tuple[str, ...]
+    """The sets all of whose machines push."""
+
+    @property
+    def pod(self) -> Pod:
+        """What its pod requests."""
+        return SET.times(len(self.ports))
+
+    def url(self, set_name: str) -> str:
+        """Where the machines of a set write."""
+        return f"http://{self.address}:{self.ports[set_name]}{WRITE}"
+
+
+def gateway(cluster: OkePools) -> Gateway | None:
+    """The gateway of a cluster; None if none of its machines can push.
+
+    The ports follow the order of the sets. A machine learns its port when it is launched, so machines that wait for a job stop
+    pushing when an earlier set is added or removed, until they are replaced after their job.
+    """
+    monitoring = cluster.monitoring
+    if monitoring is None or not isinstance(cluster, OkeCluster) or cluster.own_cidr is None:
+        return None
+    target = (
+        f"http://{STACK}-prometheus.{monitoring.namespace}.svc:9090{WRITE}"
+        if monitoring.installs
+        else monitoring.remote_write_url
+    )
+    # Machines of a place without a subnet of its own are in the cluster's.
+    reach = {
+        name: [runner.booted_here and place.subnet is None for place in runner.places_in(cluster.region)]
+        for name, runner in cluster.machine_runners()
+    }
+    sets = [name for name, places in reach.items() if any(places)]
+    if target is None or not sets:
+        return None
+    subnet, address = gateway_subnet(cluster.own_cidr)
+    ports = {name: _FIRST_PORT + index for index, name in enumerate(sets)}
+    return Gateway(subnet, address, ports, target, tuple(name for name in sets if all(reach[name])))
+
+
+def push_remarks(cluster: OkePools) -> Iterator[str]:
+    """The machines whose metrics Prometheus does not get, and why."""
+    monitoring = cluster.monitoring
+    if monitoring is None or not isinstance(cluster, OkeCluster):
+        return
+    for name, runner in cluster.machine_runners():
+        away = [place.region for place in runner.places_in(cluster.region) if place.subnet is not None]
+        if not runner.booted_here:
+            yield f"machines of {name} push no metrics: CNCF's launcher boots them"
+        elif cluster.own_cidr is None:
+            yield f"machines of {name} push no metrics: the program knows no free address of an existing VCN"
+        elif not monitoring.installs and monitoring.remote_write_url is None:
+            yield f"machines of {name} push no metrics: set monitoring.remoteWriteUrl to the URL at which Prometheus takes them"
+        elif away:
+            yield f"machines of {name} in {', '.join(dict.fromkeys(away))} push no metrics: their subnet is not the cluster's"
+
 
 NAMESPACE = NAME = "metrics-gateway"
 """The program owns the namespace, also where Argo CD installs the rest: the Service names ids of the cloud."""
 _LABELS = {"app.kubernetes.io/name": NAME}
-_NOBODY = 65534
-"""User of the image (prometheus/prometheus Dockerfile: `USER nobody`)."""
 _BALANCER = "oci-network-load-balancer.oraclecloud.com"
 """Prefix of annotations that OKE reads (oracle/oci-cloud-controller-manager v1.35.0 load_balancer_spec.go)."""
 
+_FIXED: Any = read_yaml(Path(__file__).with_name("metrics-gateway.yaml")).value
 METRICS = tuple(name for name, kind in counters() if kind != "label")
 """Names of the series that a machine may push: those that the exporter collects."""
-VALUES = {
-    "__name__": "|".join(METRICS),
-    "instance": "[A-Za-z0-9-]{1,63}",
-    "gpu": "[0-9]{1,2}",
-    "xid": "[0-9]{0,3}",
-    "err_code": "[0-9]{0,3}",
-    "clock_event": "[a-z_]{0,24}",
-    "health_watch": "[A-Za-z_]{0,32}",
-    "health_error_code": "[A-Za-z0-9_]{0,64}",
-    "GPU_I_ID": "[0-9]{0,2}",
-    "GPU_I_PROFILE": "[0-9a-z.+]{0,12}",
-}
-"""What a machine may say in each label. All other labels are dropped, so a job invents no series but with names of machines."""
+VALUES: dict[str, str] = {"__name__": "|".join(METRICS)} | _FIXED["labels"]
+"""What a machine may say in each label."""
 
 
 def agent_config(set_name: str, cluster: str, target: str) -> dict[str, Any]:
@@ -63,56 +134,34 @@ def agent_config(set_name: str, cluster: str, target: str) -> dict[str, Any]:
 
 
 def _container(set_name: str, port: int) -> dict[str, Any]:
-    """The agent of one set. A set that pushes too much has its own agent killed, and no other."""
+    agent = _FIXED["agent"]
     return {
         "name": set_name,
         "image": PROMETHEUS_IMAGE,
-        "args": [
-            "--agent",
-            f"--config.file=/etc/gateway/{set_name}.json",
-            f"--storage.agent.path=/data/{set_name}",
-            "--web.enable-remote-write-receiver",
-            f"--web.listen-address=:{port}",
-            "--web.max-connections=64",
-            "--web.read-timeout=30s",
-        ],
+        **agent,
+        "args": [argument.format(set=set_name, port=port) for argument in agent["args"]],
         "ports": [{"containerPort": port}],
         "readinessProbe": {"httpGet": {"path": "/-/ready", "port": port}},
-        # The limits bound how much a job can push.
-        "resources": requests(SET) | {"limits": {"cpu": "250m", "memory": "256Mi"}},
-        "securityContext": CONFINED | {"readOnlyRootFilesystem": True},
-        "volumeMounts": [
-            {"name": "config", "mountPath": "/etc/gateway", "readOnly": True},
-            {"name": "data", "mountPath": "/data"},
-        ],
+        "resources": requests(SET) | agent["resources"],
+        "securityContext": CONFINED | agent["securityContext"],
     }
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayObjects:
-    """The objects of the gateway. The Service lacks its annotations: they have ids that the cloud assigns."""
+def gateway_objects(gateway: Gateway, cluster: str) -> dict[str, Manifest]:
+    """The objects of a gateway by role. `cluster` is the cluster's physical name.
 
-    namespace: Manifest
-    config: Manifest
-    network: Manifest
-    agents: Manifest
-    service: Manifest
-
-
-def gateway_objects(gateway: Gateway, cluster: str) -> GatewayObjects:
-    """The objects of a gateway. `cluster` is the cluster's physical name."""
+    The Service lacks its annotations: they have ids that the cloud assigns.
+    """
     configs = {
         f"{name}.json": json.dumps(agent_config(name, cluster, gateway.target), indent=2, sort_keys=True)
         for name in gateway.ports
     }
     # An agent reads its file only when it starts.
     changed = hashlib.sha256("".join(configs.values()).encode()).hexdigest()[:10]
-    pod = {
-        "automountServiceAccountToken": False,
+    pod = _FIXED["pod"] | {
         "nodeSelector": dict(SYSTEM_SELECTOR),
-        "securityContext": CONFINED_POD | {"runAsUser": _NOBODY, "runAsGroup": _NOBODY, "fsGroup": _NOBODY},
+        "securityContext": CONFINED_POD | _FIXED["pod"]["securityContext"],
         "containers": [_container(name, port) for name, port in gateway.ports.items()],
-        "volumes": [{"name": "config", "configMap": {"name": NAME}}, {"name": "data", "emptyDir": {"sizeLimit": "1Gi"}}],
     }
     agents = {
         "replicas": 1,
@@ -133,13 +182,13 @@ def gateway_objects(gateway: Gateway, cluster: str) -> GatewayObjects:
             for port in gateway.ports.values()
         ],
     }
-    return GatewayObjects(
-        manifest("v1", "Namespace", NAMESPACE, labels={POD_SECURITY_LABEL: "restricted"}),
-        manifest("v1", "ConfigMap", NAME, NAMESPACE) | {"data": configs},
-        manifest("networking.k8s.io/v1", "NetworkPolicy", NAME, NAMESPACE, network),
-        manifest("apps/v1", "Deployment", NAME, NAMESPACE, agents),
-        manifest("v1", "Service", NAME, NAMESPACE, service),
-    )
+    return {
+        "namespace": manifest("v1", "Namespace", NAMESPACE, labels={POD_SECURITY_LABEL: "restricted"}),
+        "config": manifest("v1", "ConfigMap", NAME, NAMESPACE) | {"data": configs},
+        "network": manifest("networking.k8s.io/v1", "NetworkPolicy", NAME, NAMESPACE, network),
+        "agents": manifest("apps/v1", "Deployment", NAME, NAMESPACE, agents),
+        "service": manifest("v1", "Service", NAME, NAMESPACE, service),
+    }
 
 
 def gateway_annotations(gateway: Gateway, subnet_id: str, group_id: str) -> dict[str, str]:

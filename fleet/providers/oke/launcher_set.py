@@ -6,30 +6,36 @@ ARC gives the launcher the registration of one job. The launcher passes it to on
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from fleet.charts import arc
-from fleet.charts.arc import LAUNCHER_POD, RUNNER_CONTAINER, scale_set
+from fleet.charts.arc import LAUNCHER_POD, scale_set
 from fleet.charts.chart import Chart, resources
-from fleet.facts.pods import CONFINED, CONFINED_POD, Level
+from fleet.charts.runner_sets import SetSettings, of_cluster
+from fleet.facts.pods import CONFINED, Level
 from fleet.facts.scheduling import SYSTEM_SELECTOR, machine_annotations
 from fleet.facts.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
-from fleet.providers.oke.disk import disk_gb
-from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner
+from fleet.facts.yaml_text import read_yaml
+from fleet.providers.oke.cluster import OkePools
+from fleet.providers.oke.ocid import CompartmentId, Region, require_place, require_region
+from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner, VmRunner, require_own_network
+from fleet.providers.tags import OCI_TAGS
+from fleet.settings.github import GitHub
+from fleet.settings.model import LabelKey, LabelValue, TagKey, TagValue, matching, refusal
+from fleet.settings.monitoring import REMOTE_WRITE
 
 LAUNCHER = "launcher"
 """Name of the launcher's ServiceAccount and of its ConfigMap, in the set's namespace."""
 LAUNCHER_PROGRAM = "launcher.py"
 LAUNCHER_SETTINGS = "launcher.json"
 """Keys of the ConfigMap. The settings hold ids that are unknown until the network exists, so they cannot be chart values."""
-LAUNCHER_FOLDER = "/etc/gpu-ci"
-"""Where the ConfigMap is mounted."""
-LAUNCHER_UID = 10001
-"""A user that the image does not have: the files that the launcher reads are readable by all users of its pod."""
-CNCF_CONFIG_SECRET = "oci-config"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
-CNCF_KEY_SECRET = "oci-api-key"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
-
+_PODS: Any = read_yaml(Path(__file__).with_name("launcher-pods.yaml")).value
+"""The pods of both launchers, without what settings decide."""
 _PATIENCE = 600
 """Seconds that a launcher has to terminate its machine after Kubernetes asks its pod to stop."""
 
@@ -52,7 +58,8 @@ def launcher_set(
     """
     level: Level = "restricted"
     if isinstance(runner, VmPerJobRunner) and not runner.booted_here:
-        pod, level = _cncf_pod(runner, compartment), "baseline"
+        arguments, level = _cncf_arguments(runner, compartment), "baseline"
+        pod = _pod("cncf", runner.launcher_image or CNCF_LAUNCHER_IMAGE, args=arguments)
     else:
         pod = _own_pod(runner, region)
     common = {"nodeSelector": dict(selector), "terminationGracePeriodSeconds": _PATIENCE}
@@ -66,74 +73,24 @@ def _machine(runner: MachineRunner) -> dict[str, str]:
     return machine_annotations(
         shapes=runner.shapes,
         capacity=runner.capacity,
-        disk_gb=disk_gb(runner.disk),
+        disk_gb=runner.disk // 1024,
         regions=[place.region for place in runner.places],
     )
 
 
 def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
-    """This project's launcher: Python with Oracle's SDK, which signs as the pod's own workload."""
-    environment = {
-        # The kind of identity that the SDK uses, and the region whose API it calls.
-        "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
-        "OCI_RESOURCE_PRINCIPAL_REGION": region,
-        # Print each line to the log at once.
-        "PYTHONUNBUFFERED": "1",
-    }
-    return {
-        "serviceAccountName": LAUNCHER,
-        # OKE exchanges this token for OCI permissions. The account has no Kubernetes permissions, and no job runs in this pod.
-        "automountServiceAccountToken": True,
-        "securityContext": CONFINED_POD | {"runAsUser": LAUNCHER_UID, "runAsGroup": LAUNCHER_UID},
-        "containers": [
-            {
-                "name": RUNNER_CONTAINER,
-                "image": runner.launcher_image or LAUNCHER_IMAGE,
-                "command": ["python3", f"{LAUNCHER_FOLDER}/{LAUNCHER_PROGRAM}"],
-                "env": [
-                    # The launcher finds its machine by this name. The host name would be cut at 63 characters.
-                    {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-                    *({"name": key, "value": value} for key, value in environment.items()),
-                ],
-                "resources": resources(LAUNCHER_POD),
-                "securityContext": CONFINED | {"readOnlyRootFilesystem": True},
-                "volumeMounts": [
-                    {"name": LAUNCHER, "mountPath": LAUNCHER_FOLDER, "readOnly": True},
-                    {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a mount point, not a temporary file
-                ],
-            }
-        ],
-        "volumes": [{"name": LAUNCHER, "configMap": {"name": LAUNCHER}}, {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}],
-    }
+    pod = _pod("own", runner.launcher_image or LAUNCHER_IMAGE)
+    (variable,) = (each for each in pod["containers"][0]["env"] if each["name"] == "OCI_RESOURCE_PRINCIPAL_REGION")
+    variable["value"] = region
+    return pod
 
 
-def _cncf_pod(runner: VmPerJobRunner, compartment: str) -> dict[str, Any]:
-    """CNCF's published launcher (cncf/automation@fab8b644 ci/cloudrunners/oci).
-
-    Its image runs as root and was never tested as another user. So there is no `runAsNonRoot`, and the namespace has level
-    baseline. It writes no file and needs no capability. It signs with a user's API key, from two Secrets that you create in the
-    namespace. The chart's service account has no permissions.
-    """
-    return {
-        "automountServiceAccountToken": False,
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [
-            {
-                "name": RUNNER_CONTAINER,
-                "image": runner.launcher_image or CNCF_LAUNCHER_IMAGE,
-                # No command: the image's entry point chooses the cloud.
-                "args": _cncf_arguments(runner, compartment),
-                "env": [{"name": "OCI_CONFIG_FILE", "value": "/etc/oci/config"}],
-                "resources": resources(LAUNCHER_POD),
-                "securityContext": CONFINED | {"readOnlyRootFilesystem": True},
-                "volumeMounts": [
-                    {"name": CNCF_CONFIG_SECRET, "mountPath": "/etc/oci", "readOnly": True},
-                    {"name": CNCF_KEY_SECRET, "mountPath": "/oci", "readOnly": True},
-                ],
-            }
-        ],
-        "volumes": [{"name": secret, "secret": {"secretName": secret}} for secret in (CNCF_CONFIG_SECRET, CNCF_KEY_SECRET)],
-    }
+def _pod(kind: str, image: str, **more: Any) -> dict[str, Any]:
+    """A launcher's pod. `more` is what settings decide of its container besides the image."""
+    pod: dict[str, Any] = deepcopy(_PODS[kind])
+    secure = CONFINED | {"readOnlyRootFilesystem": True}
+    pod["containers"][0] |= {"image": image, "resources": resources(LAUNCHER_POD), "securityContext": secure, **more}
+    return pod
 
 
 def _cncf_arguments(runner: VmPerJobRunner, compartment: str) -> list[str]:
@@ -150,7 +107,7 @@ def _cncf_arguments(runner: VmPerJobRunner, compartment: str) -> list[str]:
         f"--preemptible={'true' if runner.capacity == 'spot' else 'false'}",
         # Empty, because otherwise the launcher needs access to a ConfigMap and a job that restarts lost jobs.
         "--preemption-queue-configmap=",
-        f"--boot-volume-size-gb={disk_gb(runner.disk)}",
+        f"--boot-volume-size-gb={runner.disk // 1024}",
     ]
 
 
@@ -160,4 +117,78 @@ def _fallback(place: Place) -> tuple[str, ...]:
         f"--fallback-region={place.region}",
         f"--fallback-availability-domain={','.join(place.availability_domains)}",
         f"--fallback-subnet-id={place.subnet}",
+    )
+
+
+_KEY = matching("provider_tag", f"OCI has tags with keys of {OCI_TAGS.words}; rename it", OCI_TAGS.key.pattern)
+FreeformTags = Annotated[dict[Annotated[TagKey, _KEY], TagValue], Field(max_length=OCI_TAGS.most)]
+
+
+class Surroundings(SetSettings):
+    """What a set of machines finds in cluster and network."""
+
+    region: Region
+    home_region: Region | None = None
+    compartment_id: CompartmentId
+    network_compartment_ids: tuple[CompartmentId, ...] = ()
+    machine_set_name: Annotated[TagValue, Field(min_length=1)]
+    metrics_url: Annotated[str, REMOTE_WRITE] | None = None
+    launcher_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    tags: FreeformTags = Field(default_factory=dict)
+    stack_tag: TagValue | None = None
+
+
+class StandingSet(VmRunner, Surroundings):
+    """A set of standing machines."""
+
+    @refusal
+    def _region_rules(self) -> None:
+        """Refuse domains and an image of another region."""
+        require_place(self.availability_domains, self.region)
+        require_region(self.image.id, self.region, at=("image", "id"))
+
+
+class PerJobSet(VmPerJobRunner, Surroundings):
+    """A set with a machine for each job."""
+
+    @refusal
+    def _region_rules(self) -> None:
+        """Refuse places in other regions without network and image."""
+        require_own_network(self, self.region, at=())
+
+
+MachineSet = StandingSet | PerJobSet
+
+
+def machine_set_of(cluster: OkePools, physical_name: str, name: str, runner: MachineRunner, github: GitHub) -> MachineSet:
+    """The set of a runner class of a cluster, without what only the program knows. `physical_name` is the cluster's."""
+    kind: type[MachineSet] = StandingSet if isinstance(runner, VmRunner) else PerJobSet
+    made: MachineSet = kind.model_construct(
+        **runner.set_fields(type(runner)) | of_cluster(cluster, name, runner, github),
+        region=cluster.region,
+        compartment_id=cluster.machines_in,
+        machine_set_name=f"{physical_name}-{name}",
+        launcher_node_selector=dict(SYSTEM_SELECTOR),
+    )
+    return made
+
+
+def machine_chart(made: MachineSet) -> Chart:
+    """The chart of a set."""
+    return launcher_set(
+        made.runner_scale_set_name,
+        made,
+        made.github_url,
+        made.group or "default",
+        region=made.region,
+        compartment=made.compartment_id,
+        selector=made.launcher_node_selector,
+        place=made.place,
+    )
+
+
+def oke_charts(cluster: OkePools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+    """The runner sets whose runners are machines. ARC starts a launcher for each machine."""
+    return tuple(
+        machine_chart(machine_set_of(cluster, physical_name, name, runner, github)) for name, runner in cluster.machine_runners()
     )

@@ -1,20 +1,111 @@
-"""Settings of the nodes of an OKE cluster: GPU pools, system pool, node images."""
+"""Settings of the nodes of an OKE cluster: shapes, GPU pools, system pool, node images, and what nodes apply at their first boot.
+
+A managed node pool has no field for kubelet, for an array of local disks, nor for the performance of its boot volume (OCI API,
+NodeSourceViaImageDetails: size alone). Its cloud-init script passes kubelet's flags to OKE's own script (docs.oracle.com, custom
+cloud-init scripts; oracle/terraform-provider-oci#1504). Containers run by CRI-O, so FastImagePull has no counterpart.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
+from fleet.facts import hardware
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE
-from fleet.providers.oke.node_config import OKE_OWNED, OkeLocalStorage
 from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, ImageId, require_different
-from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
-from fleet.settings.kubelet import KubeletFlags, ResourceManagers, unowned
-from fleet.settings.model import Memory, Model, problem, refusal, without
-from fleet.settings.pool import Pool, Reservation, require_local_disks, require_own_labels
+from fleet.settings.kubelet import KubeletFlags, ResourceManagers, owned_fields, unowned
+from fleet.settings.model import Form, Memory, Model, problem, refusal, without
+from fleet.settings.pool import Disk, GpuType, Pool, Reservation, require_local_disks, require_own_labels
+
+_FLAGS = {
+    "podPidsLimit": "pod-max-pids",
+    "cpuManagerPolicy": "cpu-manager-policy",
+    "topologyManagerPolicy": "topology-manager-policy",
+    "topologyManagerScope": "topology-manager-scope",
+    "serializeImagePulls": "serialize-image-pulls",
+    "registryPullQPS": "registry-qps",
+    "registryBurst": "registry-burst",
+    "imageGCHighThresholdPercent": "image-gc-high-threshold",
+    "imageGCLowThresholdPercent": "image-gc-low-threshold",
+    "containerLogMaxSize": "container-log-max-size",
+    "containerLogMaxFiles": "container-log-max-files",
+}
+"""Flags of kubelet by field (kubernetes/kubernetes cmd/kubelet/app/options/options.go, AddKubeletConfigFlags)."""
+_NO_FLAG = "is not a flag of kubelet, and an OKE pool passes only flags; an unknown flag would stop kubelet"
+OKE_OWNED = owned_fields("OKE") | dict.fromkeys(
+    ("maxParallelImagePulls", "shutdownGracePeriod", "shutdownGracePeriodCriticalPods"), _NO_FLAG
+)
+"""Fields that an OKE pool may not have, with the reason."""
+
+
+class OkeLocalStorage(Model):
+    """What a node does with the local disks of a bare metal machine. Without it they are not used."""
+
+    strategy: Literal["RAID0"]
+    """`RAID0`: one array of all local disks, on which kubelet, containers and pod logs have their files. Example: `RAID0`"""
+
+
+def kubelet_flags(kubelet: KubeletFlags | None) -> tuple[str, ...]:
+    """The settings as flags, such as --pod-max-pids=4096."""
+    fields: dict[str, Any] = kubelet.model_dump(mode="json", by_alias=True, exclude_none=True) if kubelet else {}
+    return tuple(f"--{_FLAGS[key]}={str(value).lower() if isinstance(value, bool) else value}" for key, value in fields.items())
+
+
+_LEAST_VOLUME, _MOST_VOLUME = 50, 32_768
+"""GiB of a boot volume (oracle/terraform-provider-oci@8de3c480 website/docs/r/core_instance.html.markdown)."""
+
+
+def _of_oci(name: object) -> object:
+    """Refuse shapes without GPU and types of other clouds before the lookup, which would call them unknown."""
+    if not isinstance(name, str):
+        return name
+    if name.startswith(("VM.", "BM.")) and ".GPU" not in name:
+        raise problem("shape_without_gpu", f"{name} has no GPU; name a GPU shape such as VM.GPU.A10.1")
+    if any(name == machine.name and machine.cloud != "oci" for machine in hardware.machines()):
+        raise problem("foreign_shape", f"{name} is not an OCI shape; name one such as VM.GPU.A10.1")
+    return name
+
+
+def _nvidia(name: str) -> str:
+    gpu = hardware.machine(name).gpu
+    if gpu is None or gpu.vendor != "nvidia":
+        raise problem(
+            "gpu_vendor", f"{name} has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape"
+        )
+    return name
+
+
+def _volume(mebibytes: int) -> int:
+    if not _LEAST_VOLUME <= mebibytes // 1024 <= _MOST_VOLUME:
+        raise problem("boot_volume", f"an OCI boot volume has {_LEAST_VOLUME}Gi to {_MOST_VOLUME}Gi; write for example 400Gi")
+    return mebibytes
+
+
+Shape = Annotated[
+    GpuType,
+    BeforeValidator(_of_oci),
+    AfterValidator(_nvidia),
+    Form(
+        "GPU shape",
+        "not a shape of OCI with NVIDIA GPUs; write for example VM.GPU.A10.1",
+        values=lambda: (each.name for each in hardware.machines("oci") if each.gpu is not None and each.gpu.vendor == "nvidia"),
+    ),
+]
+"""A shape with NVIDIA GPUs."""
+BootVolume = Annotated[Disk, AfterValidator(_volume)]
+"""Size of a boot volume in MiB, whole GiB."""
+
+
+def require_preemptible(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:
+    """Refuse spot for machines that OCI does not sell as preemptible: bare metal and most shapes."""
+    for machine in machines:
+        if not hardware.preemptible(machine):
+            noun = "bare metal" if machine.bare_metal else "capacity of this shape"
+            raise problem("not_preemptible", f"OCI has no preemptible {noun}; use on-demand", at=at, value=machine.name)
+
 
 FLEX_SHAPE = "VM.Standard.E5.Flex"
 """Shape of the system pool. The price table has its price per OCPU and GB."""
@@ -118,6 +209,11 @@ class OkeSystemPool(Model):
     """Number of system nodes. The autoscaler does not change it. Unit: nodes."""
     disk: BootVolume = 100 * 1024
     """Boot volume of each system node. Example: `150Gi`"""
+
+    @property
+    def machine(self) -> hardware.Machine:
+        """A node as hardware."""
+        return hardware.flexible(FLEX_SHAPE, self.ocpus, self.memory)
 
     @refusal
     def _rules(self) -> None:

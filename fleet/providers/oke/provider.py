@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+import json
+from collections.abc import Iterator, Mapping
 
-from fleet.facts import hardware
-from fleet.facts.bill import Paid
-from fleet.facts.pricing import Line
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.leftovers import Leftovers
-from fleet.providers.oke import capacity, doctor
+from fleet.providers.oke import doctor
 from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.existing import ExistingOkeCluster
 from fleet.providers.oke.fallback import oke_moves
+from fleet.providers.oke.gateway import gateway, push_remarks
+from fleet.providers.oke.launcher_set import oke_charts
 from fleet.providers.oke.leftovers import OciLeftovers
-from fleet.providers.oke.machine.cloudinit import user_data
-from fleet.providers.oke.machine_set import oke_charts
-from fleet.providers.oke.nodes import FLEX_SHAPE
-from fleet.providers.oke.push import gateway, push_remarks
+from fleet.providers.oke.machine.launch import user_data
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.oke.starter import OkeStarter
 from fleet.providers.provider import Provider
@@ -53,9 +49,7 @@ class Oke(Provider[OkePools]):
     orders = True
     push = _OCIR
 
-    def bill(self, name: str, cluster: OkePools, day: date) -> Iterator[Paid | Line]:
-        """As in the base class."""
-        return oke_bill(name, cluster)
+    bill = staticmethod(oke_bill)
 
     needs = staticmethod(oke_needs)
     """As in the base class: OCI has quotas per compartment."""
@@ -68,12 +62,9 @@ class Oke(Provider[OkePools]):
         if not isinstance(cluster, OkeCluster):
             return None
         system = cluster.system
-        machine = hardware.flexible(FLEX_SHAPE, system.ocpus, system.memory)
-        return (machine,), system.disk, Nodes(min=system.nodes, max=system.nodes)
+        return (system.machine,), system.disk, Nodes(min=system.nodes, max=system.nodes)
 
-    def moves(self, name: str, cluster: OkePools, order: Sequence[str]) -> str:
-        """As in the base class."""
-        return oke_moves(cluster)
+    moves = staticmethod(oke_moves)
 
     def rules(self, clusters: Mapping[str, OkePools], github: GitHub) -> Iterator[Violation]:
         """The dynamic group of a registry has every machine of its compartment, and machines of jobs must have no rights."""
@@ -88,7 +79,24 @@ class Oke(Provider[OkePools]):
                     )
                     yield Violation("registry_readers", message, ("clusters", name, "registry"))
 
-    capacity_remarks = staticmethod(capacity.remarks)
+    def capacity_remarks(self, name: str, cluster: OkePools) -> Iterator[str]:
+        """A line for each availability domain of a cluster, with the command that asks for a report on its GPU shapes.
+
+        No offline source says whether OCI has machines now. A reservation holds its machines already, so reserved pools are left
+        out. The compartment of a report must be the root (OCI API, CreateComputeCapacityReportDetails).
+        """
+        reserved = {f"pool {pool_name}" for pool_name, pool in cluster.pools.items() if pool.reservation is not None}
+        shapes_of: dict[tuple[str, str], dict[str, None]] = {}
+        for title, region, domains, shapes in cluster.shapes():
+            for domain in domains if title not in reserved else ():
+                shapes_of.setdefault((region, domain), {}).update(dict.fromkeys(shapes))
+        for (region, domain), asked in shapes_of.items():
+            listed = json.dumps([{"instanceShape": shape} for shape in asked])
+            yield (
+                f"{name}: capacity: undeterminable: whether OCI has {' and '.join(asked)} in {domain}; ask with oci compute "
+                f"compute-capacity-report create --region {region} --compartment-id {cluster.tenancy or '<OCID of the tenancy>'} "
+                f"--availability-domain {domain} --shape-availabilities '{listed}'"
+            )
 
     gateway = staticmethod(gateway)
 

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field
 
 from fleet.facts import hardware, versions
 from fleet.facts.remark import todo
+from fleet.providers.oke.nodes import BootVolume, Shape, require_preemptible
 from fleet.providers.oke.ocid import (
     AvailabilityDomain,
     ImageId,
@@ -23,7 +24,6 @@ from fleet.providers.oke.ocid import (
     require_place,
     require_region,
 )
-from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
 from fleet.settings.model import Duration, Model, Scale, matching, problem, refusal, require_once
 from fleet.settings.runner import ImageReference, Runner, WholeMachine
@@ -112,32 +112,28 @@ class MachineRunner(Runner):
         """The shapes as hardware."""
         return tuple(hardware.machine(name) for name in self.shapes)
 
-    @property
-    def tried(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Region and availability domains of each place, in the order of the launcher. An empty region is the cluster's."""
+    def places_in(self, region: str) -> tuple[Place, ...]:
+        """Where the machines of a cluster in a region are, in the order of the launcher."""
         return ()
 
     @property
     def whole_machine(self) -> WholeMachine:
         """As in the base class."""
         installs = (self.image.driver, self.toolkit) if self.image is not None else None
-        domains = [domain.partition(":")[2] for _, zones in self.tried for domain in zones]
+        places = tuple((place.region, place.availability_domains) for place in self.places_in(""))
+        domains = [domain.partition(":")[2] for _, zones in places for domain in zones]
         several = len(self.shapes) * len(domains) > 1 and self.kind == "vm-per-job"
         ways = "; ".join(f"{shape} in {', '.join(domains)}" for shape in self.shapes)
         order = f"OCI has no capacity: {ways}" if several else ""
-        return WholeMachine(self.called, self.machines, self.capacity, self.disk, self.nvkind, self.tried, installs, order)
+        return WholeMachine(self.called, self.machines, self.capacity, self.disk, self.nvkind, places, installs, order)
 
     @property
     def asks(self) -> str:
         """The resources of one runner in words: the whole machine."""
         return f"{self.machines[0].gpus} GPU, a whole machine"
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> Iterator[str]:
         """Warnings about valid settings."""
-        return tuple(self._remarks())
-
-    def _remarks(self) -> Iterator[str]:
         # Both launchers' own images are pinned by digest.
         if self.launcher_image is not None and "@sha256:" not in self.launcher_image:
             yield todo(f"launcher image {self.launcher_image} is a tag, which can change; set launcherImage with a digest")
@@ -201,10 +197,9 @@ class VmRunner(MachineRunner):
     image: MachineImage
     """Boot image of the machines: Ubuntu with NVIDIA's driver."""
 
-    @property
-    def tried(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """As in the base class."""
-        return (("", self.availability_domains),)
+    def places_in(self, region: str) -> tuple[Place, ...]:
+        """As in the base class: standing machines are in the cluster's region."""
+        return (Place.model_construct(region=region, availability_domains=self.availability_domains),)
 
     @property
     def span(self) -> Scale:
@@ -246,10 +241,9 @@ class VmPerJobRunner(MachineRunner):
     lifetime: Annotated[Duration, AfterValidator(_lifetime)] = 86_400
     """Maximum age of a machine. Older machines are terminated even if a job runs, so none stays by mistake. Example: `12h`"""
 
-    @property
-    def tried(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """As in the base class."""
-        return tuple((place.region, place.availability_domains) for place in self.places)
+    def places_in(self, region: str) -> tuple[Place, ...]:
+        """As in the base class: each place names its region."""
+        return self.places
 
     @property
     def booted_here(self) -> bool:
@@ -261,8 +255,9 @@ class VmPerJobRunner(MachineRunner):
         """The minimum and maximum number of runners."""
         return self.scale
 
-    def _remarks(self) -> Iterator[str]:
-        yield from super()._remarks()
+    def remarks(self) -> Iterator[str]:
+        """As in the base class."""
+        yield from super().remarks()
         if self.booted_here:
             return
         yield from (

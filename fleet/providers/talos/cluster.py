@@ -13,7 +13,7 @@ from fleet.facts import versions
 from fleet.facts.lifecycle import Use, of_kubernetes, of_row
 from fleet.facts.remark import todo
 from fleet.facts.versions import minor
-from fleet.providers.talos.nodes import ControlPlane, Host, TalosPool, TalosSystem
+from fleet.providers.talos.nodes import ControlPlane, Host, TalosPool, TalosSystem, ip_address
 from fleet.providers.talos.release import has_documents
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import within
@@ -97,11 +97,6 @@ class TalosCluster(Cluster, WithMachines):
         return versions.TALOS_KUBERNETES[self.kubernetes_version]
 
     @property
-    def system_hosts(self) -> dict[str, Host]:
-        """Hosts of the system pool. Without its own hosts, these are the hosts of the control plane."""
-        return self.system.hosts or self.control_plane.hosts
-
-    @property
     def enforces_policies(self) -> bool:
         """Whether Talos' own network plugin enforces NetworkPolicies."""
         return self.cni == "flannel" and minor(self.talos_version) >= _POLICIES_FROM
@@ -119,7 +114,7 @@ class TalosCluster(Cluster, WithMachines):
     def closed_networks(self) -> tuple[str, ...]:
         """The private networks, and the machines' own addresses in case these are public. Jobs must not reach either."""
         addresses = [ipaddress.ip_address(host.address) for _, _, host in self.hosts()]
-        if (shared := _address(self._endpoint_host)) is not None:
+        if (shared := ip_address(self._endpoint_host)) is not None:
             addresses.append(shared)
         own_networks = dict.fromkeys(f"{address}/32" for address in addresses if address.version == 4)
         closed = super().closed_networks
@@ -157,7 +152,7 @@ class TalosCluster(Cluster, WithMachines):
         """Warnings about valid settings: pre-releases, network policies."""
         yield from super()._remarks()
         host_addresses = {host.address for host in self.control_plane.hosts.values()}
-        if (shared := _address(self._endpoint_host)) is not None and str(shared) not in host_addresses:
+        if (shared := ip_address(self._endpoint_host)) is not None and str(shared) not in host_addresses:
             yield todo(
                 f"endpoint: {shared} is not a control-plane host's address; set up its owner (a shared address or a "
                 "load balancer)"
@@ -236,11 +231,3 @@ class TalosCluster(Cluster, WithMachines):
                 value=self.enablement,
             )
         self._require_enablement(driver_at=lambda name, _: ("pools", name, "driver", "tier"))
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The IP address in a text; None if the text is a name."""
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None

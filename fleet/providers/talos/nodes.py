@@ -20,26 +20,28 @@ _BLACKWELL = (10, 0)
 open-source GPU kernel modules; getsolus/packages#5575 shows the error on an RTX 5090)."""
 
 
-def _address(text: str) -> str:
+_HOST_ADDRESS = "not the IP address of a host; write the one at which other machines reach it, such as 192.0.2.20"
+
+
+def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address in a text; None if the text is a name."""
     try:
-        found = ipaddress.ip_address(text)
+        return ipaddress.ip_address(text)
     except ValueError:
-        found = None
+        return None
+
+
+def _address(text: str) -> str:
+    found = ip_address(text)
     if found is None or found.is_loopback or found.is_unspecified or found.is_multicast or found.is_link_local:
-        raise problem(
-            "host_address", "not the IP address of a host; write the one at which other machines reach it, such as 192.0.2.20"
-        )
+        raise problem("host_address", _HOST_ADDRESS)
     return str(found)
 
 
 HostAddress = Annotated[
     str,
     AfterValidator(_address),
-    Form(
-        "host address",
-        "not the IP address of a host; write the one at which other machines reach it, such as 192.0.2.20",
-        "[0-9a-fA-F.:]+",
-    ),
+    Form("host address", _HOST_ADDRESS, "[0-9a-fA-F.:]+"),
 ]
 DiskPath = Annotated[
     str,

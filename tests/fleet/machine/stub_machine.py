@@ -19,7 +19,7 @@ import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fleet.providers.oke.machine import cloudinit
+from fleet.providers.oke.machine import launch as cloudinit
 
 SCRIPT = Path(cloudinit.__file__).parent / "bootstrap.sh"
 JIT = "ZXlKaGJHY2lPaUpTVXpJMU5pSXNJblI1Y0NJNklrcFhWQ0o5" * 60

@@ -12,8 +12,8 @@ from ruamel.yaml import YAML
 from fleet.charts.dcgm_exporter import counters
 from fleet.facts import hardware, versions
 from fleet.facts.tables import rows
-from fleet.providers.oke.machine import cloudinit
-from fleet.providers.oke.machine.cloudinit import BOOTSTRAP, COUNTERS, SETTINGS, STARTED, encoded, user_data
+from fleet.providers.oke.machine import launch as cloudinit
+from fleet.providers.oke.machine.launch import BOOTSTRAP, COUNTERS, SETTINGS, STARTED, encoded, user_data
 from tests.fleet.machine.runners import per_job, standing
 from tests.fleet.machine.stub_machine import METRICS_URL, SCRIPT
 

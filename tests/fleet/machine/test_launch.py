@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from fleet.providers.oke.machine import launcher
-from fleet.providers.oke.machine.cloudinit import encoded
-from fleet.providers.oke.machine.launch import LAUNCHER_SOURCE, STANDING_LIFETIME, Push, launcher_config
+from fleet.providers.oke.machine.launch import LAUNCHER_SOURCE, STANDING_LIFETIME, encoded, launcher_config
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.model import Scale
 from tests.fleet.machine.runners import AWAY, HOME, IMAGE, per_job, standing
@@ -65,7 +64,8 @@ def test_a_place_without_ids_of_its_own_gets_the_clusters():
 
 def test_machines_in_the_clusters_subnet_push_and_those_of_other_places_do_not():
     ids: dict[str, Any] = {"compartment": COMPARTMENT, "region": "us-sanjose-1", "subnet": SUBNET, "security_group": GROUP}
-    config = launcher_config("x", per_job(), push=Push("http://10.0.255.226:30000/api/v1/write", "ocid1.nsg.push"), **ids)
+    push: dict[str, Any] = {"metrics_url": "http://10.0.255.226:30000/api/v1/write", "metrics_group": "ocid1.nsg.push"}
+    config = launcher_config("x", per_job(), **ids, **push)
     here, away = config["places"]
     assert (here["metricsUrl"], here["securityGroups"]) == ("http://10.0.255.226:30000/api/v1/write", [GROUP, "ocid1.nsg.push"])
     assert (away["metricsUrl"], away["securityGroups"]) == (None, [AWAY["securityGroup"]])

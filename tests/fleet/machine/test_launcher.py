@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fleet.providers.oke.machine import launcher
-from fleet.providers.oke.machine.launch import STANDING_LIFETIME, Push, launcher_config
+from fleet.providers.oke.machine.launch import STANDING_LIFETIME, launcher_config
 from fleet.providers.oke.machine.launcher import CLAIMED_TAG, GRACE, JIT_KEY, METRICS_KEY, RUNNER_TAG, SET_TAG, SWEEP_EVERY
 from tests.fleet.machine.fake_oci import DONE, PAGE, START, FakeClock, FakeOci, ServiceError, methods, plain
 from tests.fleet.machine.runners import AWAY, HOME, per_job, standing
@@ -158,7 +158,8 @@ def test_a_machine_is_launched_closed_and_with_its_registration_in_the_metadata_
 def test_a_machine_learns_where_to_push_metrics_only_in_a_place_that_reaches_the_gateway():
     run = Run()
     url = "http://10.0.255.226:30000/api/v1/write"
-    run.config = launcher_config(SET, per_job(), push=Push(url, "ocid1.networksecuritygroup.oc1.sjc.push"), **IDS)
+    push: dict[str, Any] = {"metrics_url": url, "metrics_group": "ocid1.networksecuritygroup.oc1.sjc.push"}
+    run.config = launcher_config(SET, per_job(), **IDS, **push)
     run.refuse("launch_instance", CAPACITY)
     run.go()
     (here,), (away,) = run.oci.called("launch_instance")[:2]

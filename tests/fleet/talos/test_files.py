@@ -66,7 +66,9 @@ def test_the_talconfig_has_versions_hosts_and_images(minor: str) -> None:
 @given(made=clusters())
 def test_the_control_plane_takes_pods_exactly_where_it_is_the_system_pool(made: TalosCluster) -> None:
     (config,) = read(made)["talconfig.yaml"]
-    assert config.get("allowSchedulingOnControlPlanes", False) == (made.system_hosts == made.control_plane.hosts)
+    assert config.get("allowSchedulingOnControlPlanes", False) == (
+        (made.system.hosts or made.control_plane.hosts) == made.control_plane.hosts
+    )
 
 
 @some

@@ -109,7 +109,7 @@ def test_the_system_pool_has_its_labels_and_no_taint(made: TalosCluster) -> None
     files = read(made)
     for hosts, path in ((made.system.hosts, "patches/system.yaml"), (made.control_plane.hosts, CONTROL)):
         labels, taints = labels_and_taints(files.get(path, []))
-        assert labels == (system_labels(NAME) if hosts == made.system_hosts else {})
+        assert labels == (system_labels(NAME) if hosts == (made.system.hosts or made.control_plane.hosts) else {})
         assert taints == []
 
 

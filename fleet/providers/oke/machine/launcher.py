@@ -48,6 +48,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,11 @@ class Machine:
         return str(self.instance.lifecycle_state)
 
     @property
+    def launched(self) -> float:
+        """When it was launched, in seconds since 1970."""
+        return float(self.instance.time_created.timestamp())
+
+    @property
     def tags(self) -> dict[str, str]:
         """Its freeform tags."""
         return dict(self.instance.freeform_tags or {})
@@ -326,14 +332,19 @@ class Machines(ABC):
         found = [machine for machine in self.everyone() if machine.tags.get(RUNNER_TAG) == self.runner]
         return found[0] if found else None
 
-    def after_unknown(self, error: Exception) -> Machine:
-        """The machine that a call created although its answer was lost. Raises Failed if there is none."""
+    def left(self) -> Machine | None:
+        """As `mine`. None also if that is not known: a later sweep removes such a machine."""
+        try:
+            return self.mine()
+        except self.cloud.errors as error:
+            self.log(f"not known whether a machine is left: {told(error)}")
+            return None
+
+    def after_unknown(self, error: Exception) -> Machine | None:
+        """The machine that a call created or claimed although its answer was lost."""
         self.log(f"no answer, looking whether it was done: {told(error)}")
         self.clock.wait(POLL)
-        found = self.mine()
-        if found is None:
-            raise Failed(told(error))
-        return found
+        return self.left()
 
     def remove(self, machine: Machine, tries: int = REMOVE_TRIES) -> None:
         """Remove a machine. A later sweep removes it if every try fails."""
@@ -506,11 +517,11 @@ class PerJob(Machines):
 
     def since(self, machine: Machine) -> float | None:
         """The time of its launch."""
-        return float(machine.instance.time_created.timestamp())
+        return machine.launched
 
     def due(self, machine: Machine) -> float | None:
         """BOOT_DEADLINE after its launch."""
-        return float(machine.instance.time_created.timestamp()) + BOOT_DEADLINE
+        return machine.launched + BOOT_DEADLINE
 
     def obtain(self) -> Machine:
         """Launch a machine in the first place that has one. A second call continues with the next place."""
@@ -535,7 +546,10 @@ class PerJob(Machines):
                     raise Failed(f"{where}: {told(error)}") from None
                 wait = next(waits, None)
                 if wait is None:
-                    return self.after_unknown(error)
+                    found = self.after_unknown(error)
+                    if found is None:
+                        raise Failed(told(error)) from None
+                    return found
                 self.log(f"{where}: tried again in a moment: {told(error)}")
                 self.clock.wait(wait * self.chance.uniform(0.8, 1.2))
             else:
@@ -635,8 +649,7 @@ class Standing(Machines):
     def due(self, machine: Machine) -> float | None:
         """CLAIM_DEADLINE after its claim, but not before BOOT_DEADLINE after its launch: it may still boot when it is claimed."""
         since = self.since(machine)
-        launched = float(machine.instance.time_created.timestamp())
-        return None if since is None else max(since + CLAIM_DEADLINE, launched + BOOT_DEADLINE)
+        return None if since is None else max(since + CLAIM_DEADLINE, machine.launched + BOOT_DEADLINE)
 
     def obtain(self) -> Machine:
         """Claim a running machine that has no job, or wait for one for as long as the registration is valid."""
@@ -648,22 +661,12 @@ class Standing(Machines):
                         self.log(f"claimed {machine.id}")
                         return self.read(machine.region, machine.id)
             except self.cloud.errors as error:
-                found = self._mine_if_any(error)
+                found = self.after_unknown(error)
                 if found is not None:
                     return found
             self.sweep()
             self.rest()
         raise Failed(f"no machine of the pool had no job for {REGISTRATION_LIFE / 3600:.0f} hours")
-
-    def _mine_if_any(self, error: Exception) -> Machine | None:
-        """The machine that a claim took although its answer was lost."""
-        try:
-            return self.after_unknown(error)
-        except Failed:
-            return None
-        except self.cloud.errors as again:
-            self.log(f"no machine yet: {told(again)}")
-            return None
 
     def _claim(self, machine: Machine) -> bool:
         """Claim a machine. Returns False if it has changed since it was read, because another launcher claimed it."""
@@ -806,15 +809,6 @@ def told_steps(console: Console) -> str:
     return f"step {console.steps[-1]}" if console.steps else "no step of the boot"
 
 
-def left(machines: Machines) -> Machine | None:
-    """A machine that an earlier pod created for this runner, or a call of this pod that was interrupted."""
-    try:
-        return machines.mine()
-    except machines.cloud.errors as error:
-        machines.log(f"not known whether a machine is left: {told(error)}")
-        return None
-
-
 def serve(machines: Machines) -> int:
     """Run this pod's job on a machine. Returns the exit status."""
     log = machines.log
@@ -839,7 +833,7 @@ def serve(machines: Machines) -> int:
             return 0
     except Stop:
         log("the pod is to end")
-        machine = machine or left(machines)
+        machine = machine or machines.left()
     except Gone as gone:
         log(f"failed: {gone}")
         machine = None
@@ -867,16 +861,14 @@ def connect() -> Cloud:
     """Oracle's SDK. It signs with the pod's workload identity."""
     oci = importlib.import_module("oci")
     signer = oci.auth.signers.get_oke_workload_identity_resource_principal_signer()
-    clients: dict[tuple[str, str], Any] = {}
 
+    @cache
     def client(kind: str, region: str) -> Any:
-        if (kind, region) not in clients:
-            clients[kind, region] = getattr(oci.core, kind)({"region": region}, signer=signer)
-        return clients[kind, region]
+        return getattr(oci.core, kind)({"region": region}, signer=signer)
 
     return Cloud(
-        compute=lambda region: client("ComputeClient", region),
-        management=lambda region: client("ComputeManagementClient", region),
+        compute=partial(client, "ComputeClient"),
+        management=partial(client, "ComputeManagementClient"),
         models=oci.core.models,
         service_error=oci.exceptions.ServiceError,
         # Transport errors of the SDK's requests are OSErrors. A token that cannot be renewed raises a RuntimeError.

@@ -1,17 +1,89 @@
-"""The folder `talos/` of a cluster, file by file."""
+"""The folder `talos/` of a cluster, file by file: talhelper's talconfig.yaml, patches, volumes, images and hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fleet.facts.yaml_text import yaml_text
-from fleet.providers.talos.boot.groups import Group, groups
-from fleet.providers.talos.boot.image import PLAIN
-from fleet.providers.talos.boot.patch import Patch
-from fleet.providers.talos.boot.talconfig import talconfig
-from fleet.providers.talos.boot.volumes import volume_documents, volume_file
+from fleet.providers.talos.boot.groups import PLAIN, Group, groups
+from fleet.providers.talos.boot.patch import Document, Patch, document
 from fleet.providers.talos.cluster import TalosCluster
+from fleet.providers.talos.nodes import Host, UserVolume
+from fleet.settings.model import memory_text
+
+_LEAST = "1GiB"
+"""Talos requires a minimum. The volume grows to all free space (siderolabs/talos v1.13.9, volume_config.go `Validate`)."""
+_UDEV = "/dev/disk/"
+"""Paths below this folder are links to the path of a disk."""
+
+
+def volume_file(hostname: str) -> str:
+    """The path of the patch with a machine's volumes."""
+    return f"patches/volumes/{hostname}.yaml"
+
+
+def volume_documents(host: Host) -> Iterator[Document]:
+    """The documents of a machine's volumes, none by default. They are the same for all pinned Talos releases."""
+    if host.ephemeral_disk is not None:
+        yield document("VolumeConfig", name="EPHEMERAL", provisioning=_on(_disk(host.ephemeral_disk)))
+    if host.volume is not None:
+        yield from _user_volume(host.volume)
+
+
+def _user_volume(volume: UserVolume) -> Iterator[Document]:
+    match = "system_disk"
+    if volume.ephemeral is not None:
+        # Without a maximum it grows to the whole disk, and leaves no space.
+        yield document("VolumeConfig", name="EPHEMERAL", provisioning={"maxSize": f"{memory_text(volume.ephemeral)}B"})
+    elif volume.disk is not None:
+        match = _disk(volume.disk)
+    yield document("UserVolumeConfig", name=volume.name, provisioning=_on(match))
+
+
+def _disk(path: str) -> str:
+    """The expression that selects a disk."""
+    return f"'{path}' in disk.symlinks" if path.startswith(_UDEV) else f"disk.dev_path == '{path}'"
+
+
+def _on(match: str) -> dict[str, Any]:
+    """All free space of the disks that an expression selects."""
+    return {"diskSelector": {"match": match}, "minSize": _LEAST, "grow": True}
+
+
+def talconfig(name: str, cluster: TalosCluster, groups: Iterable[Group]) -> dict[str, Any]:
+    """The file for talhelper 3 (budimanjojo/talhelper v3.1.16 pkg/config/schemas/talconfig.json). It holds no secret."""
+    config: dict[str, Any] = {
+        "clusterName": name,
+        "talosVersion": cluster.release.release,
+        "kubernetesVersion": cluster.kubernetes,
+        "endpoint": cluster.endpoint,
+    }
+    if not cluster.system.hosts:
+        config["allowSchedulingOnControlPlanes"] = True
+    if cluster.cni == "none":
+        config["cniConfig"] = {"name": "none"}
+    config["nodes"] = [
+        _node(group, hostname, host, cluster.talos_version) for group in groups for hostname, host in group.hosts.items()
+    ]
+    return config
+
+
+def _node(group: Group, hostname: str, host: Host, talos_version: str) -> dict[str, Any]:
+    node: dict[str, Any] = {
+        "hostname": hostname,
+        "ipAddress": host.address,
+        "controlPlane": group.control_plane,
+        "installDisk": host.install_disk,
+    }
+    if group.image != PLAIN:
+        node["schematic"] = group.image.schematic
+    patches = [group.file] if group.patch.documents(talos_version) else []
+    if any(volume_documents(host)):
+        patches.append(volume_file(hostname))
+    if patches:
+        node["patches"] = [f"@./{path}" for path in patches]
+    return node
 
 
 def talos_files(name: str, cluster: TalosCluster) -> dict[str, str]:

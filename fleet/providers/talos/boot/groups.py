@@ -4,13 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fleet.facts.scheduling import RUNTIME_CLASS, TALOS_PROFILE, system_labels
-from fleet.providers.talos.boot.image import PLAIN, Image, gpu_image
 from fleet.providers.talos.boot.patch import Patch
 from fleet.providers.talos.cluster import TalosCluster
-from fleet.providers.talos.nodes import Host
+from fleet.providers.talos.nodes import Host, TalosDriver
 from fleet.providers.talos.release import has_container_cli
+
+_KERNEL_MODULES = {"proprietary": "nonfree-kmod-nvidia", "open": "nvidia-open-gpu-kernel-modules"}
+_TOOLKIT = "nvidia-container-toolkit"
+"""It installs libraries and containerd's runtime `nvidia` (siderolabs/extensions v1.13.9 10-nvidia-container-runtime.part)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A Talos image: its name in this project, and its official extensions."""
+
+    name: str
+    extensions: tuple[str, ...] = ()
+
+    @property
+    def schematic(self) -> dict[str, Any]:
+        """The image's schematic, for the Image Factory and talhelper."""
+        return {"customization": {"systemExtensions": {"officialExtensions": list(self.extensions)}} if self.extensions else {}}
+
+
+PLAIN = Image("plain")
+"""Talos without extensions."""
+
+
+def gpu_image(driver: TalosDriver) -> Image:
+    """Kernel modules and toolkit of one tier, which is one version of the driver. A user space of another version fails at start.
+
+    No supported machine has an NVSwitch, so the image has no nvidia-fabricmanager.
+    """
+    names = (_KERNEL_MODULES[driver.kernel_modules], _TOOLKIT)
+    return Image(f"gpu-{driver.tier}-{driver.kernel_modules}", tuple(f"siderolabs/{name}-{driver.tier}" for name in names))
+
 
 KERNEL_MODULES = ("nvidia", "nvidia_uvm", "nvidia_drm", "nvidia_modeset")
 """Modules of the driver. The extensions load them only if a config names them (siderolabs/extensions, nvidia.conf). The names
