@@ -12,7 +12,6 @@ import logging
 import re
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
@@ -23,24 +22,20 @@ from rich.console import Console
 
 from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import yaml_text
+from fleet.loading.config import read_fleet
 from fleet.settings.namespaces import SMOKE_NAMESPACE
-from gpu_ci.app import RUN, Cluster, File, Pools, Repository, Stack
+from gpu_ci.app import RUN, Cluster, File, Pools, Repository, Stack, exit_status
 from gpu_ci.app import app as program
 from gpu_ci.submit import api, github, smoke
 from gpu_ci.submit.describe import Described, OfStack
-from gpu_ci.submit.errors import InputError, SubmitError
+from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.explain import explain_live
 from gpu_ci.submit.objects import listed, name, text
-from gpu_ci.submit.options import Existing, Propagation, RunOptions
-from gpu_ci.submit.output import Output
-from gpu_ci.submit.result import STATUS, Outcome, Result
-from gpu_ci.submit.stack import read_fleet
+from gpu_ci.submit.runs import STATUS, Existing, Outcome, Output, Propagation, Result, RunOptions
 
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster as Live
 
-_BUG = 70
-"""EX_SOFTWARE of sysexits.h."""
 _DURATION = re.compile(r"([0-9]{1,6})(s|m|h)?")
 _SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
 
@@ -104,7 +99,18 @@ def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
     def run_command(**values: Any) -> None:
         for key, options in groups.items():
             values[key] = parameters[key].annotation(**{option: values.pop(option) for option in options})
-        raise typer.Exit(_status(lambda: function(**values)))
+        # A CI system that cancels a job sends SIGTERM; it counts as Ctrl-C.
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        # The client logs every broken connection; `submit` shows those that matter itself.
+        logging.getLogger("urllib3").setLevel(logging.ERROR)
+        try:
+            with exit_status():
+                status = api.status_of(function(**values))
+        except KeyboardInterrupt:
+            status = STATUS[Outcome.INTERRUPTED]
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        raise typer.Exit(status)
 
     options = [option for key, parameter in parameters.items() for option in groups.get(key, {key: parameter}).values()]
     run_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -112,26 +118,6 @@ def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
     )
     run_command.__name__, run_command.__doc__ = function.__name__, function.__doc__
     return run_command
-
-
-def _status(run: Callable[[], Sequence[Result]]) -> int:
-    """The exit status of a run. An error of the input is one line on stderr."""
-    # A CI system that cancels a job sends SIGTERM; it counts as Ctrl-C.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # The client logs every broken connection; `submit` shows those that matter itself.
-    logging.getLogger("urllib3").setLevel(logging.ERROR)
-    try:
-        return api.status_of(run())
-    except SubmitError as error:
-        sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
-        return STATUS[Outcome.REFUSED]
-    except KeyboardInterrupt:
-        return STATUS[Outcome.INTERRUPTED]
-    except Exception:  # noqa: BLE001 - shown with its traceback
-        sys.stderr.write(mask(traceback.format_exc()))
-        return _BUG
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @app.command("print")

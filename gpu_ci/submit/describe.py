@@ -11,12 +11,12 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.jobs import JobError, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job, pool_options
 from fleet.jobs import manifest as unplaced
+from fleet.loading.config import read_fleet
 from fleet.loading.stackfile import name_of_file
 from gpu_ci.app import Cluster, File, Pools
 from gpu_ci.submit.errors import InputError
-from gpu_ci.submit.manifest import read_job
 from gpu_ci.submit.objects import Object
-from gpu_ci.submit.stack import read_fleet
+from gpu_ci.submit.sending import read_job
 
 _OPTIONS = {"gpu_count": "--gpus", "priority_class": "--priority", "command": "the command", "placement": "--pool"}
 """The command line's names of arguments, where they differ."""

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fleet.facts import errors
 from fleet.prove.pending import explain
 from fleet.prove.pod import pod_of
 from fleet.providers.fleet import Fleet
-from gpu_ci.submit.errors import ApiError, InputError
+from gpu_ci.submit.errors import ApiError
 from gpu_ci.submit.objects import EVENTS, JOBS, PODS, Object, name, text, uid
-from gpu_ci.submit.options import DEFAULT
 from gpu_ci.submit.pods import started
+from gpu_ci.submit.runs import DEFAULT
 from gpu_ci.submit.status import JobStatus, Reader, Seen
 
 if TYPE_CHECKING:
@@ -74,8 +73,5 @@ def _seen(job: Object, looks: Seen, reader: Reader) -> Iterator[str]:
 
 
 def _modelled(thing: Object, fleet: Fleet, member: str | None) -> Iterator[str]:
-    try:
-        pod = pod_of(f"{text(thing, 'kind')} {name(thing)}", thing)
-        yield from explain(fleet, pod, member).lines() if pod is not None else ()
-    except errors.InputError as error:
-        raise InputError(str(error)) from None
+    pod = pod_of(f"{text(thing, 'kind')} {name(thing)}", thing)
+    yield from explain(fleet, pod, member).lines() if pod is not None else ()

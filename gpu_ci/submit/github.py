@@ -19,8 +19,7 @@ from fleet.facts.errors import quoted
 from fleet.prove.labels import PAGE, ways
 from fleet.providers.fleet import Fleet
 from gpu_ci.submit.errors import InputError, SubmitError
-from gpu_ci.submit.output import Output
-from gpu_ci.submit.result import Outcome, Result
+from gpu_ci.submit.runs import Outcome, Output, Result
 
 WORKFLOW = "test-gpu.yml"
 GH = "gh"

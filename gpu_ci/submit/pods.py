@@ -1,4 +1,7 @@
-"""Describes in words what a pod of a Job is doing and how its containers ended. Pure functions of the pod's JSON."""
+"""Describes in words what a pod of a Job is doing, how its containers ended, and why a suspended Job has no pods.
+
+Pure functions of the JSON of the Job, its pods and Kueue's Workload.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpu_ci.submit.objects import Object, condition, containers, explanation, name, number, part, parts, text, true_condition, uid
+from fleet.facts.scheduling import QUEUE_LABEL
+from gpu_ci.submit.errors import SubmitError
+from gpu_ci.submit.objects import (
+    Object,
+    at,
+    condition,
+    containers,
+    explanation,
+    name,
+    number,
+    part,
+    parts,
+    text,
+    true_condition,
+    uid,
+)
 
 DISRUPTIONS: Mapping[str, str] = {
     "PreemptionByScheduler": "preempted: the scheduler gave its place to a pod of higher priority",
@@ -175,3 +193,47 @@ def _failure(pod: Object, reason: str) -> str:
     if reason == "Evicted":
         return f"evicted: node {node} is short of resources: {message}"
     return ": ".join(filter(None, (reason, message)))
+
+
+# -- a suspended Job, by Kueue's Workload if there is one ------------------------------------------------------------------
+
+_UNSEEN = "Kueue has not processed it yet"
+
+
+def queue_of(job: Object) -> str:
+    """The LocalQueue of a Job; empty if it has none."""
+    return text(job, "metadata", "labels", QUEUE_LABEL)
+
+
+def suspended(job: Object) -> bool:
+    """Whether the Job controller creates no pods for now."""
+    return at(job, "spec", "suspend") is True
+
+
+def waits_for(job: Object, workload: Object | None, refused: SubmitError | None) -> str:
+    """Why a suspended Job waits. `refused`: why Workloads cannot be read."""
+    queue = queue_of(job)
+    if not queue and workload is None:
+        return "suspended: it starts when its spec.suspend is set to false"
+    if refused and refused.code == 404:
+        return f"suspended for queue {queue}, and the cluster has no Kueue to start it"
+    if workload is None:
+        why = "the kubeconfig has no permission to read why" if refused else _UNSEEN
+    elif (evicted := true_condition(workload, "Evicted")) is not None:
+        why = f"evicted: {explanation(evicted)}"
+    elif true_condition(workload, "QuotaReserved") is None:
+        why = explanation(condition(workload, "QuotaReserved") or {"message": _UNSEEN})
+    else:
+        checks = [f"{text(check, 'name')} ({text(check, 'state')})" for check in parts(workload, "status", "admissionChecks")]
+        state = f"waits for {', '.join(checks)}" if checks else "is about to start"
+        why = f"it has its quota of {_cluster_queue(workload)} and {state}"
+    return f"queued{f' in {queue}' if queue else ''}: {why}"
+
+
+def admitted(workload: Object | None) -> str:
+    """Which cluster queue admitted the Job; empty while none has."""
+    return f"admitted by {_cluster_queue(workload)}" if workload and true_condition(workload, "Admitted") else ""
+
+
+def _cluster_queue(workload: Object) -> str:
+    return text(workload, "status", "admission", "clusterQueue")

@@ -22,9 +22,7 @@ from fleet.render.workloads.smoke import TESTS, Smoke, UnknownPoolError, smoke_h
 from gpu_ci.submit.api import run_all
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError
 from gpu_ci.submit.objects import JOBS, NAMESPACES, NETWORK_POLICIES, Kind, Object, listed, name
-from gpu_ci.submit.options import RunOptions
-from gpu_ci.submit.output import Output
-from gpu_ci.submit.result import Outcome, Result, span
+from gpu_ci.submit.runs import Outcome, Output, Result, RunOptions, span
 
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from fleet.facts.scheduling import POD_JOB_LABEL, QUEUED_JOB_LABEL
 from gpu_ci.submit import pods
 from gpu_ci.submit.errors import ApiError, SubmitError
-from gpu_ci.submit.kueue import admitted, queue_of, suspended, waits_for
 from gpu_ci.submit.objects import (
     EVENTS,
     JOBS,
@@ -31,8 +30,8 @@ from gpu_ci.submit.objects import (
     true_condition,
     uid,
 )
-from gpu_ci.submit.options import RunOptions
-from gpu_ci.submit.result import Outcome
+from gpu_ci.submit.pods import admitted, queue_of, suspended, waits_for
+from gpu_ci.submit.runs import Outcome, RunOptions
 
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster

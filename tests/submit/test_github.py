@@ -14,7 +14,7 @@ from fleet.loading.config import load
 from gpu_ci.cli import app
 from gpu_ci.submit import github
 from gpu_ci.submit.errors import InputError, SubmitError
-from gpu_ci.submit.result import Outcome, Result
+from gpu_ci.submit.runs import Outcome, Result
 from tests.builders import cluster, config, pool, runner, staging
 from tests.submit.conftest import Told
 

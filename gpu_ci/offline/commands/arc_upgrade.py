@@ -10,9 +10,7 @@ import typer
 
 from fleet.facts.errors import InputError
 from fleet.facts.versions import CHARTS
-from fleet.loading.config import fleet_of
-from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
+from fleet.loading.config import read_fleet
 from fleet.render.arc import SETS, upgrade
 from gpu_ci.app import PROVE, File, Stack, app, exit_status
 
@@ -32,7 +30,7 @@ def arc_upgrade(
     """
     with exit_status():
         old, new = (_version(option, value) for option, value in (("--from", before), ("--to", after)))
-        commands = upgrade(fleet_of(load(stack, ROOT, stack_file=file)), stack, old, new)
+        commands = upgrade(read_fleet(stack, file), stack, old, new)
         none = f"# ARC {old} -> {new}: the minor is the same, or the stack has no runner set. `pulumi up` alone is enough."
         sys.stdout.write("".join(f"{line}\n" for line in commands or (none,)))
 

@@ -10,9 +10,7 @@ import typer
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
-from fleet.loading.config import fleet_of
-from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
+from fleet.loading.config import read_fleet
 from fleet.prove.pending import Explanation, explain
 from fleet.prove.pod import Pod, pod_of
 from gpu_ci.app import PROVE, Cluster, File, Json, Stack, app, exit_status
@@ -33,7 +31,7 @@ def explain_pods(
     Exit status: 0 every pod would run, 1 a pod would stay pending, 2 the input is wrong.
     """
     with exit_status(as_json=as_json):
-        fleet = fleet_of(load(stack, ROOT, stack_file=file))
+        fleet = read_fleet(stack, file)
         explanations = [explain(fleet, pod, cluster) for pod in _pods(stack, manifest)]
         if as_json:
             sys.stdout.write(document({"stack": stack, "pods": list(map(_json, explanations))}) + "\n")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError, instead
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_fleet
 from fleet.loading.home import INSTALLED, ROOT, TREE
-from fleet.loading.stackfile import load
 from fleet.providers.finding import SourceError
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import provider_of
@@ -23,9 +26,10 @@ from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app, exit_status
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.data import document
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.freshen.effect import effect, plan_of
+from gpu_ci.offline.entries import flat
 from gpu_ci.offline.freshen.rows import Edit, Tables
 from gpu_ci.offline.freshen.tasks import PRICED, TASKS, Asking, incomplete, prices_of
+from gpu_ci.offline.words import name_of, short
 
 DATA = TREE / "fleet" / "facts" / "data"
 """The folder of the tables."""
@@ -33,6 +37,9 @@ DATA = TREE / "fleet" / "facts" / "data"
 
 _QUIET = ("source", "date", "ends", "ends-source")
 """Keys that a line about a newer row leaves out."""
+
+
+Plan = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ def freshen(
             raise InputError("freshen: changes the tables of a clone, and this program is installed; run it in a clone")
         day = day_of(as_of)
         names = stacks or sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
-        fleets = {name: fleet_of(load(name, ROOT)) for name in names}
+        fleets = {name: read_fleet(name) for name in names}
         tables = Tables(DATA)
         web = Web(os.environ.get("GH_TOKEN") or "")
         answers = list(_ask(Asking(web, tables, day, _scope(fleets), _regions(fleets)), tuple(only or ())))
@@ -139,3 +146,41 @@ def _json(day: str, answers: list[Asked], written: bool, effects: dict[str, list
     sources = [{"source": answer.source, "asked": not answer.reason, "reason": answer.reason} for answer in answers]
     notes = [note for answer in answers for note in answer.notes]
     return document({"asOf": day, "written": written, "newer": newer, "left": notes, "sources": sources, "stacks": effects})
+
+
+def plan_of(stack: str, root: Path, day: date) -> Plan:
+    """The plan of a stack as `plan --json` prints it, or the errors of its input.
+
+    Each plan has a process of its own, because tables are read once.
+    """
+    command = [sys.executable, "-m", "gpu_ci", "plan", "--json", "--as-of", day.isoformat(), "--", stack]
+    process = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)  # noqa: S603 - this program
+    try:
+        return dict(json.loads(process.stdout))
+    except ValueError:
+        return {"errors": [{"message": (process.stderr.splitlines() or ["the plan prints nothing"])[-1]}]}
+
+
+def effect(before: Plan, after: Plan) -> Iterator[str]:
+    """One line for each value that differs, with the value before and after."""
+    old, new = (dict(flat(_shown(plan), "")) for plan in (before, after))
+    for path in dict.fromkeys([*old, *new]):
+        if old.get(path) != new.get(path):
+            yield f"{path}: {old.get(path, 'nothing')} → {new.get(path, 'nothing')}"
+
+
+def _shown(plan: Plan) -> dict[str, Any]:
+    """What a person compares: the result, the price, texts as keys, so that each is there or not, and the resources by name."""
+    verdicts = (
+        verdict for verdict in plan.get("verdicts", ()) if (verdict["level"], verdict["kind"]) == ("mandatory", "violation")
+    )
+    parts = {
+        "result": plan.get("result", "wrong input"),
+        "USD an hour": {name: plan["price"][name]["usd"] for name in ("idle", "worst")} if "price" in plan else "unknown",
+        "failure": {failure["message"]: "yes" for failure in (*plan.get("errors", ()), *plan.get("failures", ()), *verdicts)},
+        "remark": dict.fromkeys(plan.get("remarks", ()), "yes"),
+        "resource": {
+            f"{short(resource['type'])} {name_of(resource['urn'])}": resource["inputs"] for resource in plan.get("resources", ())
+        },
+    }
+    return {name: value for name, value in parts.items() if value}

@@ -19,7 +19,7 @@ from gpu_ci.offline.day import day_of
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import PROVIDERS, Answers
 from gpu_ci.offline.init.files import New, prepared, require_free, write
-from gpu_ci.offline.init.found import Found
+from gpu_ci.offline.init.parts import Found
 from gpu_ci.offline.progress import Progress
 from policies.rules.rule import STACK_KINDS
 

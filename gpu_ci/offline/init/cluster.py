@@ -14,7 +14,7 @@ from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.providers.registry import PROVIDERS
-from gpu_ci.offline.init.found import Found, Group
+from gpu_ci.offline.init.parts import Found, Group
 from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.kubeconfig import connect
 from gpu_ci.submit.objects import Kind, Object, at, name, part, parts, text

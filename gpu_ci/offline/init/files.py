@@ -12,14 +12,13 @@ from tempfile import TemporaryDirectory
 
 from fleet.facts.errors import InputError
 from fleet.facts.pricing import total
-from fleet.loading import stackfile
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_fleet
 from fleet.prove import bill
 from fleet.providers.fleet import Fleet
 from fleet.settings.budget import MONTH
 from gpu_ci.offline.init.answers import Answers, gpus
-from gpu_ci.offline.init.found import Found
 from gpu_ci.offline.init.limits import tables
+from gpu_ci.offline.init.parts import Found
 from gpu_ci.offline.init.text import text
 from gpu_ci.offline.plan import Plan, make_plan
 from gpu_ci.offline.policyconfig import STACKS, policy_configs, stacks_text
@@ -77,7 +76,7 @@ def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: d
 
     def written(most: int, monthly: int) -> Fleet:
         path.write_text(text(chosen, found, most, monthly), encoding="utf-8")
-        return fleet_of(stackfile.load(answers.stack, root, stack_file=path))
+        return read_fleet(answers.stack, path, root)
 
     for most in range(_MOST, 0, -1) if answers.budget is not None else (_USUAL,):
         idle, worst = total(bill.bill(written(most, 1), day))

@@ -12,8 +12,7 @@ from fleet.facts.yaml_text import scalar
 from fleet.providers.starter import Wanted
 from fleet.settings.runner import GENERIC_LABELS
 from gpu_ci.offline.init.answers import Answers, joined, regions
-from gpu_ci.offline.init.found import Found, Group
-from gpu_ci.offline.init.parts import Jobs, Part, pools, runner_sets, slug, small
+from gpu_ci.offline.init.parts import Found, Group, Jobs, Part, pools, runner_sets, slug, small
 from gpu_ci.offline.probe import in_braces
 
 _TEMPLATES = Path(__file__).parent / "templates"

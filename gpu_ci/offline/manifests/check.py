@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fleet.facts.errors import InputError, instead
 from fleet.loading import stackfile
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_fleet
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import Configured, Verdict, judge
 from gpu_ci.offline.manifests.objects import Manifest
@@ -132,7 +132,7 @@ def _settings(stack: str, root: Path) -> Mapping[str, object]:
     values = {"enforcementLevel": entry} if isinstance(entry, str) else entry
     if stack not in stackfile.stacks(root) or not isinstance(values, Mapping) or values.get("owners"):
         return settings
-    owner = fleet_of(stackfile.load(stack, root)).github.owner
+    owner = read_fleet(stack, root=root).github.owner
     return {**settings, _OWNERS_OF: {**values, "owners": [owner]}}
 
 

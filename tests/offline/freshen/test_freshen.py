@@ -23,7 +23,7 @@ from gpu_ci.app import app
 from gpu_ci.doctor.sources import web
 from gpu_ci.doctor.sources.web import RENEWAL
 from gpu_ci.offline.commands import freshen
-from gpu_ci.offline.freshen.effect import effect, plan_of
+from gpu_ci.offline.commands.freshen import effect, plan_of
 from gpu_ci.offline.freshen.rows import Edit, Tables
 from tests.builders import ROOT
 from tests.doctor.loopback import Answers, Loopback, serve
