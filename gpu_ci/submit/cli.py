@@ -36,9 +36,6 @@ from gpu_ci.submit.runs import STATUS, Existing, Outcome, Output, Propagation, R
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster as Live
 
-_DURATION = re.compile(r"([0-9]{1,6})(s|m|h)?")
-_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
-
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 program.add_typer(app, name="submit", rich_help_panel=RUN)
 
@@ -80,7 +77,7 @@ class Following:
         """The same as options of the Python API. Raises InputError."""
         stuck_after = _seconds("--stuck-after", self.stuck_after)
         start_within = None if self.start_within is None else _seconds("--start-within", self.start_within)
-        propagation = _propagation(self.foreground)
+        propagation: Propagation = "Foreground" if self.foreground else "Background"
         return RunOptions(existing, self.cancel_on_interrupt, propagation, self.clean_up, stuck_after, start_within)
 
 
@@ -154,7 +151,7 @@ def follow(job: Name, following: Following, connection: Connection) -> Sequence[
 def delete(job: Name, connection: Connection, foreground: Foreground = False) -> Sequence[Result]:
     """Delete a Job and its pods."""
     cluster = connection.open()
-    api.delete(job, cluster, _propagation(foreground))
+    api.delete(job, cluster, "Foreground" if foreground else "Background")
     sys.stdout.write(f"{job}: deleted from namespace {cluster.namespace}\n")
     return ()
 
@@ -176,9 +173,9 @@ def explain_command(
         raise InputError("--cluster, --file: name a part of a stack; also pass --stack")
     fleet = None if stack is None else read_fleet(stack, file)
     live = connection.open()
-    answer = explain_live(name, live, fleet, cluster)
-    sys.stdout.writelines(f"{mask(line)}\n" for line in answer.lines)
-    return [Result(name, live.namespace, Outcome.LATE, "it waits")] if answer.waits else []
+    lines, waits = explain_live(name, live, fleet, cluster)
+    sys.stdout.writelines(f"{mask(line)}\n" for line in lines)
+    return [Result(name, live.namespace, Outcome.LATE, "it waits")] if waits else []
 
 
 @program.command("smoke", rich_help_panel=RUN)
@@ -243,12 +240,8 @@ def _on_github(jobs: list[github.GitHubJob], repository: str, start: float) -> l
     return [row.result for row in rows if row.result is not None]
 
 
-def _propagation(foreground: bool) -> Propagation:
-    return "Foreground" if foreground else "Background"
-
-
 def _seconds(option: str, words: str) -> float:
-    duration = _DURATION.fullmatch(words)
+    duration = re.fullmatch(r"([0-9]{1,6})(s|m|h)?", words)
     if duration is None:
         raise InputError(f"{option}: must be a whole number of seconds, or with a unit, s, m or h; got {words!r}; write 10m")
-    return float(int(duration[1]) * _SECONDS[duration[2]])
+    return float(int(duration[1]) * {None: 1, "s": 1, "m": 60, "h": 3600}[duration[2]])

@@ -24,8 +24,6 @@ from gpu_ci.submit.objects import PODS, Kind, Object, one_line, parsed, parts, t
 MOST_BYTES = 64_000_000
 """The largest answer that is read. A list of thousands of pods stays below it."""
 _PIECE = 65536
-_METHODS = {"create": "POST", "delete": "DELETE"}
-"""HTTP method of an RBAC verb; every other verb is a GET."""
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 """A Warning header of the API server (RFC 9111 section 5.5): code, agent, quoted text."""
 
@@ -130,10 +128,6 @@ class Cluster:
     options: str = ""
     timeouts: Timeouts = Timeouts()
 
-    def close(self) -> None:
-        """Close idle connections."""
-        self.api.close()
-
     def create(self, kind: Kind, thing: Object) -> tuple[Object, tuple[str, ...]]:
         """Create an object: the object as the server stored it, and the warnings of the server.
 
@@ -184,7 +178,8 @@ class Cluster:
         if verb != "create":
             # The name of a new object is in its body.
             path += filter(None, (name and "{name}", subresource))
-        method = _METHODS.get(verb, "GET")
+        # Every other verb of RBAC is a GET.
+        method = {"create": "POST", "delete": "DELETE"}.get(verb, "GET")
         return self._ask(request, method, "/".join(path), name, query=query, body=body)
 
     def _ask(

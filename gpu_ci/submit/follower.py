@@ -159,7 +159,6 @@ class Follower:
         if tries == 1:
             self._say(f"{error.headline}; trying again")
         self._next = now + self._backoff.pause(error)
-        self._backoff.grow()
         return None
 
     def _responds(self) -> None:

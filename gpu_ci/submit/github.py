@@ -24,9 +24,6 @@ from gpu_ci.submit.runs import Outcome, Output, Result
 WORKFLOW = "test-gpu.yml"
 GH = "gh"
 """The program that talks to GitHub."""
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}")
-_SHOWN = 300.0
-"""Seconds in which GitHub must list a run that was started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ def commands(jobs: list[GitHubJob]) -> Iterator[str]:
 
 def require_repository(repository: str) -> None:
     """Raise InputError for a text that does not name a repository."""
-    if not _REPOSITORY.fullmatch(repository):
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", repository):
         raise InputError(f"--repository: must be OWNER/REPOSITORY; got {quoted(repository)}")
 
 
@@ -73,7 +70,8 @@ def run_job(job: GitHubJob, repository: str, output: Output, start_within: float
     output.progress(job.runner_set, f"{job.test}: starting {WORKFLOW} of {repository}")
     _gh(job.start(repository))
     while (run := _newest(repository)) == last:
-        if time.monotonic() - began > _SHOWN:
+        # GitHub must list a run that was started within five minutes.
+        if time.monotonic() - began > 300:
             raise SubmitError(f"GitHub shows no run of {WORKFLOW} in {repository}; check its Actions page")
         time.sleep(poll)
     try:

@@ -36,9 +36,9 @@ DISRUPTIONS: Mapping[str, str] = {
 }
 """Reasons of the pod condition DisruptionTarget (kubernetes.io, Disruptions)."""
 
-_HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
-"""Reasons of a waiting container that no retry of the kubelet can end."""
-_BLOCKED = (*_HOPELESS, "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError")
+HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
+"""Reasons of a waiting container that no retry of the kubelet can end: the pod itself must be changed."""
+_BLOCKED = (*HOPELESS, "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError")
 """Reasons of a waiting container that a user must act on."""
 _ADMISSION = ("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "OutOf")
 """Reasons of a scheduled pod that the kubelet rejected; the name of a resource follows OutOf."""
@@ -105,11 +105,6 @@ def blocks(pod: Object) -> str:
     return next((explanation(state) for state in waiting if state.get("reason") in _BLOCKED), "")
 
 
-def hopeless(pod: Object) -> bool:
-    """Whether waiting cannot help: the pod itself must be changed."""
-    return blocks(pod).startswith(_HOPELESS)
-
-
 def endings(pod: Object) -> Iterator[Ending]:
     """Every failure of the pod and its containers that the pod still records."""
     disruption = true_condition(pod, "DisruptionTarget")
@@ -160,8 +155,7 @@ def _main(pod: Object) -> list[Object]:
 
 
 def _has_run(status: Object) -> bool:
-    states = (part(status, "state", "running"), part(status, "state", "terminated"), part(status, "lastState", "terminated"))
-    return any(states)
+    return any(part(status, *path) for path in (("state", "running"), ("state", "terminated"), ("lastState", "terminated")))
 
 
 def _exit(pod: Object, container: str, state: Object) -> str:
@@ -173,10 +167,7 @@ def _exit(pod: Object, container: str, state: Object) -> str:
             f"out of memory: {container} used more than its memory limit{limit and f' of {limit}'}, and /dev/shm counts too; "
             "ask for more (--memory)"
         )
-    try:
-        killer = f" ({signal.Signals(code - 128).name})" if code > 128 else ""
-    except ValueError:
-        killer = ""
+    killer = f" ({signal.Signals(code - 128).name})" if code - 128 in list(signal.Signals) else ""
     message = text(state, "message")
     ending = message if len(message) <= _LONGEST else f"…{message[-_LONGEST:]}"
     return ": ".join(filter(None, (f"exit code {code}{killer}", "" if reason in ("Error", "Completed") else reason, ending)))

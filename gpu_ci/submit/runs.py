@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TextIO
@@ -67,17 +66,9 @@ class Backoff:
 
     def pause(self, error: SubmitError | None = None) -> float:
         """The seconds before the next try: the next pause, or the Retry-After of the error if that is longer, up to a limit."""
-        return min(max(self._next, self.timing.first_pause, error.retry_after if error else 0), self.timing.longest_pause)
-
-    def grow(self) -> None:
-        """Make the next pause longer."""
-        self._next = min(max(self._next, self.timing.first_pause) * 2, self.timing.longest_pause)
-
-    def wait(self, error: SubmitError | None = None) -> None:
-        """Sleep before the next try."""
-        pause = self.pause(error)
-        self.grow()
-        time.sleep(pause)
+        pause = max(self._next, self.timing.first_pause)
+        self._next = min(pause * 2, self.timing.longest_pause)
+        return min(max(pause, error.retry_after if error else 0), self.timing.longest_pause)
 
 
 class Output:

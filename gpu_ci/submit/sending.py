@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,14 +72,15 @@ def _sent(cluster: Cluster, manifest: Object, options: RunOptions, output: Outpu
             elif not tries or not error.temporary:
                 raise
             else:
-                output.progress(name(manifest), f"{error.headline}; trying again in {backoff.pause(error):g} seconds")
-                backoff.wait(error)
+                pause = backoff.pause(error)
+                output.progress(name(manifest), f"{error.headline}; trying again in {pause:g} seconds")
+                time.sleep(pause)
         except UnreachableError:
             # Retry only if the server still answers: then it may have created the Job although its response was lost.
             if not tries or not _answers(cluster, manifest):
                 raise
             existing = "follow" if existing == "refuse" else existing
-            backoff.wait()
+            time.sleep(backoff.pause())
     raise InputError(f"Job {name(manifest)} cannot be created: the old one is still being deleted; try again later")
 
 
@@ -100,7 +102,7 @@ def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: B
             return None
         raise
     if text(stored, "metadata", "deletionTimestamp"):
-        backoff.wait()
+        time.sleep(backoff.pause())
         return None
     is_equal = hash_of(stored) == hash_of(manifest)
     if existing == "follow" and is_equal:
@@ -108,7 +110,7 @@ def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: B
     if existing == "replace":
         cluster.delete(JOBS, title, uid(stored))
         backoff.reset()
-        backoff.wait()
+        time.sleep(backoff.pause())
         return None
     state = "complete" if true_condition(stored, "Complete") else "failed" if true_condition(stored, "Failed") else "not ended"
     contents = "the same contents" if is_equal else "other contents"

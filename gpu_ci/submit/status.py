@@ -30,7 +30,6 @@ from gpu_ci.submit.objects import (
     true_condition,
     uid,
 )
-from gpu_ci.submit.pods import admitted, queue_of, suspended, waits_for
 from gpu_ci.submit.runs import Outcome, RunOptions
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class Reader:
             return Seen(None)
         if uid(current) != uid(job):
             return Seen(None)
-        queued = queue_of(job) or suspended(job)
+        queued = pods.queue_of(job) or pods.suspended(job)
         workloads = self.listed(WORKLOADS, "labelSelector", f"{QUEUED_JOB_LABEL}={uid(job)}") if queued else []
         labels = ",".join(f"{key}={value}" for key, value in pod_labels(job).items())
         return Seen(current, self.listed(PODS, "labelSelector", labels), next(iter(workloads), None))
@@ -143,8 +142,10 @@ class JobStatus:
 
     def _notes(self) -> Iterator[Note]:
         yield from self._missing()
-        queued = suspended(self.job)
-        words = waits_for(self.job, self._workload, self._refused.get(WORKLOADS)) if queued else admitted(self._workload)
+        if pods.suspended(self.job):
+            words = pods.waits_for(self.job, self._workload, self._refused.get(WORKLOADS))
+        else:
+            words = pods.admitted(self._workload)
         yield from self._once("job", "queue", name(self.job), words)
         if failing := true_condition(self.job, "FailureTarget"):
             words = f"has failed ({explanation(failing)}); its pods are being ended"
@@ -224,8 +225,8 @@ class JobStatus:
     @property
     def exit_code(self) -> int | None:
         """The exit code of the container that failed last."""
-        codes = [ending.exit_code for ending in self._endings.values() if ending.exit_code is not None]
-        return codes[-1] if codes else None
+        codes = (ending.exit_code for ending in reversed(self._endings.values()))
+        return next((code for code in codes if code is not None), None)
 
     @property
     def ended(self) -> bool:
@@ -240,7 +241,7 @@ class JobStatus:
 
     def waiting(self) -> list[str]:
         """Uids of objects whose events explain why nothing runs: up to five pods that have not started, or a Job without pods."""
-        if self.ended or suspended(self.job):
+        if self.ended or pods.suspended(self.job):
             return []
         if not self._existing:
             return [uid(self.job)]
@@ -257,9 +258,9 @@ class JobStatus:
         if self._deleted:
             return Outcome.DELETED, "it was deleted before its end was seen"
         for key, began in self._blocked_since.items():
-            pod = self._pods[key]
-            if pods.hopeless(pod) or now - began >= self._options.stuck_after:
-                return Outcome.STUCK, f"{name(pod)} cannot start: {pods.blocks(pod)}"
+            reason = pods.blocks(self._pods[key])
+            if reason.startswith(pods.HOPELESS) or now - began >= self._options.stuck_after:
+                return Outcome.STUCK, f"{name(self._pods[key])} cannot start: {reason}"
         limit = self._options.start_within
         if limit is not None and now - since >= limit and not self.attempts:
             return Outcome.LATE, f"none of its containers ran within {limit:g}s; the last message was: {self.last or 'none'}"

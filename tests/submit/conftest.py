@@ -99,7 +99,7 @@ def cluster(config: Path) -> Iterator[Cluster]:
     found = connect(config)
     found.timeouts = Timeouts(connect=2, response=2)
     yield found
-    found.close()
+    found.api.close()
 
 
 @pytest.fixture
