@@ -107,7 +107,7 @@ CHARTS = "/charts.example.com/index.yaml"
 def test_the_index_of_charts_has_digest_and_day_of_a_version(version: str, sign: str, day: int):
     with serve({CHARTS: (200, INDEX)}) as server:
         found = charts.indexed(web(server), "https://charts.example.com", "tool", version)
-    assert found == charts.Indexed(sign * 64, date(2026, 8, day))
+    assert found == registry.Tagged(f"sha256:{sign * 64}", f"2026-08-{day}")
 
 
 COLUMNS = (

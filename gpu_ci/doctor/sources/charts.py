@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
 
 from fleet.providers.finding import SourceError
+from gpu_ci.doctor.sources.registry import Tagged
 from gpu_ci.doctor.sources.web import Web
 
-_MOST = 60_000_000
-"""Bytes. An index has every version that ever was."""
 
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """The SHA-256 of a chart's archive and the day on which it was made."""
-
-    sha256: str
-    day: date
-
-
-def indexed(web: Web, repository: str, name: str, version: str) -> Indexed:
-    """The entry of a chart's version.
+def indexed(web: Web, repository: str, name: str, version: str) -> Tagged:
+    """The SHA-256 of the archive of a chart's version, and the day on which it was made.
 
     Helm writes the index with sorted keys and one way to indent, so this reads the lines of one entry instead of the whole file,
     whose parsing would take minutes.
     """
-    text = web.get(f"{repository}/index.yaml", _MOST).body.decode(errors="replace")
+    # An index has every version that ever was.
+    text = web.get(f"{repository}/index.yaml", 60_000_000).body.decode(errors="replace")
     section = re.search(rf"^( +){re.escape(name)}:\n((?:\1[ -].*\n?)+)", text, re.MULTILINE)
     if section is None:
         raise SourceError(f"{repository}/index.yaml has no chart {name}")
@@ -46,11 +36,11 @@ def _top(entry: str) -> str:
     return "\n".join([first, *(line for line in remainder.splitlines() if re.match(rf" {{{depth}}}\w", line))])
 
 
-def _entry(fields: dict[str, str], what: str) -> Indexed:
+def _entry(fields: dict[str, str], what: str) -> Tagged:
     sha256 = fields.get("digest", "").removeprefix("sha256:")
     if not re.fullmatch(r"[0-9a-f]{64}", sha256):
         raise SourceError(f"the index has no SHA-256 of {what}")
     try:
-        return Indexed(sha256, date.fromisoformat(fields.get("created", "")[:10]))
+        return Tagged(f"sha256:{sha256}", date.fromisoformat(fields.get("created", "")[:10]).isoformat())
     except ValueError:
         raise SourceError(f"the index has no day of {what}") from None

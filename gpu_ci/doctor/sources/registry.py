@@ -15,17 +15,11 @@ from pydantic import BaseModel, TypeAdapter
 from fleet.providers.finding import SourceError
 from gpu_ci.doctor.sources.web import RENEWAL, Answer, Web, checked
 
-_KINDS = ", ".join(
-    (
-        "application/vnd.oci.image.index.v1+json",
-        "application/vnd.docker.distribution.manifest.list.v2+json",
-        "application/vnd.oci.image.manifest.v1+json",
-        "application/vnd.docker.distribution.manifest.v2+json",
-    )
+_KINDS = (
+    "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, "
+    "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 )
 _NAME = re.compile(r"[a-z0-9.-]+(?::\d+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+")
-_TAG = re.compile(r"\w[\w.-]{0,127}")
-_MADE = "org.opencontainers.image.created"
 _MOST = 4_000_000
 """The largest manifest that registries must take (OCI distribution specification)."""
 
@@ -51,12 +45,9 @@ class _Token(BaseModel):
     access_token: str = ""
 
 
-_TOKEN, _CONTENT = TypeAdapter(_Token), TypeAdapter(_Manifest)
-
-
 def tagged(web: Web, name: str, tag: str) -> Tagged:
     """What a tag of an image or an OCI chart is. `name` is registry/repository."""
-    if not (_NAME.fullmatch(name) and _TAG.fullmatch(tag)):
+    if not (_NAME.fullmatch(name) and re.fullmatch(r"\w[\w.-]{0,127}", tag)):
         raise SourceError(f"not the name of an image: {name}:{tag}")
     host, _, path = name.partition("/")
     address = f"https://{RENEWAL['registries'].get(host, host)}/v2/{path}/manifests/{tag}"
@@ -64,8 +55,8 @@ def tagged(web: Web, name: str, tag: str) -> Tagged:
     computed = f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
     if answer.headers.get("Docker-Content-Digest", computed) != computed:
         raise SourceError(f"{host} names another digest than that of the manifest it sends for {path}:{tag}")
-    content = checked(answer.body, _CONTENT)
-    days = ((part.annotations or {}).get(_MADE, "")[:10] for part in (content, *content.manifests))
+    content = checked(answer.body, TypeAdapter(_Manifest))
+    days = ((part.annotations or {}).get("org.opencontainers.image.created", "")[:10] for part in (content, *content.manifests))
     return Tagged(computed, next((day for day in days if re.fullmatch(r"20\d\d-\d\d-\d\d", day)), "unknown"))
 
 
@@ -85,7 +76,7 @@ def _token(web: Web, challenge: str, path: str) -> str:
     if not challenge.lower().startswith("bearer ") or not urlsplit(realm).hostname:
         raise SourceError("a registry asks for a login that is not anonymous")
     query = {"scope": f"repository:{path}:pull"} | ({"service": parts["service"]} if "service" in parts else {})
-    answer = web.read(f"{realm}{'&' if urlsplit(realm).query else '?'}{urlencode(query)}", _TOKEN, 1_000_000)
+    answer = web.read(f"{realm}{'&' if urlsplit(realm).query else '?'}{urlencode(query)}", TypeAdapter(_Token), 1_000_000)
     token = answer.token or answer.access_token
     if not re.fullmatch(r"[\x21-\x7e]+", token):
         raise SourceError("a registry gives no usable token")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -28,15 +29,11 @@ from gpu_ci.offline.data import document
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.entries import flat
 from gpu_ci.offline.freshen.rows import Edit, Tables
-from gpu_ci.offline.freshen.tasks import PRICED, TASKS, Asking, incomplete, prices_of
+from gpu_ci.offline.freshen.tasks import PRICED, TASKS, Asking, incomplete, on_demand
 from gpu_ci.offline.words import name_of, short
 
 DATA = TREE / "fleet" / "facts" / "data"
 """The folder of the tables."""
-
-
-_QUIET = ("source", "date", "ends", "ends-source")
-"""Keys that a line about a newer row leaves out."""
 
 
 Plan = Mapping[str, Any]
@@ -106,7 +103,9 @@ def _regions(fleets: dict[str, Fleet]) -> tuple[str, ...]:
 
 def _ask(ask: Asking, only: tuple[str, ...]) -> Iterator[Asked]:
     """Ask the sources in turn. The edits of a source are made together, or not at all if it fails. Raises InputError."""
-    tasks = TASKS | {f"prices {region}": prices_of(region) for region in ask.regions} | dict(incomplete(ask.tables))
+    tasks = (
+        TASKS | {f"prices {region}": partial(on_demand, region=region) for region in ask.regions} | dict(incomplete(ask.tables))
+    )
     for word in only:
         if not any(name.startswith(word) for name in tasks):
             otherwise = f"write one of {', '.join(tasks)}"
@@ -127,9 +126,10 @@ def _asked(ask: Asking, name: str, task: Callable[[Asking], Iterator[Edit]]) -> 
 
 
 def _lines(answers: list[Asked], check: bool, effects: dict[str, list[str]]) -> Iterator[str]:
+    quiet = ("source", "date", "ends", "ends-source")
     for answer in answers:
         for edit in answer.edits:
-            values = ", ".join(f"{key} {text}" for key, text in edit.fields.items() if key not in _QUIET)
+            values = ", ".join(f"{key} {text}" for key, text in edit.fields.items() if key not in quiet)
             yield f"newer   {edit.name}: {values or edit.fields['source']}"
         yield from (f"left    {note}" for note in answer.notes)
     yield from (f"skipped {answer.source}: {answer.reason}" for answer in answers if answer.reason)
