@@ -19,7 +19,6 @@ CONTAINER_MODES = ("dind", "kubernetes", "kubernetes-novolume")
 _CONTAINER_VARIABLES = ("ACTIONS_RUNNER_CONTAINER_HOOKS", "DOCKER_HOST")
 """A runner with one of these variables has container hooks or a Docker daemon, whatever `containerMode` says."""
 DEFAULT_GROUP = "Default"
-_DEFAULT_IMAGE = "ghcr.io/actions/actions-runner:latest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ def _runner_set(place: str, version: str, release: str, values: Mapping[str, Any
         frozenset(label for label in _list(values, "scaleSetLabels") if isinstance(label, str)),
         _text(values, "runnerGroup") or DEFAULT_GROUP,
         version,
-        _text(runner, "image") or _DEFAULT_IMAGE,
+        _text(runner, "image") or "ghcr.io/actions/actions-runner:latest",
         mode in CONTAINER_MODES or not variables.isdisjoint(_CONTAINER_VARIABLES),
     )
 

@@ -103,9 +103,8 @@ def _regions(fleets: dict[str, Fleet]) -> tuple[str, ...]:
 
 def _ask(ask: Asking, only: tuple[str, ...]) -> Iterator[Asked]:
     """Ask the sources in turn. The edits of a source are made together, or not at all if it fails. Raises InputError."""
-    tasks = (
-        TASKS | {f"prices {region}": partial(on_demand, region=region) for region in ask.regions} | dict(incomplete(ask.tables))
-    )
+    priced = {f"prices {region}": partial(on_demand, region=region) for region in ask.regions}
+    tasks = TASKS | priced | dict(incomplete(ask.tables))
     for word in only:
         if not any(name.startswith(word) for name in tasks):
             otherwise = f"write one of {', '.join(tasks)}"
