@@ -49,7 +49,8 @@ class Audit:
     def findings(self, day: date) -> list[Finding]:
         """Everything that is wrong or cannot be decided, as of a day, in the order of the files."""
         lines = [line for runner_set in self.sets for line in _runner_age(runner_set, day)]
-        lines += [line for part in (*self.sets, *self.controllers) for line in _arc_age(part, day)]
+        for parts in (self.sets, self.controllers):
+            lines += [line for part in parts for line in _arc_age(part, day)]
         lines += [line for job in self.jobs for line in _placement(job, self.sets)]
         return list(dict.fromkeys(lines))
 

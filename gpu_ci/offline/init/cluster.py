@@ -40,9 +40,6 @@ _IMAGES = {
     "Ubuntu": "ubuntu",
 }
 """The kind of node image by a word of `osImage`."""
-_CLOSEST = "al2023-nvidia"
-_PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that Kubernetes sets and removes by itself."""
 
 
 def read(context: str) -> Found:
@@ -107,11 +104,13 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
             each for number in range(len(alike)) if (each := f"{base}-{number + 1}" if number else base) not in names
         )
         names.add(pool_name)
+        # Kubernetes sets and removes some taints by itself.
+        passing = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
         taints = {
             (text(taint, "key"), text(taint, "value"), text(taint, "effect"))
             for node in nodes_alike
             for taint in parts(node, "spec", "taints")
-            if text(taint, "effect") in ("NoSchedule", "NoExecute") and not text(taint, "key").startswith(_PASSING)
+            if text(taint, "effect") in ("NoSchedule", "NoExecute") and not text(taint, "key").startswith(passing)
         }
         system = text(nodes_alike[0], "status", "nodeInfo", "osImage")
         image = next((kind for word, kind in _IMAGES.items() if word in system), "ubuntu")
@@ -123,7 +122,7 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
             machine=machine,
             count=len(nodes_alike),
             capacity=SPOT if sold & {"SPOT", "spot"} else ON_DEMAND,
-            image=_CLOSEST if closest else image,
+            image="al2023-nvidia" if closest else image,
             selector=selector,
             taints=tuple(sorted(taints)),
             region=region,

@@ -25,8 +25,6 @@ from gpu_ci.offline.policyconfig import STACKS, policy_configs, stacks_text
 
 _MOST, _USUAL = 20, 4
 """Nodes of the pool for tests: with a budget at most, and without one."""
-_WORK = 160
-"""Hours of the worst case in a month that the alarm's budget covers: those of the working days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,8 @@ def _sized(answers: Answers, found: Found | None, path: Path, root: Path, day: d
     for most in range(_MOST, 0, -1) if answers.budget is not None else (_USUAL,):
         idle, worst = total(bill.bill(written(most, 1), day))
         if answers.budget is None or worst.usd <= answers.budget:
-            return chosen, written(most, math.ceil((idle.usd * MONTH + worst.usd * _WORK) / 100) * 100)
+            # The alarm's budget covers 160 hours of the worst case in a month: those of the working days.
+            return chosen, written(most, math.ceil((idle.usd * MONTH + worst.usd * 160) / 100) * 100)
     raise InputError(
         f"--budget: the smallest fleet with {chosen.gpu} that init writes for these jobs costs {worst.usd:.2f} USD in its "
         f"worst hour ({worst.usd * MONTH:.0f} a month); raise the budget, or name fewer --jobs"

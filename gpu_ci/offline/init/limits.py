@@ -17,9 +17,6 @@ from gpu_ci.offline.init.answers import Answers
 from gpu_ci.offline.judge import configure
 from policies.rules import RULES
 
-_AT_LEAST = ("minTypes", "minZones")
-"""Values that a stack lowers. It raises all others."""
-
 
 def tables(answers: Answers, fleet: Fleet, day: date) -> str:
     """The stack's tables as TOML, with the values that its kind of stack would refuse and with the ceilings of its money."""
@@ -40,7 +37,8 @@ def _needed(key: str, value: Any, default: Any) -> bool:
     """Whether a value must be set. Ceilings of GPUs, money and types are those of the fleet, also below the defaults."""
     if key in ("maxGpus", "worstUsdPerHour", "idleUsdPerHour", "types"):
         return bool(value)
-    return bool(value < default if key in _AT_LEAST else value > default)
+    # A stack lowers these two, and raises all others.
+    return bool(value < default if key in ("minTypes", "minZones") else value > default)
 
 
 def _wanted(answers: Answers, fleet: Fleet, idle: Money, worst: Money) -> Iterator[tuple[str, Mapping[str, Any], str]]:
@@ -59,11 +57,12 @@ def _wanted(answers: Answers, fleet: Fleet, idle: Money, worst: Money) -> Iterat
         {"maxPerContainer": largest_job, "maxPerPod": largest_job, "maxPerWorkload": largest_set},
         f"GPUs of the largest job: {largest_job}. GPUs of all runners of the largest set: {largest_set}.",
     )
+    similar = ", ".join(dict.fromkeys(kind for pool in spot for kind in pool.instance_types))
     zones = min((len(cluster.node_zones) for cluster in clusters if cluster.node_zones), default=len(answers.zones))
     yield (
         "spot-diversified",
         {"minTypes": min((len(pool.instance_types) for pool in spot), default=2), "minZones": zones if spot else 2},
-        f"Zones of {answers.region}: {zones}. Types with these GPUs and of similar size: {_listed(spot)}.",
+        f"Zones of {answers.region}: {zones}. Types with these GPUs and of similar size: {similar}.",
     )
     most, largest = max(map(_gpus, bought), default=0), max((span * whole.types[0].gpus for span, whole in sets), default=0)
     yield (
@@ -94,7 +93,3 @@ def _wanted(answers: Answers, fleet: Fleet, idle: Money, worst: Money) -> Iterat
 
 def _gpus(pool: Pool) -> int:
     return pool.nodes.max * max(machine.gpus for machine in pool.machines)
-
-
-def _listed(pools: list[Pool]) -> str:
-    return ", ".join(dict.fromkeys(kind for pool in pools for kind in pool.instance_types))
