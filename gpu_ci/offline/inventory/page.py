@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.facts.hardware import Machine
+from fleet.facts.lifecycle import numbers
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.versions import IMAGES, Image
 from fleet.prove.image_fit import node_driver
@@ -24,8 +25,6 @@ from gpu_ci.offline.words import span
 
 Row = Sequence[str]
 _NONE = "-"
-_DIGEST = 12
-"""Characters shown of an image's digest."""
 _IMAGES = {image.reference: image for image in IMAGES.values()}
 
 
@@ -111,7 +110,7 @@ def _nodes(settings: Cluster, name: str, cluster_users: Iterable[User]) -> Row:
     driver = node_driver(settings, name)
     here = [user for user in cluster_users if name in user.pools]
     images = [image for user in here if user.gpus and (image := _IMAGES.get(user.container["image"]))]
-    capability = max((image.least_capability for image in images), key=_version, default="")
+    capability = max((image.least_capability for image in images), key=numbers, default="")
     gpu = settings.pools[name].machines[0].gpu
     has = f" (the GPU has {gpu.compute_capability})" if gpu else ""
     builds = [image.architectures for image in images if image.architectures]
@@ -135,10 +134,6 @@ def _driver_limits(settings: Cluster, name: str, images: Iterable[Image]) -> Ite
         yield f"R{max(branches)} at least"
     if branches := [gpu.max_driver_branch for gpu in gpus if gpu.max_driver_branch is not None]:
         yield f"R{min(branches)} at most"
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split("."))) if text else ()
 
 
 # -- users -------------------------------------------------------------------------------------------------------------
@@ -221,4 +216,4 @@ def _gpus(machine: Machine) -> str:
 def _image(reference: str) -> str:
     """Name and version of an image, and the first characters of its digest."""
     name, at, digest = reference.partition("@")
-    return code(name) + (f", {code(digest[: digest.index(':') + 1 + _DIGEST] + '…')}" if at else "")
+    return code(name) + (f", {code(digest[: digest.index(':') + 13] + '…')}" if at else "")

@@ -102,22 +102,13 @@ def _workloads(settings: Cluster) -> Iterator[User]:
             for manifest in objects
             if manifest["kind"] == "PersistentVolumeClaim"
         }
-        pods = workload_object["spec"].get("replicas", 1)
-        yield User(
-            name,
-            workload.kind,
-            workload.namespace,
-            settings.team_namespaces[workload.namespace],
-            workload_object["spec"]["template"]["spec"],
-            pods,
-            pods,
-            pools=(workload.pool,) if isinstance(workload, PoolWorkload | CoralWorkload) and workload.pool else (),
-            ask=PodAsk(
-                workload.units if isinstance(workload, PoolWorkload) else 0, workload.cpu, workload.memory, workload.scratch
-            ),
-            lasts="always" if workload_object["kind"] == "Deployment" else "once",
-            claims=claims,
-        )
+        spec, pods = workload_object["spec"]["template"]["spec"], workload_object["spec"].get("replicas", 1)
+        where = (workload.namespace, settings.team_namespaces[workload.namespace], spec, pods, pods)
+        pools = (workload.pool,) if isinstance(workload, PoolWorkload | CoralWorkload) and workload.pool else ()
+        gpus = workload.units if isinstance(workload, PoolWorkload) else 0
+        ask = PodAsk(gpus, workload.cpu, workload.memory, workload.scratch)
+        lasts = "always" if workload_object["kind"] == "Deployment" else "once"
+        yield User(name, workload.kind, *where, pools, ask, lasts, claims=claims)
 
 
 def _placeholders(settings: Cluster) -> Iterator[User]:
@@ -144,17 +135,7 @@ def _jobs(fleet: Fleet, cluster: str) -> Iterator[User]:
     for name, job in settings.jobs.items():
         placed = place_stack_job(fleet, cluster, name)
         manifest = placed.manifest()
-        yield User(
-            name,
-            "job",
-            job.namespace,
-            settings.team_namespaces[job.namespace],
-            manifest["spec"]["template"]["spec"],
-            1,
-            1,
-            pools=tuple(place.pool for place in (placed.chosen, *placed.behind)),
-            ask=placed.job.ask,
-            lasts="once",
-            queue=manifest["metadata"].get("labels", {}).get(QUEUE_LABEL, ""),
-            claims=caches,
-        )
+        where = (job.namespace, settings.team_namespaces[job.namespace], manifest["spec"]["template"]["spec"], 1, 1)
+        pools = tuple(place.pool for place in (placed.chosen, *placed.behind))
+        queue = manifest["metadata"].get("labels", {}).get(QUEUE_LABEL, "")
+        yield User(name, "job", *where, pools, placed.job.ask, "once", queue, caches)

@@ -14,9 +14,8 @@ from fleet.loading import stackfile
 from fleet.loading.config import read_fleet
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import Configured, Verdict, judge
-from gpu_ci.offline.manifests.objects import Manifest
 from gpu_ci.offline.manifests.remarks import Unjudged, laid_over, unjudged
-from gpu_ci.offline.manifests.tree import Tree, read_tree
+from gpu_ci.offline.manifests.tree import Manifest, Tree, read_tree
 from gpu_ci.offline.manifests.urns import PROJECT
 from gpu_ci.offline.plan import Outcome, blocked_of, levels_of, outcomes_of
 from gpu_ci.offline.policyconfig import policy_values, require_current

@@ -7,15 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleet.facts.scheduling import is_gpu_resource
-from gpu_ci.offline.manifests.objects import Manifest
+from gpu_ci.offline.manifests.tree import Manifest
 from policies.rules import AnyRule
 from policies.rules.kinds import APPLICATION, APPLICATION_SET
 from policies.rules.read import walk
 
-_DEFINITION = "CustomResourceDefinition"
-"""Its schema may have containers, but it runs nothing."""
-_CONTAINERS = ("containers", "initContainers", "steps")
-_CONTAINER = ("container", "script")
 _SOURCE = (
     *(("helm", key) for key in ("valuesObject", "values", "valueFiles", "parameters", "fileParameters")),
     ("kustomize",),
@@ -42,7 +38,9 @@ def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[U
     """The objects that no rule reads, by type, in the order of the files."""
     types = frozenset[str]().union(*(rule.types for rule in rules if not rule.partly))
     unread = [manifest for manifest in manifests if manifest.resource.type not in types]
-    working = {manifest.resource.type for manifest in unread if manifest.kind != _DEFINITION and _runs(manifest.resource.inputs)}
+    # The schema of a definition may have containers, but it runs nothing.
+    able = (manifest for manifest in unread if manifest.kind != "CustomResourceDefinition")
+    working = {manifest.resource.type for manifest in able if _runs(manifest.resource.inputs)}
     firsts = {manifest.resource.type: manifest for manifest in reversed(unread)}
     counts = Counter(manifest.resource.type for manifest in unread)
     return tuple(Unjudged(firsts[kind], number, kind in working) for kind, number in counts.items())
@@ -81,5 +79,7 @@ def _runs(value: object) -> bool:
 
 
 def _is_work(key: str, entry: object) -> bool:
-    entries = entry if key in _CONTAINERS and isinstance(entry, list | tuple) else (entry,) if key in _CONTAINER else ()
+    entries = (entry,) if key in ("container", "script") else ()
+    if key in ("containers", "initContainers", "steps") and isinstance(entry, list | tuple):
+        entries = tuple(entry)
     return is_gpu_resource(key) or any(isinstance(container, Mapping) and "image" in container for container in entries)

@@ -11,19 +11,14 @@ from fleet.facts.yaml_text import yaml_text
 from gpu_ci.offline.settings.schema import stack_schema
 from gpu_ci.offline.settings.texts import Text
 
-_HEAD = Path(__file__).parent.parent / "settings_head.md"
 _FIRST = ("config", "gpu-ci:github", "gpu-ci:clusters", "pools", "runners", "system", "endpoint", "network", "existing")
 """Keys whose sections come before those of other keys."""
 _TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`", "object": "mapping"}
-_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 _WORDS = {"github": "GitHub", "gitops": "GitOps"} | {
     word: word.upper() for word in ("ami", "ecr", "eks", "gpu", "mig", "mps", "oci", "ocir", "oke", "vm", "cpu", "id")
 }
-_PAGE = re.compile(r"docs/([a-z-]+\.md(?:#[a-z-]+)?)")
-_QUANTITY = re.compile(r'"([0-9]+(?:s|m|h|Mi|Gi))"')
-"""What `yaml_text` quotes, and people do not."""
-_FEW = 12
-"""Values that the page lists. An editor has all."""
+_FEW = 10
+"""Values that the page lists, with "or" between them. An editor has all."""
 _ROOT = "StackFile"
 
 Group = tuple[str, str, tuple[str, ...]]
@@ -44,7 +39,7 @@ class _Page:
         self._collect(schema)
 
     def text(self) -> str:
-        lines = [_HEAD.read_text(encoding="utf-8").rstrip()]
+        lines = [(Path(__file__).parent.parent / "settings_head.md").read_text(encoding="utf-8").rstrip()]
         for group in self._groups(("", "", (_ROOT,)), set()):
             lines += self._section(*group)
         lines += ["", "## Kinds of values", "", "| kind | error for any other value |", "|---|---|"]
@@ -102,7 +97,8 @@ class _Page:
 
     def _row(self, key: str, schema: Mapping[str, Any], required: bool) -> Row:
         text = Text.read(schema.get("description", ""))
-        default = "required" if required else _code(schema["default"]) if "default" in schema else ""
+        value = f"`{_flow({'': schema['default']}).partition(': ')[2]}`" if "default" in schema else ""
+        default = "required" if required else value
         unit = f" Unit: {text.unit}." if text.unit else ""
         source = f" Source: {text.source}." if text.source else ""
         example = _flow({key: schema["examples"][0]}) if schema.get("examples") else ""
@@ -125,10 +121,6 @@ class _Page:
                 return f"{words} {self._type(schema[word])}"
         kind = schema.get("type", "any value")
         return _TYPES.get(kind, str(kind)) + _bounds(schema)
-
-
-_FEW = 10
-"""Values between which the page writes "or"."""
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:
@@ -165,7 +157,7 @@ def _table(rows: Mapping[str, Row]) -> Iterator[str]:
 
 def _words(name: str) -> str:
     """ "EksPool" and "pools" as headings: "EKS pool", "Pools"."""
-    words = [_WORDS.get(word.lower(), word.lower()) for word in _WORD.findall(name)]
+    words = [_WORDS.get(word.lower(), word.lower()) for word in re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+", name)]
     text = " ".join(words).replace("git hub", "GitHub").replace("git ops", "GitOps")
     return text[:1].upper() + text[1:]
 
@@ -177,15 +169,12 @@ def _slug(heading: str) -> str:
 def _flow(value: Mapping[str, object]) -> str:
     """A mapping on one line, without its braces."""
     text = yaml_text(value, flow=True).strip()[1:-1]
-    return _QUANTITY.sub(r"\1", text)
-
-
-def _code(value: object) -> str:
-    return f"`{_flow({'': value}).partition(': ')[2]}`"
+    # What `yaml_text` quotes, and people do not.
+    return re.sub(r'"([0-9]+(?:s|m|h|Mi|Gi))"', r"\1", text)
 
 
 def _linked(text: str) -> str:
-    return _PAGE.sub(r"[\1](\1)", text)
+    return re.sub(r"docs/([a-z-]+\.md(?:#[a-z-]+)?)", r"[\1](\1)", text)
 
 
 def _cell(text: str) -> str:

@@ -23,10 +23,6 @@ from fleet.loading.config import read_fleet
 from fleet.loading.home import ROOT
 from fleet.providers.fleet import NAMESPACE
 
-_LONGEST = 70
-"""Characters of an example. Longer mappings are written key by key."""
-_PART = re.compile(r"\s(?=(?:Unit|Source|Example): )")
-
 
 @dataclass(frozen=True)
 class Text:
@@ -40,7 +36,7 @@ class Text:
     @classmethod
     def read(cls, docstring: str) -> Text:
         """The parts of a docstring."""
-        description, *parts = _PART.split(" ".join(docstring.split()))
+        description, *parts = re.split(r"\s(?=(?:Unit|Source|Example): )", " ".join(docstring.split()))
         values = dict(part.split(": ", 1) for part in parts)
         return cls(description, *(values.get(name, "").removesuffix(".").strip("`") for name in ("Unit", "Source", "Example")))
 
@@ -102,7 +98,8 @@ def _examples() -> dict[type, dict[str, list[object]]]:
     for path in stack_files():
         fleet = read_fleet(path.name.split(".")[1], path)
         for owner, field, value in _set(fleet, config_of(path)):
-            if len(str(value)) <= _LONGEST:
+            # Longer mappings are written key by key.
+            if len(str(value)) <= 70:
                 values.setdefault(owner, {}).setdefault(field, []).append(value)
     return values
 
