@@ -224,7 +224,7 @@ def test_a_second_one_does_not_wait_for_several_jobs(server, cluster, told, mean
 def commands():
     found = Commands()
     yield found
-    found.api.close()
+    found.close()
 
 
 @pytest.fixture
