@@ -19,11 +19,8 @@ from types import FrameType
 from fleet.facts.credentials import mask
 
 OK, FAILED, NOT_RUN = "ok", "failed", "not run"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 600
 """Seconds that an interrupted command gets to end by itself: Pulumi waits for the calls that it has begun."""
-_LONGEST = 86400.0
-"""Seconds. Python refuses to wait forever by a number."""
 
 
 class StepError(Exception):
@@ -87,7 +84,8 @@ class Shell:
             raise StepError(f"{words[0]} cannot be started: {type(error).__name__}; install it") from None
         with process:
             try:
-                printed, _ = process.communicate(timeout=max(0.0, min(self.until - self.now(), _LONGEST)))
+                # Python refuses to wait forever by a number.
+                printed, _ = process.communicate(timeout=max(0.0, min(self.until - self.now(), 86400.0)))
             except subprocess.TimeoutExpired:
                 self._end(process)
                 raise StepError(f"{_short(words)} took too long and was interrupted") from None
@@ -236,7 +234,7 @@ class Run:
             self._stoppable = False
             raise StoppedError(signal.Signals(number).name)
 
-        before = {number: signal.signal(number, stop) for number in _SIGNALS}
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         try:
             yield
         finally:

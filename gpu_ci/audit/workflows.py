@@ -14,8 +14,6 @@ from fleet.prove.runs_on import RunsOn
 
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _OF_MATRIX = re.compile(r"\s*matrix\.([\w-]+)\s*")
-_MOST_JOBS = 256
-"""The most jobs of a matrix (docs.github.com, usage limits of Actions). GitHub starts no job of a larger one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,8 @@ def _resolved(runs_on: object, matrix: Mapping[str, Any]) -> Iterator[tuple[Runs
         if (match := _OF_MATRIX.fullmatch(expression))
     )
     lists = [values if isinstance(values := matrix.get(key), list) else [None] for key in keys]
-    if math.prod(map(len, lists)) > _MOST_JOBS:
+    # The most jobs of a matrix (docs.github.com, usage limits of Actions). GitHub starts no job of a larger one.
+    if math.prod(map(len, lists)) > 256:
         lists = [[None]] * len(keys)
     for combination in itertools.product(*lists):
         values = {key: value for key, value in zip(keys, combination, strict=True) if isinstance(value, str | int | float)}

@@ -24,8 +24,6 @@ from gpu_ci.submit.objects import PODS, Kind, Object, one_line, parsed, parts, t
 MOST_BYTES = 64_000_000
 """The largest answer that is read. A list of thousands of pods stays below it."""
 _PIECE = 65536
-_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
-"""A Warning header of the API server (RFC 9111 section 5.5): code, agent, quoted text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +83,9 @@ class Response(AbstractContextManager["Response"]):
         return bytes(body)
 
     def warnings(self) -> tuple[str, ...]:
-        """The texts of the Warning headers."""
-        heads = self._response.headers.getlist("Warning")
-        return tuple(one_line(re.sub(r"\\(.)", r"\1", match)) for head in heads for match in _WARNING.findall(head))
+        """The texts of the Warning headers (RFC 9111 section 5.5): code, agent, quoted text."""
+        heads = " ".join(self._response.headers.getlist("Warning"))
+        return tuple(one_line(re.sub(r"\\(.)", r"\1", match)) for match in re.findall(r'299 \S+ "((?:[^"\\]|\\.)*)"', heads))
 
     def __iter__(self) -> Iterator[bytes]:
         """The lines as `split_lines` gives them, until the server ends the body. Raises UnreachableError if it breaks off."""

@@ -20,9 +20,6 @@ from gpu_ci.submit.runs import DEFAULT, Backoff, Existing, Output, RunOptions
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster
 
-_TRIES = 8
-"""A minute with the default pauses, in which the pods of a Job that is being deleted can end."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sent:
@@ -60,7 +57,8 @@ def _sent(cluster: Cluster, manifest: Object, options: RunOptions, output: Outpu
     """
     backoff = Backoff(options.timing)
     existing = options.existing
-    for tries in reversed(range(_TRIES)):
+    # A minute with the default pauses, in which the pods of a Job that is being deleted can end.
+    for tries in reversed(range(8)):
         try:
             stored, warnings = cluster.create(JOBS, manifest)
             return Sent(stored, True, warnings)

@@ -14,8 +14,6 @@ from fleet.loading.config import read_fleet
 from fleet.render.arc import SETS, upgrade
 from gpu_ci.app import PROVE, File, Stack, app, exit_status
 
-_VERSION = re.compile(r"\d+\.\d+\.\d+")
-
 
 @app.command(name="arc-upgrade", rich_help_panel=PROVE)
 def arc_upgrade(
@@ -38,7 +36,7 @@ def arc_upgrade(
 def _version(option: str, value: str | None) -> str:
     if value is None:
         return CHARTS[SETS].version
-    if not _VERSION.fullmatch(value):
+    if not re.fullmatch(r"\d+\.\d+\.\d+", value):
         raise InputError(
             f"{option}: must be a version of three numbers such as {CHARTS[SETS].version}; got {value!r}; correct it"
         )

@@ -36,7 +36,8 @@ def explain_pods(
         if as_json:
             sys.stdout.write(document({"stack": stack, "pods": list(map(_json, explanations))}) + "\n")
         else:
-            sys.stdout.write(mask("\n".join(_paragraph(explanation) for explanation in explanations)))
+            paragraphs = ("".join(f"{line}\n" for line in explanation.lines()) for explanation in explanations)
+            sys.stdout.write(mask("\n".join(paragraphs)))
         raise typer.Exit(0 if all(explanation.runs for explanation in explanations) else 1)
 
 
@@ -47,10 +48,6 @@ def _json(explanation: Explanation) -> dict[str, Any]:
         for answer in explanation.answers
     ]
     return {"pod": explanation.pod.label, "runs": explanation.runs, "pools": pools, "unknown": explanation.unknown}
-
-
-def _paragraph(explanation: Explanation) -> str:
-    return "".join(f"{line}\n" for line in explanation.lines())
 
 
 def _pods(stack: str, target: str) -> Iterator[Pod]:

@@ -74,7 +74,9 @@ def freshen(
         fleets = {name: read_fleet(name) for name in names}
         tables = Tables(DATA)
         web = Web(os.environ.get("GH_TOKEN") or "")
-        answers = list(_ask(Asking(web, tables, day, _scope(fleets), _regions(fleets)), tuple(only or ())))
+        clusters = [cluster for fleet in fleets.values() for _, cluster in fleet.clusters_by_name()]
+        regions = tuple(sorted({cluster.region for cluster in clusters if provider_of(cluster).cloud == PRICED}))
+        answers = list(_ask(Asking(web, tables, day, _scope(fleets), regions), tuple(only or ())))
         newer = bool(tables.changed)
         writes = newer and not check
         before = {name: plan_of(name, ROOT, day) for name in names if writes}
@@ -94,11 +96,6 @@ def _scope(fleets: dict[str, Fleet]) -> str:
         return f"repos/{repository}"
     owner, _, repository = urlsplit(next(iter(fleets.values())).github.url).path.strip("/").partition("/")
     return f"repos/{owner}/{repository}" if repository else f"orgs/{owner}"
-
-
-def _regions(fleets: dict[str, Fleet]) -> tuple[str, ...]:
-    clusters = (cluster for fleet in fleets.values() for _, cluster in fleet.clusters_by_name())
-    return tuple(sorted({cluster.region for cluster in clusters if provider_of(cluster).cloud == PRICED}))
 
 
 def _ask(ask: Asking, only: tuple[str, ...]) -> Iterator[Asked]:

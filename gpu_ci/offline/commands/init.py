@@ -63,7 +63,11 @@ def init(
     """
     with exit_status():
         require_free(ask.stack_name(stack), ROOT)
-        found = None if from_context is None else _read(from_context)
+        found = None
+        if from_context is not None:
+            from gpu_ci.offline.init.cluster import read  # noqa: PLC0415 - it loads the Kubernetes client
+
+            found = read(from_context)
         given = _answers(
             stack,
             found,
@@ -83,12 +87,6 @@ def init(
             new = prepared(given, found, ROOT, day_of())
         write(new, ROOT)
         _report(new)
-
-
-def _read(context: str) -> Found:
-    from gpu_ci.offline.init.cluster import read  # noqa: PLC0415 - it loads the Kubernetes client, which no other command needs
-
-    return read(context)
 
 
 class _Questions:

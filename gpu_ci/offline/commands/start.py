@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from fleet.facts.starts import PHASES, Phase
+from fleet.facts.starts import PHASES
 from fleet.loading.config import read_fleet
 from fleet.prove.start import Start, Starts, starts
 from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, exit_status
@@ -54,12 +54,10 @@ def _sources(classes: tuple[Starts, ...]) -> Iterator[str]:
     """A line for each phase that takes time in one of the starts, in the order of the phases."""
     phases = [phase for runners in classes for start in (runners.cold, runners.warm) for phase in start.phases]
     for name in PHASES:
-        yield from (_source(phase) for phase in phases if phase.name == name and phase.high != 0)
-
-
-def _source(phase: Phase) -> str:
-    sources = f" [{', '.join(phase.sources)}]" if phase.sources else ""
-    return f"{phase.name}, {phase}: {phase.note}{sources}"
+        for phase in phases:
+            if phase.name == name and phase.high != 0:
+                sources = f" [{', '.join(phase.sources)}]" if phase.sources else ""
+                yield f"{phase.name}, {phase}: {phase.note}{sources}"
 
 
 def _json(runners: Starts) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from typing import Any
 from gpu_ci.doctor.sources.github import numbers
 
 VERSIONS = "versions.toml"
-_DAYS = ("released", "ends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def _row(text: str, row: dict[str, Any], edit: Edit) -> str:
     """The text with new values of one row. The parsed data gets them too."""
     for name in edit.row:
         row = row[name]
-    fields = {key: value for key, value in edit.fields.items() if "released" in row or not key.startswith(_DAYS)}
+    fields = {key: value for key, value in edit.fields.items() if "released" in row or not key.startswith(("released", "ends"))}
     if edit.part:
         replaced = (f"{edit.part}: ", f"{edit.part} as ")
         others = [part for part in row["source"].split("; ") if not part.startswith(replaced)]

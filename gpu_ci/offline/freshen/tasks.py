@@ -18,8 +18,6 @@ from gpu_ci.doctor.sources.github import numbers
 from gpu_ci.doctor.sources.web import ADDRESSES, PROJECTS, RENEWAL, Web
 from gpu_ci.offline.freshen.rows import VERSIONS, Edit, Tables
 
-MIN_AGE = timedelta(days=3)
-"""The age from which on a release is taken. The runner has none, because each day of waiting is one of its 30."""
 NO_END = {"ends": "none published", "ends-source": ""}
 """No end of a new version is published yet."""
 _NUMBER = r"\d+\.\d+\.\d+"
@@ -44,8 +42,8 @@ class Asking:
     notes: list[str] = field(default_factory=list)
 
     def old_enough(self, day: date) -> bool:
-        """Whether a release of a day may be taken."""
-        return self.day - day >= MIN_AGE
+        """Whether a release of a day may be taken. The runner has no age, because each day of waiting is one of its 30."""
+        return self.day - day >= timedelta(days=3)
 
     def edit(self, row: tuple[str, ...], source: str, fields: Mapping[str, str], part: str = "", file: str = VERSIONS) -> Edit:
         """New values of a row of a file, with source and date."""

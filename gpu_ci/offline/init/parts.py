@@ -14,9 +14,6 @@ from fleet.facts.yaml_text import scalar, yaml_text
 from fleet.settings.runner import GENERIC_LABELS
 from gpu_ci.offline.init.answers import Answers, joined, offered
 
-_LEAST_CPUS = 8
-"""Smaller machines have no room for a useful runner beside kubelet and the DaemonSets."""
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -120,7 +117,8 @@ def small(answers: Answers) -> tuple[Machine, ...]:
     machines = offered(answers.provider, answers.region, answers.gpu)
     least = min(machine.gpus for machine in machines)
     few = [each for each in machines if each.gpus == least]
-    first, *more = [each for each in few if each.vcpus >= _LEAST_CPUS * least] or few
+    # Smaller machines have no room for a useful runner beside kubelet and the DaemonSets.
+    first, *more = [each for each in few if each.vcpus >= 8 * least] or few
     alike = [each for each in more if each.gpu_memory_mib == first.gpu_memory_mib and spread(first, each) <= MAX_SPREAD]
     return (first, *alike)[:MIN_TYPES]
 

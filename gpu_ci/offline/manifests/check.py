@@ -24,7 +24,6 @@ from gpu_ci.offline.recording import Recording
 from policies.rules import RULES
 
 _RULES = tuple(rule.of_manifests for rule in RULES)
-_CONFIG = "policies/config"
 _OWNERS_OF = "runner-group-scoped"
 _NAMESPACE = re.compile(r'namespace "[^"]*": ')
 """The start of a message of a runner set policy about an object in the namespace of the sets."""
@@ -108,7 +107,7 @@ def make_check(
     Nothing is remediated, because `kubectl apply` remediates nothing. What a plan would remediate is a violation here. Raises
     InputError for an unknown stack, and for everything that is wrong in the files.
     """
-    names = sorted({*stackfile.stacks(root), *(path.stem for path in (root / _CONFIG).glob("*.json"))})
+    names = sorted({*stackfile.stacks(root), *(path.stem for path in (root / "policies/config").glob("*.json"))})
     if stack not in names:
         fix = instead(stack, names, f"give one of: {', '.join(names)}")
         raise InputError(f"stack: there must be a stack or a policy config of that name; got {stack!r}; {fix}")

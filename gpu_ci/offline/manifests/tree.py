@@ -24,7 +24,6 @@ from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.wire import is_reserved
 from gpu_ci.offline.words import one_line
 
-SUFFIXES = (".yaml", ".yml", ".json")
 PROGRAMS = (".jsonnet",)
 """Programs that ArgoCD evaluates. A check does not."""
 _FIX = "name a folder of manifests, or one file"
@@ -96,7 +95,7 @@ def read_tree(stack: str, target: str) -> Tree:
     if not target:
         raise InputError(f"DIR: must not be empty; {_FIX}")
     root = Path(target)
-    there = tuple(files("DIR", root, SUFFIXES + PROGRAMS, _FIX))
+    there = tuple(files("DIR", root, (".yaml", ".yml", ".json", *PROGRAMS), _FIX))
     # A single file is read, whatever its name is.
     programs = dict.fromkeys(path for path in there if path != root and path.name.lower().endswith(PROGRAMS))
     paths = [path for path in there if path not in programs]
