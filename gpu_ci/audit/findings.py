@@ -17,8 +17,7 @@ from fleet.facts.lifecycle import RUNNER_REPOSITORY, numbers, of_image
 from fleet.facts.tables import rows
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
-from gpu_ci.audit.runner_sets import CONTAINER_MODES, Controller, RunnerSet, parts_of
-from gpu_ci.audit.workflows import Job, jobs_of
+from gpu_ci.audit.parts import CONTAINER_MODES, Controller, Job, RunnerSet, jobs_of, parts_of
 from gpu_ci.offline.folders import files
 
 _FIX = "name a folder with workflows or Helm values, or one file"

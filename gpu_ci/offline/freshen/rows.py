@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -151,9 +151,7 @@ def _put(body: str, key: str, value: str) -> str:
 
 def _csv(text: str, edits: list[Edit]) -> str:
     """The text with new values of rows, and with new rows at their place by version."""
-    for edit in edits:
-        text = _cells(text, edit)
-    return text
+    return reduce(_cells, edits, text)
 
 
 def _cells(text: str, edit: Edit) -> str:

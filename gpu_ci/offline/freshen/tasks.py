@@ -13,7 +13,7 @@ from typing import Any
 from fleet.facts.eks_images import BAD_BUILDS, build_of
 from fleet.providers.eks import sources as eks
 from fleet.providers.finding import SourceError
-from gpu_ci.doctor.sources import charts, github, prices, registry
+from gpu_ci.doctor.sources import github, prices, registry
 from gpu_ci.doctor.sources.github import numbers
 from gpu_ci.doctor.sources.web import ADDRESSES, PROJECTS, RENEWAL, Web
 from gpu_ci.offline.freshen.rows import VERSIONS, Edit, Tables
@@ -139,7 +139,7 @@ def chart_digest(ask: Asking, name: str) -> Iterator[Edit]:
     if place.startswith("oci://"):
         chart, source = registry.tagged(ask.web, f"{place.removeprefix('oci://')}/{name}", version), f"registry {place}"
     else:
-        chart, source = charts.indexed(ask.web, place, name, version), f"{place}/index.yaml"
+        chart, source = registry.indexed(ask.web, place, name, version), f"{place}/index.yaml"
     fields = {"sha256": chart.digest.removeprefix("sha256:"), "released": chart.day}
     yield ask.edit(("charts", name), f"{name} {version}; sha256: {source}", fields)
 

@@ -11,8 +11,7 @@ from rich.console import Console
 from gpu_ci.offline.annotations import Annotation, shown_from
 from gpu_ci.offline.data import document, fields_of, outcome_json, verdict_json
 from gpu_ci.offline.layout import show_line, show_table
-from gpu_ci.offline.manifests.check import Check, Finding
-from gpu_ci.offline.manifests.remarks import Unjudged
+from gpu_ci.offline.manifests.check import Check, Finding, Unjudged
 from gpu_ci.offline.manifests.tree import Manifest
 from gpu_ci.offline.words import counted, states, verdict_line
 

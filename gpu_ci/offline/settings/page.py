@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fleet.facts.yaml_text import yaml_text
-from gpu_ci.offline.settings.schema import stack_schema
-from gpu_ci.offline.settings.texts import Text
+from gpu_ci.offline.settings.schema import Text, stack_schema
 
 _FIRST = ("config", "gpu-ci:github", "gpu-ci:clusters", "pools", "runners", "system", "endpoint", "network", "existing")
 """Keys whose sections come before those of other keys."""
