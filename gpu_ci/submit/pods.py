@@ -12,20 +12,7 @@ from typing import NamedTuple
 
 from fleet.facts.scheduling import QUEUE_LABEL
 from gpu_ci.submit.errors import SubmitError
-from gpu_ci.submit.objects import (
-    Object,
-    at,
-    condition,
-    containers,
-    explanation,
-    name,
-    number,
-    part,
-    parts,
-    text,
-    true_condition,
-    uid,
-)
+from gpu_ci.submit.objects import Object, condition, containers, explanation, name, number, part, parts, text, true_condition, uid
 
 DISRUPTIONS: Mapping[str, str] = {
     "PreemptionByScheduler": "preempted: the scheduler gave its place to a pod of higher priority",
@@ -198,7 +185,7 @@ def queue_of(job: Object) -> str:
 
 def suspended(job: Object) -> bool:
     """Whether the Job controller creates no pods for now."""
-    return at(job, "spec", "suspend") is True
+    return part(job, "spec").get("suspend") is True
 
 
 def waits_for(job: Object, workload: Object | None, refused: SubmitError | None) -> str:

@@ -10,26 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.facts.scheduling import POD_JOB_LABEL, QUEUED_JOB_LABEL
-from gpu_ci.submit import pods
+from gpu_ci.submit import objects, pods
 from gpu_ci.submit.errors import ApiError, SubmitError
-from gpu_ci.submit.objects import (
-    EVENTS,
-    JOBS,
-    PODS,
-    WORKLOADS,
-    Kind,
-    Object,
-    at,
-    containers,
-    explanation,
-    name,
-    number,
-    part,
-    parts,
-    text,
-    true_condition,
-    uid,
-)
+from gpu_ci.submit.objects import Object, containers, explanation, name, number, part, parts, text, true_condition, uid
 from gpu_ci.submit.runs import Outcome, RunOptions
 
 if TYPE_CHECKING:
@@ -47,7 +30,7 @@ _EVENTS = {
 Autoscaler, Nominated from Karpenter."""
 _REPEATED_EVENTS = ("FailedScheduling", "Failed", "BackOff", "BackoffLimitExceeded", "DeadlineExceeded")
 """Warnings that only repeat the status of the pod or Job."""
-_NOT_SHOWN = {PODS: "pods and logs are not shown", EVENTS: "events are not shown"}
+_NOT_SHOWN = {objects.PODS: "pods and logs are not shown", objects.EVENTS: "events are not shown"}
 """What a user misses if a kind cannot be read."""
 
 
@@ -72,7 +55,7 @@ class Reader:
     """Lists objects of a cluster. A kind that the cluster refuses for good is in `refused` and not asked again."""
 
     cluster: Cluster
-    refused: dict[Kind, SubmitError] = field(default_factory=dict)
+    refused: dict[objects.Kind, SubmitError] = field(default_factory=dict)
 
     def look(self, job: Object) -> Seen:
         """The Job, its Workload in Kueue, and last its pods, which are final if the Job has ended.
@@ -80,7 +63,7 @@ class Reader:
         Another Job of the same name is not it. Raises SubmitError if the Job cannot be read, or the cluster does not respond.
         """
         try:
-            current = self.cluster.get(JOBS, name(job))
+            current = self.cluster.get(objects.JOBS, name(job))
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -88,15 +71,15 @@ class Reader:
         if uid(current) != uid(job):
             return Seen(None)
         queued = pods.queue_of(job) or pods.suspended(job)
-        workloads = self.listed(WORKLOADS, "labelSelector", f"{QUEUED_JOB_LABEL}={uid(job)}") if queued else []
+        workloads = self.listed(objects.WORKLOADS, "labelSelector", f"{QUEUED_JOB_LABEL}={uid(job)}") if queued else []
         labels = ",".join(f"{key}={value}" for key, value in pod_labels(job).items())
-        return Seen(current, self.listed(PODS, "labelSelector", labels), next(iter(workloads), None))
+        return Seen(current, self.listed(objects.PODS, "labelSelector", labels), next(iter(workloads), None))
 
     def events(self, of: str) -> list[Object]:
         """The events of the object with the uid `of`."""
-        return self.listed(EVENTS, "fieldSelector", f"involvedObject.uid={of}")
+        return self.listed(objects.EVENTS, "fieldSelector", f"involvedObject.uid={of}")
 
-    def listed(self, kind: Kind, selector: str, value: str) -> list[Object]:
+    def listed(self, kind: objects.Kind, selector: str, value: str) -> list[Object]:
         """The selected objects of a kind; none if the cluster refuses the kind."""
         try:
             return self.cluster.list(kind, {selector: value}) if kind not in self.refused else []
@@ -110,7 +93,7 @@ class Reader:
 class JobStatus:
     """One Job, identified by its uid. `refused` has the kinds that cannot be read."""
 
-    def __init__(self, job: Object, options: RunOptions, refused: dict[Kind, SubmitError] | None = None) -> None:
+    def __init__(self, job: Object, options: RunOptions, refused: dict[objects.Kind, SubmitError] | None = None) -> None:
         self.job = job
         self.last = ""
         """The last line of the Job or of a pod; events and failures do not count."""
@@ -143,7 +126,7 @@ class JobStatus:
     def _notes(self) -> Iterator[Note]:
         yield from self._missing()
         if pods.suspended(self.job):
-            words = pods.waits_for(self.job, self._workload, self._refused.get(WORKLOADS))
+            words = pods.waits_for(self.job, self._workload, self._refused.get(objects.WORKLOADS))
         else:
             words = pods.admitted(self._workload)
         yield from self._once("job", "queue", name(self.job), words)
@@ -178,8 +161,9 @@ class JobStatus:
             ignored = {text(pattern, "type") for rule in rules for pattern in parts(rule, "onPodConditions")}
             counts = "which does not count as an attempt" if "DisruptionTarget" in ignored else "while retries are left"
             return f"; the Job controller creates another pod, {counts}"
-        limit = at(self.job, "spec", "backoffLimit")
-        if at(self.job, "spec", "backoffLimitPerIndex") is not None or not isinstance(limit, int):
+        spec = part(self.job, "spec")
+        limit = spec.get("backoffLimit")
+        if spec.get("backoffLimitPerIndex") is not None or not isinstance(limit, int):
             return ""
         new_pod = text(self.job, "spec", "template", "spec", "restartPolicy") == "Never"
         failures = len({known.pod for known in self._endings.values()}) if new_pod else len(self._endings)
