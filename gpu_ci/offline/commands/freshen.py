@@ -12,7 +12,6 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
@@ -21,7 +20,6 @@ from fleet.facts.errors import InputError, instead
 from fleet.loading.config import read_fleet
 from fleet.loading.home import INSTALLED, ROOT, TREE
 from fleet.providers.finding import SourceError
-from fleet.providers.fleet import Fleet
 from fleet.providers.registry import provider_of
 from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app, exit_status
 from gpu_ci.doctor.sources.web import Web
@@ -76,7 +74,7 @@ def freshen(
         web = Web(os.environ.get("GH_TOKEN") or "")
         clusters = [cluster for fleet in fleets.values() for _, cluster in fleet.clusters_by_name()]
         regions = tuple(sorted({cluster.region for cluster in clusters if provider_of(cluster).cloud == PRICED}))
-        answers = list(_ask(Asking(web, tables, day, _scope(fleets), regions), tuple(only or ())))
+        answers = list(_ask(Asking(web, tables, day, regions), tuple(only or ())))
         newer = bool(tables.changed)
         writes = newer and not check
         before = {name: plan_of(name, ROOT, day) for name in names if writes}
@@ -88,14 +86,6 @@ def freshen(
         else:
             sys.stdout.writelines(f"{mask(line)}\n" for line in _lines(answers, check, effects))
         raise typer.Exit(1 if check and newer else 0)
-
-
-def _scope(fleets: dict[str, Fleet]) -> str:
-    """Whose runners GitHub is asked about: the repository of a workflow, else the owner or repository of the first stack."""
-    if repository := os.environ.get("GITHUB_REPOSITORY"):
-        return f"repos/{repository}"
-    owner, _, repository = urlsplit(next(iter(fleets.values())).github.url).path.strip("/").partition("/")
-    return f"repos/{owner}/{repository}" if repository else f"orgs/{owner}"
 
 
 def _ask(ask: Asking, only: tuple[str, ...]) -> Iterator[Asked]:

@@ -68,20 +68,9 @@ def init(
             from gpu_ci.offline.init.cluster import read  # noqa: PLC0415 - it loads the Kubernetes client
 
             found = read(from_context)
-        given = _answers(
-            stack,
-            found,
-            {
-                "provider": provider,
-                "region": region,
-                "gpu": gpu,
-                "budget": budget,
-                "organization": organization,
-                "jobs": jobs,
-                "kind": kind,
-            },
-            machines or [],
-        )
+        flags = {"provider": provider, "region": region, "gpu": gpu, "budget": budget}
+        flags |= {"organization": organization, "jobs": jobs, "kind": kind}
+        given = _answers(stack, found, flags, machines or [])
         with Progress() as progress:
             progress("planning the fleet")
             new = prepared(given, found, ROOT, day_of())

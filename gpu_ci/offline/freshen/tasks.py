@@ -29,7 +29,7 @@ _DIGESTS = ("controller_chart", "set_chart", "image")
 
 @dataclass
 class Asking:
-    """What the tasks share. `scope` is whose runners GitHub is asked about, `regions` those of the stacks' EKS clusters.
+    """What the tasks share. `regions` are those of the stacks' EKS clusters.
 
     `notes` gets what is newer and not taken, with the reason.
     """
@@ -37,7 +37,6 @@ class Asking:
     web: Web
     tables: Tables
     day: date
-    scope: str
     regions: tuple[str, ...]
     notes: list[str] = field(default_factory=list)
 
@@ -83,14 +82,6 @@ def runner_image(ask: Asking) -> Iterator[Edit]:
     if numbers(newest) > numbers(tag):
         fields = {"reference": f"{name}:{newest}@{registry.tagged(ask.web, name, newest).digest}", "released": rows[newest]}
         yield ask.edit(("images", "actions-runner"), f"registry {name}", fields | NO_END)
-
-
-def runner_end(ask: Asking) -> Iterator[Edit]:
-    """Says until when GitHub gives jobs to the pinned runner. A plan counts with the rule, which is never later."""
-    version = split(ask.tables.versions()["images"]["actions-runner"]["reference"])[1]
-    if (end := github.last_day(ask.web, ask.scope, version)) is not None:
-        ask.notes.append(f"images.actions-runner: GitHub gives {version} no jobs from {end} on")
-    yield from ()
 
 
 # -- charts and images ---------------------------------------------------------------------------------------------------
@@ -201,17 +192,6 @@ def eks_images(ask: Asking) -> Iterator[Edit]:
                     yield ask.edit((image.release,), f"{project} v{release.version}", cells, file="eks_images.csv")
 
 
-def eks_recommended(ask: Asking) -> Iterator[Edit]:
-    """Says which minors AWS recommends a newer node image for. It does not name the driver, so no row changes."""
-    client = ask.client("ssm")
-    for minor, row in ask.tables.versions()["kubernetes"].items():
-        release = eks.recommended(client, minor)
-        if build_of(release) > build_of(row["ami-release"]):
-            note = f"kubernetes.{minor}: AWS recommends the node image {release}, but no source names its driver; not taken"
-            ask.notes.append(note)
-    yield from ()
-
-
 def eks_support(ask: Asking) -> Iterator[Edit]:
     """How long AWS supports each minor."""
     rows = {row["minor"]: row for row in ask.tables.csv(_SUPPORT)}
@@ -318,10 +298,8 @@ def on_demand(ask: Asking, region: str) -> Iterator[Edit]:
 TASKS: dict[str, Callable[[Asking], Iterator[Edit]]] = {
     "runner releases": runner_releases,
     "runner image": runner_image,
-    "runner end": runner_end,
     "arc": arc,
     "eks images": eks_images,
-    "eks recommended images": eks_recommended,
     "eks support dates": eks_support,
     "eks add-ons": eks_addons,
     "autoscaler": autoscaler,
