@@ -231,11 +231,9 @@ def _on_github(jobs: list[github.GitHubJob], repository: str, start: float) -> l
     """Run the jobs one after another and report them. A job by labels follows only a job by name that ran."""
     rows: list[smoke.Row] = []
     for job in jobs:
-        if all(row.state == "pass" for row in rows):
-            result = github.run_job(job, repository, Output(logs=sys.stderr), start)
-            rows.append(smoke.Row(job.runner_set, job.test, result))
-        else:
-            rows.append(smoke.Row(job.runner_set, job.test, None, "the job by name did not pass"))
+        passed = all(row.state == "pass" for row in rows)
+        result = github.run_job(job, repository, Output(logs=sys.stderr), start) if passed else None
+        rows.append(smoke.Row(job.runner_set, job.test, result, "" if passed else "the job by name did not pass"))
     smoke.report(repository, rows, Console(file=sys.stdout))
     return [row.result for row in rows if row.result is not None]
 

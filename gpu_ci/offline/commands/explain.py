@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -50,13 +49,10 @@ def _json(explanation: Explanation) -> dict[str, Any]:
     return {"pod": explanation.pod.label, "runs": explanation.runs, "pools": pools, "unknown": explanation.unknown}
 
 
-def _pods(stack: str, target: str) -> Iterator[Pod]:
+def _pods(stack: str, target: str) -> list[Pod]:
     """The pods of every object below a path. Raises InputError if none of them has a pod."""
-    pods = [
-        pod
-        for manifest in read_tree(stack, target).manifests
-        if (pod := pod_of(manifest.place, manifest.resource.inputs)) is not None
-    ]
+    created = (pod_of(manifest.place, manifest.resource.inputs) for manifest in read_tree(stack, target).manifests)
+    pods = [pod for pod in created if pod is not None]
     if not pods:
         raise InputError(f"POD.yaml: {target} has no object with a pod; name a Pod, a Job or another object that creates pods")
-    yield from pods
+    return pods

@@ -120,19 +120,12 @@ def _row(text: str, row: dict[str, Any], edit: Edit) -> str:
 
 def _span(text: str, path: tuple[str, ...]) -> tuple[int, int]:
     """Where the keys of a table begin and end."""
-    heads = [(match.start(), match.end(), _path(match[0])) for match in re.finditer(r"^\[[^\[\n]+\]$", text, re.MULTILINE)]
-    for index, (_, start, name) in enumerate(heads):
-        if name == path:
-            return start, heads[index + 1][0] if index + 1 < len(heads) else len(text)
-    raise ValueError(f"{'.'.join(path)}: no such table")
-
-
-def _path(head: str) -> tuple[str, ...]:
-    parts, table = [], tomllib.loads(head)
-    while table:
-        ((name, table),) = table.items()
-        parts.append(name)
-    return tuple(parts)
+    name = r"\.".join(f'"?{re.escape(part)}"?' for part in path)
+    head = re.search(rf"^\[{name}\]$", text, re.MULTILINE)
+    if head is None:
+        raise ValueError(f"{'.'.join(path)}: no such table")
+    after = re.compile(r"^\[[^\[\n]+\]$", re.MULTILINE).search(text, head.end())
+    return head.end(), after.start() if after else len(text)
 
 
 def _put(body: str, key: str, value: str) -> str:
