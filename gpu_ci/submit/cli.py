@@ -26,7 +26,7 @@ from fleet.loading.config import read_fleet
 from fleet.settings.namespaces import SMOKE_NAMESPACE
 from gpu_ci.app import RUN, Cluster, File, Pools, Repository, Stack, exit_status
 from gpu_ci.app import app as program
-from gpu_ci.submit import api, github, smoke
+from gpu_ci.submit import api, smoke
 from gpu_ci.submit.describe import Described, OfStack
 from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.explain import explain_live
@@ -196,9 +196,9 @@ def smoke_command(
     """
     fleet = read_fleet(stack, file)
     start = smoke.START if start_within is None else _seconds("--start-within", start_within)
-    jobs = github.github_jobs(fleet, cluster)
+    jobs = smoke.github_jobs(fleet, cluster)
     if repository is not None:
-        github.require_repository(repository)
+        smoke.require_repository(repository)
         if not jobs:
             raise InputError("--repository: there is no runner set to run a job on; leave the option out")
         if context is None:
@@ -209,7 +209,7 @@ def smoke_command(
         sys.stderr.write(
             "the tests are only printed; with --context (make smoke CONTEXT=…) they run on the live cluster of that name\n"
         )
-        sys.stderr.writelines(f"{line}\n" for line in github.commands(jobs))
+        sys.stderr.writelines(f"{line}\n" for line in smoke.github_commands(jobs))
         sys.stdout.write("---\n".join(tests.manifests() for tests in chosen))
         return ()
     if not context:
@@ -227,12 +227,12 @@ def smoke_command(
     return results if repository is None else [*results, *_on_github(jobs, repository, start)]
 
 
-def _on_github(jobs: list[github.GitHubJob], repository: str, start: float) -> list[Result]:
+def _on_github(jobs: list[smoke.GitHubJob], repository: str, start: float) -> list[Result]:
     """Run the jobs one after another and report them. A job by labels follows only a job by name that ran."""
     rows: list[smoke.Row] = []
     for job in jobs:
         passed = all(row.state == "pass" for row in rows)
-        result = github.run_job(job, repository, Output(logs=sys.stderr), start) if passed else None
+        result = smoke.run_job(job, repository, Output(logs=sys.stderr), start) if passed else None
         rows.append(smoke.Row(job.runner_set, job.test, result, "" if passed else "the job by name did not pass"))
     smoke.report(repository, rows, Console(file=sys.stdout))
     return [row.result for row in rows if row.result is not None]
