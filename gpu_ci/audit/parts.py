@@ -22,7 +22,6 @@ CONTAINER_MODES = ("dind", "kubernetes", "kubernetes-novolume")
 """Values of `containerMode.type` with which a runner can start the containers of a job."""
 _CONTAINER_VARIABLES = ("ACTIONS_RUNNER_CONTAINER_HOOKS", "DOCKER_HOST")
 """A runner with one of these variables has container hooks or a Docker daemon, whatever `containerMode` says."""
-DEFAULT_GROUP = "Default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def _runner_set(place: str, version: str, release: str, values: Mapping[str, Any
         place,
         _text(values, "runnerScaleSetName") or release,
         frozenset(label for label in _list(values, "scaleSetLabels") if isinstance(label, str)),
-        _text(values, "runnerGroup") or DEFAULT_GROUP,
+        _text(values, "runnerGroup") or "Default",
         version,
         _text(runner, "image") or "ghcr.io/actions/actions-runner:latest",
         mode in CONTAINER_MODES or not variables.isdisjoint(_CONTAINER_VARIABLES),

@@ -18,18 +18,16 @@ from gpu_ci.submit.runs import Outcome, RunOptions
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster
 
-_EVENTS = {
+_EVENTS: dict[str, str | None] = {
     "TriggeredScaleUp": "a node starts for it",
     "NotTriggerScaleUp": "no node can be started for it",
     "Nominated": "a node is reserved for it",
     "Pulling": "",
     "Pulled": "",
     "FailedCreate": "its pod cannot be created",
-}
-"""Events that are shown, with the words before their message. TriggeredScaleUp and NotTriggerScaleUp come from the Cluster
-Autoscaler, Nominated from Karpenter."""
-_REPEATED_EVENTS = ("FailedScheduling", "Failed", "BackOff", "BackoffLimitExceeded", "DeadlineExceeded")
-"""Warnings that only repeat the status of the pod or Job."""
+} | dict.fromkeys(("FailedScheduling", "Failed", "BackOff", "BackoffLimitExceeded", "DeadlineExceeded"))
+"""Events that are shown, with the words before their message; None: not shown, because it only repeats the status of the pod or
+Job. TriggeredScaleUp and NotTriggerScaleUp come from the Cluster Autoscaler, Nominated from Karpenter."""
 _NOT_SHOWN = {objects.PODS: "pods and logs are not shown", objects.EVENTS: "events are not shown"}
 """What a user misses if a kind cannot be read."""
 
@@ -176,13 +174,10 @@ class JobStatus:
         notes = list(self._missing())
         for event in events if uid(about) == of else ():
             reason, message = text(event, "reason"), text(event, "message")
-            if reason in _EVENTS:
-                words = ": ".join(filter(None, (_EVENTS[reason], message)))
-            elif event.get("type") == "Warning" and reason not in _REPEATED_EVENTS:
-                words = f"{reason}: {message}"
-            else:
-                continue
-            notes += self._once(f"event {of} {reason}", message, name(about), words)
+            words = _EVENTS.get(reason, reason if event.get("type") == "Warning" else None)
+            if words is not None:
+                words = ": ".join(filter(None, (words, message)))
+                notes += self._once(f"event {of} {reason}", message, name(about), words)
         return notes
 
     def _once(self, what: str, key: str, who: str, words: str) -> Iterator[Note]:
