@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -97,18 +97,16 @@ def _ask(ask: Asking, only: tuple[str, ...]) -> Iterator[Asked]:
             otherwise = f"write one of {', '.join(tasks)}"
             raise InputError(f"--only: no source begins with {word!r}; {instead(word, tasks, otherwise)}")
     for name, task in tasks.items():
-        if not only or name.startswith(only):
-            yield _asked(ask, name, task)
-
-
-def _asked(ask: Asking, name: str, task: Callable[[Asking], Iterator[Edit]]) -> Asked:
-    ask.notes.clear()
-    try:
-        edits = tuple(task(ask))
-        ask.tables.apply(list(edits))
-    except SourceError as error:
-        return Asked(name, reason=str(error))
-    return Asked(name, edits, tuple(ask.notes))
+        if only and not name.startswith(only):
+            continue
+        ask.notes.clear()
+        try:
+            edits = tuple(task(ask))
+            ask.tables.apply(list(edits))
+        except SourceError as error:
+            yield Asked(name, reason=str(error))
+        else:
+            yield Asked(name, edits, tuple(ask.notes))
 
 
 def _lines(answers: list[Asked], check: bool, effects: dict[str, list[str]]) -> Iterator[str]:

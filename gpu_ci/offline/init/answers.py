@@ -150,16 +150,16 @@ def gpus(provider: str, region: str) -> tuple[str, ...]:
 
 def offered(provider: str, region: str, gpu: str = "") -> tuple[Machine, ...]:
     """Machines of the provider with NVIDIA GPUs and a price on demand in the region, the cheapest first."""
-    found = (
-        (price.usd_per_hour, index, machine)
-        for index, machine in enumerate(hardware.machines(_CLOUDS[provider]))
+    priced = (
+        (price.usd_per_hour, machine)
+        for machine in hardware.machines(_CLOUDS[provider])
         if machine.gpu is not None
         and machine.gpu.vendor == "nvidia"
         and machine.arch == "x86_64"
         and gpu in ("", machine.gpu.name)
         if (price := hardware.price(machine.name, region, ON_DEMAND)) is not None
     )
-    return tuple(each for _, _, each in sorted(found, key=lambda row: row[:2]))
+    return tuple(machine for _, machine in sorted(priced, key=lambda row: row[0]))
 
 
 def joined(words: Iterable[str]) -> str:

@@ -69,16 +69,11 @@ class _Page:
     def _section(self, key: str, path: str, names: tuple[str, ...]) -> Iterator[str]:
         rows = {name: self._rows(self._models[name]) for name in names}
         first, *tables = rows.values()
-        common = {
-            setting: row for setting, row in first.items() if all(table.get(setting, "")[:4] == row[:4] for table in tables)
-        }
+        alike = {setting: row for setting, row in first.items() if all(table.get(setting, "")[:4] == row[:4] for table in tables)}
+        common = alike if tables and len(alike) > 1 else {}
         at = f"In the file: `{path}`." if path else "The top level of the file."
-        if len(names) == 1:
-            common = {}
-        elif len(common) > 1:
+        if common:
             yield from ("", f"## {_words(key.rpartition(':')[2])}: common keys", "", at, "", *_table(common))
-        else:
-            common = {}
         for name in names:
             own_rows = {setting: row for setting, row in rows[name].items() if setting not in common}
             also = f" The [common keys](#{_slug(_words(key.rpartition(':')[2]))}-common-keys) belong here too." if common else ""
