@@ -295,7 +295,7 @@ def test_a_release_of_talos_whose_drivers_no_source_names_is_left(tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--only", "runer"), "error: --only: no source begins with 'runer'; did you mean "),
+        (("--only", "runer image"), "error: --only: no source begins with 'runer image'; did you mean "),
         (("--as-of", "tomorrow"), "error: --as-of: "),
         (("nowhere",), "error: stack: there must be a file for the stack"),
     ],
