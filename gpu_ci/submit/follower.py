@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster
 
 _EARLY = timedelta(seconds=1)
-_STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(Z|[+-]\d\d:\d\d) ?")
 
 
 @dataclass(eq=False)
@@ -83,7 +82,7 @@ class Log:
 
     def _taken(self, line: bytes) -> str:
         """The text of a new line, which is remembered as long as it can be repeated. The kubelet's own words have no time."""
-        stamp = _STAMP.match(line)
+        stamp = re.match(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(Z|[+-]\d\d:\d\d) ?", line)
         second = datetime.fromisoformat((stamp[1] + stamp[2].replace(b"Z", b"+00:00")).decode()) if stamp else None
         if second is not None and (self._start is None or second - _EARLY > self._start):
             self._start = second - _EARLY

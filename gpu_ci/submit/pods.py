@@ -27,8 +27,6 @@ HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
 """Reasons of a waiting container that no retry of the kubelet can end: the pod itself must be changed."""
 _BLOCKED = (*HOPELESS, "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError")
 """Reasons of a waiting container that a user must act on."""
-_ADMISSION = ("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "OutOf")
-"""Reasons of a scheduled pod that the kubelet rejected; the name of a resource follows OutOf."""
 _LONGEST = 300
 """Characters of a container's termination message that are shown."""
 
@@ -166,7 +164,8 @@ def _failure(pod: Object, reason: str) -> str:
     message = text(pod, "status", "message")
     if reason == "UnexpectedAdmissionError":
         return f"node {node} refused it, because its device plugin could not provide the requested devices: {message}"
-    if reason.startswith(_ADMISSION):
+    # The kubelet rejected a scheduled pod; the name of a resource follows OutOf.
+    if reason.startswith(("TopologyAffinityError", "NodeAffinity", "OutOf")):
         return f"node {node} refused it: {reason}: {message}"
     if reason == "Evicted":
         return f"evicted: node {node} is short of resources: {message}"

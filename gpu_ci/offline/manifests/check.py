@@ -31,10 +31,7 @@ from policies.rules.read import walk
 
 _RULES = tuple(rule.of_manifests for rule in RULES)
 _OWNERS_OF = "runner-group-scoped"
-_NAMESPACE = re.compile(r'namespace "[^"]*": ')
-"""The start of a message of a runner set policy about an object in the namespace of the sets."""
 _PATH = re.compile(r'[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+|\[(?:[0-9]+|"[^"]*"|[^\]"]*)\])*')
-_STEP = re.compile(r'([A-Za-z0-9_-]+)|\[(?:([0-9]+)|"([^"]*)"|([^\]]*))\]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +141,8 @@ def line_of(manifest: Manifest, message: str) -> int:
     """The line of the path at the start of a message, or of the longest part of it that the file has, or of the object."""
     line = manifest.line
     keys = manifest.keys
-    for step in _steps(_NAMESPACE.sub("", message, count=1)):
+    # A message of a runner set policy about an object in the namespace of the sets starts with the namespace.
+    for step in _steps(re.sub(r'namespace "[^"]*": ', "", message, count=1)):
         keys = (*keys, step)
         if keys not in manifest.lines:
             break
@@ -154,7 +152,7 @@ def line_of(manifest: Manifest, message: str) -> int:
 
 def _steps(message: str) -> Iterator[str | int]:
     path = _PATH.match(message)
-    for step in _STEP.finditer(path[0] if path else ""):
+    for step in re.finditer(r'([A-Za-z0-9_-]+)|\[(?:([0-9]+)|"([^"]*)"|([^\]]*))\]', path[0] if path else ""):
         name, index, quoted, bare = step.groups()
         yield int(index) if index is not None else name if name is not None else quoted if quoted is not None else bare
 
