@@ -14,6 +14,9 @@ _MODULES = {
     "--version": "gpu_ci.app",
     "accept": "gpu_ci.acceptance.cli",
     "image": "gpu_ci.image",
+    "policy-config": "gpu_ci.offline.commands.policies",
+    "policy-pack": "gpu_ci.offline.commands.policies",
+    "schema": "gpu_ci.offline.commands.settings",
     "smoke": "gpu_ci.submit.cli",
     "submit": "gpu_ci.submit.cli",
 }

@@ -20,11 +20,6 @@ from fleet.loading.stackfile import name_of_file
 from gpu_ci.errors import input_errors
 from gpu_ci.offline.console import MaskingConsole, is_plain
 
-_OUR_FAULT = 70
-"""EX_SOFTWARE of sysexits.h."""
-_PLAIN_WIDTH = 160
-"""Columns of output that is not a terminal, so that logs have no extra line breaks."""
-
 PROVE, RUN, WRITE, DOCUMENT = "Prove", "Run", "Write", "Document"
 """The groups of commands in `--help`."""
 
@@ -106,7 +101,8 @@ def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None, as
         raise typer.Exit(2) from error
     except Exception as error:
         sys.stderr.write(mask(traceback.format_exc()))
-        raise typer.Exit(_OUR_FAULT) from error
+        # EX_SOFTWARE of sysexits.h.
+        raise typer.Exit(70) from error
 
 
 def _errors_json(error: Exception) -> str:
@@ -118,5 +114,5 @@ def _errors_json(error: Exception) -> str:
 
 
 def console() -> MaskingConsole:
-    """The console for stdout."""
-    return MaskingConsole(width=shutil.get_terminal_size().columns if sys.stdout.isatty() else _PLAIN_WIDTH)
+    """The console for stdout. Output that is not a terminal has 160 columns, so that logs have no extra line breaks."""
+    return MaskingConsole(width=shutil.get_terminal_size().columns if sys.stdout.isatty() else 160)

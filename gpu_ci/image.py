@@ -14,9 +14,8 @@ import typer
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
-from fleet.loading.config import fleet_of
-from fleet.loading.home import ROOT, TREE
-from fleet.loading.stackfile import load
+from fleet.loading.config import read_fleet
+from fleet.loading.home import TREE
 from gpu_ci.app import RUN, File, Stack, exit_status
 from gpu_ci.app import app as program
 from images.image import build_command, built, cells, find_tool, push_script, run_test
@@ -80,7 +79,7 @@ def push(
 ) -> None:
     """Print or run the commands that push a built image to the registry of each region of a stack."""
     with exit_status():
-        fleet = fleet_of(load(stack, ROOT, stack_file=file))
+        fleet = read_fleet(stack, file)
         # The commands are also useful on a machine without any of the tools.
         script = push_script(
             fleet, find_tool(tool) if run else tool or "docker", built(cuda, ubuntu, flavour), image_repository, _commit()
@@ -104,7 +103,7 @@ def _commit() -> str:
 def matrix(stack: Stack, file: File = None) -> None:
     """Print which image of the matrix runs on which GPU pool of a stack."""
     with exit_status():
-        images = list(cells(fleet_of(load(stack, ROOT, stack_file=file))))
+        images = list(cells(read_fleet(stack, file)))
     rows = [("pool", "GPU", "driver", "images", "result")]
     for pool, same in groupby(images, lambda cell: (cell.pool, cell.gpus, cell.driver, cell.verdict)):
         rows.append((*pool[:3], ", ".join(cell.image for cell in same), pool[3]))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ast
-import itertools
+import re
 import subprocess
 import sys
 import textwrap
@@ -71,10 +71,11 @@ def imported(module: str, lazy: bool = True) -> frozenset[str]:
     path = modules()[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     text = path.read_text()
-    names = imports(ast.parse(text), package, lazy)
-    if "iter_modules(__path__)" in text:
-        # A package that imports whatever is in its folder.
-        names = itertools.chain(names, (name for name in modules() if name.startswith(f"{module}.")))
+    names = [*imports(ast.parse(text), package, lazy)]
+    for of in re.findall(r"iter_modules\((?:(\w+)\.)?__path__", text):
+        # Imports whatever is in its own folder, or in that of a package.
+        homes = [name for name in names if name.rpartition(".")[2] == of] if of else [module]
+        names += [name for name in modules() for home in homes if name.startswith(f"{home}.")]
     # The pack runs with its own folder first on the path.
     homely = (f"policies.{name}" if name.split(".")[0] == "rules" else name for name in names)
     return frozenset(module_of(name) if name.split(".")[0] in OURS else name for name in homely)

@@ -18,6 +18,7 @@ from components.config import read_fleet as read_program_fleet
 from fleet.facts.credentials import holds_credential, mask, masked
 from fleet.facts.errors import FleetError, InputError
 from fleet.jobs import JobError, gpu_job
+from fleet.loading.config import read_fleet
 from fleet.loading.stackfile import load
 from fleet.prove.placement import PlacementError
 from gpu_ci import cli
@@ -26,8 +27,7 @@ from gpu_ci.offline.judge import configure
 from gpu_ci.offline.markdown import wrong_input
 from gpu_ci.offline.policyfile import policy_settings
 from gpu_ci.submit.errors import SubmitError
-from gpu_ci.submit.manifest import read_job
-from gpu_ci.submit.stack import read_fleet
+from gpu_ci.submit.sending import read_job
 from policies.rules import RULES
 from tests.builders import ROOT
 

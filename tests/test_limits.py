@@ -16,7 +16,7 @@ from fleet.facts.errors import FleetError, InputError
 from fleet.facts.limits import MOST_BYTES, read_bytes
 from fleet.facts.places import Below
 from fleet.facts.yaml_text import read_yaml
-from fleet.loading.config import check_keys
+from fleet.loading.config import check_keys, read_fleet
 from fleet.loading.config import load as load_fleet
 from fleet.loading.documents import documents
 from fleet.loading.project import Project
@@ -29,8 +29,7 @@ from gpu_ci.offline.policyconfig import policy_configs
 from gpu_ci.offline.policyfile import policy_settings
 from gpu_ci.offline.sops import encrypted_secret
 from gpu_ci.submit.errors import SubmitError
-from gpu_ci.submit.manifest import read_job
-from gpu_ci.submit.stack import read_fleet
+from gpu_ci.submit.sending import read_job
 from tests.builders import cluster, config, runner
 
 OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

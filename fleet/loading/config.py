@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 
 from fleet.facts.errors import MOST_PROBLEMS, FleetError, Problem, instead, shown
 from fleet.jobs import stack as stack_jobs
+from fleet.loading import stackfile
+from fleet.loading.home import ROOT
 from fleet.loading.stackfile import StackConfig, wrong
 from fleet.prove import namespaces, rules
 from fleet.prove.git_folders import require_folders, require_names
@@ -94,3 +97,11 @@ def fleet_of(config: StackConfig) -> Fleet:
     if guard:
         raise wrong(config, FleetError(guard))
     return fleet
+
+
+def read_fleet(stack: str, file: Path | None = None, root: Path = ROOT) -> Fleet:
+    """The fleet of a stack of the project in `root`, without Pulumi and without secrets; `file` names another stack file.
+
+    Raises InputError with a line for each problem.
+    """
+    return fleet_of(stackfile.load(stack, root, stack_file=file))

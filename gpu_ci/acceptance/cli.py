@@ -20,10 +20,8 @@ from fleet.loading.stackfile import load
 from fleet.prove.bill import bill
 from fleet.providers.fleet import Fleet
 from gpu_ci.acceptance import record
-from gpu_ci.acceptance.leftovers import Scan
-from gpu_ci.acceptance.runner import Run, Script
-from gpu_ci.acceptance.shell import Shell
-from gpu_ci.acceptance.steps import Steps, tested
+from gpu_ci.acceptance.runner import Run, Script, Shell
+from gpu_ci.acceptance.steps import Scan, Steps, tested
 from gpu_ci.app import RUN, Repository, Stack, app, exit_status
 from gpu_ci.offline.day import day_of
 

@@ -14,8 +14,7 @@ from typing import Any
 from fleet.facts.credentials import HIDDEN, mask
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
-from gpu_ci.acceptance.runner import Run
-from gpu_ci.acceptance.shell import Shell, StepError
+from gpu_ci.acceptance.runner import Run, Shell, StepError
 
 FOLDER = Path("docs/acceptance")
 _IDENTIFIERS = re.compile(r"\b[0-9]{12}\b|\bocid1\.[\w.-]+")

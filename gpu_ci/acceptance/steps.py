@@ -6,21 +6,39 @@ import json
 import shutil
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fleet.facts.yaml_text import helm_values
 from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.providers.leftovers import Left
 from fleet.render.workloads.smoke import smoke_tests
-from gpu_ci.acceptance.leftovers import Scan
-from gpu_ci.acceptance.runner import Script
-from gpu_ci.acceptance.shell import Shell, Step, StepError
+from gpu_ci.acceptance.runner import Script, Shell, Step, StepError
 
 EDITED = "acceptance"
 """The value that the edit gives to a tag."""
-_UNCHANGED = frozenset({"same", "refresh", "read"})
 _POLL = 30
 """Seconds between two looks."""
+
+
+class Scan:
+    """The scan for resources that a destroyed stack left in its clouds, as each provider finds them."""
+
+    def __init__(self, project: str, stack: str, fleet: Fleet) -> None:
+        self._clouds = [provider.leftovers(project, stack, clusters) for provider, clusters in fleet.by_provider()]
+
+    def __call__(self) -> list[Left]:
+        """Everything that exists, each once. Raises StepError if a cloud's SDK is missing."""
+        try:
+            return list(dict.fromkeys(each for cloud in self._clouds for each in cloud))
+        except ImportError as error:
+            raise StepError(f"{error.name} is not installed; make acceptance installs it") from None
+
+    def delete_late(self) -> None:
+        """Delete what the clouds create again after the stack is gone."""
+        for cloud in self._clouds:
+            cloud.delete_late()
 
 
 @dataclass
@@ -39,19 +57,20 @@ class Steps:
         """All steps in order, with the most seconds for each."""
         job = [Step("job", "pods of each GPU pool get GPUs that work", 3600, self._smoke)] if tested(self.fleet) else []
         if self.repository:
-            job.append(
-                Step("github-job", "a set of the stack runs a job that names it, and one by its labels", 7200, self._dispatch)
-            )
+            proves = "a set of the stack runs a job that names it, and one by its labels"
+            act = partial(self._gpu_ci, "smoke", "--repository", self.repository)
+            job.append(Step("github-job", proves, 7200, act))
+        again = partial(self._pulumi, "preview", "--expect-no-changes", "--diff")
         return Script(
             before=(
-                Step("plan", "the fleet is proved offline", 600, self._plan),
-                Step("doctor", "tools, credentials, quotas and offers are there", 600, self._doctor),
+                Step("plan", "the fleet is proved offline", 600, partial(self._gpu_ci, "plan")),
+                Step("doctor", "tools, credentials, quotas and offers are there", 600, partial(self._gpu_ci, "doctor")),
                 Step("empty", "the stack has nothing yet, so the end destroys nothing else", 300, self._empty),
-                Step("preview", "the engine and the policies accept the stack", 900, self._preview),
+                Step("preview", "the engine and the policies accept the stack", 900, partial(self._pulumi, "preview")),
             ),
             paid=(
-                Step("up", "the clouds create the fleet", 5400, self._up),
-                Step("again", "a second run changes nothing", 900, self._again),
+                Step("up", "the clouds create the fleet", 5400, partial(self._pulumi, "up", "--yes")),
+                Step("again", "a second run changes nothing", 900, again),
                 *job,
                 Step("edit", "another value of a tag updates, and replaces nothing", 1800, self._edit),
             ),
@@ -62,9 +81,12 @@ class Steps:
         )
 
     def _gpu_ci(self, *words: str) -> None:
-        self.shell.run(sys.executable, "-m", "gpu_ci", *words)
+        self.shell.run(sys.executable, "-m", "gpu_ci", *words, "--", self.stack)
 
-    def _pulumi(self, command: str, *words: str, of: Path | None = None) -> tuple[str, ...]:
+    def _pulumi(self, command: str, *words: str, of: Path | None = None) -> None:
+        self.shell.run(*self._words(command, *words, of=of))
+
+    def _words(self, command: str, *words: str, of: Path | None = None) -> tuple[str, ...]:
         """A command of the CLI on the stack, by the stack file or by another one. What registers resources has the policies."""
         judged = ["--policy-pack", "policies"] if command in ("preview", "up") else []
         config = f"policies/config/{self.stack}.json"
@@ -72,12 +94,6 @@ class Steps:
             judged += ["--policy-pack-config", config]
         file = ["--config-file", str(of)] if of else []
         return ("pulumi", *command.split(), "--stack", self.stack, "--non-interactive", *judged, *file, *words)
-
-    def _plan(self) -> None:
-        self._gpu_ci("plan", "--", self.stack)
-
-    def _doctor(self) -> None:
-        self._gpu_ci("doctor", "--", self.stack)
 
     def _empty(self) -> None:
         if count := self._in_state():
@@ -90,17 +106,8 @@ class Steps:
                 f"{len(leftovers)} resources of an earlier stack {self.stack} exist; delete them by the commands above"
             )
 
-    def _preview(self) -> None:
-        self.shell.run(*self._pulumi("preview"))
-
-    def _up(self) -> None:
-        self.shell.run(*self._pulumi("up", "--yes"))
-
-    def _again(self) -> None:
-        self.shell.run(*self._pulumi("preview", "--expect-no-changes", "--diff"))
-
     def _smoke(self) -> None:
-        written = json.loads(self.shell.read(*self._pulumi("stack output kubeconfigs", "--show-secrets", "--json")))
+        written = json.loads(self.shell.read(*self._words("stack output kubeconfigs", "--show-secrets", "--json")))
         for name in tested(self.fleet):
             if text := written.get(name):
                 path = self.folder / f"{name}.kubeconfig"
@@ -111,38 +118,33 @@ class Steps:
                 access = ["--context", existing.context]
                 if existing.kubeconfig:
                     access += ["--kubeconfig", str(existing.kubeconfig)]
-            self._gpu_ci("smoke", "--cluster", name, *access, "--", self.stack)
-
-    def _dispatch(self) -> None:
-        """Start the workflow on a runner set, once by the name of the set and once by its labels."""
-        self._gpu_ci("smoke", "--repository", self.repository, "--", self.stack)
+            self._gpu_ci("smoke", "--cluster", name, *access)
 
     def _edit(self) -> None:
         """Change a tag in a copy of the stack file. A new tag would create the tags of Auto Scaling groups."""
         copy = self.folder / self.file.name
         shutil.copyfile(self.file, copy)
-        key = edited_tag(self.fleet)
-        self.shell.run(*self._pulumi("config set", "--path", f'{NAMESPACE}:tags["{key}"]', EDITED, of=copy))
-        counts = json.loads(self.shell.read(*self._pulumi("preview", "--json", of=copy)))["changeSummary"]
+        key = "ttl" if "ttl" in self.fleet.tags else next(iter(self.fleet.tags))
+        self._pulumi("config set", "--path", f'{NAMESPACE}:tags["{key}"]', EDITED, of=copy)
+        counts = json.loads(self.shell.read(*self._words("preview", "--json", of=copy)))["changeSummary"]
         self.shell.say(f"the preview of the edit: {', '.join(f'{count} {word}' for word, count in counts.items())}")
-        if changes := counts.keys() - _UNCHANGED - {"update"}:
+        if changes := counts.keys() - {"same", "refresh", "read", "update"}:
             raise StepError(f"the edit of tag {key} would {', '.join(sorted(changes))} resources; it may only update")
-        self.shell.run(*self._pulumi("up", "--yes", of=copy))
+        self._pulumi("up", "--yes", of=copy)
 
     def _destroy(self) -> None:
-        destroy = self._pulumi("destroy", "--yes")
         try:
-            self.shell.run(*destroy)
+            self._pulumi("destroy", "--yes")
         except StepError as error:
             # An update that was killed has left its lock. A cloud may refuse to delete what another resource still uses.
             self.shell.say(f"{error}; once more")
             self._unlock()
-            self.shell.run(*destroy)
+            self._pulumi("destroy", "--yes")
         self.scan.delete_late()
 
     def _unlock(self) -> None:
         try:
-            self.shell.run("pulumi", "cancel", "--yes", "--stack", self.stack, "--non-interactive")
+            self._pulumi("cancel", "--yes")
         except StepError as error:
             self.shell.say(f"{error}; there may be no lock")
 
@@ -152,18 +154,15 @@ class Steps:
             raise StepError(f"the state has {count} resources; run pulumi destroy --stack {self.stack}")
         while leftovers := self.scan():
             self._list(leftovers)
-            self._wait(f"{len(leftovers)} resources are left; delete them by the commands above")
+            if self.shell.now() + _POLL > self.shell.until:
+                raise StepError(f"{len(leftovers)} resources are left; delete them by the commands above")
+            self.shell.pause(_POLL)
 
     def _in_state(self) -> int:
-        export = self.shell.read("pulumi", "stack", "export", "--stack", self.stack, "--non-interactive")
+        export = self.shell.read(*self._words("stack export"))
         return len((json.loads(export)["deployment"] or {}).get("resources") or ())
 
-    def _wait(self, why: str) -> None:
-        if self.shell.now() + _POLL > self.shell.until:
-            raise StepError(why)
-        self.shell.pause(_POLL)
-
-    def _list(self, leftovers: list[Any]) -> None:
+    def _list(self, leftovers: list[Left]) -> None:
         for leftover in leftovers:
             self.shell.say(f"  {leftover}")
 
@@ -171,8 +170,3 @@ class Steps:
 def tested(fleet: Fleet) -> list[str]:
     """The clusters in which a smoke test can run."""
     return [name for name, cluster in fleet.clusters_by_name() if any(test.job is not None for test in smoke_tests(cluster))]
-
-
-def edited_tag(fleet: Fleet) -> str:
-    """The tag that the edit changes: ttl, or else the first."""
-    return "ttl" if "ttl" in fleet.tags else next(iter(fleet.tags))

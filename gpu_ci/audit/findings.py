@@ -1,19 +1,26 @@
-"""What an audit says of runner sets, controllers and jobs, each with its place and a fix."""
+"""What an audit reads of a folder, and what it says of runner sets, controllers and jobs, each with its place and a fix.
+
+A file that cannot be read is a line of the report: many folders have Helm templates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 from typing import Literal
 
 from fleet.facts.cloud_limits import limit
-from fleet.facts.errors import instead
+from fleet.facts.errors import InputError, instead
 from fleet.facts.lifecycle import RUNNER_REPOSITORY, numbers, of_image
 from fleet.facts.tables import rows
-from gpu_ci.audit.runner_sets import CONTAINER_MODES, Controller, RunnerSet
-from gpu_ci.audit.workflows import Job
+from fleet.facts.yaml_text import Document
+from fleet.loading.documents import documents
+from gpu_ci.audit.parts import CONTAINER_MODES, Controller, Job, RunnerSet, jobs_of, parts_of
+from gpu_ci.offline.folders import files
 
+_FIX = "name a folder with workflows or Helm values, or one file"
 Level = Literal["error", "warning", "undeterminable"]
 _NOT_OF_GITHUB = limit("github.com", "runs-on")
 """Faults the labels of GitHub's own runners: a set may not take one."""
@@ -29,14 +36,52 @@ class Finding:
     message: str
 
 
-def findings(sets: Iterable[RunnerSet], controllers: Iterable[Controller], jobs: Iterable[Job], day: date) -> list[Finding]:
-    """Everything that is wrong or cannot be decided, as of a day, in the order of the files."""
-    sets = list(sets)
-    parts: list[RunnerSet | Controller] = [*sets, *controllers]
-    lines = [line for runner_set in sets for line in _runner_age(runner_set, day)]
-    lines += [line for part in parts for line in _arc_age(part, day)]
-    lines += [line for job in jobs for line in _placement(job, sets)]
-    return list(dict.fromkeys(lines))
+@dataclass(slots=True)
+class Audit:
+    """What a folder has, and a line for each file that could not be read."""
+
+    sets: list[RunnerSet] = field(default_factory=list)
+    controllers: list[Controller] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    not_read: list[str] = field(default_factory=list)
+
+    def findings(self, day: date) -> list[Finding]:
+        """Everything that is wrong or cannot be decided, as of a day, in the order of the files."""
+        lines = [line for runner_set in self.sets for line in _runner_age(runner_set, day)]
+        for parts in (self.sets, self.controllers):
+            lines += [line for part in parts for line in _arc_age(part, day)]
+        lines += [line for job in self.jobs for line in _placement(job, self.sets)]
+        return list(dict.fromkeys(lines))
+
+
+def audit(root: Path) -> Audit:
+    """Read a folder or one file. Raises InputError if it does not exist or has nothing that an audit knows."""
+    seen = Audit()
+    for path in files("PATH", root, (".yaml", ".yml", ".json"), _FIX):
+        # A link may lead to another file of the machine.
+        if path != root and path.is_symlink():
+            continue
+        try:
+            for document in documents(path):
+                _read(seen, path, document)
+        except InputError as error:
+            seen.not_read += str(error).splitlines()
+        except OSError as error:
+            seen.not_read.append(f"{path}: cannot be read ({error.strerror})")
+    if not (seen.sets or seen.controllers or seen.jobs):
+        raise InputError(f"PATH: {root} has no workflow and nothing of ARC; {_FIX}")
+    return seen
+
+
+def _read(seen: Audit, path: Path, document: Document) -> None:
+    if path.parent.parts[-2:] == (".github", "workflows"):
+        seen.jobs += jobs_of(str(path), document)
+        return
+    for part in parts_of(str(path), document):
+        if isinstance(part, RunnerSet):
+            seen.sets.append(part)
+        else:
+            seen.controllers.append(part)
 
 
 def _runner_age(runner_set: RunnerSet, day: date) -> Iterator[Finding]:

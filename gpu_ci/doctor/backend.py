@@ -12,7 +12,6 @@ from pathlib import Path
 from fleet.providers.finding import Finding, ok, skipped, wrong
 
 AREA = "pulumi"
-_SECONDS = 60
 
 
 def findings(stack: str, root: Path) -> Iterator[Finding]:
@@ -45,7 +44,7 @@ def read(root: Path, *words: str) -> tuple[str | None, str]:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_SECONDS,
+            timeout=60,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -8,14 +8,13 @@ from typing import Any
 
 from fleet.facts.lifecycle import INSTALL_WITHIN
 from fleet.facts.versions import CHARTS, RUNNER_IMAGE
-from fleet.providers.finding import FRESHNESS, Finding, SourceError, ok, skipped, wrong
+from fleet.providers.finding import FRESHNESS, Finding, SourceError, guarded, ok, skipped, wrong
 from fleet.providers.fleet import Fleet
 from gpu_ci.doctor.sources import github
 from gpu_ci.doctor.sources.github import numbers
 from gpu_ci.doctor.sources.web import Web
 
 AREA = FRESHNESS
-_SOON = timedelta(days=7)
 _FRESHEN = "gpu-ci freshen --only"
 
 
@@ -23,22 +22,15 @@ def findings(fleet: Fleet, web: Web, day: date, session: Callable[[], Any] | Non
     """The findings on a day. `session` replaces what gives the session of a cloud's SDK, or raises SourceError."""
     host, _, path = fleet.github.url.removeprefix("https://").partition("/")
     if host == "github.com" or host.endswith(".ghe.com"):
-        yield from _guarded("the runner", lambda: [_runner(web, host, path, day)])
+        yield from guarded(_runner(web, host, path, day), AREA, "the runner", (SourceError,))
     else:
         yield skipped(AREA, f"the runner: {host} is a server of your own, and GitHub has no list of its last days")
-    yield from _guarded("ARC", lambda: [_arc(web)])
+    yield from guarded(_arc(web), AREA, "ARC", (SourceError,))
     for provider, clusters in fleet.by_provider():
         yield from provider.freshness(clusters, session)
 
 
-def _guarded(what: str, check: Callable[[], list[Finding]]) -> Iterator[Finding]:
-    try:
-        yield from check()
-    except SourceError as error:
-        yield skipped(AREA, f"{what}: {error}")
-
-
-def _runner(web: Web, host: str, path: str, day: date) -> Finding:
+def _runner(web: Web, host: str, path: str, day: date) -> Iterator[Finding]:
     version = RUNNER_IMAGE.partition("@")[0].rpartition(":")[2]
     try:
         if host != "github.com":
@@ -50,10 +42,11 @@ def _runner(web: Web, host: str, path: str, day: date) -> Finding:
         except SourceError as other:
             raise SourceError(f"{error}; {other}") from None
     if end is None:
-        return ok(AREA, f"runner {version}: no last day is set (by {by})")
+        yield ok(AREA, f"runner {version}: no last day is set (by {by})")
+        return
     days = (end - day).days
     fact = f"runner {version}: GitHub gives it no jobs from {end} on, {f'in {days} days' if days > 0 else 'over'} (by {by})"
-    return ok(AREA, fact) if end - day > _SOON else wrong(AREA, fact, f"{_FRESHEN} runner, then pulumi up")
+    yield ok(AREA, fact) if days > 7 else wrong(AREA, fact, f"{_FRESHEN} runner, then pulumi up")
 
 
 def _by_rule(web: Web, version: str) -> date | None:
@@ -63,10 +56,11 @@ def _by_rule(web: Web, version: str) -> date | None:
     return min(newer) + timedelta(INSTALL_WITHIN) if newer else None
 
 
-def _arc(web: Web) -> Finding:
+def _arc(web: Web) -> Iterator[Finding]:
     version = CHARTS["gha-runner-scale-set"].version
     releases = github.releases(web, "arc", r"gha-runner-scale-set-(\d+\.\d+\.\d+)")
     newest = max(releases, key=lambda release: numbers(release.version), default=None)
     if newest is None or numbers(newest.version) <= numbers(version):
-        return ok(AREA, f"ARC {version} is the newest")
-    return ok(AREA, f"ARC {version} is pinned, and {newest.version} of {newest.day} is the newest; {_FRESHEN} arc")
+        yield ok(AREA, f"ARC {version} is the newest")
+    else:
+        yield ok(AREA, f"ARC {version} is pinned, and {newest.version} of {newest.day} is the newest; {_FRESHEN} arc")

@@ -7,19 +7,19 @@ Sources: GitHub's REST reference (apps; self-hosted runner groups), and "Authent
 
 from __future__ import annotations
 
-import json
 import time
-import urllib.request
 from collections.abc import Iterator
-from http.client import HTTPException
+from http.client import responses
 from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter
+
 from fleet.facts.limits import MOST_BYTES
-from fleet.providers.finding import Finding, guarded, ok, skipped, wrong
+from fleet.providers.finding import Finding, SourceError, guarded, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.doctor import backend
+from gpu_ci.doctor.sources.web import Web, checked
 
 AREA = "github"
 
@@ -42,8 +42,8 @@ def findings(stack: str, fleet: Fleet, key: str, no_key: str, token: str, api: s
     set_key = backend.set_secret(stack, f"{NAMESPACE}:{SECRETS[0]}")
     unknown = iter((skipped(AREA, f"the App, its permissions and its installation: {no_key}"),))
     app = _app(fleet, key, address, set_key) if key else unknown
-    yield from guarded(app, AREA, "the App", (OSError,), _reason)
-    yield from guarded(_groups(fleet, token, address), AREA, "runner groups", (OSError,), _reason)
+    yield from guarded(app, AREA, "the App", (SourceError,), _reason)
+    yield from guarded(_groups(fleet, token, address), AREA, "runner groups", (SourceError,), _reason)
 
 
 def _scope(fleet: Fleet) -> tuple[str, str]:
@@ -67,17 +67,17 @@ def _app(fleet: Fleet, key: str, api: str, set_key: str) -> Iterator[Finding]:
         return
     try:
         app = _get(api, "/app", token)
-    except HTTPError as error:
-        if error.code not in (401, 404):
+    except SourceError as error:
+        if error.status not in (401, 404):
             raise
-        fact = f"GitHub refuses the key for App {github.app_id} ({error.code})"
+        fact = f"GitHub refuses the key for App {github.app_id} ({error.status})"
         yield wrong(AREA, fact, f"set appId to the number on the App's page, or create a key there and run: {set_key}")
         return
     yield ok(AREA, f"the key belongs to App {github.app_id} ({app['name']})")
     try:
         installed = _get(api, f"/app/installations/{github.installation_id}", token)
-    except HTTPError as error:
-        if error.code != 404:
+    except SourceError as error:
+        if error.status != 404:
             raise
         installed = {}
     # The account of an enterprise has a slug and no login, and the account may be null.
@@ -97,7 +97,9 @@ def _fix(api: str, owner: str, repository: str, token: str, app: dict[str, Any])
         installation = _get(
             api, f"/repos/{owner}/{repository}/installation" if repository else f"/orgs/{owner}/installation", token
         )
-    except HTTPError:
+    except SourceError as error:
+        if not error.status:
+            raise
         return f"install the App for {owner}: {app['html_url']}"
     return f'set github.installationId to "{installation["id"]}"'
 
@@ -134,25 +136,14 @@ def _groups(fleet: Fleet, token: str, api: str) -> Iterator[Finding]:
 
 
 def _get(api: str, path: str, token: str) -> dict[str, Any]:
-    """The answer to a GET. Raises HTTPError, or another OSError if GitHub cannot be reached or does not answer in JSON."""
+    """The answer to a GET. Raises SourceError if GitHub cannot be reached or does not answer in JSON."""
     headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-    request = urllib.request.Request(f"{api}{path}", headers=headers)  # noqa: S310 - https, or a test's loopback
-    # A redirect to another host must not carry the token there.
-    request.add_unredirected_header("Authorization", f"Bearer {token}")
-    try:
-        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
-            body = answer.read(MOST_BYTES)
-            if answer.length:
-                raise ValueError("the body is cut off, or too long")
-            found = json.loads(body)
-    except (ValueError, RecursionError, HTTPException) as error:
-        raise OSError(f"the answer to {path} is not JSON: {type(error).__name__}") from error
-    if not isinstance(found, dict):
-        raise OSError(f"the answer to {path} is not a JSON object")
-    return found
+    answer = Web(token).get(f"{api}{path}", MOST_BYTES, headers, token)
+    return checked(answer.body, TypeAdapter(dict[str, Any]))
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, HTTPError):
-        return f"GitHub answers {error.code} {error.reason} to GET {urlsplit(error.url).path}"
+    if isinstance(error, SourceError) and error.status:
+        path = str(error).rpartition(" to ")[2]
+        return f"GitHub answers {error.status} {responses.get(error.status, '')} to GET {path}"
     return f"GitHub cannot be reached ({error})"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import urllib.request
 from collections.abc import Iterator
-from http.client import HTTPException
 
 from fleet.facts.errors import InputError, quoted
-from fleet.providers.finding import Finding, ok, skipped, wrong
+from fleet.providers.finding import Finding, SourceError, ok, skipped, wrong
 from fleet.providers.fleet import Fleet
 from fleet.settings.endpoint import Endpoint
+from gpu_ci.doctor.sources.web import Web
 
 AREA = "network"
 ECHO = "https://checkip.amazonaws.com"
@@ -32,8 +31,9 @@ def findings(fleet: Fleet, given: str | None, echo: str = ECHO) -> Iterator[Find
     if not public:
         return
     try:
-        address = ipaddress.IPv4Address(_seen(echo) if given is None else given)
-    except (OSError, ValueError, HTTPException) as error:
+        shown = Web().get(echo, 100).body.decode(errors="replace").strip() if given is None else given
+        address = ipaddress.IPv4Address(shown)
+    except (SourceError, ValueError) as error:
         if given is not None:
             message = f"--address: must be an IPv4 address; got {quoted(given)}; write one such as 52.94.76.1"
             raise InputError(message) from None
@@ -46,8 +46,3 @@ def findings(fleet: Fleet, given: str | None, echo: str = ECHO) -> Iterator[Find
         else:
             fix = f"add {address}/32 to clusters.{name}.endpoint.publicCidrs, or run pulumi from an address that is in it"
             yield wrong(AREA, f"{key} {', '.join(networks)} does not have this machine's address {address}", fix)
-
-
-def _seen(echo: str) -> str:
-    with urllib.request.urlopen(echo, timeout=10) as answer:  # noqa: S310 - the address of AWS, or a test's
-        return str(answer.read(100).decode(errors="replace").strip())

@@ -32,11 +32,8 @@ def findings(config: StackConfig, fleet: Fleet) -> Iterator[Finding]:
         yield wrong(AREA, f"{kind}: {keys}", f"{SHOWS[kind]}, then {write}" if kind in SHOWS else write)
     if not kinds:
         yield ok(AREA, f"{config.path.name} has no example values")
-    if fleet.needs_key:
-        yield from (_secret(config, f"{NAMESPACE}:{key}") for key in SECRETS)
-
-
-def _secret(config: StackConfig, key: str) -> Finding:
-    if key in config.secret_keys:
-        return ok(AREA, f"{key} is set, as a secret")
-    return wrong(AREA, f"{key} is not set", backend.set_secret(config.stack, key))
+    for key in (f"{NAMESPACE}:{secret}" for secret in SECRETS if fleet.needs_key):
+        if key in config.secret_keys:
+            yield ok(AREA, f"{key} is set, as a secret")
+        else:
+            yield wrong(AREA, f"{key} is not set", backend.set_secret(config.stack, key))

@@ -12,8 +12,6 @@ from fleet.facts.tables import rows
 from fleet.providers.finding import Finding, ok, skipped, wrong
 
 AREA = "tools"
-_SECONDS = 30
-_TERM = re.compile(r"(>=|<)\s*v?([0-9][0-9.]*)")
 
 
 def findings(providers: Collection[str], pulumi: str) -> Iterator[Finding]:
@@ -39,7 +37,8 @@ def _tool(row: dict[str, str], wanted: str) -> Finding:
 
 def within(version: str, wanted: str) -> bool:
     """Whether a version is in a range such as ">=3.252.0 <4.0.0". An empty range has every version."""
-    return all((_parts(version) >= _parts(bound)) == (sign == ">=") for sign, bound in _TERM.findall(wanted))
+    bounds = re.findall(r"(>=|<)\s*v?([0-9][0-9.]*)", wanted)
+    return all((_parts(version) >= _parts(bound)) == (sign == ">=") for sign, bound in bounds)
 
 
 def _parts(version: str) -> tuple[int, ...]:
@@ -50,7 +49,7 @@ def _parts(version: str) -> tuple[int, ...]:
 def _version(command: list[str]) -> str:
     try:
         # The words are a row of tools.csv.
-        process = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
+        process = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return ""
     match = re.search(r"[0-9]+(?:\.[0-9]+)+", process.stdout)

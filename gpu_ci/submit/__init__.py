@@ -4,13 +4,10 @@ Importing this package does not load the client; `connect` does. docs/submit.md 
 """
 
 from fleet.facts.yaml_text import yaml_text
-from gpu_ci.submit.api import connect, delete, follow, run, run_all, send, status_of
+from gpu_ci.submit.api import connect, delete, follow, run, run_all, status_of
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError, UnreachableError
-from gpu_ci.submit.manifest import read_job
-from gpu_ci.submit.options import RunOptions
-from gpu_ci.submit.output import Output
-from gpu_ci.submit.result import Outcome, Result
-from gpu_ci.submit.sending import Sent
+from gpu_ci.submit.runs import Outcome, Output, Result, RunOptions
+from gpu_ci.submit.sending import Sent, read_job, send
 
 __all__ = [
     "ApiError",

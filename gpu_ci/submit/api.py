@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING
 from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.follower import Follower
 from gpu_ci.submit.objects import JOBS, Object, name, uid
-from gpu_ci.submit.options import DEFAULT, Propagation, RunOptions
-from gpu_ci.submit.output import Output
-from gpu_ci.submit.result import Outcome, Result, span
-from gpu_ci.submit.sending import Sent, send_job
+from gpu_ci.submit.runs import DEFAULT, Outcome, Output, Propagation, Result, RunOptions, span
+from gpu_ci.submit.sending import send
 
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster
@@ -34,20 +32,6 @@ def connect(kubeconfig: Path | None = None, context: str | None = None, namespac
     from gpu_ci.submit.kubeconfig import connect as connect_  # noqa: PLC0415 - loading the client takes a third of a second
 
     return connect_(kubeconfig, context, namespace)
-
-
-def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Sent:
-    """Send a Job without following it.
-
-    Raises InputError if it is not a Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
-    """
-    output = output or Output()
-    sent = send_job(cluster, job, options, output)
-    for warning in sent.warnings:
-        output.progress(name(sent.job), f"warning: {warning}")
-    how = "created" if sent.created else "already exists with the same contents"
-    output.progress(name(sent.job), f"{how} in namespace {cluster.namespace}")
-    return sent
 
 
 def follow(job: str | Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Result:

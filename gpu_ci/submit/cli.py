@@ -12,7 +12,6 @@ import logging
 import re
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
@@ -23,26 +22,19 @@ from rich.console import Console
 
 from fleet.facts.credentials import mask
 from fleet.facts.yaml_text import yaml_text
+from fleet.loading.config import read_fleet
 from fleet.settings.namespaces import SMOKE_NAMESPACE
-from gpu_ci.app import RUN, Cluster, File, Pools, Repository, Stack
+from gpu_ci.app import RUN, Cluster, File, Pools, Repository, Stack, exit_status
 from gpu_ci.app import app as program
-from gpu_ci.submit import api, github, smoke
+from gpu_ci.submit import api, smoke
 from gpu_ci.submit.describe import Described, OfStack
-from gpu_ci.submit.errors import InputError, SubmitError
+from gpu_ci.submit.errors import InputError
 from gpu_ci.submit.explain import explain_live
 from gpu_ci.submit.objects import listed, name, text
-from gpu_ci.submit.options import Existing, Propagation, RunOptions
-from gpu_ci.submit.output import Output
-from gpu_ci.submit.result import STATUS, Outcome, Result
-from gpu_ci.submit.stack import read_fleet
+from gpu_ci.submit.runs import STATUS, Existing, Outcome, Output, Propagation, Result, RunOptions
 
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster as Live
-
-_BUG = 70
-"""EX_SOFTWARE of sysexits.h."""
-_DURATION = re.compile(r"([0-9]{1,6})(s|m|h)?")
-_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 program.add_typer(app, name="submit", rich_help_panel=RUN)
@@ -85,7 +77,7 @@ class Following:
         """The same as options of the Python API. Raises InputError."""
         stuck_after = _seconds("--stuck-after", self.stuck_after)
         start_within = None if self.start_within is None else _seconds("--start-within", self.start_within)
-        propagation = _propagation(self.foreground)
+        propagation: Propagation = "Foreground" if self.foreground else "Background"
         return RunOptions(existing, self.cancel_on_interrupt, propagation, self.clean_up, stuck_after, start_within)
 
 
@@ -104,7 +96,18 @@ def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
     def run_command(**values: Any) -> None:
         for key, options in groups.items():
             values[key] = parameters[key].annotation(**{option: values.pop(option) for option in options})
-        raise typer.Exit(_status(lambda: function(**values)))
+        # A CI system that cancels a job sends SIGTERM; it counts as Ctrl-C.
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        # The client logs every broken connection; `submit` shows those that matter itself.
+        logging.getLogger("urllib3").setLevel(logging.ERROR)
+        try:
+            with exit_status():
+                status = api.status_of(function(**values))
+        except KeyboardInterrupt:
+            status = STATUS[Outcome.INTERRUPTED]
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        raise typer.Exit(status)
 
     options = [option for key, parameter in parameters.items() for option in groups.get(key, {key: parameter}).values()]
     run_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -112,26 +115,6 @@ def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
     )
     run_command.__name__, run_command.__doc__ = function.__name__, function.__doc__
     return run_command
-
-
-def _status(run: Callable[[], Sequence[Result]]) -> int:
-    """The exit status of a run. An error of the input is one line on stderr."""
-    # A CI system that cancels a job sends SIGTERM; it counts as Ctrl-C.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # The client logs every broken connection; `submit` shows those that matter itself.
-    logging.getLogger("urllib3").setLevel(logging.ERROR)
-    try:
-        return api.status_of(run())
-    except SubmitError as error:
-        sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
-        return STATUS[Outcome.REFUSED]
-    except KeyboardInterrupt:
-        return STATUS[Outcome.INTERRUPTED]
-    except Exception:  # noqa: BLE001 - shown with its traceback
-        sys.stderr.write(mask(traceback.format_exc()))
-        return _BUG
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @app.command("print")
@@ -168,7 +151,7 @@ def follow(job: Name, following: Following, connection: Connection) -> Sequence[
 def delete(job: Name, connection: Connection, foreground: Foreground = False) -> Sequence[Result]:
     """Delete a Job and its pods."""
     cluster = connection.open()
-    api.delete(job, cluster, _propagation(foreground))
+    api.delete(job, cluster, "Foreground" if foreground else "Background")
     sys.stdout.write(f"{job}: deleted from namespace {cluster.namespace}\n")
     return ()
 
@@ -190,9 +173,9 @@ def explain_command(
         raise InputError("--cluster, --file: name a part of a stack; also pass --stack")
     fleet = None if stack is None else read_fleet(stack, file)
     live = connection.open()
-    answer = explain_live(name, live, fleet, cluster)
-    sys.stdout.writelines(f"{mask(line)}\n" for line in answer.lines)
-    return [Result(name, live.namespace, Outcome.LATE, "it waits")] if answer.waits else []
+    lines, waits = explain_live(name, live, fleet, cluster)
+    sys.stdout.writelines(f"{mask(line)}\n" for line in lines)
+    return [Result(name, live.namespace, Outcome.LATE, "it waits")] if waits else []
 
 
 @program.command("smoke", rich_help_panel=RUN)
@@ -213,9 +196,9 @@ def smoke_command(
     """
     fleet = read_fleet(stack, file)
     start = smoke.START if start_within is None else _seconds("--start-within", start_within)
-    jobs = github.github_jobs(fleet, cluster)
+    jobs = smoke.github_jobs(fleet, cluster)
     if repository is not None:
-        github.require_repository(repository)
+        smoke.require_repository(repository)
         if not jobs:
             raise InputError("--repository: there is no runner set to run a job on; leave the option out")
         if context is None:
@@ -226,7 +209,7 @@ def smoke_command(
         sys.stderr.write(
             "the tests are only printed; with --context (make smoke CONTEXT=…) they run on the live cluster of that name\n"
         )
-        sys.stderr.writelines(f"{line}\n" for line in github.commands(jobs))
+        sys.stderr.writelines(f"{line}\n" for line in smoke.github_commands(jobs))
         sys.stdout.write("---\n".join(tests.manifests() for tests in chosen))
         return ()
     if not context:
@@ -244,25 +227,19 @@ def smoke_command(
     return results if repository is None else [*results, *_on_github(jobs, repository, start)]
 
 
-def _on_github(jobs: list[github.GitHubJob], repository: str, start: float) -> list[Result]:
+def _on_github(jobs: list[smoke.GitHubJob], repository: str, start: float) -> list[Result]:
     """Run the jobs one after another and report them. A job by labels follows only a job by name that ran."""
     rows: list[smoke.Row] = []
     for job in jobs:
-        if all(row.state == "pass" for row in rows):
-            result = github.run_job(job, repository, Output(logs=sys.stderr), start)
-            rows.append(smoke.Row(job.runner_set, job.test, result))
-        else:
-            rows.append(smoke.Row(job.runner_set, job.test, None, "the job by name did not pass"))
+        passed = all(row.state == "pass" for row in rows)
+        result = smoke.run_job(job, repository, Output(logs=sys.stderr), start) if passed else None
+        rows.append(smoke.Row(job.runner_set, job.test, result, "" if passed else "the job by name did not pass"))
     smoke.report(repository, rows, Console(file=sys.stdout))
     return [row.result for row in rows if row.result is not None]
 
 
-def _propagation(foreground: bool) -> Propagation:
-    return "Foreground" if foreground else "Background"
-
-
 def _seconds(option: str, words: str) -> float:
-    duration = _DURATION.fullmatch(words)
+    duration = re.fullmatch(r"([0-9]{1,6})(s|m|h)?", words)
     if duration is None:
         raise InputError(f"{option}: must be a whole number of seconds, or with a unit, s, m or h; got {words!r}; write 10m")
-    return float(int(duration[1]) * _SECONDS[duration[2]])
+    return float(int(duration[1]) * {None: 1, "s": 1, "m": 60, "h": 3600}[duration[2]])

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import urllib3
 from kubernetes.client.exceptions import ApiException
@@ -24,10 +25,8 @@ from gpu_ci.submit.objects import PODS, Kind, Object, one_line, parsed, parts, t
 MOST_BYTES = 64_000_000
 """The largest answer that is read. A list of thousands of pods stays below it."""
 _PIECE = 65536
-_METHODS = {"create": "POST", "delete": "DELETE"}
-"""HTTP method of an RBAC verb; every other verb is a GET."""
-_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
-"""A Warning header of the API server (RFC 9111 section 5.5): code, agent, quoted text."""
+Target = tuple[str, str, str]
+"""A request for error messages (`get jobs.batch a in namespace ml`), its HTTP method, and its path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +86,9 @@ class Response(AbstractContextManager["Response"]):
         return bytes(body)
 
     def warnings(self) -> tuple[str, ...]:
-        """The texts of the Warning headers."""
-        heads = self._response.headers.getlist("Warning")
-        return tuple(one_line(re.sub(r"\\(.)", r"\1", match)) for head in heads for match in _WARNING.findall(head))
+        """The texts of the Warning headers (RFC 9111 section 5.5): code, agent, quoted text."""
+        heads = " ".join(self._response.headers.getlist("Warning"))
+        return tuple(one_line(re.sub(r"\\(.)", r"\1", match)) for match in re.findall(r'299 \S+ "((?:[^"\\]|\\.)*)"', heads))
 
     def __iter__(self) -> Iterator[bytes]:
         """The lines as `split_lines` gives them, until the server ends the body. Raises UnreachableError if it breaks off."""
@@ -130,80 +129,59 @@ class Cluster:
     options: str = ""
     timeouts: Timeouts = Timeouts()
 
-    def close(self) -> None:
-        """Close idle connections."""
-        self.api.close()
-
     def create(self, kind: Kind, thing: Object) -> tuple[Object, tuple[str, ...]]:
         """Create an object: the object as the server stored it, and the warnings of the server.
 
         The server rejects unknown fields. Without `fieldValidation` it would drop them.
         """
         query = {"fieldManager": "gpu-ci", "fieldValidation": "Strict"}
-        response = self._send("create", kind, text(thing, "metadata", "name"), query=query, body=thing)
+        response = self._ask(self._target("create", kind, text(thing, "metadata", "name")), query, thing)
         return response.json(), response.warnings()
 
     def get(self, kind: Kind, name: str) -> Object:
         """One object."""
-        return self._send("get", kind, name).json()
+        return self._ask(self._target("get", kind, name)).json()
 
     def version(self) -> Object:
         """The version of the API server: `major`, `minor` and more (kubernetes.io, API path /version)."""
-        return self._ask("get the version", "GET", "/version").json()
+        return self._ask(("get the version", "GET", "/version")).json()
 
     def list(self, kind: Kind, selector: Mapping[str, str]) -> list[Object]:
         """The objects that a `labelSelector` or `fieldSelector` selects."""
-        return parts(self._send("list", kind, query=selector).json(), "items")
+        return parts(self._ask(self._target("list", kind), selector).json(), "items")
 
     def log(self, pod: str, container: str, *, since: str, previous: bool) -> Response:
         """The log of a container from the time `since` on (RFC 3339; empty: from the start), a timestamp before each line."""
         query = {"container": container, "timestamps": "true"} | ({"previous": "true"} if previous else {})
-        return self._send("get", PODS, pod, "log", query=query | ({"sinceTime": since} if since else {}))
+        return self._ask(self._target("get", PODS, pod, "log"), query | ({"sinceTime": since} if since else {}))
 
     def delete(self, kind: Kind, name: str, uid: str = "", propagation: str = "Background") -> None:
         """Delete an object and the objects that it owns; of a Job its pods. `uid`: only if the object has this uid."""
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-        self._send("delete", kind, name, body=body | ({"preconditions": {"uid": uid}} if uid else {})).json()
+        body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        body |= {"preconditions": {"uid": uid}} if uid else {}
+        self._ask(self._target("delete", kind, name), body=body).json()
 
-    def _send(
-        self,
-        verb: str,
-        kind: Kind,
-        name: str = "",
-        subresource: str = "",
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Object | None = None,
-    ) -> Response:
-        """Send a request by its RBAC verb. Raises ApiError if the server refuses it, UnreachableError if nothing answers."""
+    def _target(self, verb: str, kind: Kind, name: str = "", subresource: str = "") -> Target:
+        """The target of a request by its RBAC verb."""
         resource = "/".join(filter(None, (kind.full_name, subresource)))
         where = f"in namespace {self.namespace}" if kind.namespaced else ""
-        request = " ".join(filter(None, (verb, resource, name, where)))
         path = ["/apis" if "/" in kind.api_version else "/api", kind.api_version]
-        path += ["namespaces", "{namespace}", kind.resource] if kind.namespaced else [kind.resource]
+        path += ["namespaces", quote(self.namespace, safe=""), kind.resource] if kind.namespaced else [kind.resource]
         if verb != "create":
             # The name of a new object is in its body.
-            path += filter(None, (name and "{name}", subresource))
-        method = _METHODS.get(verb, "GET")
-        return self._ask(request, method, "/".join(path), name, query=query, body=body)
+            path += filter(None, (quote(name, safe=""), subresource))
+        # Every other verb of RBAC is a GET.
+        method = {"create": "POST", "delete": "DELETE"}.get(verb, "GET")
+        return " ".join(filter(None, (verb, resource, name, where))), method, "/".join(path)
 
-    def _ask(
-        self,
-        request: str,
-        method: str,
-        path: str,
-        name: str = "",
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Object | None = None,
-    ) -> Response:
-        """Send a request to a path. Raises as `_send`; errors call the request `request`."""
+    def _ask(self, target: Target, query: Mapping[str, str] | None = None, body: Object | None = None) -> Response:
+        """Send a request. Raises ApiError if the server refuses it, UnreachableError if nothing answers."""
+        request, method, path = target
         headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if body is not None else {})
         try:
             serialized = self.api.param_serialize(
                 method=method,
                 resource_path=path,
-                path_params={"namespace": self.namespace, "name": name},
                 query_params=list((query or {}).items()),
                 header_params=headers,
                 body=body,
@@ -216,9 +194,10 @@ class Cluster:
             raise UnreachableError(f"{request}: {_tls_reason(error.reason)}") from error
         except (HTTPError, OSError) as error:
             raise UnreachableError(f"{request}: {_no_answer(error)}") from error
+        answer = Response(response, request, self.timeouts.response)
         if not 200 <= response.status <= 299:
-            raise _refusal(response, request, Response(response, request, self.timeouts.response).refusal())
-        return Response(response, request, self.timeouts.response)
+            raise _refusal(response, request, answer.refusal())
+        return answer
 
 
 def _refusal(response: urllib3.HTTPResponse, request: str, status: Object) -> ApiError:

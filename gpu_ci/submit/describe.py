@@ -11,16 +11,12 @@ import typer
 from fleet.facts.credentials import mask
 from fleet.jobs import JobError, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job, pool_options
 from fleet.jobs import manifest as unplaced
+from fleet.loading.config import read_fleet
 from fleet.loading.stackfile import name_of_file
 from gpu_ci.app import Cluster, File, Pools
 from gpu_ci.submit.errors import InputError
-from gpu_ci.submit.manifest import read_job
 from gpu_ci.submit.objects import Object
-from gpu_ci.submit.stack import read_fleet
-
-_OPTIONS = {"gpu_count": "--gpus", "priority_class": "--priority", "command": "the command", "placement": "--pool"}
-"""The command line's names of arguments, where they differ."""
-
+from gpu_ci.submit.sending import read_job
 
 OfStack = Annotated[
     str | None, typer.Option("--stack", callback=name_of_file, help="Place it in the pools of this stack, or say why none fits.")
@@ -112,19 +108,10 @@ class Described:
 
     def _given(self, namespace: str | None) -> dict[str, Any]:
         secrets = {name: _secret(name, value) for name, value in _pairs(self.secret_env, "--secret-env").items()}
-        options = {
-            "namespace": namespace,
-            "queue": self.queue,
-            "priority_class": self.priority,
-            "deadline": self.deadline,
-            "shm": 0 if self.shm == "0" else self.shm,
-            "workspace": self.workspace,
-            "cache": self.cache,
-            "secret_env": secrets or None,
-            "spot": self.spot or None,
-            "shared": self.shared or None,
-        }
-        return {key: value for key, value in options.items() if value is not None}
+        alike = ("queue", "deadline", "workspace", "cache", "spot", "shared")
+        options = {option: getattr(self, option) for option in alike} | {"shm": 0 if self.shm == "0" else self.shm}
+        options |= {"namespace": namespace, "priority_class": self.priority, "secret_env": secrets or None}
+        return {key: value for key, value in options.items() if value is not None and value is not False}
 
 
 def _pairs(words: list[str] | None, option: str) -> dict[str, str]:
@@ -151,7 +138,9 @@ def _secret(name: str, value: str) -> tuple[str, str]:
 
 
 def _option(name: str) -> str:
-    return _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    """The command line's name of an argument."""
+    others = {"gpu_count": "--gpus", "priority_class": "--priority", "command": "the command", "placement": "--pool"}
+    return others.get(name, f"--{name.replace('_', '-')}")
 
 
 def _lines(error: JobError) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fleet.facts import errors
 from fleet.facts.credentials import mask
 
 _MOST_CHARACTERS, _MOST_CAUSES = 1000, 20
@@ -16,7 +17,7 @@ def _cut(words: str) -> str:
     return words if len(words) <= _MOST_CHARACTERS else f"{words[:_MOST_CHARACTERS]}…"
 
 
-class SubmitError(Exception):
+class SubmitError(errors.InputError):
     """Base class of errors that a user can fix. The text is one line, or one line with its causes below it.
 
     Credentials in the text are masked. Of an API response it contains the message only. `code` is the HTTP status of a refusal,
@@ -26,9 +27,6 @@ class SubmitError(Exception):
     code = 0
     temporary = False
     retry_after = 0.0
-
-    def __init__(self, text: str) -> None:
-        super().__init__(mask(text))
 
     @property
     def headline(self) -> str:

@@ -3,49 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fleet.facts import errors
 from fleet.prove.pending import explain
 from fleet.prove.pod import pod_of
 from fleet.providers.fleet import Fleet
-from gpu_ci.submit.errors import ApiError, InputError
+from gpu_ci.submit.errors import ApiError
 from gpu_ci.submit.objects import EVENTS, JOBS, PODS, Object, name, text, uid
-from gpu_ci.submit.options import DEFAULT
 from gpu_ci.submit.pods import started
+from gpu_ci.submit.runs import DEFAULT
 from gpu_ci.submit.status import JobStatus, Reader, Seen
 
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster
 
-_ENDED = ("Succeeded", "Failed")
 
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """The answer about one Job or pod: lines for people, and whether it has a pod that waits, or should have one."""
-
-    lines: tuple[str, ...]
-    waits: bool
-
-
-def explain_live(title: str, cluster: Cluster, fleet: Fleet | None = None, member: str | None = None) -> Waiting:
+def explain_live(title: str, cluster: Cluster, fleet: Fleet | None = None, member: str | None = None) -> tuple[list[str], bool]:
     """Explain a Job, or a pod, of a namespace. With a `fleet` its model judges the pod too; `member` is the cluster's name there.
 
-    Raises ApiError if there is neither, and InputError for a cluster that the fleet does not have.
+    Gives lines for people, and whether it has a pod that waits, or should have one. Raises ApiError if there is neither, and
+    InputError for a cluster that the fleet does not have.
     """
     reader = Reader(cluster)
     job, looks = _objects(title, reader)
-    open_pods = [pod for pod in looks.pods if text(pod, "status", "phase") not in _ENDED]
+    open_pods = [pod for pod in looks.pods if text(pod, "status", "phase") not in ("Succeeded", "Failed")]
     ended = JobStatus(job, DEFAULT).ended if job else not open_pods
     waits = not ended and not any(started(pod) for pod in open_pods)
     lines = list(_seen(job, looks, reader))
     if waits and fleet is not None:
-        lines += _modelled(open_pods[0] if open_pods else job, fleet, member)
+        thing = open_pods[0] if open_pods else job
+        pod = pod_of(f"{text(thing, 'kind')} {name(thing)}", thing)
+        lines += explain(fleet, pod, member).lines() if pod is not None else ()
     elif waits:
         lines.append("pass --stack to compare the pod with the pools of its stack")
-    return Waiting(tuple(lines), waits)
+    return lines, waits
 
 
 def _objects(title: str, reader: Reader) -> tuple[Object, Seen]:
@@ -71,11 +62,3 @@ def _seen(job: Object, looks: Seen, reader: Reader) -> Iterator[str]:
         for event in reader.listed(EVENTS, "fieldSelector", "reason=Preempted"):
             if (pod := text(event, "involvedObject", "name")).startswith(f"{name(job)}-"):
                 yield f"{pod}: preempted: {text(event, 'message')}"
-
-
-def _modelled(thing: Object, fleet: Fleet, member: str | None) -> Iterator[str]:
-    try:
-        pod = pod_of(f"{text(thing, 'kind')} {name(thing)}", thing)
-        yield from explain(fleet, pod, member).lines() if pod is not None else ()
-    except errors.InputError as error:
-        raise InputError(str(error)) from None

@@ -1,4 +1,7 @@
-"""Describes in words what a pod of a Job is doing and how its containers ended. Pure functions of the pod's JSON."""
+"""Describes in words what a pod of a Job is doing, how its containers ended, and why a suspended Job has no pods.
+
+Pure functions of the JSON of the Job, its pods and Kueue's Workload.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from fleet.facts.scheduling import QUEUE_LABEL
+from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.objects import Object, condition, containers, explanation, name, number, part, parts, text, true_condition, uid
 
 DISRUPTIONS: Mapping[str, str] = {
@@ -18,12 +23,10 @@ DISRUPTIONS: Mapping[str, str] = {
 }
 """Reasons of the pod condition DisruptionTarget (kubernetes.io, Disruptions)."""
 
-_HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
-"""Reasons of a waiting container that no retry of the kubelet can end."""
-_BLOCKED = (*_HOPELESS, "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError")
+HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
+"""Reasons of a waiting container that no retry of the kubelet can end: the pod itself must be changed."""
+_BLOCKED = (*HOPELESS, "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError")
 """Reasons of a waiting container that a user must act on."""
-_ADMISSION = ("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "OutOf")
-"""Reasons of a scheduled pod that the kubelet rejected; the name of a resource follows OutOf."""
 _LONGEST = 300
 """Characters of a container's termination message that are shown."""
 
@@ -87,11 +90,6 @@ def blocks(pod: Object) -> str:
     return next((explanation(state) for state in waiting if state.get("reason") in _BLOCKED), "")
 
 
-def hopeless(pod: Object) -> bool:
-    """Whether waiting cannot help: the pod itself must be changed."""
-    return blocks(pod).startswith(_HOPELESS)
-
-
 def endings(pod: Object) -> Iterator[Ending]:
     """Every failure of the pod and its containers that the pod still records."""
     disruption = true_condition(pod, "DisruptionTarget")
@@ -142,8 +140,7 @@ def _main(pod: Object) -> list[Object]:
 
 
 def _has_run(status: Object) -> bool:
-    states = (part(status, "state", "running"), part(status, "state", "terminated"), part(status, "lastState", "terminated"))
-    return any(states)
+    return any(part(status, *path) for path in (("state", "running"), ("state", "terminated"), ("lastState", "terminated")))
 
 
 def _exit(pod: Object, container: str, state: Object) -> str:
@@ -155,10 +152,7 @@ def _exit(pod: Object, container: str, state: Object) -> str:
             f"out of memory: {container} used more than its memory limit{limit and f' of {limit}'}, and /dev/shm counts too; "
             "ask for more (--memory)"
         )
-    try:
-        killer = f" ({signal.Signals(code - 128).name})" if code > 128 else ""
-    except ValueError:
-        killer = ""
+    killer = f" ({signal.Signals(code - 128).name})" if code - 128 in list(signal.Signals) else ""
     message = text(state, "message")
     ending = message if len(message) <= _LONGEST else f"…{message[-_LONGEST:]}"
     return ": ".join(filter(None, (f"exit code {code}{killer}", "" if reason in ("Error", "Completed") else reason, ending)))
@@ -170,8 +164,53 @@ def _failure(pod: Object, reason: str) -> str:
     message = text(pod, "status", "message")
     if reason == "UnexpectedAdmissionError":
         return f"node {node} refused it, because its device plugin could not provide the requested devices: {message}"
-    if reason.startswith(_ADMISSION):
+    # The kubelet rejected a scheduled pod; the name of a resource follows OutOf.
+    if reason.startswith(("TopologyAffinityError", "NodeAffinity", "OutOf")):
         return f"node {node} refused it: {reason}: {message}"
     if reason == "Evicted":
         return f"evicted: node {node} is short of resources: {message}"
     return ": ".join(filter(None, (reason, message)))
+
+
+# -- a suspended Job, by Kueue's Workload if there is one ------------------------------------------------------------------
+
+_UNSEEN = "Kueue has not processed it yet"
+
+
+def queue_of(job: Object) -> str:
+    """The LocalQueue of a Job; empty if it has none."""
+    return text(job, "metadata", "labels", QUEUE_LABEL)
+
+
+def suspended(job: Object) -> bool:
+    """Whether the Job controller creates no pods for now."""
+    return part(job, "spec").get("suspend") is True
+
+
+def waits_for(job: Object, workload: Object | None, refused: SubmitError | None) -> str:
+    """Why a suspended Job waits. `refused`: why Workloads cannot be read."""
+    queue = queue_of(job)
+    if not queue and workload is None:
+        return "suspended: it starts when its spec.suspend is set to false"
+    if refused and refused.code == 404:
+        return f"suspended for queue {queue}, and the cluster has no Kueue to start it"
+    if workload is None:
+        why = "the kubeconfig has no permission to read why" if refused else _UNSEEN
+    elif (evicted := true_condition(workload, "Evicted")) is not None:
+        why = f"evicted: {explanation(evicted)}"
+    elif true_condition(workload, "QuotaReserved") is None:
+        why = explanation(condition(workload, "QuotaReserved") or {"message": _UNSEEN})
+    else:
+        checks = [f"{text(check, 'name')} ({text(check, 'state')})" for check in parts(workload, "status", "admissionChecks")]
+        state = f"waits for {', '.join(checks)}" if checks else "is about to start"
+        why = f"it has its quota of {_cluster_queue(workload)} and {state}"
+    return f"queued{f' in {queue}' if queue else ''}: {why}"
+
+
+def admitted(workload: Object | None) -> str:
+    """Which cluster queue admitted the Job; empty while none has."""
+    return f"admitted by {_cluster_queue(workload)}" if workload and true_condition(workload, "Admitted") else ""
+
+
+def _cluster_queue(workload: Object) -> str:
+    return text(workload, "status", "admission", "clusterQueue")

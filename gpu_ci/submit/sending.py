@@ -1,21 +1,24 @@
-"""Sends a Job, and decides what to do about an existing Job of the same name."""
+"""Reads a Job, checks it without a cluster, sends it, and decides what to do about an existing Job of the same name."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from fleet.facts import errors
+from fleet.facts.scheduling import JOB_HASH
+from fleet.facts.yaml_text import plain
+from fleet.loading.documents import documents
 from gpu_ci.submit.errors import ApiError, InputError, SubmitError, UnreachableError
-from gpu_ci.submit.manifest import check, hash_of, hashed
-from gpu_ci.submit.objects import JOBS, Object, name, text, true_condition, uid
-from gpu_ci.submit.options import Backoff, Existing, RunOptions
-from gpu_ci.submit.output import Output
+from gpu_ci.submit.objects import JOBS, Object, at, name, part, parts, text, true_condition, uid
+from gpu_ci.submit.runs import DEFAULT, Backoff, Existing, Output, RunOptions
 
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster
-
-_TRIES = 8
-"""A minute with the default pauses, in which the pods of a Job that is being deleted can end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +30,10 @@ class Sent:
     warnings: tuple[str, ...] = ()
 
 
-def send_job(cluster: Cluster, job: Object, options: RunOptions, output: Output) -> Sent:
-    """Create the Job in the cluster's namespace.
+def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Sent:
+    """Create a Job in the cluster's namespace, without following it.
 
-    `output` shows each refusal that a retry may end. A retry creates no second Job: if a response is lost, an existing Job with
-    the same contents counts as created. Raises InputError if it is not a Job or its name is taken, ApiError if the cluster
-    refuses it, UnreachableError otherwise.
+    Raises InputError if it is not a Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
     """
     check(job)
     namespace = text(job, "metadata", "namespace")
@@ -40,10 +41,24 @@ def send_job(cluster: Cluster, job: Object, options: RunOptions, output: Output)
         raise InputError(
             f"metadata.namespace: the Job is for namespace {namespace}, not {cluster.namespace}; pass -n {namespace}"
         )
-    manifest = hashed(job)
+    output = output or Output()
+    sent = _sent(cluster, hashed(job), options, output)
+    for warning in sent.warnings:
+        output.progress(name(job), f"warning: {warning}")
+    how = "created" if sent.created else "already exists with the same contents"
+    output.progress(name(job), f"{how} in namespace {cluster.namespace}")
+    return sent
+
+
+def _sent(cluster: Cluster, manifest: Object, options: RunOptions, output: Output) -> Sent:
+    """Create the Job. `output` shows each refusal that a retry may end.
+
+    A retry creates no second Job: if a response is lost, an existing Job with the same contents counts as created.
+    """
     backoff = Backoff(options.timing)
     existing = options.existing
-    for tries in reversed(range(_TRIES)):
+    # A minute with the default pauses, in which the pods of a Job that is being deleted can end.
+    for tries in reversed(range(8)):
         try:
             stored, warnings = cluster.create(JOBS, manifest)
             return Sent(stored, True, warnings)
@@ -55,14 +70,15 @@ def send_job(cluster: Cluster, job: Object, options: RunOptions, output: Output)
             elif not tries or not error.temporary:
                 raise
             else:
-                output.progress(name(manifest), f"{error.headline}; trying again in {backoff.pause(error):g} seconds")
-                backoff.wait(error)
+                pause = backoff.pause(error)
+                output.progress(name(manifest), f"{error.headline}; trying again in {pause:g} seconds")
+                time.sleep(pause)
         except UnreachableError:
             # Retry only if the server still answers: then it may have created the Job although its response was lost.
             if not tries or not _answers(cluster, manifest):
                 raise
             existing = "follow" if existing == "refuse" else existing
-            backoff.wait()
+            time.sleep(backoff.pause())
     raise InputError(f"Job {name(manifest)} cannot be created: the old one is still being deleted; try again later")
 
 
@@ -84,7 +100,7 @@ def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: B
             return None
         raise
     if text(stored, "metadata", "deletionTimestamp"):
-        backoff.wait()
+        time.sleep(backoff.pause())
         return None
     is_equal = hash_of(stored) == hash_of(manifest)
     if existing == "follow" and is_equal:
@@ -92,7 +108,7 @@ def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: B
     if existing == "replace":
         cluster.delete(JOBS, title, uid(stored))
         backoff.reset()
-        backoff.wait()
+        time.sleep(backoff.pause())
         return None
     state = "complete" if true_condition(stored, "Complete") else "failed" if true_condition(stored, "Failed") else "not ended"
     contents = "the same contents" if is_equal else "other contents"
@@ -101,3 +117,48 @@ def _existing(cluster: Cluster, manifest: Object, existing: Existing, backoff: B
         f"Job {title} is in namespace {cluster.namespace} already, with {contents} ({state}); {ways}--existing replace deletes "
         "it and sends this one, another --task-id gives another name"
     )
+
+
+def read_job(path: Path) -> dict[str, Any]:
+    """The one Job of a file, YAML or JSON. Raises InputError, which repeats no value of the file."""
+    try:
+        filled = [document for document in documents(path) if document.value is not None]
+    except OSError as error:
+        raise InputError(f"--manifest: {path} cannot be read ({error.strerror}); name another") from error
+    except errors.InputError as error:
+        raise InputError(str(error)) from None
+    if len(filled) != 1 or not isinstance(job := filled[0].value, dict):
+        raise InputError(f"{path}: must hold one Job; it holds {len(filled)} documents; put each Job into its own file")
+    if filled[0].fault:
+        raise InputError(str(filled[0].fault))
+    check(job, str(path))
+    return job
+
+
+def check(job: Object, source: str = "the manifest") -> None:
+    """Raise InputError if this is not a Job that can be sent. The API server checks the rest."""
+    kind = (at(job, "apiVersion"), at(job, "kind"))
+    if kind != ("batch/v1", "Job"):
+        raise InputError(f"{source}: must be a batch/v1 Job; it is {kind[0]} {kind[1]}; use kubectl apply for other kinds")
+    if not text(job, "metadata", "name"):
+        raise InputError(f"{source}: metadata.name must be set, because submit finds the Job by its name")
+    if not parts(job, "spec", "template", "spec", "containers"):
+        raise InputError(f"{source}: spec.template.spec.containers must name a container; otherwise nothing would run")
+
+
+def hashed(job: Object) -> dict[str, Any]:
+    """The same Job with the hash of its contents as an annotation."""
+    sent: dict[str, Any] = plain(job)
+    sent.pop("status", None)
+    annotations = {key: value for key, value in part(sent, "metadata", "annotations").items() if key != JOB_HASH}
+    sent["metadata"].pop("annotations", None)
+    if annotations:
+        sent["metadata"]["annotations"] = annotations
+    digest = hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).hexdigest()[:16]
+    sent["metadata"]["annotations"] = annotations | {JOB_HASH: digest}
+    return sent
+
+
+def hash_of(job: Object) -> str:
+    """The hash in a Job's annotation; empty if `submit` did not send the Job."""
+    return text(job, "metadata", "annotations", JOB_HASH)

@@ -10,46 +10,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.facts.scheduling import POD_JOB_LABEL, QUEUED_JOB_LABEL
-from gpu_ci.submit import pods
+from gpu_ci.submit import objects, pods
 from gpu_ci.submit.errors import ApiError, SubmitError
-from gpu_ci.submit.kueue import admitted, queue_of, suspended, waits_for
-from gpu_ci.submit.objects import (
-    EVENTS,
-    JOBS,
-    PODS,
-    WORKLOADS,
-    Kind,
-    Object,
-    at,
-    containers,
-    explanation,
-    name,
-    number,
-    part,
-    parts,
-    text,
-    true_condition,
-    uid,
-)
-from gpu_ci.submit.options import RunOptions
-from gpu_ci.submit.result import Outcome
+from gpu_ci.submit.objects import Object, containers, explanation, name, number, part, parts, text, true_condition, uid
+from gpu_ci.submit.runs import Outcome, RunOptions
 
 if TYPE_CHECKING:
     from gpu_ci.submit.cluster import Cluster
 
-_EVENTS = {
+_EVENTS: dict[str, str | None] = {
     "TriggeredScaleUp": "a node starts for it",
     "NotTriggerScaleUp": "no node can be started for it",
     "Nominated": "a node is reserved for it",
     "Pulling": "",
     "Pulled": "",
     "FailedCreate": "its pod cannot be created",
-}
-"""Events that are shown, with the words before their message. TriggeredScaleUp and NotTriggerScaleUp come from the Cluster
-Autoscaler, Nominated from Karpenter."""
-_REPEATED_EVENTS = ("FailedScheduling", "Failed", "BackOff", "BackoffLimitExceeded", "DeadlineExceeded")
-"""Warnings that only repeat the status of the pod or Job."""
-_NOT_SHOWN = {PODS: "pods and logs are not shown", EVENTS: "events are not shown"}
+} | dict.fromkeys(("FailedScheduling", "Failed", "BackOff", "BackoffLimitExceeded", "DeadlineExceeded"))
+"""Events that are shown, with the words before their message; None: not shown, because it only repeats the status of the pod or
+Job. TriggeredScaleUp and NotTriggerScaleUp come from the Cluster Autoscaler, Nominated from Karpenter."""
+_NOT_SHOWN = {objects.PODS: "pods and logs are not shown", objects.EVENTS: "events are not shown"}
 """What a user misses if a kind cannot be read."""
 
 
@@ -74,7 +53,7 @@ class Reader:
     """Lists objects of a cluster. A kind that the cluster refuses for good is in `refused` and not asked again."""
 
     cluster: Cluster
-    refused: dict[Kind, SubmitError] = field(default_factory=dict)
+    refused: dict[objects.Kind, SubmitError] = field(default_factory=dict)
 
     def look(self, job: Object) -> Seen:
         """The Job, its Workload in Kueue, and last its pods, which are final if the Job has ended.
@@ -82,23 +61,23 @@ class Reader:
         Another Job of the same name is not it. Raises SubmitError if the Job cannot be read, or the cluster does not respond.
         """
         try:
-            current = self.cluster.get(JOBS, name(job))
+            current = self.cluster.get(objects.JOBS, name(job))
         except ApiError as error:
             if error.code != 404:
                 raise
             return Seen(None)
         if uid(current) != uid(job):
             return Seen(None)
-        queued = queue_of(job) or suspended(job)
-        workloads = self.listed(WORKLOADS, "labelSelector", f"{QUEUED_JOB_LABEL}={uid(job)}") if queued else []
+        queued = pods.queue_of(job) or pods.suspended(job)
+        workloads = self.listed(objects.WORKLOADS, "labelSelector", f"{QUEUED_JOB_LABEL}={uid(job)}") if queued else []
         labels = ",".join(f"{key}={value}" for key, value in pod_labels(job).items())
-        return Seen(current, self.listed(PODS, "labelSelector", labels), next(iter(workloads), None))
+        return Seen(current, self.listed(objects.PODS, "labelSelector", labels), next(iter(workloads), None))
 
     def events(self, of: str) -> list[Object]:
         """The events of the object with the uid `of`."""
-        return self.listed(EVENTS, "fieldSelector", f"involvedObject.uid={of}")
+        return self.listed(objects.EVENTS, "fieldSelector", f"involvedObject.uid={of}")
 
-    def listed(self, kind: Kind, selector: str, value: str) -> list[Object]:
+    def listed(self, kind: objects.Kind, selector: str, value: str) -> list[Object]:
         """The selected objects of a kind; none if the cluster refuses the kind."""
         try:
             return self.cluster.list(kind, {selector: value}) if kind not in self.refused else []
@@ -112,7 +91,7 @@ class Reader:
 class JobStatus:
     """One Job, identified by its uid. `refused` has the kinds that cannot be read."""
 
-    def __init__(self, job: Object, options: RunOptions, refused: dict[Kind, SubmitError] | None = None) -> None:
+    def __init__(self, job: Object, options: RunOptions, refused: dict[objects.Kind, SubmitError] | None = None) -> None:
         self.job = job
         self.last = ""
         """The last line of the Job or of a pod; events and failures do not count."""
@@ -144,8 +123,10 @@ class JobStatus:
 
     def _notes(self) -> Iterator[Note]:
         yield from self._missing()
-        queued = suspended(self.job)
-        words = waits_for(self.job, self._workload, self._refused.get(WORKLOADS)) if queued else admitted(self._workload)
+        if pods.suspended(self.job):
+            words = pods.waits_for(self.job, self._workload, self._refused.get(objects.WORKLOADS))
+        else:
+            words = pods.admitted(self._workload)
         yield from self._once("job", "queue", name(self.job), words)
         if failing := true_condition(self.job, "FailureTarget"):
             words = f"has failed ({explanation(failing)}); its pods are being ended"
@@ -178,8 +159,9 @@ class JobStatus:
             ignored = {text(pattern, "type") for rule in rules for pattern in parts(rule, "onPodConditions")}
             counts = "which does not count as an attempt" if "DisruptionTarget" in ignored else "while retries are left"
             return f"; the Job controller creates another pod, {counts}"
-        limit = at(self.job, "spec", "backoffLimit")
-        if at(self.job, "spec", "backoffLimitPerIndex") is not None or not isinstance(limit, int):
+        spec = part(self.job, "spec")
+        limit = spec.get("backoffLimit")
+        if spec.get("backoffLimitPerIndex") is not None or not isinstance(limit, int):
             return ""
         new_pod = text(self.job, "spec", "template", "spec", "restartPolicy") == "Never"
         failures = len({known.pod for known in self._endings.values()}) if new_pod else len(self._endings)
@@ -192,13 +174,10 @@ class JobStatus:
         notes = list(self._missing())
         for event in events if uid(about) == of else ():
             reason, message = text(event, "reason"), text(event, "message")
-            if reason in _EVENTS:
-                words = ": ".join(filter(None, (_EVENTS[reason], message)))
-            elif event.get("type") == "Warning" and reason not in _REPEATED_EVENTS:
-                words = f"{reason}: {message}"
-            else:
-                continue
-            notes += self._once(f"event {of} {reason}", message, name(about), words)
+            words = _EVENTS.get(reason, reason if event.get("type") == "Warning" else None)
+            if words is not None:
+                words = ": ".join(filter(None, (words, message)))
+                notes += self._once(f"event {of} {reason}", message, name(about), words)
         return notes
 
     def _once(self, what: str, key: str, who: str, words: str) -> Iterator[Note]:
@@ -225,8 +204,8 @@ class JobStatus:
     @property
     def exit_code(self) -> int | None:
         """The exit code of the container that failed last."""
-        codes = [ending.exit_code for ending in self._endings.values() if ending.exit_code is not None]
-        return codes[-1] if codes else None
+        codes = (ending.exit_code for ending in reversed(self._endings.values()))
+        return next((code for code in codes if code is not None), None)
 
     @property
     def ended(self) -> bool:
@@ -241,7 +220,7 @@ class JobStatus:
 
     def waiting(self) -> list[str]:
         """Uids of objects whose events explain why nothing runs: up to five pods that have not started, or a Job without pods."""
-        if self.ended or suspended(self.job):
+        if self.ended or pods.suspended(self.job):
             return []
         if not self._existing:
             return [uid(self.job)]
@@ -258,9 +237,9 @@ class JobStatus:
         if self._deleted:
             return Outcome.DELETED, "it was deleted before its end was seen"
         for key, began in self._blocked_since.items():
-            pod = self._pods[key]
-            if pods.hopeless(pod) or now - began >= self._options.stuck_after:
-                return Outcome.STUCK, f"{name(pod)} cannot start: {pods.blocks(pod)}"
+            reason = pods.blocks(self._pods[key])
+            if reason.startswith(pods.HOPELESS) or now - began >= self._options.stuck_after:
+                return Outcome.STUCK, f"{name(self._pods[key])} cannot start: {reason}"
         limit = self._options.start_within
         if limit is not None and now - since >= limit and not self.attempts:
             return Outcome.LATE, f"none of its containers ran within {limit:g}s; the last message was: {self.last or 'none'}"

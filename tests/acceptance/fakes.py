@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gpu_ci.acceptance.shell import Shell, StepError
+from gpu_ci.acceptance.runner import Shell, StepError
 
 
 class Fake(Shell):

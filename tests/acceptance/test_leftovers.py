@@ -20,7 +20,7 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.leftovers import Left
 from fleet.providers.oke.leftovers import DELETE as OCI
 from fleet.providers.oke.leftovers import OciLeftovers
-from gpu_ci.acceptance.leftovers import Scan
+from gpu_ci.acceptance.steps import Scan
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import shipped
 from tests.doctor.loopback import serve

@@ -25,10 +25,8 @@ from fleet.loading.stackfile import load
 from fleet.prove.bill import bill
 from gpu_ci.acceptance import cli as command
 from gpu_ci.acceptance import record
-from gpu_ci.acceptance.leftovers import Scan
-from gpu_ci.acceptance.runner import NOT_RUN, OK, Run
-from gpu_ci.acceptance.shell import Shell, StepError
-from gpu_ci.acceptance.steps import Steps
+from gpu_ci.acceptance.runner import NOT_RUN, OK, Run, Shell, StepError
+from gpu_ci.acceptance.steps import Scan, Steps
 from tests.day import AS_OF
 from tests.doctor.fleets import OWN
 from tests.doctor.test_github import KEY

@@ -22,8 +22,7 @@ from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.providers.leftovers import Left
 from gpu_ci.acceptance import record
-from gpu_ci.acceptance.runner import NOT_RUN, OK, Run, Script
-from gpu_ci.acceptance.shell import GRACE, Shell, Step, StepError
+from gpu_ci.acceptance.runner import GRACE, NOT_RUN, OK, Run, Script, Shell, Step, StepError
 from gpu_ci.acceptance.steps import Steps
 from gpu_ci.app import app
 from tests.acceptance.fakes import Fake

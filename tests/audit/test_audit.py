@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from fleet.facts.errors import InputError
 from gpu_ci.app import app
-from gpu_ci.audit.folder import audit
+from gpu_ci.audit.findings import audit
 from gpu_ci.offline.commands import audit as _command  # noqa: F401 - registers it
 from tests.builders import ROOT
 

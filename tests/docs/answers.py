@@ -81,7 +81,7 @@ class Answers:
             # A release has no git checkout.
             patch.setattr("gpu_ci.image._commit", lambda: "0123456789ab")
             # No GitHub may be asked from here.
-            patch.setattr("gpu_ci.submit.github.GH", "gh-of-no-machine")
+            patch.setattr("gpu_ci.submit.smoke.GH", "gh-of-no-machine")
             status, text, errors = _planned(arguments) if free else _invoke(arguments)
         wrong = status != 0 and not any(need in errors for need in NEEDS)
         return [f"exit status {status}: {errors or text}"] * wrong, text

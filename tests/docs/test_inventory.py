@@ -20,8 +20,7 @@ from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload
-from gpu_ci.offline.inventory.page import document
-from gpu_ci.offline.inventory.users import set_charts, users
+from gpu_ci.offline.inventory.page import document, set_charts, users
 from gpu_ci.offline.plan import make_plan
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, vm, vm_per_job
 from tests.docs.inventory import Table, table, tables

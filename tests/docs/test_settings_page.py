@@ -17,10 +17,8 @@ from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import read_yaml
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.settings.model import Model
-from gpu_ci.offline.settings.examples import config_of, stack_files
 from gpu_ci.offline.settings.page import page
-from gpu_ci.offline.settings.schema import schema_text, stack_schema
-from gpu_ci.offline.settings.texts import Text, text_of
+from gpu_ci.offline.settings.schema import Text, config_of, schema_text, stack_files, stack_schema, text_of
 from tests.fleet import broken_stacks
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,7 +21,6 @@ from fleet.providers.eks.cluster import EksPools
 from fleet.providers.eks.doctor import findings
 from fleet.providers.finding import Finding
 from fleet.providers.fleet import Fleet
-from gpu_ci.doctor import clouds
 from tests.builders import ROOT
 from tests.docs.test_cloud_commands import aws_faults
 from tests.doctor.fleets import edited, fixes, lines, shipped
@@ -264,4 +263,4 @@ def test_without_boto3_everything_is_skipped(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_stack_without_eks_asks_aws_nothing() -> None:
-    assert list(clouds.findings(shipped("homelab"))) == []
+    assert [list(provider.findings(clusters)) for provider, clusters in shipped("homelab").by_provider()] == [[]]

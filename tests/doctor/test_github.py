@@ -184,12 +184,18 @@ def test_a_github_that_cannot_be_reached_is_skipped() -> None:
     assert all("GitHub cannot be reached" in each.said for each in found)
 
 
-@pytest.mark.parametrize("raw", [b"what is this\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}"])
-def test_an_answer_that_is_not_http_or_ends_early_is_skipped(raw: bytes) -> None:
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"what is this\r\n\r\n", "127.0.0.1 does not answer as HTTP has it (BadStatusLine)"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}", "an answer ends early"),
+    ],
+)
+def test_an_answer_that_is_not_http_or_ends_early_is_skipped(raw: bytes, why: str) -> None:
     with serve_raw(raw) as url:
         (_, only) = github.findings("staging", shipped("staging"), "", "no key is set", TOKEN, url)
     assert only.state == "skipped"
-    assert "the answer to /orgs/example/actions/runner-groups?per_page=100 is not JSON" in only.said
+    assert only.said == f"runner groups: GitHub cannot be reached ({why})"
 
 
 @pytest.mark.parametrize("content", [[1], [], "text"])

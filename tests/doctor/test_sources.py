@@ -13,7 +13,7 @@ from botocore.stub import Stubber
 
 from fleet.providers.eks import sources as eks
 from fleet.providers.finding import SourceError
-from gpu_ci.doctor.sources import charts, github, prices, registry
+from gpu_ci.doctor.sources import github, prices, registry
 from gpu_ci.doctor.sources.web import Web
 from tests.doctor.loopback import Loopback, serve, serve_raw
 
@@ -106,8 +106,8 @@ CHARTS = "/charts.example.com/index.yaml"
 @pytest.mark.parametrize(("version", "sign", "day"), [("1.2.4", "1", 20), ("1.2.3", "2", 19)])
 def test_the_index_of_charts_has_digest_and_day_of_a_version(version: str, sign: str, day: int):
     with serve({CHARTS: (200, INDEX)}) as server:
-        found = charts.indexed(web(server), "https://charts.example.com", "tool", version)
-    assert found == charts.Indexed(sign * 64, date(2026, 8, day))
+        found = registry.indexed(web(server), "https://charts.example.com", "tool", version)
+    assert found == registry.Tagged(f"sha256:{sign * 64}", f"2026-08-{day}")
 
 
 COLUMNS = (
@@ -238,7 +238,7 @@ Ask = Callable[[Web], object]
 NEWEST: Ask = runners
 LAST: Ask = lambda found: github.last_day(found, "orgs/acme", "2.338.0")  # noqa: E731
 IMAGE: Ask = lambda found: registry.tagged(found, "ghcr.io/x/y", "1.0")  # noqa: E731
-CHART: Ask = lambda found: charts.indexed(found, "https://charts.example.com", "tool", "1.2.4")  # noqa: E731
+CHART: Ask = lambda found: registry.indexed(found, "https://charts.example.com", "tool", "1.2.4")  # noqa: E731
 PRICE: Ask = lambda found: prices.on_demand(found, "us-west-2", ["g4dn.xlarge"])  # noqa: E731
 PULL = "/ghcr.io/v2/x/y/manifests/1.0"
 

@@ -14,7 +14,7 @@ import pytest
 
 from gpu_ci.submit import Output, RunOptions, connect
 from gpu_ci.submit.cluster import Cluster, Timeouts
-from gpu_ci.submit.options import Timing
+from gpu_ci.submit.runs import Timing
 from tests.submit.server import NAMESPACE, TOKEN, ApiServer
 
 TIMING = Timing(poll=0.04, first_pause=0.01, longest_pause=0.05, patience=5, remind=60, drain=5)
@@ -99,7 +99,7 @@ def cluster(config: Path) -> Iterator[Cluster]:
     found = connect(config)
     found.timeouts = Timeouts(connect=2, response=2)
     yield found
-    found.close()
+    found.api.close()
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from fleet.loading.config import load
 from gpu_ci.cli import app
-from gpu_ci.submit import github
+from gpu_ci.submit import smoke
 from gpu_ci.submit.errors import InputError, SubmitError
-from gpu_ci.submit.result import Outcome, Result
+from gpu_ci.submit.runs import Outcome, Result
 from tests.builders import cluster, config, pool, runner, staging
 from tests.submit.conftest import Told
 
@@ -54,17 +54,17 @@ def run_command(*words: str) -> tuple[int, str, str]:
 
 
 def test_one_job_is_by_the_name_and_one_by_the_labels_of_the_first_set_that_has_some() -> None:
-    assert [(job.runner_set, job.way, json.loads(job.runs_on)) for job in github.github_jobs(staging(), None)] == [
+    assert [(job.runner_set, job.way, json.loads(job.runs_on)) for job in smoke.github_jobs(staging(), None)] == [
         ("usw2/gpu-t4", "name", {"labels": "gpu-t4", "group": "gpu"}),
         ("usw2/gpu-t4", "labels", {"labels": ["self-hosted", "linux", "x64", "gpu", "cuda"], "group": "gpu"}),
     ]
     two = {"a": runner(pool="t4"), "b": runner(pool="t4", labels=["big"])}
     fleet = load(config(clusters={"one": cluster(pools={"t4": pool()}, runners=two), "two": cluster(runners={})}))
-    assert [(job.runner_set, job.way) for job in github.github_jobs(fleet, "one")] == [("one/b", "name"), ("one/b", "labels")]
-    assert github.github_jobs(fleet, "two") == []
+    assert [(job.runner_set, job.way) for job in smoke.github_jobs(fleet, "one")] == [("one/b", "name"), ("one/b", "labels")]
+    assert smoke.github_jobs(fleet, "two") == []
     del two["b"]
     fleet = load(config(clusters={"one": cluster(pools={"t4": pool()}, runners=two)}))
-    assert [(job.runner_set, job.way) for job in github.github_jobs(fleet, None)] == [("one/a", "name")]
+    assert [(job.runner_set, job.way) for job in smoke.github_jobs(fleet, None)] == [("one/a", "name")]
 
 
 def test_with_a_repository_both_jobs_run_and_no_cluster_is_asked(gh: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_job_by_name_that_fails_ends_the_test(gh: Path) -> None:
 
 
 def run_jobs(told: Told, start_within: float = 0) -> list[Result]:
-    return [github.run_job(job, "acme/gpu-ci", told, start_within, poll=0) for job in github.github_jobs(staging(), None)]
+    return [smoke.run_job(job, "acme/gpu-ci", told, start_within, poll=0) for job in smoke.github_jobs(staging(), None)]
 
 
 def test_a_job_by_labels_that_waits_is_canceled_with_the_page_to_read(gh: Path, told: Told) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gpu_ci.submit.cluster import split_lines
 from gpu_ci.submit.errors import ApiError, SubmitError, UnreachableError
-from gpu_ci.submit.logs import Log
+from gpu_ci.submit.follower import Log
 from gpu_ci.submit.pods import ContainerState, LogSource
 from tests.examples import examples
 from tests.submit.server import stamp

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from fleet.facts.scheduling import JOB_HASH
 from gpu_ci.submit import InputError, read_job, yaml_text
-from gpu_ci.submit.manifest import hash_of, hashed
+from gpu_ci.submit.sending import hash_of, hashed
 from tests.submit.objects import job
 
 ODD = [

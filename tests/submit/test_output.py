@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from gpu_ci.submit import Output
-from gpu_ci.submit.result import span
+from gpu_ci.submit.runs import span
 
 
 def test_progress_and_logs_go_to_different_streams(capsys):

@@ -16,8 +16,7 @@ from fleet.facts.streams import READER_GONE
 from gpu_ci.submit import Outcome, RunOptions, delete, run
 from gpu_ci.submit.cli import app
 from gpu_ci.submit.explain import explain_live
-from gpu_ci.submit.options import Timing
-from gpu_ci.submit.result import STATUS
+from gpu_ci.submit.runs import STATUS, Timing
 from tests.builders import ROOT
 from tests.docs.kubectl import commands
 from tests.docs.markdown import fences

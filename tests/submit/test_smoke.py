@@ -49,7 +49,7 @@ def home(config: Path) -> Iterator[Cluster]:
     found = connect(config, None, SMOKE_NAMESPACE)
     found.timeouts = Timeouts(connect=2, response=2)
     yield found
-    found.close()
+    found.api.close()
 
 
 def named(of: dict[str, Any], container: str) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fleet.facts.errors import InputError
+from fleet.loading.config import read_fleet
 from fleet.loading.home import ROOT
 from gpu_ci.cli import app
-from gpu_ci.submit.errors import InputError
-from gpu_ci.submit.stack import read_fleet
 
 STAGING = (ROOT / "Pulumi.staging.yaml").read_text()
 PROJECT = "name: gpu-ci\nruntime: python\n"

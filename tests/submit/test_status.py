@@ -13,7 +13,7 @@ from fleet.facts.scheduling import QUEUE_LABEL
 from gpu_ci.submit import RunOptions
 from gpu_ci.submit.errors import ApiError
 from gpu_ci.submit.objects import WORKLOADS
-from gpu_ci.submit.result import STATUS, Outcome
+from gpu_ci.submit.runs import STATUS, Outcome
 from gpu_ci.submit.status import JobStatus, Note, Seen
 from tests.submit.objects import (
     disrupted,

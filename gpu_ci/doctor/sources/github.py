@@ -47,15 +47,11 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)))
 
 
-_RELEASES = TypeAdapter(list[Release])
-_LAST_DAY = TypeAdapter(_End)
-
-
 def releases(web: Web, project: str, tag: str, pages: int = 1, size: int = 100) -> Iterator[Published]:
     """The versions of a project of `PROJECTS` whose tags match the pattern `tag`, newest first. Group 1 is the version."""
     for page in range(1, pages + 1):
         address = f"{ADDRESSES['github']}/repos/{PROJECTS[project]}/releases?per_page={size}&page={page}"
-        entries = web.read(address, _RELEASES, headers=_HEADERS)
+        entries = web.read(address, TypeAdapter(list[Release]), headers=_HEADERS)
         for entry in entries:
             match = re.fullmatch(tag, entry.tag_name)
             usable = not (entry.draft or entry.prerelease or "ABANDONED" in (entry.name or ""))
@@ -73,7 +69,8 @@ def last_day(web: Web, scope: str, version: str) -> date | None:
     """
     if not web.token:
         raise SourceError("GH_TOKEN is not set, and GitHub shows the last day of a runner only to a token")
-    answer = web.read(f"{ADDRESSES['github']}/{scope}/actions/runners/deprecations/{version}", _LAST_DAY, headers=_HEADERS)
+    address = f"{ADDRESSES['github']}/{scope}/actions/runners/deprecations/{version}"
+    answer = web.read(address, TypeAdapter(_End), headers=_HEADERS)
     if answer.runner_version != version:
         raise SourceError("GitHub answers for another version than the one that was asked for")
     return answer.runtime_deprecates_at.date() if answer.runtime_deprecates_at else None

@@ -8,7 +8,6 @@ from collections.abc import Collection
 from fleet.providers.finding import SourceError
 from gpu_ci.doctor.sources.web import ADDRESSES, Web
 
-_MOST, _SECONDS = 2_000_000_000, 900
 _ROW = {
     "TermType": "OnDemand",
     "Unit": "Hrs",
@@ -25,7 +24,7 @@ def on_demand(web: Web, region: str, types: Collection[str]) -> dict[str, float]
     header: list[str] = []
     prices: dict[str, float] = {}
     quoted = {f'"{name}"' for name in types}
-    for line in web.lines(ADDRESSES["prices"].format(region=region), _MOST, _SECONDS):
+    for line in web.lines(ADDRESSES["prices"].format(region=region), most=2_000_000_000, seconds=900):
         if not header:
             # Five lines about the file come first.
             header = next(csv.reader([line])) if line.startswith('"SKU"') else []

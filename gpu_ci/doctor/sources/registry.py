@@ -1,6 +1,7 @@
-"""What an OCI registry has for a tag. Anonymous: the registry names the address of a token, and everybody gets one.
+"""What an OCI registry has for a tag, and the index.yaml of a chart repository for a version.
 
-Source: distribution/distribution docs/spec/auth/token.md and the OCI distribution specification.
+Anonymous: the registry names the address of a token, and everybody gets one. Source: distribution/distribution
+docs/spec/auth/token.md and the OCI distribution specification.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from datetime import date
 from urllib.parse import urlencode, urlsplit
 
 from pydantic import BaseModel, TypeAdapter
@@ -15,17 +17,11 @@ from pydantic import BaseModel, TypeAdapter
 from fleet.providers.finding import SourceError
 from gpu_ci.doctor.sources.web import RENEWAL, Answer, Web, checked
 
-_KINDS = ", ".join(
-    (
-        "application/vnd.oci.image.index.v1+json",
-        "application/vnd.docker.distribution.manifest.list.v2+json",
-        "application/vnd.oci.image.manifest.v1+json",
-        "application/vnd.docker.distribution.manifest.v2+json",
-    )
+_KINDS = (
+    "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, "
+    "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 )
 _NAME = re.compile(r"[a-z0-9.-]+(?::\d+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+")
-_TAG = re.compile(r"\w[\w.-]{0,127}")
-_MADE = "org.opencontainers.image.created"
 _MOST = 4_000_000
 """The largest manifest that registries must take (OCI distribution specification)."""
 
@@ -51,12 +47,9 @@ class _Token(BaseModel):
     access_token: str = ""
 
 
-_TOKEN, _CONTENT = TypeAdapter(_Token), TypeAdapter(_Manifest)
-
-
 def tagged(web: Web, name: str, tag: str) -> Tagged:
     """What a tag of an image or an OCI chart is. `name` is registry/repository."""
-    if not (_NAME.fullmatch(name) and _TAG.fullmatch(tag)):
+    if not (_NAME.fullmatch(name) and re.fullmatch(r"\w[\w.-]{0,127}", tag)):
         raise SourceError(f"not the name of an image: {name}:{tag}")
     host, _, path = name.partition("/")
     address = f"https://{RENEWAL['registries'].get(host, host)}/v2/{path}/manifests/{tag}"
@@ -64,8 +57,8 @@ def tagged(web: Web, name: str, tag: str) -> Tagged:
     computed = f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
     if answer.headers.get("Docker-Content-Digest", computed) != computed:
         raise SourceError(f"{host} names another digest than that of the manifest it sends for {path}:{tag}")
-    content = checked(answer.body, _CONTENT)
-    days = ((part.annotations or {}).get(_MADE, "")[:10] for part in (content, *content.manifests))
+    content = checked(answer.body, TypeAdapter(_Manifest))
+    days = ((part.annotations or {}).get("org.opencontainers.image.created", "")[:10] for part in (content, *content.manifests))
     return Tagged(computed, next((day for day in days if re.fullmatch(r"20\d\d-\d\d-\d\d", day)), "unknown"))
 
 
@@ -85,8 +78,44 @@ def _token(web: Web, challenge: str, path: str) -> str:
     if not challenge.lower().startswith("bearer ") or not urlsplit(realm).hostname:
         raise SourceError("a registry asks for a login that is not anonymous")
     query = {"scope": f"repository:{path}:pull"} | ({"service": parts["service"]} if "service" in parts else {})
-    answer = web.read(f"{realm}{'&' if urlsplit(realm).query else '?'}{urlencode(query)}", _TOKEN, 1_000_000)
+    answer = web.read(f"{realm}{'&' if urlsplit(realm).query else '?'}{urlencode(query)}", TypeAdapter(_Token), 1_000_000)
     token = answer.token or answer.access_token
     if not re.fullmatch(r"[\x21-\x7e]+", token):
         raise SourceError("a registry gives no usable token")
     return token
+
+
+def indexed(web: Web, repository: str, name: str, version: str) -> Tagged:
+    """The SHA-256 of the archive of a chart's version, and the day on which it was made.
+
+    Helm writes the index with sorted keys and one way to indent, so this reads the lines of one entry instead of the whole file,
+    whose parsing would take minutes.
+    """
+    # An index has every version that ever was.
+    text = web.get(f"{repository}/index.yaml", 60_000_000).body.decode(errors="replace")
+    section = re.search(rf"^( +){re.escape(name)}:\n((?:\1[ -].*\n?)+)", text, re.MULTILINE)
+    if section is None:
+        raise SourceError(f"{repository}/index.yaml has no chart {name}")
+    item = re.match(r" *- ", section[2])
+    for entry in section[2].split(f"\n{item[0]}") if item else ():
+        fields = dict(re.findall(r"^[ -]*(version|digest|created): *[\"']?([^\"'\n]+?)[\"']? *$", _top(entry), re.MULTILINE))
+        if fields.get("version") == version:
+            return _entry(fields, f"{name} {version}")
+    raise SourceError(f"{repository}/index.yaml has no {name} {version}")
+
+
+def _top(entry: str) -> str:
+    """The lines of an entry's own keys: the first line, and those that are indented as the second key is."""
+    first, _, remainder = entry.partition("\n")
+    depth = min((len(line) - len(line.lstrip(" ")) for line in remainder.splitlines() if re.match(r" +\w+:", line)), default=0)
+    return "\n".join([first, *(line for line in remainder.splitlines() if re.match(rf" {{{depth}}}\w", line))])
+
+
+def _entry(fields: dict[str, str], what: str) -> Tagged:
+    sha256 = fields.get("digest", "").removeprefix("sha256:")
+    if not re.fullmatch(r"[0-9a-f]{64}", sha256):
+        raise SourceError(f"the index has no SHA-256 of {what}")
+    try:
+        return Tagged(f"sha256:{sha256}", date.fromisoformat(fields.get("created", "")[:10]).isoformat())
+    except ValueError:
+        raise SourceError(f"the index has no day of {what}") from None

@@ -25,10 +25,6 @@ PROJECTS: dict[str, str] = RENEWAL["projects"]
 
 INSTEAD: dict[str, str] = {}
 """Beginnings of addresses that others replace. Tests have them."""
-_TOKEN_FOR = "https://api.github.com/"  # noqa: S105 - an address
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_WAIT = 20
-"""Seconds for one read."""
 _CHUNK = 1 << 16
 T = TypeVar("T")
 
@@ -85,13 +81,13 @@ class Web:
         place = next((new + url.removeprefix(old) for old, new in self.instead.items() if url.startswith(old)), url)
         _require_safe(place)
         request = urllib.request.Request(place, headers={"User-Agent": "gpu-ci", **headers})  # noqa: S310 - checked above
-        token = self.token if url.startswith(_TOKEN_FOR) else bearer
+        token = self.token if url.startswith("https://api.github.com/") else bearer
         if token:
             # A redirect to another host must not carry it there.
             request.add_unredirected_header("Authorization", f"Bearer {token}")
         host = urlsplit(url).hostname
         try:
-            with _OPENER.open(request, timeout=_WAIT) as answer:
+            with _OPENER.open(request, timeout=20) as answer:
                 yield answer
         except HTTPError as error:
             text = f"{host} answers {error.code} to {urlsplit(url).path}"
@@ -115,7 +111,7 @@ def checked(body: bytes, form: TypeAdapter[T]) -> T:
 
 def _require_safe(url: str, before: str = "") -> None:
     parts = urlsplit(url)
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")):
         raise SourceError(f"{before}an address that is not https")
 
 

@@ -10,13 +10,9 @@ import typer
 
 from fleet.facts.errors import InputError
 from fleet.facts.versions import CHARTS
-from fleet.loading.config import fleet_of
-from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
+from fleet.loading.config import read_fleet
 from fleet.render.arc import SETS, upgrade
 from gpu_ci.app import PROVE, File, Stack, app, exit_status
-
-_VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
 @app.command(name="arc-upgrade", rich_help_panel=PROVE)
@@ -32,7 +28,7 @@ def arc_upgrade(
     """
     with exit_status():
         old, new = (_version(option, value) for option, value in (("--from", before), ("--to", after)))
-        commands = upgrade(fleet_of(load(stack, ROOT, stack_file=file)), stack, old, new)
+        commands = upgrade(read_fleet(stack, file), stack, old, new)
         none = f"# ARC {old} -> {new}: the minor is the same, or the stack has no runner set. `pulumi up` alone is enough."
         sys.stdout.write("".join(f"{line}\n" for line in commands or (none,)))
 
@@ -40,7 +36,7 @@ def arc_upgrade(
 def _version(option: str, value: str | None) -> str:
     if value is None:
         return CHARTS[SETS].version
-    if not _VERSION.fullmatch(value):
+    if not re.fullmatch(r"\d+\.\d+\.\d+", value):
         raise InputError(
             f"{option}: must be a version of three numbers such as {CHARTS[SETS].version}; got {value!r}; correct it"
         )

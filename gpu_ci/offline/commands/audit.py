@@ -10,8 +10,7 @@ import typer
 
 from fleet.facts.credentials import mask
 from gpu_ci.app import PROVE, AsOf, Json, app, exit_status
-from gpu_ci.audit.findings import Finding
-from gpu_ci.audit.folder import Audit, audit
+from gpu_ci.audit.findings import Audit, Finding, audit
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.words import one_line

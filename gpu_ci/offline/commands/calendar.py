@@ -26,7 +26,6 @@ def calendar(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf
         day = day_of(as_of)
         with Progress() as progress:
             plan = make_plan(stack, ROOT, file, progress, day)
-        dated = [end for end in plan.ends if end.last is not None]
         if as_json:
             sys.stdout.write(json.dumps({"asOf": day.isoformat(), "ends": [*map(end_json, plan.ends)]}, indent=2) + "\n")
             return
@@ -38,7 +37,7 @@ def calendar(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf
         show_table(
             out,
             ("=last good day", "=days", "what", "used by", "after that day", "cost", "what to do"),
-            [_row(end, end.last, day) for end in dated if end.last is not None],
+            [_row(end, end.last, day) for end in plan.ends if end.last is not None],
         )
         out.print()
         read = sorted({source.rpartition(", ")[2] for line in plan.bill for source in line.sources})

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from fleet.facts.versions import CHARTS
-from fleet.loading.config import fleet_of
-from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load, name_of_file
+from fleet.loading.config import read_fleet
+from fleet.loading.stackfile import name_of_file
 from fleet.providers.installed import installed
 from gpu_ci.app import PROVE, File, app, exit_status
 from gpu_ci.offline.helm import chart_digest, find_helm
@@ -41,7 +40,7 @@ def charts(
 
 def _of(stack: str, file: Path | None) -> list[str]:
     """The charts of a stack, each once."""
-    fleet = fleet_of(load(stack, ROOT, stack_file=file))
+    fleet = read_fleet(stack, file)
     names = {chart.chart for name, cluster in fleet.clusters.items() for chart in installed(cluster, name, fleet.github)}
     return sorted(names)
 

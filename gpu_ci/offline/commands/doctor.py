@@ -21,7 +21,7 @@ from fleet.loading.stackfile import StackConfig, load
 from fleet.providers.finding import OK, SKIPPED, WRONG, Finding, ok, skipped, wrong
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.app import PROVE, File, Json, Stack, app, console, exit_status
-from gpu_ci.doctor import backend, clouds, freshness, github, network, settings, tools
+from gpu_ci.doctor import backend, freshness, github, network, settings, tools
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of
@@ -70,7 +70,8 @@ def _findings(config: StackConfig, fleet: Fleet, address: str | None, key_file: 
     if fleet.deployable:
         yield from backend.findings(config.stack, ROOT)
     yield from network.findings(fleet, address)
-    yield from clouds.findings(fleet)
+    for provider, clusters in fleet.by_provider():
+        yield from provider.findings(clusters)
     token = os.environ.get("GH_TOKEN") or os.environ.get("GITHUB_TOKEN") or ""
     yield from github.findings(config.stack, fleet, key, no_key, token)
     yield from freshness.findings(fleet, Web(token), day_of())

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError
-from fleet.loading.config import fleet_of
-from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
+from fleet.loading.config import read_fleet
 from fleet.prove.pending import Explanation, explain
 from fleet.prove.pod import Pod, pod_of
 from gpu_ci.app import PROVE, Cluster, File, Json, Stack, app, exit_status
@@ -33,12 +30,13 @@ def explain_pods(
     Exit status: 0 every pod would run, 1 a pod would stay pending, 2 the input is wrong.
     """
     with exit_status(as_json=as_json):
-        fleet = fleet_of(load(stack, ROOT, stack_file=file))
+        fleet = read_fleet(stack, file)
         explanations = [explain(fleet, pod, cluster) for pod in _pods(stack, manifest)]
         if as_json:
             sys.stdout.write(document({"stack": stack, "pods": list(map(_json, explanations))}) + "\n")
         else:
-            sys.stdout.write(mask("\n".join(_paragraph(explanation) for explanation in explanations)))
+            paragraphs = ("".join(f"{line}\n" for line in explanation.lines()) for explanation in explanations)
+            sys.stdout.write(mask("\n".join(paragraphs)))
         raise typer.Exit(0 if all(explanation.runs for explanation in explanations) else 1)
 
 
@@ -51,17 +49,10 @@ def _json(explanation: Explanation) -> dict[str, Any]:
     return {"pod": explanation.pod.label, "runs": explanation.runs, "pools": pools, "unknown": explanation.unknown}
 
 
-def _paragraph(explanation: Explanation) -> str:
-    return "".join(f"{line}\n" for line in explanation.lines())
-
-
-def _pods(stack: str, target: str) -> Iterator[Pod]:
+def _pods(stack: str, target: str) -> list[Pod]:
     """The pods of every object below a path. Raises InputError if none of them has a pod."""
-    pods = [
-        pod
-        for manifest in read_tree(stack, target).manifests
-        if (pod := pod_of(manifest.place, manifest.resource.inputs)) is not None
-    ]
+    created = (pod_of(manifest.place, manifest.resource.inputs) for manifest in read_tree(stack, target).manifests)
+    pods = [pod for pod in created if pod is not None]
     if not pods:
         raise InputError(f"POD.yaml: {target} has no object with a pod; name a Pod, a Job or another object that creates pods")
-    yield from pods
+    return pods

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated
-from urllib.parse import urlsplit
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from fleet.facts.credentials import mask
 from fleet.facts.errors import InputError, instead
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_fleet
 from fleet.loading.home import INSTALLED, ROOT, TREE
-from fleet.loading.stackfile import load
 from fleet.providers.finding import SourceError
-from fleet.providers.fleet import Fleet
 from fleet.providers.registry import provider_of
 from gpu_ci.app import WRITE, AsOf, CheckOnly, Json, app, exit_status
 from gpu_ci.doctor.sources.web import Web
 from gpu_ci.offline.data import document
 from gpu_ci.offline.day import day_of
-from gpu_ci.offline.freshen.effect import effect, plan_of
+from gpu_ci.offline.entries import flat
 from gpu_ci.offline.freshen.rows import Edit, Tables
-from gpu_ci.offline.freshen.tasks import PRICED, TASKS, Asking, incomplete, prices_of
+from gpu_ci.offline.freshen.tasks import PRICED, TASKS, Asking, incomplete, on_demand
+from gpu_ci.offline.words import name_of, short
 
 DATA = TREE / "fleet" / "facts" / "data"
 """The folder of the tables."""
 
 
-_QUIET = ("source", "date", "ends", "ends-source")
-"""Keys that a line about a newer row leaves out."""
+Plan = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,12 @@ def freshen(
             raise InputError("freshen: changes the tables of a clone, and this program is installed; run it in a clone")
         day = day_of(as_of)
         names = stacks or sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
-        fleets = {name: fleet_of(load(name, ROOT)) for name in names}
+        fleets = {name: read_fleet(name) for name in names}
         tables = Tables(DATA)
         web = Web(os.environ.get("GH_TOKEN") or "")
-        answers = list(_ask(Asking(web, tables, day, _scope(fleets), _regions(fleets)), tuple(only or ())))
+        clusters = [cluster for fleet in fleets.values() for _, cluster in fleet.clusters_by_name()]
+        regions = tuple(sorted({cluster.region for cluster in clusters if provider_of(cluster).cloud == PRICED}))
+        answers = list(_ask(Asking(web, tables, day, regions), tuple(only or ())))
         newer = bool(tables.changed)
         writes = newer and not check
         before = {name: plan_of(name, ROOT, day) for name in names if writes}
@@ -84,45 +88,32 @@ def freshen(
         raise typer.Exit(1 if check and newer else 0)
 
 
-def _scope(fleets: dict[str, Fleet]) -> str:
-    """Whose runners GitHub is asked about: the repository of a workflow, else the owner or repository of the first stack."""
-    if repository := os.environ.get("GITHUB_REPOSITORY"):
-        return f"repos/{repository}"
-    owner, _, repository = urlsplit(next(iter(fleets.values())).github.url).path.strip("/").partition("/")
-    return f"repos/{owner}/{repository}" if repository else f"orgs/{owner}"
-
-
-def _regions(fleets: dict[str, Fleet]) -> tuple[str, ...]:
-    clusters = (cluster for fleet in fleets.values() for _, cluster in fleet.clusters_by_name())
-    return tuple(sorted({cluster.region for cluster in clusters if provider_of(cluster).cloud == PRICED}))
-
-
 def _ask(ask: Asking, only: tuple[str, ...]) -> Iterator[Asked]:
     """Ask the sources in turn. The edits of a source are made together, or not at all if it fails. Raises InputError."""
-    tasks = TASKS | {f"prices {region}": prices_of(region) for region in ask.regions} | dict(incomplete(ask.tables))
+    priced = {f"prices {region}": partial(on_demand, region=region) for region in ask.regions}
+    tasks = TASKS | priced | dict(incomplete(ask.tables))
     for word in only:
         if not any(name.startswith(word) for name in tasks):
             otherwise = f"write one of {', '.join(tasks)}"
             raise InputError(f"--only: no source begins with {word!r}; {instead(word, tasks, otherwise)}")
     for name, task in tasks.items():
-        if not only or name.startswith(only):
-            yield _asked(ask, name, task)
-
-
-def _asked(ask: Asking, name: str, task: Callable[[Asking], Iterator[Edit]]) -> Asked:
-    ask.notes.clear()
-    try:
-        edits = tuple(task(ask))
-        ask.tables.apply(list(edits))
-    except SourceError as error:
-        return Asked(name, reason=str(error))
-    return Asked(name, edits, tuple(ask.notes))
+        if only and not name.startswith(only):
+            continue
+        ask.notes.clear()
+        try:
+            edits = tuple(task(ask))
+            ask.tables.apply(list(edits))
+        except SourceError as error:
+            yield Asked(name, reason=str(error))
+        else:
+            yield Asked(name, edits, tuple(ask.notes))
 
 
 def _lines(answers: list[Asked], check: bool, effects: dict[str, list[str]]) -> Iterator[str]:
+    quiet = ("source", "date", "ends", "ends-source")
     for answer in answers:
         for edit in answer.edits:
-            values = ", ".join(f"{key} {text}" for key, text in edit.fields.items() if key not in _QUIET)
+            values = ", ".join(f"{key} {text}" for key, text in edit.fields.items() if key not in quiet)
             yield f"newer   {edit.name}: {values or edit.fields['source']}"
         yield from (f"left    {note}" for note in answer.notes)
     yield from (f"skipped {answer.source}: {answer.reason}" for answer in answers if answer.reason)
@@ -139,3 +130,41 @@ def _json(day: str, answers: list[Asked], written: bool, effects: dict[str, list
     sources = [{"source": answer.source, "asked": not answer.reason, "reason": answer.reason} for answer in answers]
     notes = [note for answer in answers for note in answer.notes]
     return document({"asOf": day, "written": written, "newer": newer, "left": notes, "sources": sources, "stacks": effects})
+
+
+def plan_of(stack: str, root: Path, day: date) -> Plan:
+    """The plan of a stack as `plan --json` prints it, or the errors of its input.
+
+    Each plan has a process of its own, because tables are read once.
+    """
+    command = [sys.executable, "-m", "gpu_ci", "plan", "--json", "--as-of", day.isoformat(), "--", stack]
+    process = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)  # noqa: S603 - this program
+    try:
+        return dict(json.loads(process.stdout))
+    except ValueError:
+        return {"errors": [{"message": (process.stderr.splitlines() or ["the plan prints nothing"])[-1]}]}
+
+
+def effect(before: Plan, after: Plan) -> Iterator[str]:
+    """One line for each value that differs, with the value before and after."""
+    old, new = (dict(flat(_shown(plan), "")) for plan in (before, after))
+    for path in dict.fromkeys([*old, *new]):
+        if old.get(path) != new.get(path):
+            yield f"{path}: {old.get(path, 'nothing')} → {new.get(path, 'nothing')}"
+
+
+def _shown(plan: Plan) -> dict[str, Any]:
+    """What a person compares: the result, the price, texts as keys, so that each is there or not, and the resources by name."""
+    verdicts = (
+        verdict for verdict in plan.get("verdicts", ()) if (verdict["level"], verdict["kind"]) == ("mandatory", "violation")
+    )
+    parts = {
+        "result": plan.get("result", "wrong input"),
+        "USD an hour": {name: plan["price"][name]["usd"] for name in ("idle", "worst")} if "price" in plan else "unknown",
+        "failure": {failure["message"]: "yes" for failure in (*plan.get("errors", ()), *plan.get("failures", ()), *verdicts)},
+        "remark": dict.fromkeys(plan.get("remarks", ()), "yes"),
+        "resource": {
+            f"{short(resource['type'])} {name_of(resource['urn'])}": resource["inputs"] for resource in plan.get("resources", ())
+        },
+    }
+    return {name: value for name, value in parts.items() if value}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -19,7 +20,7 @@ from gpu_ci.offline.day import day_of
 from gpu_ci.offline.init import answers as ask
 from gpu_ci.offline.init.answers import PROVIDERS, Answers
 from gpu_ci.offline.init.files import New, prepared, require_free, write
-from gpu_ci.offline.init.found import Found
+from gpu_ci.offline.init.parts import Found
 from gpu_ci.offline.progress import Progress
 from policies.rules.rule import STACK_KINDS
 
@@ -62,32 +63,19 @@ def init(
     """
     with exit_status():
         require_free(ask.stack_name(stack), ROOT)
-        found = None if from_context is None else _read(from_context)
-        given = _answers(
-            stack,
-            found,
-            {
-                "provider": provider,
-                "region": region,
-                "gpu": gpu,
-                "budget": budget,
-                "organization": organization,
-                "jobs": jobs,
-                "kind": kind,
-            },
-            machines or [],
-        )
+        found = None
+        if from_context is not None:
+            from gpu_ci.offline.init.cluster import read  # noqa: PLC0415 - it loads the Kubernetes client
+
+            found = read(from_context)
+        flags = {"provider": provider, "region": region, "gpu": gpu, "budget": budget}
+        flags |= {"organization": organization, "jobs": jobs, "kind": kind}
+        given = _answers(stack, found, flags, machines or [])
         with Progress() as progress:
             progress("planning the fleet")
             new = prepared(given, found, ROOT, day_of())
         write(new, ROOT)
         _report(new)
-
-
-def _read(context: str) -> Found:
-    from gpu_ci.offline.init.cluster import read  # noqa: PLC0415 - it loads the Kubernetes client, which no other command needs
-
-    return read(context)
 
 
 class _Questions:
@@ -114,21 +102,23 @@ class _Questions:
             except InputError as error:
                 sys.stdout.write(f"{error}\n")
 
+    def choice(self, name: str, question: str, choices: Sequence[str]) -> str:
+        """One of the choices, of which the first is proposed."""
+        return self.answer(name, question, choices, choices[0], partial(ask.one_of, f"--{name}", known=choices))
+
     def require(self) -> None:
         """Raise InputError if flags are missing."""
         if self.missing:
             raise InputError(f"{self.missing[0].split()[0]}: required without a terminal; add {' and '.join(self.missing)}")
 
 
-def _known(flag: str, values: Sequence[str]) -> Callable[[str], str]:
-    return lambda text: ask.one_of(flag, text, values)
-
-
 def _answers(stack: str, found: Found | None, given: dict[str, str | None], files: list[str]) -> Answers:
     """The answers from flags, from the cluster that was read, and from the terminal. Raises InputError."""
     given |= {"machines": " ".join(map(shlex.quote, files)) or None}
     if found is not None:
-        own = _reading() if found.groups else f"existing-{found.provider}" if found.provider else None
+        # A cluster whose nodes `init` reads, or else one that gets new nodes.
+        reading = next(answer for answer in PROVIDERS if ask.STARTERS[answer].reads)
+        own = reading if found.groups else f"existing-{found.provider}" if found.provider else None
         if own is None:
             raise InputError(
                 "--from-context: the cluster has no GPU nodes, and new ones are possible on EKS and OKE only; add some"
@@ -136,10 +126,10 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
         given |= {"provider": given["provider"] or own, "region": given["region"] or found.region or None}
     asked = _Questions(given)
     answer = asked.answer
-    provider = answer("provider", "Where do the jobs run?", PROVIDERS, PROVIDERS[0], _known("--provider", PROVIDERS))
+    provider = asked.choice("provider", "Where do the jobs run?", PROVIDERS)
     # The choices for all other answers depend on it.
     asked.require()
-    here = ask.starter(provider)
+    here = ask.STARTERS[provider]
     if here.reads and not (found and found.groups):
         raise InputError(
             f"--provider {provider}: it reads the GPU nodes of a cluster; give --from-context with a context that has some"
@@ -149,7 +139,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
     regions = ask.regions(provider)
     if given["region"] is not None and not regions and not here.reads:
         raise InputError(f"--region: provider {provider} has no regions; remove it")
-    region = answer("region", "Which region?", regions, regions[0], _known("--region", regions)) if regions else ""
+    region = asked.choice("region", "Which region?", regions) if regions else ""
     models, gpu = ask.gpus(provider, region), ""
     usd = None if given["budget"] is None else ask.budget(given["budget"])
     if usd is not None and not regions:
@@ -164,7 +154,7 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
     if given["gpu"] is not None and not models:
         raise InputError(f"--gpu: with provider {provider} init reads the GPUs of your machines or nodes; remove --gpu")
     if given["machines"] is not None and not here.owns:
-        owners = " or ".join(answer for answer in PROVIDERS if ask.starter(answer).owns)
+        owners = " or ".join(answer for answer in PROVIDERS if ask.STARTERS[answer].owns)
         raise InputError(f"--machines: only provider {owners} has machines of your own; remove it")
     machines: Mapping[str, OwnMachine] = {}
     if here.owns:
@@ -179,11 +169,6 @@ def _answers(stack: str, found: Found | None, given: dict[str, str | None], file
     if here.owns and not machines:
         raise InputError("--machines: names no file; write there what gpu-ci probe prints of each machine")
     return Answers(stack, provider, region, gpu, url, jobs, kind, usd, machines)
-
-
-def _reading() -> str:
-    """The answer for a cluster whose nodes `init` reads."""
-    return next(answer for answer in PROVIDERS if ask.starter(answer).reads)
 
 
 def _terminal() -> bool:

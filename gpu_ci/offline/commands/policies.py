@@ -1,10 +1,14 @@
-"""`gpu-ci policies`: the page docs/policies.md."""
+"""`gpu-ci policies`, `policy-config`, `policy-pack`: the page of the policies, each stack's config and the pack to publish."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 
-from gpu_ci.app import DOCUMENT, app
+from fleet.loading.home import ROOT
+from gpu_ci.app import DOCUMENT, WRITE, Folder, app, exit_status
+from gpu_ci.offline.pack import write_pack
+from gpu_ci.offline.policyconfig import write_policy_configs
 from gpu_ci.offline.policydocs import document
 
 
@@ -12,3 +16,20 @@ from gpu_ci.offline.policydocs import document
 def policies() -> None:
     """Print docs/policies.md: every policy with its levels, reasons and fixes."""
     sys.stdout.write(document())
+
+
+@app.command(name="policy-config", rich_help_panel=WRITE)
+def policy_config() -> None:
+    """Write policies/config/STACK.json for each stack in policies/stacks.toml."""
+    with exit_status():
+        files = write_policy_configs(ROOT)
+    sys.stdout.writelines(f"{path}\n" for path in files)
+
+
+@app.command(name="policy-pack", rich_help_panel=WRITE)
+def policy_pack(out: Folder) -> None:
+    """Write the policy pack as a folder that `pulumi policy publish` accepts."""
+    with exit_status():
+        files = write_pack(out)
+    sys.stdout.writelines(f"{path}\n" for path in files)
+    sys.stdout.write(f"publish it: pulumi -C {shlex.quote(str(out.resolve()))} policy publish YOUR-ORGANIZATION\n")

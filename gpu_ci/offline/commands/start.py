@@ -8,10 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
-from fleet.facts.starts import PHASES, Phase
-from fleet.loading.config import fleet_of
-from fleet.loading.home import ROOT
-from fleet.loading.stackfile import load
+from fleet.facts.starts import PHASES
+from fleet.loading.config import read_fleet
 from fleet.prove.start import Start, Starts, starts
 from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, exit_status
 from gpu_ci.offline.data import document, fields_of
@@ -28,7 +26,7 @@ _ABOUT = (
 def start(stack: Stack, file: File = None, as_json: Json = False, as_of: AsOf = None) -> None:
     """Show how long jobs wait for a runner, by phase."""
     with exit_status(as_json=as_json):
-        classes = tuple(starts(fleet_of(load(stack, ROOT, stack_file=file)), day_of(as_of)))
+        classes = tuple(starts(read_fleet(stack, file), day_of(as_of)))
         if as_json:
             sys.stdout.write(document({"stack": stack, "classes": list(map(_json, classes))}) + "\n")
         else:
@@ -56,12 +54,10 @@ def _sources(classes: tuple[Starts, ...]) -> Iterator[str]:
     """A line for each phase that takes time in one of the starts, in the order of the phases."""
     phases = [phase for runners in classes for start in (runners.cold, runners.warm) for phase in start.phases]
     for name in PHASES:
-        yield from (_source(phase) for phase in phases if phase.name == name and phase.high != 0)
-
-
-def _source(phase: Phase) -> str:
-    sources = f" [{', '.join(phase.sources)}]" if phase.sources else ""
-    return f"{phase.name}, {phase}: {phase.note}{sources}"
+        for phase in phases:
+            if phase.name == name and phase.high != 0:
+                sources = f" [{', '.join(phase.sources)}]" if phase.sources else ""
+                yield f"{phase.name}, {phase}: {phase.note}{sources}"
 
 
 def _json(runners: Starts) -> dict[str, Any]:

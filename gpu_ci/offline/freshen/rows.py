@@ -9,14 +9,13 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
 from gpu_ci.doctor.sources.github import numbers
 
 VERSIONS = "versions.toml"
-_DAYS = ("released", "ends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def _row(text: str, row: dict[str, Any], edit: Edit) -> str:
     """The text with new values of one row. The parsed data gets them too."""
     for name in edit.row:
         row = row[name]
-    fields = {key: value for key, value in edit.fields.items() if "released" in row or not key.startswith(_DAYS)}
+    fields = {key: value for key, value in edit.fields.items() if "released" in row or not key.startswith(("released", "ends"))}
     if edit.part:
         replaced = (f"{edit.part}: ", f"{edit.part} as ")
         others = [part for part in row["source"].split("; ") if not part.startswith(replaced)]
@@ -121,19 +120,12 @@ def _row(text: str, row: dict[str, Any], edit: Edit) -> str:
 
 def _span(text: str, path: tuple[str, ...]) -> tuple[int, int]:
     """Where the keys of a table begin and end."""
-    heads = [(match.start(), match.end(), _path(match[0])) for match in re.finditer(r"^\[[^\[\n]+\]$", text, re.MULTILINE)]
-    for index, (_, start, name) in enumerate(heads):
-        if name == path:
-            return start, heads[index + 1][0] if index + 1 < len(heads) else len(text)
-    raise ValueError(f"{'.'.join(path)}: no such table")
-
-
-def _path(head: str) -> tuple[str, ...]:
-    parts, table = [], tomllib.loads(head)
-    while table:
-        ((name, table),) = table.items()
-        parts.append(name)
-    return tuple(parts)
+    name = r"\.".join(f'"?{re.escape(part)}"?' for part in path)
+    head = re.search(rf"^\[{name}\]$", text, re.MULTILINE)
+    if head is None:
+        raise ValueError(f"{'.'.join(path)}: no such table")
+    after = re.compile(r"^\[[^\[\n]+\]$", re.MULTILINE).search(text, head.end())
+    return head.end(), after.start() if after else len(text)
 
 
 def _put(body: str, key: str, value: str) -> str:
@@ -152,9 +144,7 @@ def _put(body: str, key: str, value: str) -> str:
 
 def _csv(text: str, edits: list[Edit]) -> str:
     """The text with new values of rows, and with new rows at their place by version."""
-    for edit in edits:
-        text = _cells(text, edit)
-    return text
+    return reduce(_cells, edits, text)
 
 
 def _cells(text: str, edit: Edit) -> str:

@@ -7,19 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 from fleet.facts.eks_images import BAD_BUILDS, build_of
 from fleet.providers.eks import sources as eks
 from fleet.providers.finding import SourceError
-from gpu_ci.doctor.sources import charts, github, prices, registry
+from gpu_ci.doctor.sources import github, prices, registry
 from gpu_ci.doctor.sources.github import numbers
 from gpu_ci.doctor.sources.web import ADDRESSES, PROJECTS, RENEWAL, Web
 from gpu_ci.offline.freshen.rows import VERSIONS, Edit, Tables
 
-MIN_AGE = timedelta(days=3)
-"""The age from which on a release is taken. The runner has none, because each day of waiting is one of its 30."""
 NO_END = {"ends": "none published", "ends-source": ""}
 """No end of a new version is published yet."""
 _NUMBER = r"\d+\.\d+\.\d+"
@@ -31,7 +29,7 @@ _DIGESTS = ("controller_chart", "set_chart", "image")
 
 @dataclass
 class Asking:
-    """What the tasks share. `scope` is whose runners GitHub is asked about, `regions` those of the stacks' EKS clusters.
+    """What the tasks share. `regions` are those of the stacks' EKS clusters.
 
     `notes` gets what is newer and not taken, with the reason.
     """
@@ -39,35 +37,20 @@ class Asking:
     web: Web
     tables: Tables
     day: date
-    scope: str
     regions: tuple[str, ...]
     notes: list[str] = field(default_factory=list)
 
     def old_enough(self, day: date) -> bool:
-        """Whether a release of a day may be taken."""
-        return self.day - day >= MIN_AGE
+        """Whether a release of a day may be taken. The runner has no age, because each day of waiting is one of its 30."""
+        return self.day - day >= timedelta(days=3)
 
-    def edit(self, path: tuple[str, ...], source: str, fields: Mapping[str, str], part: str = "") -> Edit:
-        """New values of a row of versions.toml, with source and date."""
-        return Edit(VERSIONS, path, {**fields, "source": f"{source}, freshen", "date": self.day.isoformat()}, part)
-
-    def entry(self, file: str, row: tuple[str, ...], source: str, fields: Mapping[str, str]) -> Edit:
-        """New values of a row of a CSV file, with source and date."""
-        return Edit(file, row, {**fields, "source": f"{source}, freshen", "date": self.day.isoformat()})
-
-    @cached_property
-    def session(self) -> Any:
-        """A boto3 session."""
-        return eks.session()
+    def edit(self, row: tuple[str, ...], source: str, fields: Mapping[str, str], part: str = "", file: str = VERSIONS) -> Edit:
+        """New values of a row of a file, with source and date."""
+        return Edit(file, row, {**fields, "source": f"{source}, freshen", "date": self.day.isoformat()}, part)
 
     def client(self, service: str) -> Any:
         """A client of AWS. Support dates, add-ons and node images are the same in every region of a partition."""
-        return eks.client(self.session, service, self.regions[0] if self.regions else "us-east-1")
-
-
-def by_hand(row: str) -> bool:
-    """Whether a person chooses the version of a row, such as versions.toml:images.cuda."""
-    return any(fnmatchcase(row, pattern) for pattern in RENEWAL["by-hand"])
+        return eks.client(eks.session(), service, self.regions[0] if self.regions else "us-east-1")
 
 
 def split(reference: str) -> tuple[str, str, str]:
@@ -88,7 +71,7 @@ def runner_releases(ask: Asking) -> Iterator[Edit]:
         day = release.day.isoformat()
         if numbers(release.version) > oldest and rows.get(release.version) != day:
             source = f"releases of {PROJECTS['runner']}"
-            yield ask.entry(_RUNNERS, (release.version,), source, {"released": day})
+            yield ask.edit((release.version,), source, {"released": day}, file=_RUNNERS)
 
 
 def runner_image(ask: Asking) -> Iterator[Edit]:
@@ -99,14 +82,6 @@ def runner_image(ask: Asking) -> Iterator[Edit]:
     if numbers(newest) > numbers(tag):
         fields = {"reference": f"{name}:{newest}@{registry.tagged(ask.web, name, newest).digest}", "released": rows[newest]}
         yield ask.edit(("images", "actions-runner"), f"registry {name}", fields | NO_END)
-
-
-def runner_end(ask: Asking) -> Iterator[Edit]:
-    """Says until when GitHub gives jobs to the pinned runner. A plan counts with the rule, which is never later."""
-    version = split(ask.tables.versions()["images"]["actions-runner"]["reference"])[1]
-    if (end := github.last_day(ask.web, ask.scope, version)) is not None:
-        ask.notes.append(f"images.actions-runner: GitHub gives {version} no jobs from {end} on")
-    yield from ()
 
 
 # -- charts and images ---------------------------------------------------------------------------------------------------
@@ -137,7 +112,7 @@ def arc(ask: Asking) -> Iterator[Edit]:
             raise SourceError(f"ghcr.io has another digest of ARC {version} than {_ARC}")
         source = f"{PROJECTS['arc']} gha-runner-scale-set-{version}; digests: registry ghcr.io"
         if any(old.get(column) != cell for column, cell in cells.items()):
-            yield ask.entry(_ARC, (version,), source, cells)
+            yield ask.edit((version,), source, cells, file=_ARC)
         if not is_usable:
             ask.notes.append(f"charts.{names[1]}: {version} is newer and of another minor (docs/operate.md); not taken")
             continue
@@ -148,38 +123,27 @@ def arc(ask: Asking) -> Iterator[Edit]:
         yield ask.edit(("chart-images", names[0], "image"), f"registry {image}", fields | NO_END)
 
 
-def chart_of(name: str) -> Callable[[Asking], Iterator[Edit]]:
-    """The task that completes the row of a chart whose version Renovate, or a person, has changed: digest and day."""
-
-    def complete(ask: Asking) -> Iterator[Edit]:
-        row = ask.tables.versions()["charts"][name]
-        version, place = row["version"], row["repository"]
-        if place.startswith("oci://"):
-            image = registry.tagged(ask.web, f"{place.removeprefix('oci://')}/{name}", version)
-            fields, source = {"sha256": image.digest.removeprefix("sha256:"), "released": image.day}, f"registry {place}"
-        else:
-            entry = charts.indexed(ask.web, place, name, version)
-            fields, source = {"sha256": entry.sha256, "released": entry.day.isoformat()}, f"{place}/index.yaml"
-        yield ask.edit(("charts", name), f"{name} {version}; sha256: {source}", fields)
-
-    return complete
+def chart_digest(ask: Asking, name: str) -> Iterator[Edit]:
+    """Completes the row of a chart whose version Renovate, or a person, has changed: digest and day."""
+    row = ask.tables.versions()["charts"][name]
+    version, place = row["version"], row["repository"]
+    if place.startswith("oci://"):
+        chart, source = registry.tagged(ask.web, f"{place.removeprefix('oci://')}/{name}", version), f"registry {place}"
+    else:
+        chart, source = registry.indexed(ask.web, place, name, version), f"{place}/index.yaml"
+    fields = {"sha256": chart.digest.removeprefix("sha256:"), "released": chart.day}
+    yield ask.edit(("charts", name), f"{name} {version}; sha256: {source}", fields)
 
 
-def image_of(path: tuple[str, ...]) -> Callable[[Asking], Iterator[Edit]]:
-    """The task that adds the digest to the row of an image that has a tag alone."""
-
-    def complete(ask: Asking) -> Iterator[Edit]:
-        row: Any = ask.tables.versions()
-        for part in path:
-            row = row[part]
-        name, tag, _ = split(row["reference"])
-        image = registry.tagged(ask.web, name, tag)
-        fields = {"reference": f"{name}:{tag}@{image.digest}"}
-        # Where a person chooses the tag, its day is in the row already.
-        fields |= {} if by_hand(f"{VERSIONS}:{'.'.join(path)}") else {"released": image.day}
-        yield ask.edit(path, f"registry {name}", fields, part="digest")
-
-    return complete
+def image_digest(ask: Asking, path: tuple[str, ...], reference: str) -> Iterator[Edit]:
+    """Adds the digest to the row of an image that has a tag alone."""
+    name, tag, _ = split(reference)
+    image = registry.tagged(ask.web, name, tag)
+    fields = {"reference": f"{name}:{tag}@{image.digest}"}
+    # Where a person chooses the tag, its day is in the row already.
+    if not any(fnmatchcase(f"{VERSIONS}:{'.'.join(path)}", pattern) for pattern in RENEWAL["by-hand"]):
+        fields["released"] = image.day
+    yield ask.edit(path, f"registry {name}", fields, part="digest")
 
 
 def incomplete(tables: Tables) -> Iterator[tuple[str, Callable[[Asking], Iterator[Edit]]]]:
@@ -187,13 +151,13 @@ def incomplete(tables: Tables) -> Iterator[tuple[str, Callable[[Asking], Iterato
     data = tables.versions()
     for name, row in data["charts"].items():
         if not row.get("sha256"):
-            yield f"digest of chart {name}", chart_of(name)
+            yield f"digest of chart {name}", partial(chart_digest, name=name)
     images: dict[tuple[str, ...], Any] = {("images", name): row for name, row in data["images"].items()}
     images |= {("chart-images", chart, at): row for chart, rows in data["chart-images"].items() for at, row in rows.items()}
     for path, row in images.items():
         _, tag, digest = split(row["reference"])
         if tag and not digest:
-            yield f"digest of {' '.join(path[1:])}", image_of(path)
+            yield f"digest of {' '.join(path[1:])}", partial(image_digest, path=path, reference=row["reference"])
 
 
 # -- Kubernetes ----------------------------------------------------------------------------------------------------------
@@ -225,18 +189,7 @@ def eks_images(ask: Asking) -> Iterator[Edit]:
                 yield ask.edit(("kubernetes", minor), source, fields, part="node image")
                 if image.release not in table:
                     cells = {"driver": image.driver, "toolkit": image.toolkit or "unknown"}
-                    yield ask.entry("eks_images.csv", (image.release,), f"{project} v{release.version}", cells)
-
-
-def eks_recommended(ask: Asking) -> Iterator[Edit]:
-    """Says which minors AWS recommends a newer node image for. It does not name the driver, so no row changes."""
-    client = ask.client("ssm")
-    for minor, row in ask.tables.versions()["kubernetes"].items():
-        release = eks.recommended(client, minor)
-        if build_of(release) > build_of(row["ami-release"]):
-            note = f"kubernetes.{minor}: AWS recommends the node image {release}, but no source names its driver; not taken"
-            ask.notes.append(note)
-    yield from ()
+                    yield ask.edit((image.release,), f"{project} v{release.version}", cells, file="eks_images.csv")
 
 
 def eks_support(ask: Asking) -> Iterator[Edit]:
@@ -247,7 +200,7 @@ def eks_support(ask: Asking) -> Iterator[Edit]:
         names = ("released", "standard_until", "extended_until")
         dates = {name: getattr(minor, name).isoformat() for name in names}
         if numbers(minor.minor) >= oldest and {name: rows.get(minor.minor, {}).get(name) for name in names} != dates:
-            yield ask.entry(_SUPPORT, (minor.minor,), "aws eks describe-cluster-versions", dates)
+            yield ask.edit((minor.minor,), "aws eks describe-cluster-versions", dates, file=_SUPPORT)
 
 
 def eks_addons(ask: Asking) -> Iterator[Edit]:
@@ -327,33 +280,26 @@ def _newest(ask: Asking, releases: list[github.Published], minor: str, current: 
 
 
 PRICED = "aws"
-"""The cloud whose price list `prices_of` asks."""
+"""The cloud whose price list `on_demand` asks."""
 
 
-def prices_of(region: str) -> Callable[[Asking], Iterator[Edit]]:
-    """The task for the on-demand prices of EC2 in a region."""
-
-    def ask_list(ask: Asking) -> Iterator[Edit]:
-        rows = {
-            row["item"]: float(row["usd_per_hour"])
-            for row in ask.tables.csv("prices.csv")
-            if (row["region"], row["capacity"]) == (region, "on-demand")
-        }
-        for name, usd in prices.on_demand(ask.web, region, rows).items():
-            if usd != rows[name]:
-                fields = {"usd_per_hour": f"{usd:.6g}"}
-                yield ask.entry("prices.csv", (name, region, "on-demand"), "AWS price list", fields)
-
-    return ask_list
+def on_demand(ask: Asking, region: str) -> Iterator[Edit]:
+    """The on-demand prices of EC2 in a region."""
+    rows = {
+        row["item"]: float(row["usd_per_hour"])
+        for row in ask.tables.csv("prices.csv")
+        if (row["region"], row["capacity"]) == (region, "on-demand")
+    }
+    for name, usd in prices.on_demand(ask.web, region, rows).items():
+        if usd != rows[name]:
+            yield ask.edit((name, region, "on-demand"), "AWS price list", {"usd_per_hour": f"{usd:.6g}"}, file="prices.csv")
 
 
 TASKS: dict[str, Callable[[Asking], Iterator[Edit]]] = {
     "runner releases": runner_releases,
     "runner image": runner_image,
-    "runner end": runner_end,
     "arc": arc,
     "eks images": eks_images,
-    "eks recommended images": eks_recommended,
     "eks support dates": eks_support,
     "eks add-ons": eks_addons,
     "autoscaler": autoscaler,

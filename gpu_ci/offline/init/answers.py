@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from fleet.facts import hardware
-from fleet.facts.errors import FleetError, InputError, quoted
+from fleet.facts.errors import FleetError, InputError, instead, quoted
 from fleet.facts.hardware import ON_DEMAND, Machine
 from fleet.facts.tables import rows
 from fleet.facts.yaml_text import read_yaml
@@ -22,8 +21,10 @@ from fleet.settings.github import ScopeUrl
 from fleet.settings.machines import OwnMachine, WithMachines
 from fleet.settings.reading import read
 
-_WAYS = {answer: row for row in REGISTRY.values() if row.starter is not None for answer in row.starter.answers}
-PROVIDERS = tuple(sorted(_WAYS, key=lambda answer: answer.startswith("existing")))
+STARTERS = {answer: row.starter for row in REGISTRY.values() if row.starter is not None for answer in row.starter.answers}
+"""What the provider of an answer adds to all answers."""
+_CLOUDS = {answer: row.cloud for row in REGISTRY.values() if row.starter is not None for answer in row.starter.answers}
+PROVIDERS = tuple(sorted(STARTERS, key=lambda answer: answer.startswith("existing")))
 """The answers for the provider: those for new clusters first."""
 JOBS = {
     "tests": "may be interrupted; on spot if the cloud sells the GPU so",
@@ -31,8 +32,6 @@ JOBS = {
     "training": "several GPUs in each job; on demand",
     "containers": "Docker, kind or root; a VM of its own for each job",
 }
-_STACK_NAME = re.compile(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?")
-_BUDGET = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,2})?)/(hour|month)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Answers:
     @property
     def starter(self) -> Starter:
         """What the provider adds to the answers."""
-        return starter(self.provider)
+        return STARTERS[self.provider]
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -64,20 +63,11 @@ class Answers:
         return tuple(prefix + zone for row in rows("zones.csv") if row["region"] == self.region for zone in row["zones"].split())
 
 
-def starter(provider: str) -> Starter:
-    """What the provider of an answer adds to all answers."""
-    here = _WAYS[provider].starter
-    if here is None:
-        raise ValueError(f"init writes no cluster of {provider}")
-    return here
-
-
 def one_of(flag: str, value: str, known: Collection[str]) -> str:
     """The known value that a text names; upper case, spaces and hyphens do not matter. Raises InputError."""
     folded = {_folded(choice): choice for choice in known}
     if _folded(value) not in folded:
-        close = difflib.get_close_matches(value, known, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
+        hint = f"{instead(value, known, '')} ".lstrip()
         raise InputError(f"{flag}: not known; got {quoted(value)}; {hint}give one of: {', '.join(known)}")
     return folded[_folded(value)]
 
@@ -88,7 +78,7 @@ def _folded(text: str) -> str:
 
 def stack_name(text: str) -> str:
     """The name of a new stack. Raises InputError. Pulumi allows more, but cluster names of the clouds contain this name."""
-    if not _STACK_NAME.fullmatch(text):
+    if not re.fullmatch(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?", text):
         raise InputError(
             f"STACK: a new stack's name has 1 to 30 lower-case letters, digits and hyphens, a letter first; got {quoted(text)}"
         )
@@ -107,7 +97,7 @@ def organization(text: str) -> str:
 
 def budget(text: str) -> float:
     """USD per hour from 5/hour or 3000/month. A month has 730 hours. Raises InputError."""
-    match = _BUDGET.fullmatch(text.replace(" ", ""))
+    match = re.fullmatch(r"([0-9]{1,7}(?:\.[0-9]{1,2})?)/(hour|month)", text.replace(" ", ""))
     usd = float(match[1]) / (MONTH if match[2] == "month" else 1) if match else 0
     if not usd:
         raise InputError(f"--budget: a budget is USD an hour or a month, such as 5/hour or 3000/month; got {quoted(text)}")
@@ -125,7 +115,7 @@ def jobs(text: str, provider: str) -> tuple[str, ...]:
 
 def jobs_of(provider: str) -> tuple[str, ...]:
     """The kinds of jobs that a provider can run. VMs of single jobs are in new clusters alone."""
-    here = starter(provider)
+    here = STARTERS[provider]
     return tuple(job for job in here.jobs if job != "containers" or provider == here.answers[0])
 
 
@@ -149,7 +139,7 @@ def machines(files: Iterable[str]) -> dict[str, OwnMachine]:
 
 def regions(provider: str) -> tuple[str, ...]:
     """The regions whose zones and prices this project knows, the default first."""
-    return tuple(row["region"] for row in rows("zones.csv") if row["cloud"] == _WAYS[provider].cloud)
+    return tuple(row["region"] for row in rows("zones.csv") if row["cloud"] == _CLOUDS[provider])
 
 
 def gpus(provider: str, region: str) -> tuple[str, ...]:
@@ -160,16 +150,16 @@ def gpus(provider: str, region: str) -> tuple[str, ...]:
 
 def offered(provider: str, region: str, gpu: str = "") -> tuple[Machine, ...]:
     """Machines of the provider with NVIDIA GPUs and a price on demand in the region, the cheapest first."""
-    found = (
-        (price.usd_per_hour, index, machine)
-        for index, machine in enumerate(hardware.machines(_WAYS[provider].cloud))
+    priced = (
+        (price.usd_per_hour, machine)
+        for machine in hardware.machines(_CLOUDS[provider])
         if machine.gpu is not None
         and machine.gpu.vendor == "nvidia"
         and machine.arch == "x86_64"
         and gpu in ("", machine.gpu.name)
         if (price := hardware.price(machine.name, region, ON_DEMAND)) is not None
     )
-    return tuple(each for _, _, each in sorted(found, key=lambda row: row[:2]))
+    return tuple(machine for _, machine in sorted(priced, key=lambda row: row[0]))
 
 
 def joined(words: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ Import this module late: it loads the Kubernetes client.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from fleet.facts import hardware
@@ -14,13 +14,13 @@ from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import ON_DEMAND, SPOT
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.providers.registry import PROVIDERS
-from gpu_ci.offline.init.found import Found, Group
+from gpu_ci.offline.init.parts import Found, Group
 from gpu_ci.submit.errors import SubmitError
 from gpu_ci.submit.kubeconfig import connect
 from gpu_ci.submit.objects import Kind, Object, at, name, part, parts, text
 
-_NODES = Kind("v1", "nodes", namespaced=False)
-_DEPLOYMENTS, _DAEMONSETS = (Kind("apps/v1", kind, namespaced=False) for kind in ("deployments", "daemonsets"))
+_KINDS = (Kind("v1", "nodes", False), Kind("apps/v1", "deployments", False), Kind("apps/v1", "daemonsets", False))
+"""What is read, in all namespaces."""
 _REGION, _ZONE, _TYPE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
 _GROUPS = (
     "eks.amazonaws.com/nodegroup",
@@ -40,9 +40,6 @@ _IMAGES = {
     "Ubuntu": "ubuntu",
 }
 """The kind of node image by a word of `osImage`."""
-_CLOSEST = "al2023-nvidia"
-_PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that Kubernetes sets and removes by itself."""
 
 
 def read(context: str) -> Found:
@@ -50,10 +47,10 @@ def read(context: str) -> Found:
     try:
         cluster = connect(context=context)
         server = cluster.version()
-        nodes, workloads = cluster.list(_NODES, {}), {kind: cluster.list(kind, {}) for kind in (_DEPLOYMENTS, _DAEMONSETS)}
+        nodes, deployments, daemonsets = (cluster.list(kind, {}) for kind in _KINDS)
     except SubmitError as error:
         raise InputError(f"--from-context: {error}") from None
-    installed, controller = _installed(workloads[_DEPLOYMENTS], workloads[_DAEMONSETS])
+    installed, controller = _installed(deployments, daemonsets)
     labels = [_labels(node) for node in nodes]
     region = next((found for each in labels if (found := text(each, _REGION))), "")
     groups = tuple(_groups(nodes, region, "gpu-operator" in installed))
@@ -85,9 +82,9 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
     that, so these nodes get the kind that has a driver, a container toolkit and no device plugin.
     """
     alike: dict[tuple[tuple[str, str], ...], list[Object]] = defaultdict(list)
+    machine_types = {machine_type.name: machine_type for machine_type in hardware.machines()}
     for node in nodes:
         kind = text(_labels(node), _TYPE)
-        machine_types = {machine_type.name: machine_type for machine_type in hardware.machines()}
         advertised = str(at(node, "status", "capacity", "nvidia.com/gpu") or "0") != "0"
         if not advertised and not (kind in machine_types and machine_types[kind].gpus):
             continue
@@ -99,19 +96,18 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
             )
         group = [(key, value) for key in _GROUPS if (value := text(_labels(node), key))]
         alike[*group[:1], (_TYPE, kind)].append(node)
-    names: set[str] = set()
+    repeats: Counter[str] = Counter()
     for selector, nodes_alike in alike.items():
         machine = hardware.machine(text(_labels(nodes_alike[0]), _TYPE))
         base = re.sub(r"[^a-z0-9]+", "-", machine.gpu.name.lower()) if machine.gpu is not None else "gpu"
-        pool_name = next(
-            each for number in range(len(alike)) if (each := f"{base}-{number + 1}" if number else base) not in names
-        )
-        names.add(pool_name)
+        repeats[base] += 1
+        # Kubernetes sets and removes some taints by itself.
+        passing = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
         taints = {
             (text(taint, "key"), text(taint, "value"), text(taint, "effect"))
             for node in nodes_alike
             for taint in parts(node, "spec", "taints")
-            if text(taint, "effect") in ("NoSchedule", "NoExecute") and not text(taint, "key").startswith(_PASSING)
+            if text(taint, "effect") in ("NoSchedule", "NoExecute") and not text(taint, "key").startswith(passing)
         }
         system = text(nodes_alike[0], "status", "nodeInfo", "osImage")
         image = next((kind for word, kind in _IMAGES.items() if word in system), "ubuntu")
@@ -119,11 +115,11 @@ def _groups(nodes: list[Object], region: str, operator: bool) -> Iterator[Group]
         labels = _labels(nodes_alike[0])
         sold = {text(labels, "eks.amazonaws.com/capacityType"), text(labels, "karpenter.sh/capacity-type")}
         yield Group(
-            name=pool_name,
+            name=base if repeats[base] == 1 else f"{base}-{repeats[base]}",
             machine=machine,
             count=len(nodes_alike),
             capacity=SPOT if sold & {"SPOT", "spot"} else ON_DEMAND,
-            image=_CLOSEST if closest else image,
+            image="al2023-nvidia" if closest else image,
             selector=selector,
             taints=tuple(sorted(taints)),
             region=region,

@@ -1,7 +1,8 @@
-"""The pools and runner sets of a new fleet: which machines each kind of job gets, and how many."""
+"""The pools and runner sets of a fleet: of a new one, which machines each kind of job gets; of a cluster, what it shows."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,11 +10,9 @@ from fleet.facts import hardware
 from fleet.facts.errors import InputError
 from fleet.facts.hardware import ON_DEMAND, SPOT, Machine
 from fleet.facts.spot import MAX_SPREAD, MIN_TYPES, spread
+from fleet.facts.yaml_text import scalar, yaml_text
 from fleet.settings.runner import GENERIC_LABELS
 from gpu_ci.offline.init.answers import Answers, joined, offered
-
-_LEAST_CPUS = 8
-"""Smaller machines have no room for a useful runner beside kubelet and the DaemonSets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,8 @@ def small(answers: Answers) -> tuple[Machine, ...]:
     machines = offered(answers.provider, answers.region, answers.gpu)
     least = min(machine.gpus for machine in machines)
     few = [each for each in machines if each.gpus == least]
-    first, *more = [each for each in few if each.vcpus >= _LEAST_CPUS * least] or few
+    # Smaller machines have no room for a useful runner beside kubelet and the DaemonSets.
+    first, *more = [each for each in few if each.vcpus >= 8 * least] or few
     alike = [each for each in more if each.gpu_memory_mib == first.gpu_memory_mib and spread(first, each) <= MAX_SPREAD]
     return (first, *alike)[:MIN_TYPES]
 
@@ -132,3 +132,72 @@ def large(answers: Answers) -> Machine:
             "leave training out, or choose another --gpu"
         )
     return max((each for each in several if each.gpus <= 4), key=lambda each: each.gpus, default=several[0])
+
+
+# -- a cluster that exists already ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """GPU nodes that are alike. `selector` has the labels that select them, `taints` have key, value and effect."""
+
+    name: str
+    machine: Machine
+    count: int
+    capacity: str
+    image: str
+    selector: tuple[tuple[str, str], ...]
+    taints: tuple[tuple[str, str, str], ...]
+    region: str
+    system: str = ""
+    """The operating system, if `image` is only the closest kind of node image."""
+
+    def lines(self) -> Iterator[str]:
+        """The pool as YAML."""
+        price = hardware.price(self.machine.name, self.region, ON_DEMAND)
+        yield f"{self.name}:"
+        yield f"  instanceTypes: [{self.machine.name}]"
+        yield f"  capacity: {self.capacity}"
+        if self.system:
+            yield f"  # The closest kind: {self.system} has NVIDIA's driver and container toolkit too."
+        yield f"  image: {self.image}"
+        yield "  role: burst"
+        yield f"  nodes: {{min: {self.count}, max: {self.count}}}"
+        yield "  selector:"
+        yield from (f"    {scalar(key)}: {scalar(value)}" for key, value in self.selector)
+        if self.taints:
+            parts = (zip(("key", "value", "effect"), taint, strict=True) for taint in self.taints)
+            rows = [{key: value for key, value in taint if value} for taint in parts]
+            yield f"  taints: {yaml_text(rows, flow=True).strip()}"
+        if price is not None:
+            yield "  # The list price on demand. Write what you pay."
+            yield f"  usdPerHour: {price.usd_per_hour}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a cluster shows. `provider` is eks, oke or empty; `cluster` its name in the cloud, if a node shows it.
+
+    `controller` is the namespace and the service account of an ARC controller.
+    """
+
+    context: str
+    provider: str
+    cluster: str
+    version: str
+    region: str
+    zones: tuple[str, ...]
+    installed: tuple[str, ...]
+    controller: tuple[str, str] | None
+    groups: tuple[Group, ...]
+
+    @property
+    def name(self) -> str:
+        """The context's name as that of a cluster in a stack file."""
+        last = re.sub(r"[^a-z0-9]+", "-", self.context.rpartition("/")[2].rpartition("@")[2].lower()).strip("-")
+        return (last if last[:1].isalpha() else f"k8s-{last}")[:20].strip("-")
+
+    @property
+    def enablement(self) -> str:
+        """What advertises the GPUs: the GPU operator if the cluster has it, else the device plugin."""
+        return "gpu-operator" if "gpu-operator" in self.installed else "device-plugin"

@@ -12,12 +12,9 @@ from fleet.facts.yaml_text import scalar
 from fleet.providers.starter import Wanted
 from fleet.settings.runner import GENERIC_LABELS
 from gpu_ci.offline.init.answers import Answers, joined, regions
-from gpu_ci.offline.init.found import Found, Group
-from gpu_ci.offline.init.parts import Jobs, Part, pools, runner_sets, slug, small
+from gpu_ci.offline.init.parts import Found, Group, Jobs, Part, pools, runner_sets, slug, small
 from gpu_ci.offline.probe import in_braces
 
-_TEMPLATES = Path(__file__).parent / "templates"
-_BLOCK = re.compile(r"( *)\$([a-z_]+)")
 _PROTECT = ("# `pulumi destroy` refuses to delete the control plane: docs/operate.md.", "protect: true")
 _ASKED = (
     "# REPLACE: what the cluster has already, and the labels of the nodes for controllers: docs/existing-clusters.md.",
@@ -34,47 +31,44 @@ def text(answers: Answers, found: Found | None, most: int, monthly: int) -> str:
     here = answers.starter
     in_cloud = bool(regions(answers.provider))
     title = " ".join(filter(None, (answers.gpu, "GPU runners", here.where, f"in {answers.region}" * in_cloud)))
-    return (
-        "\n".join(
-            _filled(
-                "stack",
-                title=title,
-                stack=answers.stack,
-                last="`make render` writes what ArgoCD reads" if here.owns else f"`pulumi up -s {answers.stack}` builds it",
-                organization=answers.organization,
-                tags=_filled("tags", stack=answers.stack) if in_cloud else (),
-                name=scalar(_name(answers, found)),
-                cluster=_filled(answers.provider, here.templates, **_values(answers, found, most, monthly)),
-            )
-        )
-        + "\n"
+    # A short name: usw2 for us-west-2, sjc for us-sanjose-1, home for own machines, or the context's.
+    name = found.name if here.reads and found is not None else here.cluster_name(answers.region)
+    lines = _filled(
+        "stack",
+        title=title,
+        stack=answers.stack,
+        last="`make render` writes what ArgoCD reads" if here.owns else f"`pulumi up -s {answers.stack}` builds it",
+        organization=answers.organization,
+        tags=_filled("tags", stack=answers.stack) if in_cloud else (),
+        name=scalar(name),
+        cluster=_filled(answers.provider, here.templates, **_values(answers, found, most, monthly)),
     )
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _filled(template: str, folder: Path = _TEMPLATES, **values: str | Iterable[str]) -> Iterator[str]:
+def _filled(template: str, folder: Path = Path(__file__).parent / "templates", **values: str | Iterable[str]) -> Iterator[str]:
     """The lines of a template. A value alone on its line is a block: all its lines get the indentation, and none may be left."""
     for line in (folder / f"{template}.yaml").read_text(encoding="utf-8").splitlines():
-        if block := _BLOCK.fullmatch(line):
-            block_value = values[block[2]]
-            yield from (
-                block[1] + each for each in ([block_value] if isinstance(block_value, str) and block_value else block_value)
-            )
+        if block := re.fullmatch(r"( *)\$([a-z_]+)", line):
+            value = values[block[2]]
+            yield from (block[1] + each for each in ([value] if isinstance(value, str) and value else value))
         else:
             yield Template(line).substitute(values)
-
-
-def _name(answers: Answers, found: Found | None) -> str:
-    """A short name of the cluster: usw2 for us-west-2, sjc for us-sanjose-1, home for own machines, or the context's."""
-    if answers.starter.reads and found is not None:
-        return found.name
-    return answers.starter.cluster_name(answers.region)
 
 
 def _values(answers: Answers, found: Found | None, most: int, monthly: int) -> dict[str, str | Iterable[str]]:
     """What the templates of clusters name, as far as the provider has it."""
     here = answers.starter
     if found is not None and here.reads:
-        return _described(answers, found)
+        # Its GPU nodes are there.
+        groups = [Part(group.name, (group.machine,), "", "", group.count) for group in found.groups]
+        return {
+            "context": scalar(found.context),
+            "installed": _installed(found),
+            "enablement": found.enablement,
+            "pools": _below("pools", found.groups),
+            "runners": _sets(answers, groups),
+        }
     if here.owns:
         return _owned(answers)
     containers, held = "containers" in answers.jobs, pools(answers, most, here.on_disks)
@@ -134,17 +128,6 @@ def _owned(answers: Answers) -> dict[str, str | Iterable[str]]:
         ),
         "runners": _sets(answers, [Part(name, (machine,), "", "", 1) for name, machine in machines.items()]),
         **answers.starter.values(Wanted(answers.region, machines=machines)),
-    }
-
-
-def _described(answers: Answers, found: Found) -> dict[str, str | Iterable[str]]:
-    """A cluster whose GPU nodes are there."""
-    return {
-        "context": scalar(found.context),
-        "installed": _installed(found),
-        "enablement": found.enablement,
-        "pools": _below("pools", found.groups),
-        "runners": _sets(answers, [Part(group.name, (group.machine,), "", "", group.count) for group in found.groups]),
     }
 
 

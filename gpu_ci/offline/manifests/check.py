@@ -1,36 +1,37 @@
-"""Judges Kubernetes manifests by the policies of a stack, as a plan judges resources."""
+"""Judges Kubernetes manifests by the policies of a stack, as a plan judges resources.
+
+It also names its limits: kinds that no policy reads, and changes that ArgoCD makes to files in Git.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
 
 from fleet.facts.errors import InputError, instead
+from fleet.facts.scheduling import is_gpu_resource
 from fleet.loading import stackfile
-from fleet.loading.config import fleet_of
+from fleet.loading.config import read_fleet
 from gpu_ci.offline.day import day_of
 from gpu_ci.offline.judge import Configured, Verdict, judge
-from gpu_ci.offline.manifests.objects import Manifest
-from gpu_ci.offline.manifests.remarks import Unjudged, laid_over, unjudged
-from gpu_ci.offline.manifests.tree import Tree, read_tree
+from gpu_ci.offline.manifests.tree import Manifest, Tree, read_tree
 from gpu_ci.offline.manifests.urns import PROJECT
 from gpu_ci.offline.plan import Outcome, blocked_of, levels_of, outcomes_of
 from gpu_ci.offline.policyconfig import policy_values, require_current
 from gpu_ci.offline.policyfile import configured_for, policy_settings
 from gpu_ci.offline.recording import Recording
-from policies.rules import RULES
+from policies.rules import RULES, AnyRule
+from policies.rules.kinds import APPLICATION, APPLICATION_SET
+from policies.rules.read import walk
 
 _RULES = tuple(rule.of_manifests for rule in RULES)
-_CONFIG = "policies/config"
 _OWNERS_OF = "runner-group-scoped"
-_NAMESPACE = re.compile(r'namespace "[^"]*": ')
-"""The start of a message of a runner set policy about an object in the namespace of the sets."""
 _PATH = re.compile(r'[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+|\[(?:[0-9]+|"[^"]*"|[^\]"]*)\])*')
-_STEP = re.compile(r'([A-Za-z0-9_-]+)|\[(?:([0-9]+)|"([^"]*)"|([^\]]*))\]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def make_check(
     Nothing is remediated, because `kubectl apply` remediates nothing. What a plan would remediate is a violation here. Raises
     InputError for an unknown stack, and for everything that is wrong in the files.
     """
-    names = sorted({*stackfile.stacks(root), *(path.stem for path in (root / _CONFIG).glob("*.json"))})
+    names = sorted({*stackfile.stacks(root), *(path.stem for path in (root / "policies/config").glob("*.json"))})
     if stack not in names:
         fix = instead(stack, names, f"give one of: {', '.join(names)}")
         raise InputError(f"stack: there must be a stack or a policy config of that name; got {stack!r}; {fix}")
@@ -132,7 +133,7 @@ def _settings(stack: str, root: Path) -> Mapping[str, object]:
     values = {"enforcementLevel": entry} if isinstance(entry, str) else entry
     if stack not in stackfile.stacks(root) or not isinstance(values, Mapping) or values.get("owners"):
         return settings
-    owner = fleet_of(stackfile.load(stack, root)).github.owner
+    owner = read_fleet(stack, root=root).github.owner
     return {**settings, _OWNERS_OF: {**values, "owners": [owner]}}
 
 
@@ -140,7 +141,8 @@ def line_of(manifest: Manifest, message: str) -> int:
     """The line of the path at the start of a message, or of the longest part of it that the file has, or of the object."""
     line = manifest.line
     keys = manifest.keys
-    for step in _steps(_NAMESPACE.sub("", message, count=1)):
+    # A message of a runner set policy about an object in the namespace of the sets starts with the namespace.
+    for step in _steps(re.sub(r'namespace "[^"]*": ', "", message, count=1)):
         keys = (*keys, step)
         if keys not in manifest.lines:
             break
@@ -150,6 +152,79 @@ def line_of(manifest: Manifest, message: str) -> int:
 
 def _steps(message: str) -> Iterator[str | int]:
     path = _PATH.match(message)
-    for step in _STEP.finditer(path[0] if path else ""):
+    for step in re.finditer(r'([A-Za-z0-9_-]+)|\[(?:([0-9]+)|"([^"]*)"|([^\]]*))\]', path[0] if path else ""):
         name, index, quoted, bare = step.groups()
         yield int(index) if index is not None else name if name is not None else quoted if quoted is not None else bare
+
+
+_SOURCE = (
+    *(("helm", key) for key in ("valuesObject", "values", "valueFiles", "parameters", "fileParameters")),
+    ("kustomize",),
+    ("plugin",),
+)
+"""Keys of an Application's source that change the manifests at its path (argo-cd, pkg/apis/application/v1alpha1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """Objects of one type that no policy reads: the first, their number, and whether any has containers or GPUs."""
+
+    first: Manifest
+    count: int
+    works: bool
+
+    @property
+    def label(self) -> str:
+        """Kind and API group for people."""
+        return f"{self.first.kind}.{self.first.group}" if self.first.group else self.first.kind
+
+
+def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[Unjudged, ...]:
+    """The objects that no rule reads, by type, in the order of the files."""
+    types = frozenset[str]().union(*(rule.types for rule in rules if not rule.partly))
+    unread = [manifest for manifest in manifests if manifest.resource.type not in types]
+    # The schema of a definition may have containers, but it runs nothing.
+    able = (manifest for manifest in unread if manifest.kind != "CustomResourceDefinition")
+    working = {manifest.resource.type for manifest in able if _runs(manifest.resource.inputs)}
+    firsts = {manifest.resource.type: manifest for manifest in reversed(unread)}
+    counts = Counter(manifest.resource.type for manifest in unread)
+    return tuple(Unjudged(firsts[kind], number, kind in working) for kind, number in counts.items())
+
+
+def laid_over(manifests: Iterable[Manifest]) -> Iterator[str]:
+    """A line for each part of an Application that changes manifests at a path in Git: the check judges them without it."""
+    for manifest in manifests:
+        props = manifest.resource.inputs
+        where = list(_over(props, "")) if manifest.resource.type in (APPLICATION, APPLICATION_SET) else []
+        if manifest.resource.type == APPLICATION_SET and walk(props, "spec", "templatePatch"):
+            where.append("spec.templatePatch")
+        yield from (
+            f"{manifest.place}: {manifest.label}: {path} changes the manifests in Git, and this check ignores those changes"
+            for path in where
+        )
+
+
+def _over(value: object, at: str) -> Iterator[str]:
+    """The keys of sources with a path in Git that change the manifests there, at any depth: generators have templates, too."""
+    if isinstance(value, Mapping):
+        if isinstance(value.get("path"), str) and not value.get("chart"):
+            yield from (f"{at}{'.'.join(keys)}" for keys in _SOURCE if walk(value, *keys))
+        for key, inner in value.items():
+            yield from _over(inner, f"{at}{key}." if isinstance(inner, Mapping) else f"{at}{key}")
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _over(inner, f"{at}[{index}].")
+
+
+def _runs(value: object) -> bool:
+    """Whether the value has a container or asks for a GPU."""
+    if isinstance(value, Mapping):
+        return any(_is_work(key, entry) or _runs(entry) for key, entry in value.items())
+    return isinstance(value, list | tuple) and any(map(_runs, value))
+
+
+def _is_work(key: str, entry: object) -> bool:
+    entries = (entry,) if key in ("container", "script") else ()
+    if key in ("containers", "initContainers", "steps") and isinstance(entry, list | tuple):
+        entries = tuple(entry)
+    return is_gpu_resource(key) or any(isinstance(container, Mapping) and "image" in container for container in entries)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ from rich.console import Console
 from gpu_ci.offline.annotations import Annotation, shown_from
 from gpu_ci.offline.data import document, fields_of, outcome_json, verdict_json
 from gpu_ci.offline.layout import show_line, show_table
-from gpu_ci.offline.manifests.check import Check, Finding
-from gpu_ci.offline.manifests.objects import Manifest
-from gpu_ci.offline.manifests.remarks import Unjudged
+from gpu_ci.offline.manifests.check import Check, Finding, Unjudged
+from gpu_ci.offline.manifests.tree import Manifest
 from gpu_ci.offline.words import counted, states, verdict_line
 
 
@@ -52,19 +50,24 @@ def report(check: Check, console: Console, strict: bool = False, verbose: bool =
 def _result(check: Check, console: Console, strict: bool) -> None:
     # Policies without a resource here are left out.
     outcomes = [outcome for outcome in check.outcomes if outcome.judged or outcome.broken]
-    facts = f"{_objects(check)}; policies that judged: {states(outcomes) or 'none'}."
+    found = f"{counted(len(check.tree.manifests), 'object', 'objects')} in {counted(check.tree.files, 'file', 'files')}"
+    facts = f"{found}; policies that judged: {states(outcomes) or 'none'}."
     blocked = check.blocked(strict)
     show_line(console, verdict_line(facts, blocked), "bold red" if blocked else "bold green")
 
 
 def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:
     """The verdicts as GitHub annotations, errors first. Paths are relative to the current folder if they are below it."""
-    return tuple(sorted(_annotations(check, strict), key=lambda annotation: annotation.level))
-
-
-def to_json(check: Check, strict: bool = False) -> str:
-    """The check as one JSON document. Of each manifest it has the name and the place only."""
-    return document(_check(check, strict))
+    blocked = check.blocked(strict)
+    annotations = []
+    for finding in check.findings:
+        fails = finding.verdict in blocked
+        if fails or finding.verdict.kind == "violation":
+            file = shown_from(Path.cwd(), Path(finding.manifest.file)) if finding.manifest is not None else ""
+            message = f"{finding.label}: {finding.verdict.message}"
+            level = "error" if fails else "warning"
+            annotations.append(Annotation(level, finding.verdict.rule, message, file, finding.line or None))
+    return tuple(sorted(annotations, key=lambda annotation: annotation.level))
 
 
 def _line(finding: Finding) -> str:
@@ -77,11 +80,6 @@ def _line(finding: Finding) -> str:
 def _unread(kind: Unjudged) -> str:
     more = f" and {kind.count - 1} more" if kind.count > 1 else ""
     return f"{kind.label} has containers or GPUs, and no policy reads it: {kind.first.place}{more}"
-
-
-def _objects(check: Check) -> str:
-    tree = check.tree
-    return f"{counted(len(tree.manifests), 'object', 'objects')} in {counted(tree.files, 'file', 'files')}"
 
 
 def _counts(check: Check) -> dict[str, int]:
@@ -97,18 +95,9 @@ def _counts(check: Check) -> dict[str, int]:
     } | unsure
 
 
-def _annotations(check: Check, strict: bool) -> Iterator[Annotation]:
-    blocked = check.blocked(strict)
-    for finding in check.findings:
-        fails = finding.verdict in blocked
-        if fails or finding.verdict.kind == "violation":
-            file = shown_from(Path.cwd(), Path(finding.manifest.file)) if finding.manifest is not None else ""
-            message = f"{finding.label}: {finding.verdict.message}"
-            yield Annotation("error" if fails else "warning", finding.verdict.rule, message, file, finding.line or None)
-
-
-def _check(check: Check, strict: bool) -> dict[str, Any]:
-    return {
+def to_json(check: Check, strict: bool = False) -> str:
+    """The check as one JSON document. Of each manifest it has the name and the place only."""
+    content = {
         "stack": check.stack,
         "folder": check.target,
         "policyConfig": check.policy_config,
@@ -131,6 +120,7 @@ def _check(check: Check, strict: bool) -> dict[str, Any]:
         "remarks": list(check.remarks),
         "passedOver": list(check.tree.passed_over),
     }
+    return document(content)
 
 
 def _place(manifest: Manifest) -> dict[str, Any]:

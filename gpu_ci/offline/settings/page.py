@@ -8,22 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from fleet.facts.yaml_text import yaml_text
-from gpu_ci.offline.settings.schema import stack_schema
-from gpu_ci.offline.settings.texts import Text
+from gpu_ci.offline.settings.schema import Text, stack_schema
 
-_HEAD = Path(__file__).parent.parent / "settings_head.md"
 _FIRST = ("config", "gpu-ci:github", "gpu-ci:clusters", "pools", "runners", "system", "endpoint", "network", "existing")
 """Keys whose sections come before those of other keys."""
 _TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`", "object": "mapping"}
-_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 _WORDS = {"github": "GitHub", "gitops": "GitOps"} | {
     word: word.upper() for word in ("ami", "ecr", "eks", "gpu", "mig", "mps", "oci", "ocir", "oke", "vm", "cpu", "id")
 }
-_PAGE = re.compile(r"docs/([a-z-]+\.md(?:#[a-z-]+)?)")
-_QUANTITY = re.compile(r'"([0-9]+(?:s|m|h|Mi|Gi))"')
-"""What `yaml_text` quotes, and people do not."""
-_FEW = 12
-"""Values that the page lists. An editor has all."""
+_FEW = 10
+"""Values that the page lists, with "or" between them. An editor has all."""
 _ROOT = "StackFile"
 
 Group = tuple[str, str, tuple[str, ...]]
@@ -44,7 +38,7 @@ class _Page:
         self._collect(schema)
 
     def text(self) -> str:
-        lines = [_HEAD.read_text(encoding="utf-8").rstrip()]
+        lines = [(Path(__file__).parent.parent / "settings_head.md").read_text(encoding="utf-8").rstrip()]
         for group in self._groups(("", "", (_ROOT,)), set()):
             lines += self._section(*group)
         lines += ["", "## Kinds of values", "", "| kind | error for any other value |", "|---|---|"]
@@ -75,16 +69,11 @@ class _Page:
     def _section(self, key: str, path: str, names: tuple[str, ...]) -> Iterator[str]:
         rows = {name: self._rows(self._models[name]) for name in names}
         first, *tables = rows.values()
-        common = {
-            setting: row for setting, row in first.items() if all(table.get(setting, "")[:4] == row[:4] for table in tables)
-        }
+        alike = {setting: row for setting, row in first.items() if all(table.get(setting, "")[:4] == row[:4] for table in tables)}
+        common = alike if tables and len(alike) > 1 else {}
         at = f"In the file: `{path}`." if path else "The top level of the file."
-        if len(names) == 1:
-            common = {}
-        elif len(common) > 1:
+        if common:
             yield from ("", f"## {_words(key.rpartition(':')[2])}: common keys", "", at, "", *_table(common))
-        else:
-            common = {}
         for name in names:
             own_rows = {setting: row for setting, row in rows[name].items() if setting not in common}
             also = f" The [common keys](#{_slug(_words(key.rpartition(':')[2]))}-common-keys) belong here too." if common else ""
@@ -102,7 +91,8 @@ class _Page:
 
     def _row(self, key: str, schema: Mapping[str, Any], required: bool) -> Row:
         text = Text.read(schema.get("description", ""))
-        default = "required" if required else _code(schema["default"]) if "default" in schema else ""
+        value = f"`{_flow({'': schema['default']}).partition(': ')[2]}`" if "default" in schema else ""
+        default = "required" if required else value
         unit = f" Unit: {text.unit}." if text.unit else ""
         source = f" Source: {text.source}." if text.source else ""
         example = _flow({key: schema["examples"][0]}) if schema.get("examples") else ""
@@ -125,10 +115,6 @@ class _Page:
                 return f"{words} {self._type(schema[word])}"
         kind = schema.get("type", "any value")
         return _TYPES.get(kind, str(kind)) + _bounds(schema)
-
-
-_FEW = 10
-"""Values between which the page writes "or"."""
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:
@@ -165,7 +151,7 @@ def _table(rows: Mapping[str, Row]) -> Iterator[str]:
 
 def _words(name: str) -> str:
     """ "EksPool" and "pools" as headings: "EKS pool", "Pools"."""
-    words = [_WORDS.get(word.lower(), word.lower()) for word in _WORD.findall(name)]
+    words = [_WORDS.get(word.lower(), word.lower()) for word in re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+", name)]
     text = " ".join(words).replace("git hub", "GitHub").replace("git ops", "GitOps")
     return text[:1].upper() + text[1:]
 
@@ -177,15 +163,12 @@ def _slug(heading: str) -> str:
 def _flow(value: Mapping[str, object]) -> str:
     """A mapping on one line, without its braces."""
     text = yaml_text(value, flow=True).strip()[1:-1]
-    return _QUANTITY.sub(r"\1", text)
-
-
-def _code(value: object) -> str:
-    return f"`{_flow({'': value}).partition(': ')[2]}`"
+    # What `yaml_text` quotes, and people do not.
+    return re.sub(r'"([0-9]+(?:s|m|h|Mi|Gi))"', r"\1", text)
 
 
 def _linked(text: str) -> str:
-    return _PAGE.sub(r"[\1](\1)", text)
+    return re.sub(r"docs/([a-z-]+\.md(?:#[a-z-]+)?)", r"[\1](\1)", text)
 
 
 def _cell(text: str) -> str:

@@ -1,21 +1,177 @@
-"""schema/stack.schema.json: the JSON Schema of a stack file, from the settings models and the docstrings of their fields."""
+"""schema/stack.schema.json: the JSON Schema of a stack file, from the settings models and the docstrings of their fields.
+
+The examples are those of the docstrings, else values in the files of this repository. `use_attribute_docstrings` of pydantic is
+not used, because it reads the source of each class at every import.
+"""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from gpu_ci.offline.settings.examples import example_of
-from gpu_ci.offline.settings.file import StackFile
-from gpu_ci.offline.settings.texts import text_of
+from fleet.facts.yaml_text import kubernetes_documents, read_yaml
+from fleet.loading.config import read_fleet
+from fleet.loading.home import ROOT
+from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.settings.model import Model
 
-_DIALECT = GenerateJsonSchema.schema_dialect
+
+@dataclass(frozen=True)
+class Text:
+    """The docstring of a field. `Unit:`, `Source:` and `Example:` are its last sentences; the example is YAML in backticks."""
+
+    description: str = ""
+    unit: str = ""
+    source: str = ""
+    example: str = ""
+
+    @classmethod
+    def read(cls, docstring: str) -> Text:
+        """The parts of a docstring."""
+        description, *parts = re.split(r"\s(?=(?:Unit|Source|Example): )", " ".join(docstring.split()))
+        values = dict(part.split(": ", 1) for part in parts)
+        return cls(description, *(values.get(name, "").removesuffix(".").strip("`") for name in ("Unit", "Source", "Example")))
+
+    @property
+    def examples(self) -> list[object]:
+        """The example as a value."""
+        return [document.value for document in kubernetes_documents("example", self.example)]
+
+    @property
+    def whole(self) -> str:
+        """All but the example, as one text."""
+        extras = ((name, text) for name, text in (("Unit", self.unit), ("Source", self.source)) if text)
+        return " ".join([self.description, *(f"{name}: {text}." for name, text in extras)])
+
+
+def text_of(model: type[BaseModel], field: str) -> Text:
+    """The text of a field: that of the class itself, or of its nearest base that has one."""
+    return next((found[field] for each in model.__mro__ if field in (found := _texts(each))), Text())
+
+
+@cache
+def _texts(model: type) -> dict[str, Text]:
+    if not issubclass(model, BaseModel) or not model.__module__.startswith(("fleet.", "gpu_ci.")):
+        return {}
+    body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
+    texts = {}
+    for pair in pairwise(body.body if isinstance(body, ast.ClassDef) else []):
+        match pair:
+            case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(docstring))):
+                texts[field] = Text.read(docstring)
+    return texts
+
+
+# -- examples ------------------------------------------------------------------------------------------------------------
+
+
+def stack_files() -> tuple[Path, ...]:
+    """The stack files and the examples."""
+    return (*sorted(ROOT.glob("Pulumi.*.yaml")), *sorted((ROOT / "examples").glob("Pulumi.*.yaml")))
+
+
+def config_of(path: Path) -> dict[str, object]:
+    """The settings in a stack file as written, by key without namespace."""
+    content: Any = read_yaml(path).value
+    return {key.removeprefix(f"{NAMESPACE}:"): value for key, value in content["config"].items()}
+
+
+def example_of(model: type[BaseModel], field: str) -> list[object]:
+    """The first value of a field in a file, as a list for the keyword `examples`: of the model itself, else of a similar one."""
+    owner = next(base for base in model.__mro__ if field in inspect.get_annotations(base))
+    similar = (values[field] for other_model, values in _examples().items() if field in values and issubclass(other_model, owner))
+    examples = _examples().get(model, {}).get(field) or next(similar, [])
+    return examples[:1]
+
+
+@cache
+def _examples() -> dict[type, dict[str, list[object]]]:
+    values: dict[type, dict[str, list[object]]] = {}
+    for path in stack_files():
+        fleet = read_fleet(path.name.split(".")[1], path)
+        for owner, field, value in _set(fleet, config_of(path)):
+            # Longer mappings are written key by key.
+            if len(str(value)) <= 70:
+                values.setdefault(owner, {}).setdefault(field, []).append(value)
+    return values
+
+
+def _set(settings: object, written: object) -> Iterator[tuple[type, str, object]]:
+    """Class, field and value of every setting that a file has. `settings` is the model of the values in `written`."""
+    if isinstance(settings, BaseModel) and isinstance(written, dict):
+        for name, field in type(settings).model_fields.items():
+            if (key := field.alias or name) in written:
+                yield type(settings), name, written[key]
+                yield from _set(getattr(settings, name), written[key])
+    elif isinstance(settings, dict) and isinstance(written, dict):
+        for key, value in settings.items():
+            yield from _set(value, written.get(key))
+    elif isinstance(settings, tuple) and isinstance(written, list):
+        for value, item in zip(settings, written, strict=True):
+            yield from _set(value, item)
+
+
+class Secret(Model):
+    """An encrypted value, as the Pulumi CLI writes it."""
+
+    secure: str
+    """Ciphertext. `pulumi config set --secret` writes it. Example: `"v1:6a1b2c3d4e5f6071:pXk0c2VjcmV0"`"""
+
+
+class Config(Fleet):
+    """The keys below `config`. Keys of other namespaces, such as `aws:region`, configure Pulumi's providers."""
+
+    model_config = ConfigDict(
+        alias_generator=lambda name: f"{NAMESPACE}:{to_camel(name)}",
+        json_schema_extra={"patternProperties": {f"^(?!{NAMESPACE}:)[^:]+:": True}},
+    )
+
+    github_private_key: Secret | None = None
+    """Private key of the GitHub App, encrypted. Set it with `pulumi config set --secret gpu-ci:githubPrivateKey < key.pem`.
+    `pulumi up` needs it unless the secret of every cluster comes another way (`gitops.secrets`). Offline commands never decrypt
+    it. Example: `{secure: "v1:6a1b2c3d4e5f6071:pXk0c2VjcmV0"}`"""
+    disable_default_providers: tuple[Literal["*"], ...] = Field(
+        min_length=1, max_length=1, alias="pulumi:disable-default-providers"
+    )
+    """Packages without a default provider: always `["*"]`, all of them. Each resource must then name its provider, so that none
+    lands in the wrong account or region. Source: pulumi.com/docs/iac/concepts/resources/options/provider. Example: `["*"]`"""
+
+
+class StackFile(Model):
+    """A file `Pulumi.<stack>.yaml`: the settings of one stack."""
+
+    model_config = ConfigDict(alias_generator=str.lower)
+
+    config: Config
+    """The settings. Each key has its namespace before a colon; those of this project start with `gpu-ci:`."""
+    secretsprovider: str | None = None
+    """How the CLI encrypts the secrets of the stack: `passphrase`, `default`, or the URL of a key. `pulumi stack init
+    --secrets-provider` writes it. Source: pulumi.com/docs/iac/concepts/secrets. Example:
+    `awskms://alias/gpu-ci?region=us-west-2`"""
+    encryptedkey: str | None = None
+    """The data key of the stack, encrypted by a cloud's key service. The CLI writes it. Example: `AQICAHhFbmNyeXB0ZWRLZXk=`"""
+    encryptionsalt: str | None = None
+    """Salt of the passphrase that encrypts the stack's secrets. The CLI writes it. Example: `"v1:c2FsdA==:v1:bm9uY2U="`"""
+    environment: Any = None
+    """Pulumi ESC environments whose values the CLI adds to the settings. Offline commands do not read them. Source:
+    pulumi.com/docs/esc. Example: `[gpu-ci/staging]`"""
+    main_environment: Any = Field(default=None, alias="mainEnvironment")
+    """The ESC environment that belongs to the stack itself. The CLI writes it. Offline commands do not read it. Example:
+    `gpu-ci/staging`"""
 
 
 class _Schema(GenerateJsonSchema):
@@ -80,7 +236,7 @@ def _default(field: FieldInfo, duration: bool) -> Any:
 def stack_schema() -> dict[str, Any]:
     """The schema."""
     schema = StackFile.model_json_schema(schema_generator=_Schema)
-    return {"$schema": _DIALECT, "title": "Stack file of gpu-ci", **schema}
+    return {"$schema": GenerateJsonSchema.schema_dialect, "title": "Stack file of gpu-ci", **schema}
 
 
 def schema_text() -> str:

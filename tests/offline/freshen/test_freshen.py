@@ -23,7 +23,7 @@ from gpu_ci.app import app
 from gpu_ci.doctor.sources import web
 from gpu_ci.doctor.sources.web import RENEWAL
 from gpu_ci.offline.commands import freshen
-from gpu_ci.offline.freshen.effect import effect, plan_of
+from gpu_ci.offline.commands.freshen import effect, plan_of
 from gpu_ci.offline.freshen.rows import Edit, Tables
 from tests.builders import ROOT
 from tests.doctor.loopback import Answers, Loopback, serve
@@ -42,7 +42,6 @@ def no_aws(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(eks, "session", session)
     monkeypatch.setattr(freshen, "plan_of", lambda *_: PLAN)
-    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
     monkeypatch.setenv("GH_TOKEN", TOKEN)
 
 
@@ -109,7 +108,7 @@ def test_every_newer_version_is_written_with_digest_day_and_source(tmp_path: Pat
     minor = next(iter(KUBERNETES))
     assert f"kubernetes.{minor}: {minor}.99-20991202 is newer, but its notes name no driver; not taken" in told["left"]
     skipped = {each["source"] for each in told["sources"] if not each["asked"]}
-    assert skipped >= {"eks support dates", "eks add-ons", "eks recommended images"}
+    assert skipped >= {"eks support dates", "eks add-ons"}
     assert not [name for name in skipped if not name.startswith(("eks ", "digest of "))]
     renewed = RENEWAL["freshen"]["rows"]
     assert [
@@ -199,16 +198,6 @@ def test_a_digest_that_differs_from_the_recorded_one_is_refused(tmp_path: Path, 
     assert versions(data) == old, "its patch is not taken either"
 
 
-def test_the_last_day_that_github_has_set_for_the_pinned_runner_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    data = tables(tmp_path)
-    pinned = versions(data)["images"]["actions-runner"]["reference"].partition("@")[0].rpartition(":")[2]
-    path = f"/api.github.com/orgs/example/actions/runners/deprecations/{pinned}"
-    answer = {"runner_version": pinned, "runtime_deprecates_at": "2099-12-31T08:00:00Z"}
-    with running(monkeypatch, data, {path: (200, answer)}) as (_, run):
-        done = run("--only", "runner")
-    assert f"left    images.actions-runner: GitHub gives {pinned} no jobs from 2099-12-31 on" in done.stdout.splitlines()
-
-
 def test_a_chart_whose_version_somebody_changed_gets_its_digest_and_an_image_without_one_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -244,15 +233,14 @@ class Aws:
         monkeypatch.setattr(eks, "client", lambda *_: None)
         monkeypatch.setattr(eks, "minors", lambda _: [Minor("1.30", *days), Minor("1.36", *days), Minor("1.99", *days)])
         monkeypatch.setattr(eks, "default_addon", lambda *_: self.default)
-        monkeypatch.setattr(eks, "recommended", lambda _, minor: f"{minor}.99-20991212")
 
 
-def test_aws_gives_support_dates_and_add_ons_and_no_image_without_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_aws_gives_support_dates_and_add_ons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     data = tables(tmp_path)
     old = versions(data)["kubernetes"]
     Aws(monkeypatch)
     with running(monkeypatch, data, {}) as (_, run):
-        done = run("--only", "eks s", "--only", "eks a", "--only", "eks r")
+        done = run("--only", "eks s", "--only", "eks a")
     assert done.exit_code == 0, done.output
     support = {row["minor"]: row for row in csv_rows(data, "eks_support.csv")}
     assert [*support][-1] == "1.99"
@@ -262,8 +250,6 @@ def test_aws_gives_support_dates_and_add_ons_and_no_image_without_a_driver(tmp_p
         assert {*row["addons"].values(), *row["drivers"].values()} == {Aws.default}
         assert row["cloudwatch"] == Aws.default
         assert row["ami-release"] == old[minor]["ami-release"]
-        said = f"kubernetes.{minor}: AWS recommends the node image {minor}.99-20991212, but no source names its driver; not taken"
-        assert f"left    {said}" in done.stdout.splitlines()
     Aws.default = "v0.0.1-eksbuild.1"
     with running(monkeypatch, data, {}) as (_, run):
         assert run("--check", "--only", "eks a").exit_code == 0, "an older default changes nothing"
@@ -309,7 +295,7 @@ def test_a_release_of_talos_whose_drivers_no_source_names_is_left(tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--only", "runer"), "error: --only: no source begins with 'runer'; did you mean "),
+        (("--only", "runer image"), "error: --only: no source begins with 'runer image'; did you mean "),
         (("--as-of", "tomorrow"), "error: --as-of: "),
         (("nowhere",), "error: stack: there must be a file for the stack"),
     ],

@@ -95,13 +95,11 @@ def world(**changes: Any) -> Answers:
         f"/raw.githubusercontent.com/siderolabs/extensions/v{minor}.99/nvidia-gpu/vars.yaml": (200, DRIVERS) for minor in TALOS
     }
     lists = {f"/api.github.com/repos/{project}/releases": (200, answer) for project, answer in releases.items()}
-    end = {"runner_version": RUNNER, "runtime_deprecates_at": None}
     rows = price_list(row(usd="9.8765000000"))
     offers = "/pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/current/us-west-2/index.csv"
     return {
         **lists,
         **vars_yaml,
         **pulls(*names),
-        f"/api.github.com/orgs/example/actions/runners/deprecations/{RUNNER}": (200, end),
         offers: (200, rows),
     }
