@@ -18,9 +18,8 @@ from components.component import PackagedComponent
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
 from components.eks.iam import attached, trust
-from components.eks.joining import joining
-from components.eks.launch import launch_template
-from components.eks.managed_nodes import ManagedNodes, managed_nodes
+from components.eks.launch import joining, launch_template
+from components.eks.managed_nodes import managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.provider import kubernetes_provider
 from fleet.facts import versions
@@ -309,14 +308,14 @@ class EksGpuCluster(PackagedComponent[Read]):
             public_access_cidrs=list(settings.endpoint.public_cidrs) or None,
             authentication_mode=eks.AuthenticationMode.API,
             enabled_cluster_log_types=list(settings.log_types),
-            upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type=policy) if policy else None,
+            upgrade_policy={"support_type": policy} if policy else None,
             # This component or EKS creates nodes, add-ons and security groups, so that the plan shows and checks them.
             skip_default_node_group=True,
             skip_default_security_groups=True,
             bootstrap_self_managed_addons=False,
             use_default_vpc_cni=True,
-            coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
-            kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
+            coredns_addon_options={"enabled": False},
+            kube_proxy_addon_options={"enabled": False},
             create_oidc_provider=False,
             # Unlike Pulumi's own protection, this also blocks a deletion in the console.
             deletion_protection=settings.protect or None,
@@ -356,7 +355,7 @@ class EksGpuCluster(PackagedComponent[Read]):
                 cluster_name=self.cluster_name,
                 principal_arn=entry.principal_arn,
                 policy_arn=f"arn:aws:eks::aws:cluster-access-policy/{_ACCESS_POLICIES[kind]}",
-                access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
+                access_scope={"type": "cluster"},
                 opts=self._child,
             )
 
@@ -385,24 +384,21 @@ class EksGpuCluster(PackagedComponent[Read]):
         Unlike a GPU pool it is not split: system pods restart elsewhere when AZRebalance ends a node, and AZRebalance keeps the
         nodes in different zones.
         """
-        pool = settings.system
-        tags = fixed_tags(self._stack, name, SYSTEM_POOL)
+        pool, tags = settings.system, fixed_tags(self._stack, name, SYSTEM_POOL)
         return managed_nodes(
             f"{name}-system",
-            ManagedNodes(
-                cluster_name=self.cluster_name,
-                kubernetes_version=settings.kubernetes_version,
-                node_role_arn=self.node_role_arn,
-                ami_type="AL2023_x86_64_STANDARD",
-                capacity_type="ON_DEMAND",
-                instance_types=pool.instance_types,
-                template=launch_template(f"{name}-system-launch", pool.disk, tags, None, parent=self),
-                labels=system_labels(name),
-                taints=(),
-                owner_tags=settings.tags,
-                ready=self.before_nodes,
-            ),
             self._fixed_subnets,
             pool.nodes,
             parent=self,
+            ready=self.before_nodes,
+            kubernetes_version=settings.kubernetes_version,
+            ami_type="AL2023_x86_64_STANDARD",
+            instance_types=pool.instance_types,
+            template=launch_template(f"{name}-system-launch", pool.disk, tags, parent=self),
+            labels=system_labels(name),
+            owner_tags=settings.tags,
+            cluster_name=self.cluster_name,
+            node_role_arn=self.node_role_arn,
+            capacity_type="ON_DEMAND",
+            node_repair_config={"enabled": True},
         )

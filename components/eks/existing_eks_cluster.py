@@ -13,7 +13,7 @@ import pulumi_aws as aws
 from components.component import Component
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
-from components.eks.joining import joining
+from components.eks.launch import joining
 from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
 from components.kubernetes.provider import kubernetes_provider
 from fleet.providers.eks.charts import autoscaler

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
@@ -215,42 +215,30 @@ class NodeConfig(Model):
         return not {"Containerd", *(("SOCI",) if self.fast_image_pull else ())} & set(disabled)
 
 
-@dataclass(frozen=True, slots=True)
-class Joining:
-    """What a node needs to join a cluster: the cluster's name, the https address of its API server, its certificate authority in
-    base64 and the range of its services, and the node's labels and taints.
+def joining_spec(
+    name: str, endpoint: str, authority: str, service_cidr: str, labels: Mapping[str, str], taints: Sequence[Taint]
+) -> dict[str, Any]:
+    """Keys of a NodeConfig's `spec` with which a node joins a cluster, as eksctl writes them for an image id (eksctl 99984adb,
+    pkg/nodebootstrap/al2023.go): the cluster's name, the https address of its API server, its certificate authority in base64
+    and the range of its services, and the node's labels and taints.
+
+    EKS also sets the labels and taints of the node group, but about half a minute after the node has joined
+    (aws/containers-roadmap#1962). `maxPods` is left to nodeadm, which counts the addresses of each type as the plan does.
     """
-
-    name: str
-    endpoint: str
-    certificate_authority: str
-    service_cidr: str
-    labels: Mapping[str, str]
-    taints: Sequence[Taint]
-
-    def spec(self) -> dict[str, Any]:
-        """Keys of a NodeConfig's `spec`, as eksctl writes them for an image id (eksctl 99984adb, pkg/nodebootstrap/al2023.go).
-
-        EKS also sets the labels and taints of the node group, but about half a minute after the node has joined
-        (aws/containers-roadmap#1962). `maxPods` is left to nodeadm, which counts the addresses of each type as the plan does.
-        """
-        cluster = {
-            "name": self.name,
-            "apiServerEndpoint": self.endpoint,
-            "certificateAuthority": self.certificate_authority,
-            "cidr": self.service_cidr,
-        }
-        labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
-        taints = ",".join(map(str, self.taints))
-        return {"cluster": cluster, "kubelet": {"flags": [f"--node-labels={labels}", f"--register-with-taints={taints}"]}}
+    flags = [
+        f"--node-labels={','.join(f'{key}={value}' for key, value in labels.items())}",
+        f"--register-with-taints={','.join(map(str, taints))}",
+    ]
+    cluster = {"name": name, "apiServerEndpoint": endpoint, "certificateAuthority": authority, "cidr": service_cidr}
+    return {"cluster": cluster, "kubelet": {"flags": flags}}
 
 
-def user_data(config: NodeConfig | None, joining: Joining | None = None) -> str:
+def user_data(config: NodeConfig | None, joining: Mapping[str, Any] = MappingProxyType({})) -> str:
     """The user data of a launch template: a MIME multi-part document with one NodeConfig (not base64).
 
     For a template with an image id `joining` must be given, because EKS then adds nothing (EKS user guide, launch templates).
     """
-    spec = joining.spec() if joining else {}
+    spec = {**joining}
     for key, value in config.model_dump(mode="json", by_alias=True, exclude_none=True).items() if config else ():
         spec[key] = spec.get(key, {}) | value
     document = yaml_text({"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec})
