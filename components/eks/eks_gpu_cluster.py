@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from operator import methodcaller
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
@@ -16,7 +16,7 @@ from components.arguments import checked, known, settings, typed
 from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
-from components.eks.governance import budget, quotas
+from components.eks.governance import govern
 from components.eks.iam import attached, trust
 from components.eks.launch import joining, launch_template
 from components.eks.managed_nodes import managed_nodes
@@ -144,11 +144,6 @@ class EksClusterSettings(EksCluster):
     stack_tag: TagValue | None = None
 
 
-def _of_zone(zone: str, subnets: Mapping[str, str]) -> str:
-    """The subnet of a zone; "" if there is none, which is not the id of a subnet."""
-    return subnets.get(zone, "")
-
-
 _NAMES = {
     "network.cidr": "vpcCidr",
     "network.natGateways": "natGateways",
@@ -199,7 +194,8 @@ class EksGpuCluster(PackagedComponent[Read]):
         vpc_id, subnets = inputs.get("vpcId"), inputs.get("privateSubnetIds", {})
         if isinstance(subnets, pulumi.Output):
             zones = dict.fromkeys([*inputs["zones"], *inputs.get("controlPlaneZones", [])])
-            subnets = {zone: subnets.apply(partial(_of_zone, zone)) for zone in zones}
+            # "" is not the id of a subnet.
+            subnets = {zone: subnets.apply(methodcaller("get", zone, "")) for zone in zones}
         ids = {"vpcId": known(vpc_id, "vpc-00000000"), "privateSubnetIds": known(subnets, "subnet-00000000")}
         values = settings(EksClusterSettings, {**inputs, **{key: value for key, value in ids.items() if value}}, cls._paths)
         if values.cluster_name is not None:
@@ -213,12 +209,12 @@ class EksGpuCluster(PackagedComponent[Read]):
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         settings = args.settings
         self._cluster_name = settings.cluster_name or name
-        self._stack, self._zones = settings.stack_tag or pulumi.get_stack(), settings.zones
-        if settings.budget is not None:
-            budget(name, settings.budget, self._stack, parent=self)
-        quotas(name, settings.quotas, parent=self)
-        vpc_id, self._subnets = self._network(name, args)
-        self._fixed_subnets = [self._subnets[zone] for zone in settings.fixed_zones]
+        self._stack = settings.stack_tag or pulumi.get_stack()
+        govern(name, settings.budget, self._stack, settings.quotas, parent=self)
+        vpc_id, subnets = self._network(name, args)
+        self.subnets = {zone: subnets[zone] for zone in settings.zones}
+        """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
+        self._fixed_subnets = [subnets[zone] for zone in settings.fixed_zones]
         control_plane = self._control_plane(name, settings, vpc_id, self._logs(name, settings))
         self.vpc_id = pulumi.Output.from_input(vpc_id)
         self.private_subnet_ids = pulumi.Output.all(**self.subnets)
@@ -231,7 +227,9 @@ class EksGpuCluster(PackagedComponent[Read]):
         self.kubernetes_provider = kubernetes_provider(name, self._cluster_name, kubeconfig=self.kubeconfig, parent=self)
         self._principals(name, "admin", settings.admins)
         self._principals(name, "viewer", settings.viewers)
-        role, rights = self._node_role(name)
+        opts = self._below(*self._after)
+        role = aws.iam.Role(f"{name}-node-role", assume_role_policy=trust("ec2.amazonaws.com"), opts=opts)
+        rights = attached(f"{name}-node", role, _NODE_POLICIES, parent=self)
         self.node_role_arn = role.arn
         self.node_role_name = role.name
         """Name of the role of every node."""
@@ -259,21 +257,11 @@ class EksGpuCluster(PackagedComponent[Read]):
             "securityGroupId": self.security_group_id,
         }
 
-    @property
-    def subnets(self) -> dict[str, pulumi.Input[str]]:
-        """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
-        return {zone: self._subnets[zone] for zone in self._zones}
-
     def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
         """The VPC and its private subnets by zone, with those of the control plane."""
-        settings = args.settings
         if args.vpc_id is not None:
             return args.vpc_id, args.private_subnets
-        network = EksNetwork(
-            f"{name}-network",
-            EksNetworkArgs(settings.region, settings.network_zones, settings.network),
-            opts=self._below(*self._after),
-        )
+        network = EksNetwork(f"{name}-network", EksNetworkArgs(args.settings), opts=self._below(*self._after))
         return network.vpc_id, network.private_subnets
 
     def _logs(self, name: str, settings: EksClusterSettings) -> list[pulumi.Resource]:
@@ -358,12 +346,6 @@ class EksGpuCluster(PackagedComponent[Read]):
                 access_scope={"type": "cluster"},
                 opts=self._child,
             )
-
-    def _node_role(self, name: str) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
-        """The role of every node, and its rights."""
-        trusted, opts = trust("ec2.amazonaws.com"), self._below(*self._after)
-        role = aws.iam.Role(f"{name}-node-role", assume_role_policy=trusted, opts=opts)
-        return role, attached(f"{name}-node", role, _NODE_POLICIES, parent=self)
 
     def _addon(self, name: str, addon: str, settings: EksCluster, after: list[pulumi.Resource]) -> aws.eks.Addon:
         values = _ADDON_VALUES.get(addon)

@@ -12,7 +12,7 @@ import pulumi_aws as aws
 
 from components.component import Component
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
-from components.eks.governance import budget, quotas
+from components.eks.governance import govern
 from components.eks.launch import joining
 from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
 from components.kubernetes.provider import kubernetes_provider
@@ -52,9 +52,7 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
     def declare(self, name: str, args: ExistingEksClusterArgs) -> dict[str, Any]:
         settings, existing = args.settings, args.settings.existing
         ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.name, settings.provider), opts=self._child)
-        if settings.budget is not None:
-            budget(name, settings.budget, args.stack, parent=self)
-        quotas(name, args.quotas, parent=self)
+        govern(name, settings.budget, args.stack, args.quotas, parent=self)
         self.cluster_name, self.node_role_arn, self.subnets = existing.name, existing.node_role_arn, {**existing.subnets}
         cluster = aws.eks.Cluster.get(f"{name}-control-plane", existing.name, opts=self._child)
         self.vpc_id, self.security_group_id = _in_vpc(cluster, "vpc_id"), _in_vpc(cluster, "cluster_security_group_id")

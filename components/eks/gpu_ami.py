@@ -59,12 +59,8 @@ class GpuAmi(Component[GpuAmiArgs]):
             infrastructure_configuration_arn=self._machine(name, args).arn,
             distribution_configuration_arn=self._distribution(name, args).arn,
             # A failed test distributes nothing. A test of 20 large images stays below the least limit that the API takes.
-            image_tests_configuration=builder.ImagePipelineImageTestsConfigurationArgs(
-                image_tests_enabled=True, timeout_minutes=60
-            ),
-            schedule=builder.ImagePipelineScheduleArgs(
-                schedule_expression=settings.schedule, pipeline_execution_start_condition="EXPRESSION_MATCH_ONLY"
-            )
+            image_tests_configuration={"image_tests_enabled": True, "timeout_minutes": 60},
+            schedule={"schedule_expression": settings.schedule, "pipeline_execution_start_condition": "EXPRESSION_MATCH_ONLY"}
             if settings.schedule
             else None,
             opts=self._child,
@@ -81,16 +77,14 @@ class GpuAmi(Component[GpuAmiArgs]):
         component = builder.Component(
             f"{name}-component", platform="Linux", version="1.0.0", data=contents.document, opts=self._child
         )
-        disk = builder.ImageRecipeBlockDeviceMappingEbsArgs(
-            volume_size=contents.disk, volume_type="gp3", encrypted="true", delete_on_termination="true"
-        )
+        disk = {"volume_size": contents.disk, "volume_type": "gp3", "encrypted": "true", "delete_on_termination": "true"}
         return builder.ImageRecipe(
             f"{name}-recipe",
             name=args.physical_name,
             version=contents.version,
             parent_image=contents.parent_image,
-            components=[builder.ImageRecipeComponentArgs(component_arn=component.arn)],
-            block_device_mappings=[builder.ImageRecipeBlockDeviceMappingArgs(device_name="/dev/xvda", ebs=disk)],
+            components=[{"component_arn": component.arn}],
+            block_device_mappings=[{"device_name": "/dev/xvda", "ebs": disk}],
             opts=self._child,
         )
 
@@ -104,7 +98,7 @@ class GpuAmi(Component[GpuAmiArgs]):
             f"{name}-group",
             vpc_id=args.here.cluster.vpc_id,
             description="Machines that build a node image: https out, nothing in",
-            egress=[aws.ec2.SecurityGroupEgressArgs(protocol="tcp", from_port=443, to_port=443, cidr_blocks=["0.0.0.0/0"])],
+            egress=[{"protocol": "tcp", "from_port": 443, "to_port": 443, "cidr_blocks": ["0.0.0.0/0"]}],
             opts=self._child,
         )
         return builder.InfrastructureConfiguration(
@@ -113,22 +107,18 @@ class GpuAmi(Component[GpuAmiArgs]):
             instance_types=[args.settings.build_type],
             subnet_id=next(iter(args.here.cluster.subnets.values())),
             security_group_ids=[group.id],
-            instance_metadata_options=builder.InfrastructureConfigurationInstanceMetadataOptionsArgs(
-                http_tokens="required", http_put_response_hop_limit=1
-            ),
+            instance_metadata_options={"http_tokens": "required", "http_put_response_hop_limit": 1},
             terminate_instance_on_failure=True,
             resource_tags=args.here.context.tags,
             opts=self._child,
         )
 
     def _distribution(self, name: str, args: GpuAmiArgs) -> builder.DistributionConfiguration:
-        image = builder.DistributionConfigurationDistributionAmiDistributionConfigurationArgs(
-            name=f"{args.physical_name}-{{{{ imagebuilder:buildDate }}}}", ami_tags=args.here.context.tags
-        )
+        image = {"name": f"{args.physical_name}-{{{{ imagebuilder:buildDate }}}}", "ami_tags": args.here.context.tags}
         return builder.DistributionConfiguration(
             f"{name}-distribution",
             distributions=[
-                builder.DistributionConfigurationDistributionArgs(region=region, ami_distribution_configuration=image)
+                {"region": region, "ami_distribution_configuration": image}
                 for region in (args.here.settings.region, *args.settings.regions)
             ],
             opts=self._child,
@@ -136,28 +126,19 @@ class GpuAmi(Component[GpuAmiArgs]):
 
     def _retirement(self, name: str, args: GpuAmiArgs) -> None:
         role, rights = self._role(f"{name}-retirement", "imagebuilder.amazonaws.com", (_RETIRE_POLICY,))
-        keep = builder.LifecyclePolicyPolicyDetailExclusionRulesArgs(
-            amis=builder.LifecyclePolicyPolicyDetailExclusionRulesAmisArgs(tag_map=IN_USE)
-        )
-
-        def rule(action: str, *, snapshots: bool, **when: Any) -> builder.LifecyclePolicyPolicyDetailArgs:
-            resources = builder.LifecyclePolicyPolicyDetailActionIncludeResourcesArgs(amis=True, snapshots=snapshots)
-            return builder.LifecyclePolicyPolicyDetailArgs(
-                action=builder.LifecyclePolicyPolicyDetailActionArgs(type=action, include_resources=resources),
-                filter=builder.LifecyclePolicyPolicyDetailFilterArgs(**when),
-                exclusion_rules=keep,
-            )
-
+        age, count = {"type": "AGE", "value": _DEPRECATE_DAYS, "unit": "DAYS"}, {"type": "COUNT", "value": args.settings.keep}
         builder.LifecyclePolicy(
             f"{name}-lifecycle",
             execution_role=role.arn,
             resource_type="AMI_IMAGE",
-            resource_selection=builder.LifecyclePolicyResourceSelectionArgs(
-                recipes=[builder.LifecyclePolicyResourceSelectionRecipeArgs(name=args.physical_name, semantic_version="x.x.x")]
-            ),
+            resource_selection={"recipes": [{"name": args.physical_name, "semantic_version": "x.x.x"}]},
             policy_details=[
-                rule("DEPRECATE", snapshots=False, type="AGE", value=_DEPRECATE_DAYS, unit="DAYS"),
-                rule("DELETE", snapshots=True, type="COUNT", value=args.settings.keep),
+                {
+                    "action": {"type": action, "include_resources": {"amis": True, "snapshots": action == "DELETE"}},
+                    "filter": when,
+                    "exclusion_rules": {"amis": {"tag_map": IN_USE}},
+                }
+                for action, when in (("DEPRECATE", age), ("DELETE", count))
             ],
             opts=self._below(*rights),
         )

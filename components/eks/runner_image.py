@@ -54,8 +54,13 @@ class RunnerImage(Component[RunnerImageArgs]):
         )
         readers = [args.here.cluster.node_role_arn, *args.readers, *([registry.push_role] if registry.push_role else [])]
         self._readers = pulumi.Output.all(*readers).apply(pull_policy)
+        # The workflow gives the image in use a tag `used-…`, which no later rule expires.
+        newest = [
+            _newest(f"of {tag}", count, tagStatus="tagged", tagPatternList=[tag])
+            for tag, count in (("used-*", 50), ("build-*", KEPT_IMAGES))
+        ]
         image = RUNNER_GPU_REPOSITORY
-        runner = self._repository(f"{name}-{image}", f"{registry.prefix}/{image}", runner_lifecycle())
+        runner = self._repository(f"{name}-{image}", f"{registry.prefix}/{image}", lifecycle(*newest, _LEFT_OVERS))
         for copied in registry.repositories:
             self._repository(f"{name}-{copied}", f"{registry.prefix}/{copied}", lifecycle(_LEFT_OVERS))
         if registry.pull_through:
@@ -68,10 +73,8 @@ class RunnerImage(Component[RunnerImageArgs]):
             logical_name,
             name=name,
             image_tag_mutability="IMMUTABLE",
-            image_scanning_configuration=aws.ecr.RepositoryImageScanningConfigurationArgs(scan_on_push=True),
-            encryption_configurations=[
-                aws.ecr.RepositoryEncryptionConfigurationArgs(encryption_type="KMS", kms_key=self._key.arn)
-            ],
+            image_scanning_configuration={"scan_on_push": True},
+            encryption_configurations=[{"encryption_type": "KMS", "kms_key": self._key.arn}],
             opts=self._child,
         )
         aws.ecr.LifecyclePolicy(f"{logical_name}-lifecycle", repository=repository.name, policy=expiry, opts=self._child)
@@ -97,7 +100,7 @@ class RunnerImage(Component[RunnerImageArgs]):
         aws.iam.RolePolicy(
             f"{name}-caches",
             role=args.node_role_name,
-            policy=allow(CACHE_ACTIONS, resources),
+            policy=document({"Effect": "Allow", "Action": list(CACHE_ACTIONS), "Resource": resources}),
             opts=self._child,
         )
         for host, upstream in registry.pull_through.items():
@@ -109,10 +112,9 @@ class RunnerImage(Component[RunnerImageArgs]):
                 applied_fors=["PULL_THROUGH_CACHE"],
                 custom_role_arn=role.arn,
                 image_tag_mutability="MUTABLE",
-                encryption_configurations=[
-                    aws.ecr.RepositoryCreationTemplateEncryptionConfigurationArgs(encryption_type="KMS", kms_key=self._key.arn)
-                ],
-                lifecycle_policy=cache_lifecycle(),
+                encryption_configurations=[{"encryption_type": "KMS", "kms_key": self._key.arn}],
+                # ECR fetches an expired image again when a node needs it.
+                lifecycle_policy=lifecycle(_newest("images", KEPT_IMAGES, tagStatus="any")),
                 repository_policy=self._readers,
                 resource_tags=args.here.disk_tags,
                 opts=self._below(rights),
@@ -125,11 +127,6 @@ class RunnerImage(Component[RunnerImageArgs]):
                 credential_arn=upstream.secret,
                 opts=self._below(template),
             )
-
-
-def allow(actions: Sequence[str], resources: Sequence[str]) -> str:
-    """A policy document that allows actions on resources."""
-    return document({"Effect": "Allow", "Action": list(actions), "Resource": list(resources)})
 
 
 def creation_rights(repositories: Sequence[str], region: str, account: str) -> str:
@@ -170,25 +167,15 @@ def pull_policy(readers: Sequence[str]) -> str:
     )
 
 
-def runner_lifecycle() -> str:
-    """Keep the newest images. The workflow gives the image in use a tag `used-…`, which no later rule expires.
+def lifecycle(*rules: Mapping[str, Any]) -> str:
+    """A lifecycle policy with rules in this order.
 
     A rule never expires an image that a rule before it selects (ECR user guide, LifecyclePolicies).
     """
-    return lifecycle(_newest(["used-*"], 50), _newest(["build-*"], KEPT_IMAGES), _LEFT_OVERS)
-
-
-def cache_lifecycle() -> str:
-    """Keep the newest images. ECR fetches an expired one again when a node needs it."""
-    selection = {"tagStatus": "any", "countType": "imageCountMoreThan", "countNumber": KEPT_IMAGES}
-    return lifecycle({"description": "newest images", "selection": selection, "action": {"type": "expire"}})
-
-
-def lifecycle(*rules: Mapping[str, Any]) -> str:
-    """A lifecycle policy with rules in this order."""
     return json.dumps({"rules": [{"rulePriority": number, **rule} for number, rule in enumerate(rules, 1)]})
 
 
-def _newest(patterns: list[str], count: int) -> dict[str, Any]:
-    selection = {"tagStatus": "tagged", "tagPatternList": patterns, "countType": "imageCountMoreThan", "countNumber": count}
-    return {"description": f"newest of {patterns[0]}", "selection": selection, "action": {"type": "expire"}}
+def _newest(title: str, count: int, **images: Any) -> dict[str, Any]:
+    """The rule that keeps the newest of some images."""
+    selection = {**images, "countType": "imageCountMoreThan", "countNumber": count}
+    return {"description": f"newest {title}", "selection": selection, "action": {"type": "expire"}}

@@ -167,6 +167,7 @@ class EksPools(Cluster):
     enablement: Enablement = "device-plugin"
     amis: dict[AmiName, GpuAmi] = Field(default_factory=dict)
     """Node images that EC2 Image Builder makes, by name. Pools name them in `ami` (docs/eks-nodes.md)."""
+    caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
     pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
     build_caches: BuildCaches | None = None
     """S3 buckets with the compiled objects of CI jobs (docs/build-caches.md)."""
@@ -484,7 +485,6 @@ class EksCluster(EksPools):
     Example: `365`"""
     system: SystemPool = SystemPool()
     """The pool of CPU nodes that runs controllers, listeners and CoreDNS."""
-    caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
     registry: EcrRegistry | None = None
     """ECR for the runner image, caches of public registries and copies of images (docs/images.md)."""
 
