@@ -24,8 +24,8 @@ from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.provider import kubernetes_provider
 from fleet.facts import versions
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
-from fleet.providers.eks.charts import autoscaler
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
+from fleet.providers.eks.fallback import autoscaler
 from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
 from fleet.settings.model import TagKey, TagValue
 from fleet.settings.runner import PodRunner

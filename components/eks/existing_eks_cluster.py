@@ -16,8 +16,8 @@ from components.eks.governance import govern
 from components.eks.launch import joining
 from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
 from components.kubernetes.provider import kubernetes_provider
-from fleet.providers.eks.charts import autoscaler
 from fleet.providers.eks.existing import ExistingEksCluster as Settings
+from fleet.providers.eks.fallback import autoscaler
 from fleet.settings.existing import AUTOSCALER_CHART
 
 

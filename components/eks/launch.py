@@ -9,7 +9,7 @@ import pulumi
 import pulumi_aws as aws
 
 from fleet.facts.hardware import Machine
-from fleet.providers.eks.root_disk import DiskPerformance
+from fleet.providers.eks.node_options import DiskPerformance
 
 
 def interfaces(machine: Machine, efa: int, security_group: pulumi.Input[str] | None) -> list[dict[str, Any]]:

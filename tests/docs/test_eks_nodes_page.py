@@ -7,8 +7,8 @@ import pytest
 from fleet.facts.disks import FAST_PULL_MIBPS, GP3_MIBPS, ebs_mibps, write_seconds
 from fleet.facts.hardware import machines
 from fleet.facts.pricing import bundle
-from fleet.providers.eks.root_disk import DiskPerformance
-from fleet.providers.eks.start_options import IMAGE_GIB
+from fleet.providers.eks.capacity import IMAGE_GIB
+from fleet.providers.eks.node_options import DiskPerformance
 from tests.docs.markdown import ROOT, section
 
 PAGE = ROOT / "docs" / "eks-nodes.md"

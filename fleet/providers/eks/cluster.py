@@ -19,12 +19,11 @@ from fleet.facts.repair import OTHER_WAIT
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.ami import GpuAmi, image_id, require_amis
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
-from fleet.providers.eks.capacity import buying, refused_zone, reserved, window
+from fleet.providers.eks.capacity import buying, options, refused_zone, reserved, window
 from fleet.providers.eks.ecr import EcrRegistry, cold_start_nat
 from fleet.providers.eks.groups import zone_groups
+from fleet.providers.eks.node_options import SPREAD_PER_ZONE
 from fleet.providers.eks.nodes import AmiName, EksPool, warm_remarks
-from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
-from fleet.providers.eks.start_options import options
 from fleet.providers.eks.support import remarks, supported
 from fleet.settings import compatibility
 from fleet.settings.build_caches import BuildCaches

@@ -12,10 +12,9 @@ from pydantic import Field
 from fleet.facts.disks import FAST_PULL_MIBPS, GP3_IOPS_PER_GIB, ebs_mibps, gp3_on
 from fleet.facts.hardware import CAPACITY_BLOCK, PREPAID, RESERVED, SPOT, Machine, machines
 from fleet.facts.remark import todo
+from fleet.providers.eks.groups import WarmPool
 from fleet.providers.eks.node_config import NodeConfig
-from fleet.providers.eks.placement_group import PlacementGroup
-from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
-from fleet.providers.eks.warm import WarmPool
+from fleet.providers.eks.node_options import DEFAULT, DiskPerformance, PlacementGroup
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.local_disks import require_local_disks
 from fleet.settings.model import Day, Nodes, matching, problem, refusal, require_once

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from fleet.facts import versions
 from fleet.facts.cloud_limits import SUFFIX, limit
 from fleet.facts.scheduling import EKS_PROFILE
+from fleet.facts.yaml_text import scalar
 from fleet.providers.eks import doctor, sources
 from fleet.providers.eks.bill import eks_bill
-from fleet.providers.eks.charts import eks_charts
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.existing import ExistingEksCluster
-from fleet.providers.eks.fallback import eks_moves, eks_priorities
+from fleet.providers.eks.fallback import eks_charts, eks_moves, eks_priorities
 from fleet.providers.eks.leftovers import AwsLeftovers
 from fleet.providers.eks.quotas import eks_needs, quota_remarks
-from fleet.providers.eks.starter import EksStarter
 from fleet.providers.finding import Finding
 from fleet.providers.provider import Provider
+from fleet.providers.starter import Starter, Values, Wanted
 from fleet.providers.tags import AWS_TAGS
 from fleet.providers.violation import Claim, Violation, conflicts
 from fleet.settings.github import GitHub
@@ -36,6 +38,32 @@ aws ecr get-login-password --region {region} | {tool} login --username AWS --pas
 aws ecr describe-images --region {region} --repository-name {repository} --image-ids imageTag={tag} \\
   --query 'imageDetails[0].imageDigest' --output text
 """
+
+
+class EksStarter(Starter):
+    """EKS, and an EKS cluster that exists already."""
+
+    templates = Path(__file__).parent / "templates"
+    answers = ("eks", "existing-eks")
+    where = "on EKS"
+    node_ids = ("aws",)
+    on_disks = (
+        "# Images, logs and scratch are on the machine's NVMe disk: docs/eks-nodes.md#faster-starts.",
+        "nodeConfig: {instance: {localStorage: {strategy: RAID0}}}",
+    )
+
+    def cluster_name(self, region: str) -> str:
+        """As in the base class: usw2 for us-west-2."""
+        area, side, number = region.split("-")
+        return f"{area}{side[0]}{number}"
+
+    def values(self, wanted: Wanted) -> Values:
+        """As in the base class."""
+        zones = wanted.zones or wanted.known_zones
+        return {
+            "version": wanted.version or max(versions.KUBERNETES, key=versions.minor),
+            "subnets": [f"{scalar(zone)}: subnet-0aaaaaaaaaaaaaaa{number}" for number, zone in enumerate(zones, 1)],
+        }
 
 
 class Eks(Provider[EksPools]):
