@@ -302,8 +302,8 @@ class EksGpuCluster(PackagedComponent[Read]):
             skip_default_security_groups=True,
             bootstrap_self_managed_addons=False,
             use_default_vpc_cni=True,
-            coredns_addon_options={"enabled": False},
-            kube_proxy_addon_options={"enabled": False},
+            coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
+            kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
             create_oidc_provider=False,
             # Unlike Pulumi's own protection, this also blocks a deletion in the console.
             deletion_protection=settings.protect or None,

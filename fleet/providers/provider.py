@@ -8,7 +8,7 @@ provider is a property of their settings models instead: `Cluster`, `Pool` and `
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -77,11 +77,11 @@ class Provider(ABC, Generic[ClusterT]):
     def bill(self, name: str, cluster: ClusterT, day: date) -> Iterator[Paid | Line]:
         """What one cluster pays for, at the prices of a day. `fleet.prove.bill` counts it."""
 
-    def needs(self, declaring: ClusterT, clusters: Iterable[ClusterT]) -> tuple[Need, ...]:
+    def needs(self, declaring: ClusterT, clusters: Collection[ClusterT]) -> tuple[Need, ...]:
         """The quotas that a cluster declares, from all clusters of the provider."""
         return ()
 
-    def quota_remarks(self, clusters: Iterable[ClusterT]) -> Iterator[str]:
+    def quota_remarks(self, clusters: Collection[ClusterT]) -> Iterator[str]:
         """The quotas that all clusters of the provider may lack."""
         yield from ()
 

@@ -113,12 +113,6 @@ class GpuAmi(Model):
         return release_driver or (str(self.driver_branch) if self.driver_branch else None)
 
 
-def image_id(pool: EksPool, amis: Mapping[str, GpuAmi]) -> str | None:
-    """The id of the image that a pool runs; None for AWS' image."""
-    image = amis[pool.ami_entry].built if pool.ami_entry else None
-    return image.id if image else pool.ami_id
-
-
 def require_amis(amis: Mapping[str, GpuAmi], pools: Mapping[str, EksPool], minor: str) -> None:
     """Refuse images that do not fit the cluster's Kubernetes minor or the machine that builds them, and pools that do not fit
     their image. Raises a settings problem.

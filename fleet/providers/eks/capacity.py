@@ -33,13 +33,13 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
         return
     block = pool.capacity == CAPACITY_BLOCK
     noun = "capacity block" if block else "reservation"
-    if reservation.start_date is not None and day < date.fromisoformat(reservation.start_date):
+    if reservation.start_date is not None and day.isoformat() < reservation.start_date:
         waits = f"its {noun} starts on {reservation.start_date}; until then no node starts and jobs wait"
         refused = f"{waits}, and EC2 refuses the {pool.nodes.min} of nodes.min; set it to 0 until that day"
         yield Remark(refused, CANNOT_WORK) if pool.nodes.min else waits
     if reservation.end_date is None:
         return
-    if date.fromisoformat(reservation.end_date) < day:
+    if reservation.end_date < day.isoformat():
         yield Remark(
             f"its {noun} ended on {reservation.end_date}, and no node starts; change capacity and reservation", CANNOT_WORK
         )

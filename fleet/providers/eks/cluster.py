@@ -17,7 +17,7 @@ from fleet.facts.lifecycle import Use, of_node_image
 from fleet.facts.remark import below, costs, todo
 from fleet.facts.repair import OTHER_WAIT
 from fleet.facts.scheduling import EKS_PROFILE
-from fleet.providers.eks.ami import GpuAmi, image_id, require_amis
+from fleet.providers.eks.ami import GpuAmi, require_amis
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
 from fleet.providers.eks.capacity import buying, options, refused_zone, reserved, window
 from fleet.providers.eks.ecr import EcrRegistry, cold_start_nat
@@ -226,24 +226,26 @@ class EksPools(Cluster):
         machines = pool.warm.machines(zones) if pool.warm is not None else {}
         return pool.warm.state if pool.warm is not None and all(machines.get(zone) for zone in zones) else ""
 
+    def _image(self, pool: str) -> tuple[str | None, str | None, str | None]:
+        """The id of the image of your own that a pool runs, the release of AWS' image that it runs or was built from, and its
+        container toolkit. The id is None for AWS' image, the others if no settings and no source name them.
+        """
+        settings = self.pools[pool]
+        ami = self.amis[settings.ami_entry] if settings.ami_entry else None
+        if ami is not None and ami.built is not None:
+            return ami.built.id, ami.built.release, ami.toolkit
+        return (settings.ami_id, None, None) if settings.ami_id else (None, self.kubernetes.ami_release, self.kubernetes.toolkit)
+
     def image_id(self, pool: str) -> str | None:
         """The id of the image of your own that a pool runs. None if it runs AWS' image."""
-        return image_id(self.pools[pool], self.amis)
+        return self._image(pool)[0]
 
     def image_driver(self, pool: str) -> str | None:
         """Driver version of AWS' AL2023 image, or of the release that its own image was built from. None if not known."""
-        settings = self.pools[pool]
-        if self.image_id(pool) is None:
-            return self.kubernetes.driver if settings.image == "al2023-nvidia" else None
-        release = self._release(pool)
+        image, release, _ = self._image(pool)
+        if image is None:
+            return self.kubernetes.driver if self.pools[pool].image == "al2023-nvidia" else None
         return eks_images.driver_of(release) if release else None
-
-    def image_toolkit(self, pool: str) -> str | None:
-        """Version of the container toolkit in a pool's image. None if no source names it."""
-        settings = self.pools[pool]
-        if self.image_id(pool) is None:
-            return self.kubernetes.toolkit
-        return self.amis[settings.ami_entry].toolkit if settings.ami_entry else None
 
     @property
     def kubernetes(self) -> versions.KubernetesVersion:
@@ -317,7 +319,7 @@ class EksPools(Cluster):
             if self.image_driver(name) is None:
                 fix = f"run nvidia-smi on a node of {image} first"
                 yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
-            if pool.cdi and self.image_toolkit(name) is None:
+            if pool.cdi and self._image(name)[2] is None:
                 yield (
                     f"pool {name}: cdi is undeterminable: no source names the container toolkit of node image "
                     f"{image}; read `nvidia-ctk --version` on a node and compare with docs/cdi.md"
@@ -331,18 +333,10 @@ class EksPools(Cluster):
 
     def uses(self) -> Iterator[Use]:
         """The node images of its pools, and reservations with an end."""
-        releases = dict.fromkeys(self._release(name) for name in self.pools)
+        releases = dict.fromkeys(self._image(name)[1] for name in self.pools)
         yield from (Use(of_node_image(release), _NEWER_IMAGE) for release in releases if release)
         for name, pool in self.pools.items():
             yield from reserved(name, pool)
-
-    def _release(self, pool: str) -> str | None:
-        """The release of AWS' node image that a pool runs, or that its own image was built from. None if no settings name it."""
-        settings = self.pools[pool]
-        if self.image_id(pool) is None:
-            return self.kubernetes.ami_release
-        built = self.amis[settings.ami_entry].built if settings.ami_entry else None
-        return built.release if built else None
 
     def _ami_remarks(self) -> Iterator[str]:
         """Images that are not built yet, and images whose driver only their test shows."""

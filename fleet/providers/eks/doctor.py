@@ -72,9 +72,12 @@ def _quotas(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
 
 def _offered(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
     """A node group in a zone needs one of its types there."""
-    groups = [
-        (f"{name}: {title}", zones, types) for name, cluster in clusters.items() for title, zones, types in _groups(cluster)
-    ]
+    groups: list[tuple[str, Sequence[str], Sequence[str]]] = []
+    for name, cluster in clusters.items():
+        if isinstance(cluster, EksCluster):
+            groups.append((f"{name}: system pool", cluster.fixed_zones, cluster.system.instance_types))
+        pools = cluster.pools.items()
+        groups += [(f"{name}: pool {title}", cluster.zones_with_nodes(pool), pool.instance_types) for title, pool in pools]
     all_types = sorted({each for _, _, types in groups for each in types})
     pages = client.get_paginator("describe_instance_type_offerings").paginate(
         LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": all_types}]
@@ -86,14 +89,6 @@ def _offered(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
         show = f"--region {region} --location-type availability-zone --filters Name=instance-type,Values={','.join(types)}"
         fix = f"aws ec2 describe-instance-type-offerings {show}, then write zones that have it"
         yield offer(AREA, what, zones, bare, choices, fix)
-
-
-def _groups(cluster: EksPools) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
-    """(name, zones, types) of each pool that the program creates."""
-    if isinstance(cluster, EksCluster):
-        yield "system pool", cluster.fixed_zones, cluster.system.instance_types
-    for name, pool in cluster.pools.items():
-        yield f"pool {name}", cluster.zones_with_nodes(pool), pool.instance_types
 
 
 def _addons(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import quoted
 from fleet.settings.model import AccountId, Model, matching, problem, refusal
 from fleet.settings.registry import Mirror, Registry, RunnerImage, parts
 
-UPSTREAMS = {
-    "docker.io": "registry-1.docker.io",
-    "ghcr.io": "ghcr.io",
-    "public.ecr.aws": "public.ecr.aws",
-    "quay.io": "quay.io",
-    "registry.gitlab.com": "registry.gitlab.com",
-    "registry.k8s.io": "registry.k8s.io",
-}
+_BY_HOST = ("ghcr.io", "public.ecr.aws", "quay.io", "registry.gitlab.com", "registry.k8s.io")
+UPSTREAMS = {"docker.io": "registry-1.docker.io", **{host: host for host in _BY_HOST}}
 """Registries that ECR can pull through, and their URL in a rule (ECR API, CreatePullThroughCacheRule), which lacks nvcr.io."""
 KEPT_IMAGES = 20
 """Images that a repository keeps."""
@@ -36,14 +30,12 @@ SecretArn = Annotated[
         private=True,
     ),
 ]
-PushRole = Annotated[
-    str,
-    matching(
-        "push_role",
-        "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>",
-        r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+",
-    ),
-]
+
+
+def role_arn(rule: str) -> AfterValidator:
+    """A validator that refuses a text with this rule unless it is the ARN of an IAM role."""
+    message = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
+    return matching(rule, message, r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+")
 
 
 class Upstream(Model):
@@ -60,7 +52,7 @@ class EcrRegistry(Registry):
 
     account: AccountId
     """AWS account of the registry, in quotes. `pulumi up` fails if the credentials belong to another one."""
-    push_role: PushRole | None = None
+    push_role: Annotated[str, role_arn("push_role")] | None = None
     """ARN of the IAM role of the workflow that builds and copies images. Besides the nodes only this role can pull."""
     pull_through: dict[str, Upstream] = Field(default_factory=dict)
     """Public registries that ECR caches, by host. Example: `{quay.io: {}}`"""

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import REPEATED_SUBNET, EksPools, SubnetId
+from fleet.providers.eks.ecr import role_arn
 from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches
 from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
 from fleet.settings.runner import PodRunner, SetName
@@ -21,14 +22,6 @@ ClusterName = Annotated[
         r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}",
     ),
 ]
-RoleArn = Annotated[
-    str,
-    matching(
-        "role_arn",
-        "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>",
-        r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+",
-    ),
-]
 
 
 class ExistingEks(Existing):
@@ -39,7 +32,7 @@ class ExistingEks(Existing):
 
     name: ClusterName
     """Name of the EKS cluster."""
-    node_role_arn: RoleArn
+    node_role_arn: Annotated[str, role_arn("role_arn")]
     """ARN of the IAM role of the new nodes. It needs the policies of a node and no others. Source: EKS user guide, node IAM
     role."""
     subnets: Annotated[dict[str, SubnetId], Field(min_length=1)]

@@ -36,6 +36,8 @@ AmiName = Annotated[
         most=27,
     ),
 ]
+_POOL_AMI = rf"{_AMI_ID}|(?!ami-)[a-z][-a-z0-9]*"
+PoolAmi = Annotated[str, matching("pool_ami", "neither an entry of amis nor the id of an AMI; write one of them", _POOL_AMI)]
 
 
 class EksReservation(Reservation):
@@ -52,6 +54,13 @@ class EksReservation(Reservation):
     def last_day(self) -> str | None:
         """As in the base class."""
         return self.end_date
+
+    def closed(self, day: date) -> str:
+        """Why no machine of it starts on a day; empty if one may."""
+        if self.start_date is not None and day.isoformat() < self.start_date:
+            return f"its reservation starts on {self.start_date}"
+        over = self.end_date is not None and self.end_date < day.isoformat()
+        return f"its reservation ended on {self.end_date}" if over else ""
 
     @refusal
     def _dates(self) -> None:
@@ -70,17 +79,7 @@ class EksPool(Pool):
     reservation: EksReservation | None = None
     image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
     """Kind of node image. Default: AWS' AL2023 with NVIDIA's driver and container toolkit. Example: `bottlerocket-nvidia`"""
-    ami: (
-        Annotated[
-            str,
-            matching(
-                "pool_ami",
-                "neither an entry of amis nor the id of an AMI; write one of them",
-                rf"{_AMI_ID}|(?!ami-)[a-z][-a-z0-9]*",
-            ),
-        ]
-        | None
-    ) = None
+    ami: PoolAmi | None = None
     """An image of your own instead of AWS': an entry of the cluster's `amis`, or the id of an AMI."""
     zones: tuple[str, ...] = ()
     """Zones of the pool, which are zones of the cluster. Default: all of them. `nodes` is split over them in this order."""
@@ -155,13 +154,7 @@ class EksPool(Pool):
 
     def closed(self, day: date) -> str:
         """As in the base class: its reservation is over or has not begun."""
-        reservation = self.reservation
-        if reservation is None:
-            return ""
-        if reservation.start_date is not None and day < date.fromisoformat(reservation.start_date):
-            return f"its reservation starts on {reservation.start_date}"
-        over = reservation.end_date is not None and date.fromisoformat(reservation.end_date) < day
-        return f"its reservation ended on {reservation.end_date}" if over else ""
+        return self.reservation.closed(day) if self.reservation is not None else ""
 
     @property
     def root_disk(self) -> DiskPerformance:

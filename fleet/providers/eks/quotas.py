@@ -6,7 +6,7 @@ AWS has them per account and region. Offline nothing shows what an account has, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.remark import todo
@@ -14,7 +14,7 @@ from fleet.providers.eks.cluster import EksPools
 from fleet.providers.quotas import Need, needs
 
 
-def eks_needs(declaring: EksPools, clusters: Iterable[EksPools]) -> tuple[Need, ...]:
+def eks_needs(declaring: EksPools, clusters: Collection[EksPools]) -> tuple[Need, ...]:
     """The needs of all GPU pools in the cluster's region, because quotas are per region. A reservation counts in full.
 
     A capacity block needs none: EC2 limits blocks by their instances, when you buy them (data/README.md, quota sources).
@@ -29,23 +29,20 @@ def eks_needs(declaring: EksPools, clusters: Iterable[EksPools]) -> tuple[Need, 
     )
 
 
-def eks_quotas(declaring: EksPools, clusters: Iterable[EksPools]) -> dict[str, int]:
+def eks_quotas(declaring: EksPools, clusters: Collection[EksPools]) -> dict[str, int]:
     """vCPUs to request by quota code: the need of the fleet in the region, where the account is known to have less.
 
     A quota that `accountQuotas` does not give is not requested: AWS refuses a number below what the account has.
     """
-    fleet_clusters = tuple(clusters)
-    account = _account(declaring.region, fleet_clusters)
-    return {code: vcpus for code, vcpus in vcpus_needed(declaring, fleet_clusters).items() if vcpus > account.get(code, vcpus)}
+    account = _account(declaring.region, clusters)
+    return {code: vcpus for code, vcpus in vcpus_needed(declaring, clusters).items() if vcpus > account.get(code, vcpus)}
 
 
-def quota_remarks(clusters: Iterable[EksPools]) -> Iterator[str]:
+def quota_remarks(clusters: Collection[EksPools]) -> Iterator[str]:
     """Quotas that the account may lack, with the command that shows or requests them. A declared request needs none."""
-    fleet_clusters = tuple(clusters)
-    for region, cluster in {cluster.region: cluster for cluster in fleet_clusters}.items():
-        account = _account(region, fleet_clusters)
-        requests = any(other_cluster.declare_quotas for other_cluster in fleet_clusters if other_cluster.region == region)
-        needed = vcpus_needed(cluster, fleet_clusters)
+    for region, cluster in {cluster.region: cluster for cluster in clusters}.items():
+        account, needed = _account(region, clusters), vcpus_needed(cluster, clusters)
+        requests = any(other_cluster.declare_quotas for other_cluster in clusters if other_cluster.region == region)
         if missing := [code for code in needed if code not in account]:
             full = " and ".join(f"{needed[code]} vCPUs of quota {code}" for code in missing)
             show = f"aws service-quotas get-service-quota {_of(region, missing[0] if len(missing) == 1 else '<code>')}"
@@ -68,7 +65,7 @@ def _of(region: str, code: str) -> str:
     return f"--region {region} --service-code ec2 --quota-code {code}"
 
 
-def vcpus_needed(declaring: EksPools, clusters: Iterable[EksPools]) -> dict[str, int]:
+def vcpus_needed(declaring: EksPools, clusters: Collection[EksPools]) -> dict[str, int]:
     """vCPUs that full pools in the region of a cluster take, by quota code."""
     vcpus: Counter[str] = Counter()
     for need in eks_needs(declaring, clusters):
@@ -77,11 +74,7 @@ def vcpus_needed(declaring: EksPools, clusters: Iterable[EksPools]) -> dict[str,
     return dict(sorted(vcpus.items()))
 
 
-def _account(region: str, clusters: Iterable[EksPools]) -> dict[str, int]:
+def _account(region: str, clusters: Collection[EksPools]) -> dict[str, int]:
     """vCPUs that the account has in a region, by quota code. If clusters give different numbers, the largest counts."""
-    account: dict[str, int] = {}
-    for cluster in clusters:
-        if cluster.region == region:
-            for code, vcpus in cluster.account_quotas.items():
-                account[code] = max(vcpus, account.get(code, 0))
-    return account
+    quotas = (cluster.account_quotas for cluster in clusters if cluster.region == region)
+    return dict(sorted(row for by_code in quotas for row in by_code.items()))
