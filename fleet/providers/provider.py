@@ -8,9 +8,9 @@ provider is a property of their settings models instead: `Cluster`, `Pool` and `
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from fleet.charts.chart import Chart, Pod
 from fleet.facts.bill import Paid
@@ -148,10 +148,6 @@ class Provider(ABC, Generic[ClusterT]):
 
     def findings(self, clusters: Mapping[str, ClusterT]) -> Iterator[Finding]:
         """What the cloud lacks for the clusters, by calls that only read."""
-        yield from ()
-
-    def freshness(self, clusters: Mapping[str, ClusterT], session: Callable[[], Any] | None = None) -> Iterator[Finding]:
-        """Whether what the clusters pin of the cloud is still good. `session` replaces that of the cloud's SDK."""
         yield from ()
 
     # -- acceptance ----------------------------------------------------------------------------------------------------
