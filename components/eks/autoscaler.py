@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -61,7 +60,7 @@ class EksAutoscaler(Component[EksAutoscalerArgs]):
     role_arn: pulumi.Output[str]
     """ARN of the autoscaler's IAM role."""
 
-    def declare(self, name: str, args: EksAutoscalerArgs) -> dict[str, Any]:
+    def declare(self, name: str, args: EksAutoscalerArgs) -> None:
         role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=self._child)
         policy = autoscaler_rights(args.physical_name)
         rights = aws.iam.RolePolicy(f"{name}-rights", role=role.id, policy=policy, opts=self._child)
@@ -70,4 +69,3 @@ class EksAutoscaler(Component[EksAutoscalerArgs]):
             # A pod gets its credentials when it starts, so the association must exist before.
             by_helm(Delivery(f"{name}-chart", args.chart, self, [rights, association, *args.ready]))
         self.role_arn = role.arn
-        return {"roleArn": self.role_arn}

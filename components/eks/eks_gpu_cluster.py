@@ -206,7 +206,7 @@ class EksGpuCluster(PackagedComponent[Read]):
             {zone: typed(f"privateSubnetIds.{zone}", subnet, SubnetId) for zone, subnet in subnets.items()},
         )
 
-    def declare(self, name: str, args: Read) -> dict[str, Any]:
+    def declare(self, name: str, args: Read) -> None:
         settings = args.settings
         self._cluster_name = settings.cluster_name or name
         self._stack = settings.stack_tag or pulumi.get_stack()
@@ -248,14 +248,6 @@ class EksGpuCluster(PackagedComponent[Read]):
             opts=self._below(providers=[self.kubernetes_provider]),
         )
         """The autoscaler's rights, and its chart if Helm installs it."""
-        return {
-            "clusterName": self.cluster_name,
-            "kubeconfig": self.kubeconfig,
-            "nodeRoleArn": self.node_role_arn,
-            "vpcId": self.vpc_id,
-            "privateSubnetIds": self.private_subnet_ids,
-            "securityGroupId": self.security_group_id,
-        }
 
     def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
         """The VPC and its private subnets by zone, with those of the control plane."""

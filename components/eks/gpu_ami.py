@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -51,9 +50,9 @@ class GpuAmi(Component[GpuAmiArgs]):
     reader_arns: list[pulumi.Output[str]]
     """ARN of the build machine's role, if it pulls an image from ECR; else empty."""
 
-    def declare(self, name: str, args: GpuAmiArgs) -> dict[str, Any]:
+    def declare(self, name: str, args: GpuAmiArgs) -> None:
         settings = args.settings
-        pipeline = builder.ImagePipeline(
+        self.pipeline_arn = builder.ImagePipeline(
             f"{name}-pipeline",
             image_recipe_arn=self._recipe(name, args).arn,
             infrastructure_configuration_arn=self._machine(name, args).arn,
@@ -64,13 +63,11 @@ class GpuAmi(Component[GpuAmiArgs]):
             if settings.schedule
             else None,
             opts=self._child,
-        )
+        ).arn
         self._retirement(name, args)
         if settings.built is not None:
             ((key, value),) = IN_USE.items()
             aws.ec2.Tag(f"{name}-in-use", resource_id=settings.built.id, key=key, value=value, opts=self._child)
-        self.pipeline_arn = pipeline.arn
-        return {"pipelineArn": self.pipeline_arn}
 
     def _recipe(self, name: str, args: GpuAmiArgs) -> builder.ImageRecipe:
         contents = recipe(args.physical_name, args.settings, args.here.settings.kubernetes_version)

@@ -10,7 +10,7 @@ import pulumi
 import pulumi_aws as aws
 from pydantic import Field
 
-from components.arguments import checked, settings, typed, wrong
+from components.arguments import checked, require, settings, typed, wrong
 from components.component import PackagedComponent
 from components.eks.launch import interfaces, launch_template
 from components.eks.managed_nodes import CUSTOM, managed_nodes
@@ -265,14 +265,13 @@ class GpuNodeGroup(PackagedComponent[Read]):
         zones = [pool.reservation.zone] if pool.reservation is not None else list(subnets)
         if missing := [zone for zone in zones if zone not in subnets]:
             raise wrong("subnetIds", f"the reservation is in {missing[0]}; add the subnet of that zone")
-        if pool.efa_interfaces and group is None:
-            raise wrong("securityGroupId", "EFA interfaces need the security group of the cluster; add it")
+        needs_group = pool.efa_interfaces and group is None
+        require(not needs_group, "securityGroupId", "EFA interfaces need the security group of the cluster; add it")
         joins = [key for key in _JOINING if key in inputs]
-        if pool.image_id is None and joins:
-            raise wrong(joins[0], "AWS' image gets it from EKS; remove it, or add amiId")
-        if pool.image_id is not None and len(joins) < len(_JOINING):
-            absent = next(key for key in _JOINING if key not in inputs)
-            raise wrong(absent, "nodes with an AMI of your own need it to join the cluster, because EKS adds nothing; add it")
+        fix = "nodes with an AMI of your own need it to join the cluster, because EKS adds nothing; add it"
+        for key in _JOINING:
+            require(pool.image_id is not None or key not in joins, key, "AWS' image gets it from EKS; remove it, or add amiId")
+            require(pool.image_id is None or key in joins, key, fix)
         arn = inputs["nodeRoleArn"]
         if isinstance(arn, str):
             typed("nodeRoleArn", arn, Principal)
@@ -285,7 +284,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
             )
         return Read(pool, cluster_name, arn, {zone: subnets[zone] for zone in zones}, group, *(inputs[key] for key in joins))
 
-    def declare(self, name: str, args: Read) -> dict[str, Any]:
+    def declare(self, name: str, args: Read) -> None:
         pool, zones = args.settings, tuple(args.subnet_ids)
         labels = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE, pool.flavor or "")
         taints = (EKS_PROFILE.gpu_taint, *((STARTUP_GATE,) if pool.startup_gate else ()))
@@ -326,7 +325,6 @@ class GpuNodeGroup(PackagedComponent[Read]):
         """Names of the node groups by zone. Unlike the output, each is known by itself."""
         self.node_group_names = pulumi.Output.all(**self.names)
         self.node_labels = pulumi.Output.from_input(labels)
-        return {"nodeGroupNames": self.node_group_names, "nodeLabels": self.node_labels}
 
     def _template(self, name: str, args: Read, user_data: pulumi.Input[str] | None) -> aws.ec2.LaunchTemplate:
         """The launch template of all groups. `user_data` is in base64."""

@@ -43,7 +43,7 @@ class RunnerImage(Component[RunnerImageArgs]):
     repository_url: pulumi.Output[str]
     """Address of the runner image's repository."""
 
-    def declare(self, name: str, args: RunnerImageArgs) -> dict[str, Any]:
+    def declare(self, name: str, args: RunnerImageArgs) -> None:
         registry = args.registry
         self._key = aws.kms.Key(
             f"{name}-key",
@@ -61,12 +61,11 @@ class RunnerImage(Component[RunnerImageArgs]):
         ]
         image = RUNNER_GPU_REPOSITORY
         runner = self._repository(f"{name}-{image}", f"{registry.prefix}/{image}", lifecycle(*newest, _LEFT_OVERS))
+        self.repository_url = runner.repository_url
         for copied in registry.repositories:
             self._repository(f"{name}-{copied}", f"{registry.prefix}/{copied}", lifecycle(_LEFT_OVERS))
         if registry.pull_through:
             self._caches(name, args)
-        self.repository_url = runner.repository_url
-        return {"repositoryUrl": self.repository_url}
 
     def _repository(self, logical_name: str, name: str, expiry: str) -> aws.ecr.Repository:
         repository = aws.ecr.Repository(

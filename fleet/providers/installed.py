@@ -74,17 +74,6 @@ def added_pods(cluster: Cluster) -> tuple[Pod, ...]:
     return of_addon if (receiver := provider_of(cluster).gateway(cluster)) is None else (*of_addon, receiver.pod)
 
 
-def operator_of(cluster: Cluster) -> OperatorSettings:
-    """Settings of the GPU operator. With monitoring the program scrapes the exporter by its own monitor."""
-    operator = cluster.operator or OperatorSettings()
-    return operator if cluster.monitoring is None else operator.model_copy(update={"service_monitor": False})
-
-
-def engine_of(cluster: Cluster) -> str:
-    """Address of the DCGM engine that the operator's exporter must use; empty if it starts its own."""
-    return f"localhost:{ENGINE_PORT}" if cluster.monitoring is not None and cluster.engine_on_nodes else ""
-
-
 def shared_charts(cluster: Cluster) -> Iterator[Chart]:
     """The charts that clusters of every provider can have, except runner sets."""
     if (controller := controller_chart(cluster)) is not None:
@@ -127,8 +116,10 @@ def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None
         return DevicePlugin.model_construct(tolerations=tolerations, access=access, runtime_handler=handler, gitops=git)
     if cluster.enablement != GPU_OPERATOR or image is None:
         return None
+    operator, monitored = cluster.operator or OperatorSettings(), cluster.monitoring is not None
     return GpuOperatorSettings.model_construct(
-        **operator_of(cluster).set_fields(OperatorSettings),
+        # With monitoring the program scrapes the exporter by its own monitor.
+        **operator.set_fields(OperatorSettings) | ({"service_monitor": False} if monitored else {}),
         tolerations=tolerations,
         access=access,
         gitops=git,
@@ -140,8 +131,9 @@ def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None
         cdi=any(pool.cdi for pool in pools),
         mig_strategy=mig_naming(cluster),
         controller_node_selector=dict(cluster.system_selector),
-        counters=cluster.monitoring is not None,
-        dcgm_engine=engine_of(cluster),
+        counters=monitored,
+        # Empty if the operator's exporter starts an engine of its own.
+        dcgm_engine=f"localhost:{ENGINE_PORT}" if monitored and cluster.engine_on_nodes else "",
     )
 
 
