@@ -65,8 +65,10 @@ def reserved(name: str, pool: EksPool) -> Iterator[Use]:
         yield Use(life, f"buy another, then change pools.{name}.reservation")
 
 
-def buying(pool: EksPool) -> Iterator[str]:
-    """Warnings about on-demand machines that AWS hardly sells, and what a shared reservation needs."""
+def machine_remarks(pool: EksPool, region: str) -> Iterator[str]:
+    """Warnings about on-demand machines that AWS hardly sells, what a shared reservation and EFA need, what a faster root disk
+    costs and saves, and a remark on local disks that the pool does not use.
+    """
     scarce = [name for name in pool.instance_types if name.partition(".")[0] in _IN_BLOCKS]
     if scarce and pool.capacity == ON_DEMAND:
         yield todo(
@@ -83,6 +85,17 @@ def buying(pool: EksPool) -> Iterator[str]:
             f"in your own account: aws ec2 describe-capacity-reservations --capacity-reservation-ids {reservation.id} "
             "--query 'CapacityReservations[].AvailabilityZone'"
         )
+    if pool.efa_interfaces:
+        yield todo(
+            "no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA device plugin; gpu-ci does"
+            " not install it"
+        )
+    if extra := pool.root_disk.extra:
+        usd = bundle("", "", "", extra, region, 1, 1).dear
+        yield costs(f"{pool.root_disk} costs {usd} USD an hour per node and saves {_written(pool)}")
+    config = pool.node_config
+    if pool.image == "al2023-nvidia" and (config is None or config.instance is None):
+        yield from unused_disks(pool, "nodeConfig.instance.localStorage")
 
 
 def refused_zone(region: str) -> Iterator[str]:
@@ -92,16 +105,6 @@ def refused_zone(region: str) -> Iterator[str]:
             f"EKS refuses a control plane in zone id {_REFUSED_ZONES[region]}; find that zone's name in your account and leave "
             f"it out: aws ec2 describe-availability-zones --region {region} --query 'AvailabilityZones[].[ZoneName,ZoneId]'"
         )
-
-
-def options(pool: EksPool, region: str) -> Iterator[str]:
-    """What a faster root disk costs and saves, and a remark on local disks that the pool does not use."""
-    if extra := pool.root_disk.extra:
-        usd = bundle("", "", "", extra, region, 1, 1).dear
-        yield costs(f"{pool.root_disk} costs {usd} USD an hour per node and saves {_written(pool)}")
-    config = pool.node_config
-    if pool.image == "al2023-nvidia" and (config is None or config.instance is None):
-        yield from unused_disks(pool, "nodeConfig.instance.localStorage")
 
 
 def _written(pool: EksPool) -> str:

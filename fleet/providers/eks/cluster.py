@@ -19,7 +19,7 @@ from fleet.facts.repair import OTHER_WAIT
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.ami import GpuAmi, require_amis
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
-from fleet.providers.eks.capacity import buying, options, refused_zone, reserved, window
+from fleet.providers.eks.capacity import machine_remarks, refused_zone, reserved, window
 from fleet.providers.eks.ecr import EcrRegistry, cold_start_nat
 from fleet.providers.eks.groups import zone_groups
 from fleet.providers.eks.node_options import SPREAD_PER_ZONE
@@ -119,28 +119,18 @@ class Network(Model):
     def _network_rules(self) -> None:
         """Refuse settings that mix a new VPC with an existing one, and values that EC2 refuses."""
         if bool(self.private_subnets) != (self.vpc_id is not None):
-            raise problem(
-                "given_network",
-                "an existing network needs both vpcId and privateSubnets; give both or neither",
-                at=("vpcId",) if self.vpc_id is None else ("privateSubnets",),
-            )
+            message = "an existing network needs both vpcId and privateSubnets; give both or neither"
+            raise problem("given_network", message, at=("vpcId",) if self.vpc_id is None else ("privateSubnets",))
         if self.vpc_id is None:
             # Below /22 there is no room for a public and a private subnet in each of several zones.
             if ":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 22:
-                raise problem(
-                    "vpc_cidr",
-                    "a new VPC is an IPv4 network from /16 to /22; write for example 10.0.0.0/16",
-                    at=("cidr",),
-                    value=self.new_cidr,
-                )
+                message = "a new VPC is an IPv4 network from /16 to /22; write for example 10.0.0.0/16"
+                raise problem("vpc_cidr", message, at=("cidr",), value=self.new_cidr)
             return
         require_once("repeated_subnet", REPEATED_SUBNET, self.private_subnets.values(), at=("privateSubnets",))
         if self.cidr or self.nat_gateways:
-            raise problem(
-                "given_network",
-                "cidr and natGateways belong to a new VPC; remove them, or remove vpcId",
-                at=("cidr",) if self.cidr else ("natGateways",),
-            )
+            message = "cidr and natGateways belong to a new VPC; remove them, or remove vpcId"
+            raise problem("given_network", message, at=("cidr",) if self.cidr else ("natGateways",))
 
     @property
     def new_cidr(self) -> str:
@@ -297,13 +287,7 @@ class EksPools(Cluster):
                 "per cluster; ask AWS for more, or give pools fewer zones"
             )
         for name, pool in self.pools.items():
-            yield from (below(f"pool {name}", remark_text) for remark_text in buying(pool))
-            if pool.efa_interfaces:
-                yield todo(
-                    f"pool {name}: no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA "
-                    "device plugin; gpu-ci does not install it"
-                )
-            yield from (below(f"pool {name}", said) for said in options(pool, self.region))
+            yield from (below(f"pool {name}", remark) for remark in machine_remarks(pool, self.region))
         for name, sizes in groups.items():
             yield from (below(f"pool {name}: warm", remark) for remark in warm_remarks(self.pools[name], sizes))
         if self.build_caches is not None and self.own_cidr is None:
@@ -404,42 +388,28 @@ class EksPools(Cluster):
     @refusal
     def _eks_pool_rules(self) -> None:
         """Refuse types of another cloud, zones outside of the cluster, and labels of domains that EKS reserves."""
+        zones_at = ".".join(self.ZONES_AT)
         for name, pool in self.pools.items():
-            if pool.reservation is not None and pool.reservation.owner is not None and pool.reservation.owner == self.account:
-                raise problem(
-                    "reservation_owner",
-                    "that is the cluster's own account, which needs no share; remove owner",
-                    at=("pools", name, "reservation", "owner"),
-                )
-            if pool.reservation is not None and pool.reservation.zone not in self.node_zones:
-                raise problem(
-                    "reservation_zone",
-                    f"the reservation's zone is not one of the cluster's; add it to {'.'.join(self.ZONES_AT)}",
-                    at=("pools", name, "reservation", "zone"),
-                )
-            require_in_zones(
-                "pool_zone",
-                f"the zone is not one of the cluster's; use one of {'.'.join(self.ZONES_AT)}",
-                pool.zones,
-                self.node_zones,
-                at=("pools", name, "zones"),
-            )
+            at, reservation = ("pools", name), pool.reservation
+            if reservation is not None and reservation.owner is not None and reservation.owner == self.account:
+                message = "that is the cluster's own account, which needs no share; remove owner"
+                raise problem("reservation_owner", message, at=(*at, "reservation", "owner"))
+            if reservation is not None and reservation.zone not in self.node_zones:
+                message = f"the reservation's zone is not one of the cluster's; add it to {zones_at}"
+                raise problem("reservation_zone", message, at=(*at, "reservation", "zone"))
+            message = f"the zone is not one of the cluster's; use one of {zones_at}"
+            require_in_zones("pool_zone", message, pool.zones, self.node_zones, at=(*at, "zones"))
             for machine in pool.machines:
                 if machine.cloud != "aws":
-                    raise problem(
-                        "foreign_type",
-                        "not an EC2 instance type; give this cluster EC2 types",
-                        at=("pools", name, "instanceTypes"),
-                        value=machine.name,
-                    )
-            require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=("pools", name))
+                    message = "not an EC2 instance type; give this cluster EC2 types"
+                    raise problem("foreign_type", message, at=(*at, "instanceTypes"), value=machine.name)
+            require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=at)
             most = SPREAD_PER_ZONE * len(self.zones_of(pool))
             if pool.placement_group is not None and pool.placement_group.strategy == "spread" and pool.nodes.max > most:
-                raise problem(
-                    "spread_size",
-                    f"a spread placement group has up to {SPREAD_PER_ZONE} machines in a zone, here {most} in all; lower max",
-                    at=("pools", name, "nodes", "max"),
+                message = (
+                    f"a spread placement group has up to {SPREAD_PER_ZONE} machines in a zone, here {most} in all; lower max"
                 )
+                raise problem("spread_size", message, at=(*at, "nodes", "max"))
 
 
 class EksCluster(EksPools):
@@ -613,25 +583,16 @@ class EksCluster(EksPools):
         if self.registry is not None:
             self.registry.require_region(self.region)
             if self.build_caches is not None and self.build_caches.account != self.registry.account:
-                raise problem(
-                    "two_accounts",
-                    f"the cluster is in one AWS account, and buildCaches names {self.build_caches.account}; correct one of them",
-                    at=("registry", "account"),
-                )
+                other = self.build_caches.account
+                message = f"the cluster is in one AWS account, and buildCaches names {other}; correct one of them"
+                raise problem("two_accounts", message, at=("registry", "account"))
         require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
         require_once("repeated_viewer", "a principal is given twice; remove one", self.viewers, at=("viewers",))
         for index, principal in enumerate(self.viewers):
             if principal in self.admins:
-                raise problem(
-                    "admin_and_viewer",
-                    "also one of admins, and EKS has one access entry for each principal; remove it here or there",
-                    at=("viewers", str(index)),
-                    value=principal,
-                )
-        if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.network_zones):
-            raise problem(
-                "subnet_zones",
-                "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones",
-                at=("network", "privateSubnets"),
-                value=sorted(self.network.private_subnets),
-            )
+                message = "also one of admins, and EKS has one access entry for each principal; remove it here or there"
+                raise problem("admin_and_viewer", message, at=("viewers", str(index)), value=principal)
+        subnets = self.network.private_subnets
+        if self.network.vpc_id is not None and set(subnets) != set(self.network_zones):
+            message = "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones"
+            raise problem("subnet_zones", message, at=("network", "privateSubnets"), value=sorted(subnets))

@@ -111,16 +111,12 @@ def _toml(text: str) -> str:
     except tomllib.TOMLDecodeError as error:
         raise problem("containerd_toml", f"not TOML ({error}); correct it", private=True) from None
     if holds_credential(text) or {"auth", "password", "identitytoken"} & keys:
-        raise problem(
-            "containerd_credential",
-            "anyone who can read the launch template can read its user data; use imagePullSecrets, and remove the credential",
-            private=True,
-        )
+        fix = "use imagePullSecrets, and remove the credential"
+        message = f"anyone who can read the launch template can read its user data; {fix}"
+        raise problem("containerd_credential", message, private=True)
     if unknown := sorted(set(table) - set(_CONTAINERD)):
-        sections = ", ".join(_CONTAINERD)
-        raise problem(
-            "containerd_key", f"a pool may set {sections} of containerd, not {', '.join(unknown)}; remove it", private=True
-        )
+        message = f"a pool may set {', '.join(_CONTAINERD)} of containerd, not {', '.join(unknown)}; remove it"
+        raise problem("containerd_key", message, private=True)
     if (fault := limit("containerd", "version").fault(table.get("version"))) is not None:
         raise problem("containerd_version", f"version: containerd of the node image starts with no other: {fault}", private=True)
     if runtime_keys := sorted(_RUNTIME_KEYS & keys):
@@ -155,9 +151,8 @@ class LocalStorage(Model):
     def _storage_rules(self) -> None:
         """Refuse mounts of an array that the strategy does not make."""
         if self.disabled_mounts is not None and self.strategy != "RAID0":
-            raise problem(
-                "disabled_mounts", "only RAID0 mounts directories on the local disks; remove it", at=("disabledMounts",)
-            )
+            message = "only RAID0 mounts directories on the local disks; remove it"
+            raise problem("disabled_mounts", message, at=("disabledMounts",))
 
 
 class Instance(Model):

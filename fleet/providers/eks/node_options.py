@@ -29,9 +29,8 @@ class PlacementGroup(Model):
     def _group_rules(self) -> None:
         """Refuse a group that is new and existing, or neither, and partitions of another strategy."""
         if (self.strategy is None) == (self.name is None):
-            raise problem(
-                "placement_group", "a placement group is a new one (strategy) or an existing one (name); give one of the two"
-            )
+            message = "a placement group is a new one (strategy) or an existing one (name); give one of the two"
+            raise problem("placement_group", message)
         if self.partitions is not None and self.strategy != "partition":
             raise problem("partitions", "only the strategy partition has partitions; remove them", at=("partitions",))
 
@@ -53,12 +52,9 @@ class DiskPerformance(Model):
     def _gp3_rules(self) -> None:
         """Refuse a throughput that EC2 refuses for the IOPS."""
         if (needed := self.throughput * GP3_IOPS_PER_MIBPS) > self.iops:
-            raise problem(
-                "disk_throughput",
-                f"gp3 needs {GP3_IOPS_PER_MIBPS} IOPS per MiB/s, and the disk has {self.iops}; raise iops to {needed}, or lower "
-                "throughput",
-                at=("throughput",),
-            )
+            fix = f"raise iops to {needed}, or lower throughput"
+            message = f"gp3 needs {GP3_IOPS_PER_MIBPS} IOPS per MiB/s, and the disk has {self.iops}; {fix}"
+            raise problem("disk_throughput", message, at=("throughput",))
 
     @property
     def extra(self) -> dict[str, float]:

@@ -117,24 +117,18 @@ class EksPool(Pool):
     def _eks_rules(self) -> None:
         """Refuse a reservation that EC2 cannot use for the pool, and a zone given twice."""
         if self.reservation is not None and len(self.instance_types) > 1:
-            raise problem(
-                "reservation_type",
-                "a capacity reservation has one instance type; keep one, and add a pool for each other type",
-                at=("instanceTypes",),
-            )
+            message = "a capacity reservation has one instance type; keep one, and add a pool for each other type"
+            raise problem("reservation_type", message, at=("instanceTypes",))
         if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation.id):
-            raise problem(
-                "reservation_id", "not a capacity reservation's id; write cr-… as AWS shows it", at=("reservation", "id")
-            )
+            message = "not a capacity reservation's id; write cr-… as AWS shows it"
+            raise problem("reservation_id", message, at=("reservation", "id"))
         if self.reservation is not None and self.zones:
-            raise problem(
-                "reserved_zones", "the nodes of a reserved pool are in the reservation's zone; remove zones", at=("zones",)
-            )
+            message = "the nodes of a reserved pool are in the reservation's zone; remove zones"
+            raise problem("reserved_zones", message, at=("zones",))
         require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
         if self.ami is not None and self.image != "al2023-nvidia":
-            raise problem(
-                "ami_image", "an image of your own is made from al2023-nvidia; remove ami, or use that image", at=("ami",)
-            )
+            message = "an image of your own is made from al2023-nvidia; remove ami, or use that image"
+            raise problem("ami_image", message, at=("ami",))
 
     @refusal
     def _node_rules(self) -> None:
@@ -192,26 +186,21 @@ def warm_remarks(pool: EksPool, zones: Mapping[str, Nodes]) -> Iterator[str]:
 def _capacity_block(pool: EksPool) -> None:
     if pool.capacity != CAPACITY_BLOCK or pool.reservation is None:
         return
-    for name, machine in zip(pool.instance_types, pool.machines, strict=True):
+    for machine in pool.machines:
         if not machine.capacity_block:
             sold = ", ".join(block_machine.name for block_machine in machines("aws") if block_machine.capacity_block)
-            raise problem("block_type", f"EC2 has no capacity blocks of {name}; use one of: {sold}", at=("instanceTypes",))
+            message = f"EC2 has no capacity blocks of {machine.name}; use one of: {sold}"
+            raise problem("block_type", message, at=("instanceTypes",))
     if pool.reservation.count > MOST_IN_BLOCK:
-        raise problem(
-            "block_size",
-            f"a capacity block has {MOST_IN_BLOCK} machines at most; give each of several blocks a pool",
-            at=("reservation", "count"),
-        )
+        message = f"a capacity block has {MOST_IN_BLOCK} machines at most; give each of several blocks a pool"
+        raise problem("block_size", message, at=("reservation", "count"))
 
 
 def _efa(pool: EksPool) -> None:
-    for name, machine in zip(pool.instance_types, pool.machines, strict=True):
-        if pool.efa_interfaces > machine.efa_interfaces:
-            raise problem(
-                "efa",
-                f"{name} takes {machine.efa_interfaces or 'no'} EFA interfaces; write as many at most, or use another type",
-                at=("efaInterfaces",),
-            )
+    for machine in pool.machines:
+        if pool.efa_interfaces > (most := machine.efa_interfaces):
+            message = f"{machine.name} takes {most or 'no'} EFA interfaces; write as many at most, or use another type"
+            raise problem("efa", message, at=("efaInterfaces",))
 
 
 def _placement_group(pool: EksPool) -> None:
@@ -247,9 +236,8 @@ def _node_config(pool: EksPool) -> None:
     if pool.node_config is None:
         return
     if pool.image != "al2023-nvidia":
-        raise problem(
-            "node_config_image", "only al2023-nvidia has nodeadm; remove nodeConfig, or use that image", at=("nodeConfig",)
-        )
+        message = "only al2023-nvidia has nodeadm; remove nodeConfig, or use that image"
+        raise problem("node_config_image", message, at=("nodeConfig",))
     if pool.node_config.instance is not None:
         require_local_disks(pool, array=pool.node_config.array, at=("nodeConfig", "instance", "localStorage"))
 
@@ -259,18 +247,12 @@ def _root_disk(pool: EksPool) -> None:
     if disk is None:
         return
     if pool.images_on_array:
-        raise problem(
-            "disk_performance_array",
-            "with RAID0 images are on the local disks, and a faster root disk is paid for nothing; remove diskPerformance",
-            at=("diskPerformance",),
-        )
+        message = "with RAID0 images are on the local disks, and a faster root disk is paid for nothing; remove diskPerformance"
+        raise problem("disk_performance_array", message, at=("diskPerformance",))
     gib = pool.disk // 1024
     if disk.iops > (most := GP3_IOPS_PER_GIB * gib):
-        raise problem(
-            "disk_iops",
-            f"a root disk of {gib} GiB has at most {most} IOPS, {GP3_IOPS_PER_GIB} per GiB; lower iops or raise disk",
-            at=("diskPerformance", "iops"),
-        )
+        message = f"a root disk of {gib} GiB has at most {most} IOPS, {GP3_IOPS_PER_GIB} per GiB; lower iops or raise disk"
+        raise problem("disk_iops", message, at=("diskPerformance", "iops"))
     limits = {machine.name: ebs_mibps(machine) for machine in pool.machines}
     mibps = [limit for limit in limits.values() if limit is not None]
     if len(mibps) == len(limits) and disk.throughput > (most := max(mibps)):
@@ -325,16 +307,11 @@ def _warm(pool: EksPool) -> None:
         # DescribeInstanceTypes, HibernationSupported: false for every GPU type (as recorded by moto 5.2.5).
         raise problem("warm_hibernated", "EC2 hibernates no GPU type; write stopped or running", at=(*at, "state"))
     if warm.reuse_on_scale_in and pool.image == "bottlerocket-nvidia":
-        raise problem(
-            "warm_reuse", "EKS does not return Bottlerocket nodes to a warm pool; remove it", at=(*at, "reuseOnScaleIn")
-        )
+        message = "EKS does not return Bottlerocket nodes to a warm pool; remove it"
+        raise problem("warm_reuse", message, at=(*at, "reuseOnScaleIn"))
     if warm.max_prepared > pool.nodes.max:
-        raise problem(
-            "warm_size",
-            f"machines beyond nodes.max {pool.nodes.max} never join the cluster; lower maxPrepared, or raise nodes.max",
-            at=(*at, "maxPrepared"),
-        )
+        message = f"machines beyond nodes.max {pool.nodes.max} never join the cluster; lower maxPrepared, or raise nodes.max"
+        raise problem("warm_size", message, at=(*at, "maxPrepared"))
     if warm.min > warm.max_prepared:
-        raise problem(
-            "warm_min", f"min is above maxPrepared {warm.max_prepared}; lower min, or raise maxPrepared", at=(*at, "min")
-        )
+        message = f"min is above maxPrepared {warm.max_prepared}; lower min, or raise maxPrepared"
+        raise problem("warm_min", message, at=(*at, "min"))
