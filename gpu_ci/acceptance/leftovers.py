@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleet.providers.fleet import Fleet
-from fleet.providers.leftovers import Left
+from fleet.providers.provider import Left
 from gpu_ci.acceptance.shell import StepError
 
 

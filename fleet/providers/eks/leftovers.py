@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fleet.providers.eks.cluster import EksCluster, EksPools
-from fleet.providers.leftovers import GONE, Left, Leftovers, left
+from fleet.providers.provider import GONE, Left, Leftovers, left
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import physical_name
 

@@ -17,10 +17,9 @@ from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.eks.fallback import eks_charts, eks_moves, eks_priorities
 from fleet.providers.eks.leftovers import AwsLeftovers
 from fleet.providers.eks.quotas import eks_needs, quota_remarks
-from fleet.providers.provider import Provider
+from fleet.providers.provider import Claim, Provider, Violation, conflicts
 from fleet.providers.starter import Starter, Values, Wanted
 from fleet.providers.tags import AWS_TAGS
-from fleet.providers.violation import Claim, Violation, conflicts
 from fleet.settings.github import GitHub
 from fleet.settings.pool import SystemMachines
 

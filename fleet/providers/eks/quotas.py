@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.remark import todo
 from fleet.providers.eks.cluster import EksPools
-from fleet.providers.quotas import Need, needs
+from fleet.providers.provider import Need, needs
 
 
 def eks_needs(declaring: EksPools, clusters: Collection[EksPools]) -> tuple[Need, ...]:

@@ -9,7 +9,6 @@ from fleet.facts import hardware
 from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import OKE_PROFILE
-from fleet.providers.leftovers import Leftovers
 from fleet.providers.oke import capacity, doctor
 from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.cluster import OkeCluster, OkePools
@@ -22,9 +21,8 @@ from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.push import gateway, push_remarks
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.oke.starter import OkeStarter
-from fleet.providers.provider import Provider
+from fleet.providers.provider import Leftovers, Provider, Violation
 from fleet.providers.tags import OCI_TAGS
-from fleet.providers.violation import Violation
 from fleet.settings.github import GitHub
 from fleet.settings.model import Nodes
 from fleet.settings.pool import SystemMachines
