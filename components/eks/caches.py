@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import pulumi_aws as aws
 
 from components.component import Component
@@ -17,21 +14,13 @@ from fleet.providers.eks.caches import EBS_DRIVER, EFS_DRIVER, EksCache
 _NFS = 2049
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """The service account of a driver's controller, and AWS' policy for it."""
-
-    short: str
-    service_account: str
-    policy: str
-
-
-DRIVERS: Mapping[str, Driver] = {
+DRIVERS = {
     # For clusters with Pod Identity: it lets the driver at volumes of its own cluster alone, by the session's tag (AWS managed
     # policy reference, 2026-05-28). The older AmazonEBSCSIDriverPolicy is for every volume that some driver made.
-    EBS_DRIVER: Driver("ebs", "ebs-csi-controller-sa", "arn:aws:iam::aws:policy/AmazonEBSCSIDriverEKSClusterScopedPolicy"),
-    EFS_DRIVER: Driver("efs", "efs-csi-controller-sa", "arn:aws:iam::aws:policy/service-role/AmazonEFSCSIDriverPolicy"),
+    EBS_DRIVER: ("ebs", "AmazonEBSCSIDriverEKSClusterScopedPolicy"),
+    EFS_DRIVER: ("efs", "service-role/AmazonEFSCSIDriverPolicy"),
 }
+"""The short name of each driver, and AWS' policy for the service account of its controller."""
 
 
 class EksCaches(Component[InCluster]):
@@ -59,9 +48,9 @@ class EksCaches(Component[InCluster]):
 
     def _driver(self, addon: str) -> aws.eks.Addon:
         """The add-on. Its controller has its own role instead of the nodes' rights."""
-        driver, cluster_name = DRIVERS[addon], self._args.cluster.cluster_name
-        name = f"{self._name}-{driver.short}"
-        identity = pod_identity(name, cluster_name, KUBE_SYSTEM, driver.service_account, driver.policy, parent=self)
+        (short, policy), cluster_name = DRIVERS[addon], self._args.cluster.cluster_name
+        name, account = f"{self._name}-{short}", f"{short}-csi-controller-sa"
+        identity = pod_identity(name, cluster_name, KUBE_SYSTEM, account, policy, parent=self)
         return aws.eks.Addon(
             f"{name}-addon",
             cluster_name=cluster_name,

@@ -11,15 +11,13 @@ from components.eks.iam import pod_identity
 from components.eks.in_cluster import InCluster
 from fleet.charts.cloudwatch import AGENT, CLOUDWATCH, NAMESPACE, cloudwatch_values
 
-_POLICY = "arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"
-
 
 class CloudWatch(Component[InCluster]):
     """The add-on `amazon-cloudwatch-observability`, whose agents have their own role instead of the nodes' rights."""
 
     def declare(self, name: str, args: InCluster) -> None:
         cluster_name = args.cluster.cluster_name
-        identity = pod_identity(name, cluster_name, NAMESPACE, AGENT, _POLICY, parent=self)
+        identity = pod_identity(name, cluster_name, NAMESPACE, AGENT, "CloudWatchAgentServerPolicy", parent=self)
         aws.eks.Addon(
             f"{name}-addon",
             cluster_name=cluster_name,

@@ -1,7 +1,6 @@
 """An EKS cluster ready for GPU pools: network, control plane, add-ons, untainted system pool, autoscaler."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import methodcaller
@@ -12,7 +11,7 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 from pydantic import Field
 
-from components.arguments import checked, known, settings, typed
+from components.arguments import known, settings, typed
 from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
@@ -27,7 +26,7 @@ from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
 from fleet.providers.eks.fallback import autoscaler
 from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
-from fleet.settings.model import TagKey, TagValue
+from fleet.settings.model import TagKey, TagValue, matching
 from fleet.settings.runner import PodRunner
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
@@ -43,9 +42,9 @@ _ADDON_VALUES: dict[str, dict[str, Any]] = {
     # By default its GPU health check does not tolerate the GPU taint, and then reports nothing.
     "eks-node-monitoring-agent": {"dcgmAgent": {"tolerations": [GPU_TOLERATION.manifest()]}},
 }
-_CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
-"""Source: EKS API, ClusterName."""
 _RENAME = "not a name of an EKS cluster; write 1 to 100 letters, digits, '-' and '_', a letter or digit first"
+ClusterName = Annotated[str, matching("cluster_name", _RENAME, r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")]
+"""Source: EKS API, ClusterName."""
 
 
 class NodeCountArgs(TypedDict):
@@ -136,7 +135,7 @@ class EksClusterSettings(EksCluster):
 
     provider: Literal["eks"] = "eks"
     runners: dict[str, PodRunner] = Field(default_factory=dict)
-    cluster_name: str | None = None
+    cluster_name: ClusterName | None = None
     install_autoscaler: bool = True
     autoscale_by_priority: bool = False
     quotas: dict[QuotaCode, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
@@ -198,8 +197,6 @@ class EksGpuCluster(PackagedComponent[Read]):
             subnets = {zone: subnets.apply(methodcaller("get", zone, "")) for zone in zones}
         ids = {"vpcId": known(vpc_id, "vpc-00000000"), "privateSubnetIds": known(subnets, "subnet-00000000")}
         values = settings(EksClusterSettings, {**inputs, **{key: value for key, value in ids.items() if value}}, cls._paths)
-        if values.cluster_name is not None:
-            checked("clusterName", values.cluster_name, _CLUSTER_NAME.fullmatch, _RENAME)
         return Read(
             values,
             None if vpc_id is None else typed("vpcId", vpc_id, VpcId),
@@ -215,7 +212,7 @@ class EksGpuCluster(PackagedComponent[Read]):
         self.subnets = {zone: subnets[zone] for zone in settings.zones}
         """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
         self._fixed_subnets = [subnets[zone] for zone in settings.fixed_zones]
-        control_plane = self._control_plane(name, settings, vpc_id, self._logs(name, settings))
+        control_plane = self._control_plane(name, settings, vpc_id)
         self.vpc_id = pulumi.Output.from_input(vpc_id)
         self.private_subnet_ids = pulumi.Output.all(**self.subnets)
         self.security_group_id = control_plane.cluster_security_group_id
@@ -256,27 +253,21 @@ class EksGpuCluster(PackagedComponent[Read]):
         network = EksNetwork(f"{name}-network", EksNetworkArgs(args.settings), opts=self._below(*self._after))
         return network.vpc_id, network.private_subnets
 
-    def _logs(self, name: str, settings: EksClusterSettings) -> list[pulumi.Resource]:
-        """The log group of the control plane, which must exist before it: EKS would create one that never expires.
+    def _control_plane(self, name: str, settings: EksClusterSettings, vpc_id: pulumi.Input[str]) -> eks.Cluster:
+        """The control plane, and its log group, which must exist before it: EKS would create one that never expires.
 
-        It is deleted after the control plane. A log group that stays would stop the next cluster of that name.
+        The log group is deleted after the control plane. One that stays would stop the next cluster of that name.
         """
-        if not settings.log_types:
-            return []
-        return [
-            aws.cloudwatch.LogGroup(
+        policy, tags, before = settings.upgrade_policy, {**settings.tags, STACK_TAG: self._stack}, self._after
+        if settings.log_types:
+            logs = aws.cloudwatch.LogGroup(
                 f"{name}-control-plane-logs",
                 name=control_plane_logs(self._cluster_name),
                 retention_in_days=settings.log_retention_days,
-                tags={**settings.tags, STACK_TAG: self._stack},
-                opts=self._below(*self._after, protect=settings.protect),
+                tags=tags,
+                opts=self._below(*before, protect=settings.protect),
             )
-        ]
-
-    def _control_plane(
-        self, name: str, settings: EksClusterSettings, vpc_id: pulumi.Input[str], logs: list[pulumi.Resource]
-    ) -> eks.Cluster:
-        policy = settings.upgrade_policy
+            before = [*before, logs]
         return eks.Cluster(
             f"{name}-control-plane",
             name=self._cluster_name,
@@ -299,8 +290,8 @@ class EksGpuCluster(PackagedComponent[Read]):
             create_oidc_provider=False,
             # Unlike Pulumi's own protection, this also blocks a deletion in the console.
             deletion_protection=settings.protect or None,
-            tags={**settings.tags, STACK_TAG: self._stack},
-            opts=self._below(*self._after, *logs, protect=settings.protect),
+            tags=tags,
+            opts=self._below(*before, protect=settings.protect),
         )
 
     def _access(self, name: str, settings: EksCluster, control_plane: eks.Cluster) -> list[pulumi.Resource]:

@@ -53,8 +53,10 @@ def identity(
 def pod_identity(
     name: str, cluster_name: pulumi.Input[str], namespace: str, account: str, policy: str, *, parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
-    """A role with the managed policy (an ARN) for a service account: what must exist before its pods."""
+    """A role with AWS' managed policy for a service account: what must exist before its pods."""
     child = pulumi.ResourceOptions(parent=parent)
     role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
-    rights = aws.iam.RolePolicyAttachment(f"{name}-rights", role=role.name, policy_arn=policy, opts=child)
+    rights = aws.iam.RolePolicyAttachment(
+        f"{name}-rights", role=role.name, policy_arn=f"arn:aws:iam::aws:policy/{policy}", opts=child
+    )
     return [rights, identity(name, cluster_name, namespace, account, role, parent=parent)]

@@ -83,13 +83,13 @@ def launch_template(
 def joining(cluster: pulumi.Output[aws.eks.Cluster]) -> dict[str, pulumi.Output[str]]:
     """Address, certificate authority and range of services of a control plane, by argument of GpuNodeGroup."""
     return {
-        "cluster_endpoint": cluster.apply(lambda plane: _part(plane, "endpoint")),
-        "cluster_certificate_authority": cluster.apply(lambda plane: _part(plane, "certificate_authority", "data")),
-        "service_cidr": cluster.apply(lambda plane: _part(plane, "kubernetes_network_config", "service_ipv4_cidr")),
+        "cluster_endpoint": cluster.apply(lambda plane: part_of(plane, "endpoint")),
+        "cluster_certificate_authority": cluster.apply(lambda plane: part_of(plane, "certificate_authority", "data")),
+        "service_cidr": cluster.apply(lambda plane: part_of(plane, "kubernetes_network_config", "service_ipv4_cidr")),
     }
 
 
-def _part(cluster: aws.eks.Cluster | None, key: str, inner: str = "") -> Any:
+def part_of(cluster: aws.eks.Cluster | None, key: str, inner: str = "") -> Any:
     """A value of the control plane. A simulated cloud may report none. Then it is empty."""
     value: Any = getattr(cluster, key, None)
     if value is None or not inner:

@@ -24,16 +24,18 @@ from components.kubernetes.inside import Inside, install
 from components.kubernetes.mirror import from_registry
 from components.kubernetes.model_cache import Backing
 from components.outputs import Built, EksOutputs
-from fleet.providers.eks import existing as settings_of_existing
 from fleet.providers.eks.build_caches import role_arn
 from fleet.providers.eks.cluster import EksCluster, EksPools
+from fleet.providers.eks.existing import ExistingEksCluster as SettingsOfExisting
 from fleet.providers.eks.nodes import EksPool
 from fleet.providers.eks.quotas import eks_quotas
 from fleet.providers.fleet import Fleet
 from fleet.settings.health import Health
 
 
-def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
+def build(
+    name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet, context: Context, private_key: pulumi.Output[str]
+) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
     here = _cluster(name, settings, fleet, context)
     cluster, backings = here.cluster, dict[str, Backing]()
@@ -78,8 +80,8 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
     return Built(outputs, cluster.kubeconfig)
 
 
-def _cluster(name: str, settings: EksPools, fleet: Fleet, context: Context) -> InCluster:
-    """The cluster, new or existing, and its providers. Raises TypeError for settings that nothing here builds."""
+def _cluster(name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet, context: Context) -> InCluster:
+    """The cluster, new or existing, and its providers."""
     cloud: list[pulumi.ProviderResource] = [
         aws.Provider(
             f"{name}-aws",
@@ -96,11 +98,9 @@ def _cluster(name: str, settings: EksPools, fleet: Fleet, context: Context) -> I
         cloud.append(eks.Provider(f"{name}-eks"))
         args = eks_gpu_cluster_args(name, settings, context, quotas)
         cluster = EksGpuCluster.typed(name, args, from_registry(settings.mirror, cloud))
-    elif isinstance(settings, settings_of_existing.ExistingEksCluster):
+    else:
         existing = ExistingEksClusterArgs(settings, context.stack, quotas)
         cluster = ExistingEksCluster(name, existing, opts=pulumi.ResourceOptions(providers=cloud))
-    else:
-        raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
     return InCluster(name, settings, context, cluster, cloud)
 
 

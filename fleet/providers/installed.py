@@ -6,7 +6,6 @@ Launcher capacity and placement count the pods of these charts, GitOps writes th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from fleet.charts import PLAIN
 from fleet.charts.arc import arc_controller, installs_controller
@@ -78,8 +77,8 @@ def shared_charts(cluster: Cluster) -> Iterator[Chart]:
     """The charts that clusters of every provider can have, except runner sets."""
     if (controller := controller_chart(cluster)) is not None:
         yield controller
-    if (chart := enablement_chart(cluster)) is not None:
-        yield chart
+    if (enablement := enablement_of(cluster)) is not None:
+        yield enablement.chart
     if cluster.queues is not None:
         yield kueue_chart(cluster, cluster.queues)
     if cluster.gitops is not None and PROVIDERS[cluster.provider].deployable:
@@ -94,14 +93,11 @@ def controller_chart(cluster: Cluster) -> Chart | None:
     return arc_controller(cluster.system_selector, metrics=cluster.monitoring is not None)
 
 
-def enablement_chart(cluster: Cluster) -> Chart | None:
-    """The chart that makes GPUs schedulable; None if something else makes them so, and for an operator without pools."""
-    settings = enablement_of(cluster)
-    return settings.chart if settings is not None else None
-
-
 def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None:
-    """What the chart that makes GPUs schedulable is made of, for all pools of a cluster. None as `enablement_chart` says."""
+    """What the chart that makes GPUs schedulable is made of, for all pools of a cluster.
+
+    None if something else makes them so, and for an operator without pools.
+    """
     if cluster.found is not None and cluster.enablement in cluster.found.installed:
         return None
     tolerations, image, pools = tolerations_of(cluster), image_of(cluster), cluster.pools.values()
@@ -129,7 +125,8 @@ def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None
         device_plugin=not image.advertises,
         driver_root=image.driver_root,
         cdi=any(pool.cdi for pool in pools),
-        mig_strategy=mig_naming(cluster),
+        # All pools with MIG name their slices in the same way.
+        mig_strategy=next((pool.sharing.naming for pool in pools if isinstance(pool.sharing, Mig)), "none"),
         controller_node_selector=dict(cluster.system_selector),
         counters=monitored,
         # Empty if the operator's exporter starts an engine of its own.
@@ -144,11 +141,6 @@ def tolerations_of(cluster: Cluster) -> tuple[Toleration, ...]:
     gate = (Toleration(STARTUP_GATE.key),) if cluster.health is not None and cluster.health.startup_gate else ()
     of_pools = (toleration for pool in cluster.pools.values() for toleration in pool.tolerations(profile))
     return tuple(dict.fromkeys((*profile.tolerations, *of_pools, *gate)))
-
-
-def mig_naming(cluster: Cluster) -> Literal["none", "single", "mixed"]:
-    """How the cluster names MIG slices, for the operator: none, single or mixed. All pools with MIG name them in the same way."""
-    return next((pool.sharing.naming for pool in cluster.pools.values() if isinstance(pool.sharing, Mig)), "none")
 
 
 def image_of(cluster: Cluster) -> NodeImage | None:
