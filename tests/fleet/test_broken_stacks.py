@@ -3845,12 +3845,20 @@ def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
             if isinstance(each, ast.FunctionDef) and each.name in shared
             for node in ast.walk(each)
         }
+        texts: dict[str, list[ast.Assign]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                texts.setdefault(node.targets[0].id, []).append(node)
         for node in ast.walk(tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or id(node) in inside:
                 continue
             if node.func.id in ("problem", "Violation", *shared):
                 rule = node.args[0]
                 message = shared.get(node.func.id) or node.args[1]
+                if isinstance(message, ast.Name):
+                    # The text that the name got last before the call.
+                    before = [text for text in texts.get(message.id, ()) if text.lineno < node.lineno]
+                    message = max(before, key=lambda text: text.lineno).value if before else message
                 assert isinstance(rule, ast.Constant), f"{path.name}:{node.lineno}: write the rule's name as a literal"
                 yield f"{path.name}:{node.lineno}", str(rule.value), re.compile(_pattern(message), re.DOTALL)
 

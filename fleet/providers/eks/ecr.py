@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import quoted
@@ -19,6 +19,8 @@ KEPT_IMAGES = 20
 _NEED_SECRET = ("docker.io", "ghcr.io", "registry.gitlab.com")
 _SECRET = "ecr-pullthroughcache/"  # noqa: S105 - the start of a secret's name, which ECR requires
 
+NO_ROLE = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
+ROLE = r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+"
 SecretArn = Annotated[
     str,
     matching(
@@ -30,12 +32,6 @@ SecretArn = Annotated[
         private=True,
     ),
 ]
-
-
-def role_arn(rule: str) -> AfterValidator:
-    """A validator that refuses a text with this rule unless it is the ARN of an IAM role."""
-    message = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
-    return matching(rule, message, r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+")
 
 
 class Upstream(Model):
@@ -52,7 +48,7 @@ class EcrRegistry(Registry):
 
     account: AccountId
     """AWS account of the registry, in quotes. `pulumi up` fails if the credentials belong to another one."""
-    push_role: Annotated[str, role_arn("push_role")] | None = None
+    push_role: Annotated[str, matching("push_role", NO_ROLE, ROLE)] | None = None
     """ARN of the IAM role of the workflow that builds and copies images. Besides the nodes only this role can pull."""
     pull_through: dict[str, Upstream] = Field(default_factory=dict)
     """Public registries that ECR caches, by host. Example: `{quay.io: {}}`"""

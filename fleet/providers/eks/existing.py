@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import REPEATED_SUBNET, EksPools, SubnetId
-from fleet.providers.eks.ecr import role_arn
+from fleet.providers.eks.ecr import NO_ROLE, ROLE
 from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches
 from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
 from fleet.settings.runner import PodRunner, SetName
@@ -32,7 +32,7 @@ class ExistingEks(Existing):
 
     name: ClusterName
     """Name of the EKS cluster."""
-    node_role_arn: Annotated[str, role_arn("role_arn")]
+    node_role_arn: Annotated[str, matching("role_arn", NO_ROLE, ROLE)]
     """ARN of the IAM role of the new nodes. It needs the policies of a node and no others. Source: EKS user guide, node IAM
     role."""
     subnets: Annotated[dict[str, SubnetId], Field(min_length=1)]
