@@ -24,11 +24,11 @@ from components.kubernetes.inside import Inside, install
 from components.kubernetes.mirror import from_registry
 from components.kubernetes.model_cache import Backing
 from components.outputs import Built, EksOutputs
+from fleet.providers.eks.bill import eks_quotas
 from fleet.providers.eks.build_caches import role_arn
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.existing import ExistingEksCluster as SettingsOfExisting
 from fleet.providers.eks.nodes import EksPool
-from fleet.providers.eks.quotas import eks_quotas
 from fleet.providers.fleet import Fleet
 from fleet.settings.health import Health
 

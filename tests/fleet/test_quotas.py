@@ -16,7 +16,7 @@ from fleet.facts.errors import FleetError
 from fleet.facts.hardware import Machine
 from fleet.loading.config import load
 from fleet.prove.quotas import remarks
-from fleet.providers.eks.quotas import eks_needs, eks_quotas
+from fleet.providers.eks.bill import eks_needs, eks_quotas
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.quotas import oke_quotas
 from fleet.providers.provider import needs

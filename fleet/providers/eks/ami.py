@@ -110,18 +110,8 @@ class GpuAmi(Model):
         return release_driver or (str(self.driver_branch) if self.driver_branch else None)
 
 
-def require_amis(amis: Mapping[str, GpuAmi], pools: Mapping[str, EksPool], minor: str) -> None:
-    """Refuse images that do not fit the cluster's Kubernetes minor or the machine that builds them, and pools that do not fit
-    their image. Raises a settings problem.
-    """
-    for name, ami in amis.items():
-        _require_image(ami, minor, at=("amis", name))
-    for name, pool in pools.items():
-        if pool.ami_entry is not None:
-            _require_pool(name, pool, pool.ami_entry, amis, minor)
-
-
-def _require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
+def require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
+    """Refuse an image that does not fit the Kubernetes minor or the machine that builds it. Raises a settings problem."""
     if ami.release is None and ami.driver_branch and eks_images.newest(minor, ami.driver_branch) is None:
         message = f"no release for Kubernetes {minor} is known to have driver branch R{ami.driver_branch}; write release, too"
         raise problem("ami_no_release", message, at=(*at, "driverBranch"))
@@ -138,7 +128,8 @@ def _require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
         compatibility.require_driver(builder, driver, at=(*at, "buildType"), fix=fix)
 
 
-def _require_pool(name: str, pool: EksPool, entry: str, amis: Mapping[str, GpuAmi], minor: str) -> None:
+def require_pool_image(name: str, pool: EksPool, entry: str, amis: Mapping[str, GpuAmi], minor: str) -> None:
+    """Refuse a pool that does not fit its image. Raises a settings problem."""
     if entry not in amis:
         names = ", ".join(amis) or "none"
         message = f"no entry of amis has this name (known: {names}); add it there, or write the id of an AMI"

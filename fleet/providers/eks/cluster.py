@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -17,14 +17,13 @@ from fleet.facts.lifecycle import Use, of_node_image
 from fleet.facts.remark import below, costs, todo
 from fleet.facts.repair import OTHER_WAIT
 from fleet.facts.scheduling import EKS_PROFILE
-from fleet.providers.eks.ami import GpuAmi, require_amis
+from fleet.providers.eks.ami import GpuAmi, require_image, require_pool_image
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
-from fleet.providers.eks.capacity import machine_remarks, refused_zone, reserved, window
+from fleet.providers.eks.capacity import machine_remarks, refused_zone, reserved, support_remarks, supported, window
 from fleet.providers.eks.ecr import EcrRegistry, cold_start_nat
 from fleet.providers.eks.groups import zone_groups
 from fleet.providers.eks.node_options import SPREAD_PER_ZONE
 from fleet.providers.eks.nodes import AmiName, EksPool, warm_remarks
-from fleet.providers.eks.support import remarks, supported
 from fleet.settings import compatibility
 from fleet.settings.build_caches import BuildCaches
 from fleet.settings.caches import Volumes
@@ -89,11 +88,6 @@ def _quota(code: str) -> str:
 
 
 QuotaCode = Annotated[str, AfterValidator(_quota)]
-
-
-def _listed(word: str, names: Sequence[str]) -> str:
-    """`pool a runs`, `pools a and b run`."""
-    return f"{word} {names[0]} runs" if len(names) == 1 else f"{word}s {' and '.join(names)} run"
 
 
 class Network(Model):
@@ -311,7 +305,8 @@ class EksPools(Cluster):
         for name, ami in self.amis.items():
             if ami.built is None:
                 users = [pool for pool, settings in self.pools.items() if settings.ami_entry == name]
-                running = f"; until then {_listed('pool', users)} AWS' image {self.kubernetes.ami_release}" if users else ""
+                who = f"pool {users[0]} runs" if len(users) == 1 else f"pools {' and '.join(users)} run"
+                running = f"; until then {who} AWS' image {self.kubernetes.ami_release}" if users else ""
                 yield todo(f"ami {name}: not built; run its pipeline and write built (docs/ami.md#build){running}")
             if ami.driver(self.kubernetes_version) is None:
                 yield todo(
@@ -353,14 +348,17 @@ class EksPools(Cluster):
     @refusal
     def _eks_ami_rules(self) -> None:
         """Refuse images and pools that do not fit each other, and copies in a region that is not AWS' or has the image anyway."""
-        require_amis(self.amis, self.pools, self.kubernetes_version)
         for name, ami in self.amis.items():
+            require_image(ami, self.kubernetes_version, at=("amis", name))
             for index, region in enumerate(ami.regions):
                 if region == self.region or not _REGION.fullmatch(region):
                     message = (
                         "not another commercial AWS region (the cluster's own has the image anyway); write one such as us-east-2"
                     )
                     raise problem("ami_region", message, at=("amis", name, "regions", str(index)))
+        for name, pool in self.pools.items():
+            if pool.ami_entry is not None:
+                require_pool_image(name, pool, pool.ami_entry, self.amis, self.kubernetes_version)
 
     @refusal
     def _eks_enablement(self) -> None:
@@ -551,7 +549,7 @@ class EksCluster(EksPools):
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """The end of support for its Kubernetes minor, the cost of the control plane after that, and reservations."""
-        yield from remarks(self.kubernetes_version, self.region, day, self.upgrade_policy)
+        yield from support_remarks(self.kubernetes_version, self.region, day, self.upgrade_policy)
         yield from super().remarks_on(day)
 
     @refusal

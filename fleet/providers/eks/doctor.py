@@ -7,8 +7,8 @@ from typing import Any
 
 from fleet.facts.eks_images import minor_of, parameter, parameters
 from fleet.providers.eks import sources
+from fleet.providers.eks.bill import increase, vcpus_needed
 from fleet.providers.eks.cluster import EksCluster, EksPools
-from fleet.providers.eks.quotas import increase, vcpus_needed
 from fleet.providers.finding import Finding, guarded, offer, ok, skipped, wrong
 
 AREA = "aws"

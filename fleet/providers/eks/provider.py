@@ -11,12 +11,11 @@ from fleet.facts.cloud_limits import SUFFIX, limit
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.facts.yaml_text import scalar
 from fleet.providers.eks import doctor
-from fleet.providers.eks.bill import eks_bill
+from fleet.providers.eks.bill import eks_bill, eks_needs, quota_remarks
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.eks.fallback import eks_charts, eks_moves, eks_priorities
 from fleet.providers.eks.leftovers import AwsLeftovers
-from fleet.providers.eks.quotas import eks_needs, quota_remarks
 from fleet.providers.provider import Claim, Provider, Violation, conflicts
 from fleet.providers.starter import Starter, Values, Wanted
 from fleet.providers.tags import AWS_TAGS
