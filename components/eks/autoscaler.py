@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
-import pulumi_aws as aws
 
 from components.component import Component
-from components.eks.iam import POD_IDENTITY_TRUST, document, identity
+from components.eks.iam import document, pod_identity
 from components.kubernetes.deliver import Delivery, by_helm
 from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER
@@ -61,11 +60,8 @@ class EksAutoscaler(Component[EksAutoscalerArgs]):
     """ARN of the autoscaler's IAM role."""
 
     def declare(self, name: str, args: EksAutoscalerArgs) -> None:
-        role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=self._child)
-        policy = autoscaler_rights(args.physical_name)
-        rights = aws.iam.RolePolicy(f"{name}-rights", role=role.id, policy=policy, opts=self._child)
-        association = identity(name, args.cluster_name, KUBE_SYSTEM, AUTOSCALER, role, parent=self)
+        rights = autoscaler_rights(args.physical_name)
+        role, before = pod_identity(name, args.cluster_name, KUBE_SYSTEM, AUTOSCALER, parent=self, rights=rights)
         if args.chart is not None:
-            # A pod gets its credentials when it starts, so the association must exist before.
-            by_helm(Delivery(f"{name}-chart", args.chart, self, [rights, association, *args.ready]))
+            by_helm(Delivery(f"{name}-chart", args.chart, self, [*before, *args.ready]))
         self.role_arn = role.arn

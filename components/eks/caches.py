@@ -50,7 +50,7 @@ class EksCaches(Component[InCluster]):
         """The add-on. Its controller has its own role instead of the nodes' rights."""
         (short, policy), cluster_name = DRIVERS[addon], self._args.cluster.cluster_name
         name, account = f"{self._name}-{short}", f"{short}-csi-controller-sa"
-        identity = pod_identity(name, cluster_name, KUBE_SYSTEM, account, policy, parent=self)
+        _, before = pod_identity(name, cluster_name, KUBE_SYSTEM, account, parent=self, policy=policy)
         return aws.eks.Addon(
             f"{name}-addon",
             cluster_name=cluster_name,
@@ -58,7 +58,7 @@ class EksCaches(Component[InCluster]):
             addon_version=self._args.settings.kubernetes.drivers[addon],
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="PRESERVE",
-            opts=self._below(*identity, *self._args.cluster.ready),
+            opts=self._below(*before, *self._args.cluster.ready),
         )
 
     def _doors(self) -> aws.vpc.SecurityGroupIngressRule:

@@ -17,7 +17,7 @@ class CloudWatch(Component[InCluster]):
 
     def declare(self, name: str, args: InCluster) -> None:
         cluster_name = args.cluster.cluster_name
-        identity = pod_identity(name, cluster_name, NAMESPACE, AGENT, "CloudWatchAgentServerPolicy", parent=self)
+        _, before = pod_identity(name, cluster_name, NAMESPACE, AGENT, parent=self, policy="CloudWatchAgentServerPolicy")
         aws.eks.Addon(
             f"{name}-addon",
             cluster_name=cluster_name,
@@ -27,5 +27,5 @@ class CloudWatch(Component[InCluster]):
             resolve_conflicts_on_create="OVERWRITE",
             # Another value could start a second exporter on each GPU node.
             resolve_conflicts_on_update="OVERWRITE",
-            opts=self._below(*identity, *args.cluster.ready),
+            opts=self._below(*before, *args.cluster.ready),
         )

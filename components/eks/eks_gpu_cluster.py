@@ -16,7 +16,7 @@ from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import govern
-from components.eks.iam import attached, trust
+from components.eks.iam import service_role
 from components.eks.launch import joining, launch_template
 from components.eks.managed_nodes import managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
@@ -224,9 +224,7 @@ class EksGpuCluster(PackagedComponent[Read]):
         self.kubernetes_provider = kubernetes_provider(name, self._cluster_name, kubeconfig=self.kubeconfig, parent=self)
         self._principals(name, "admin", settings.admins)
         self._principals(name, "viewer", settings.viewers)
-        opts = self._below(*self._after)
-        role = aws.iam.Role(f"{name}-node-role", assume_role_policy=trust("ec2.amazonaws.com"), opts=opts)
-        rights = attached(f"{name}-node", role, _NODE_POLICIES, parent=self)
+        role, rights = service_role(f"{name}-node", "ec2.amazonaws.com", _NODE_POLICIES, parent=self, after=self._after)
         self.node_role_arn = role.arn
         self.node_role_name = role.name
         """Name of the role of every node."""

@@ -9,15 +9,13 @@ import pulumi_aws as aws
 from pulumi_aws import imagebuilder as builder
 
 from components.component import Component
-from components.eks.iam import attached, trust
+from components.eks.iam import service_role
 from components.eks.in_cluster import InCluster
 from fleet.providers.eks.ami import GpuAmi as Settings
 from fleet.providers.eks.recipe.recipe import recipe
 
 _BUILD_POLICIES = ("EC2InstanceProfileForImageBuilder", "AmazonSSMManagedInstanceCore")
 """What the machine that builds and tests needs (EC2 Image Builder user guide, prerequisites)."""
-_PULL_POLICY = "AmazonEC2ContainerRegistryPullOnly"
-_RETIRE_POLICY = "service-role/EC2ImageBuilderLifecycleExecutionPolicy"
 IN_USE = {"gpu-ci/in-use": "true"}
 """Tag of the AMI that pools run. The lifecycle policy keeps it, however old it is."""
 _DEPRECATE_DAYS = 90
@@ -88,7 +86,8 @@ class GpuAmi(Component[GpuAmiArgs]):
     def _machine(self, name: str, args: GpuAmiArgs) -> builder.InfrastructureConfiguration:
         """The machine that builds and the one that tests: no way in, IMDSv2, and deleted also after a failure."""
         from_ecr = any(".dkr.ecr." in image for image in args.settings.pre_pull)
-        role, _ = self._role(f"{name}-build", "ec2.amazonaws.com", (*_BUILD_POLICIES, *((_PULL_POLICY,) if from_ecr else ())))
+        pulls = ("AmazonEC2ContainerRegistryPullOnly",) if from_ecr else ()
+        role, _ = service_role(f"{name}-build", "ec2.amazonaws.com", (*_BUILD_POLICIES, *pulls), parent=self)
         self.reader_arns = [role.arn] if from_ecr else []
         profile = aws.iam.InstanceProfile(f"{name}-profile", role=role.name, opts=self._child)
         group = aws.ec2.SecurityGroup(
@@ -122,7 +121,8 @@ class GpuAmi(Component[GpuAmiArgs]):
         )
 
     def _retirement(self, name: str, args: GpuAmiArgs) -> None:
-        role, rights = self._role(f"{name}-retirement", "imagebuilder.amazonaws.com", (_RETIRE_POLICY,))
+        policies = ("service-role/EC2ImageBuilderLifecycleExecutionPolicy",)
+        role, rights = service_role(f"{name}-retirement", "imagebuilder.amazonaws.com", policies, parent=self)
         age, count = {"type": "AGE", "value": _DEPRECATE_DAYS, "unit": "DAYS"}, {"type": "COUNT", "value": args.settings.keep}
         builder.LifecyclePolicy(
             f"{name}-lifecycle",
@@ -139,7 +139,3 @@ class GpuAmi(Component[GpuAmiArgs]):
             ],
             opts=self._below(*rights),
         )
-
-    def _role(self, name: str, service: str, policies: tuple[str, ...]) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
-        role = aws.iam.Role(f"{name}-role", assume_role_policy=trust(service), opts=self._child)
-        return role, attached(name, role, policies, parent=self)

@@ -18,11 +18,9 @@ from fleet.providers.eks.ecr import KEPT_IMAGES, UPSTREAMS, EcrRegistry
 
 CACHE_ACTIONS = ("ecr:BatchImportUpstreamImage", "ecr:CreateRepository", "ecr:TagResource")
 """What the first pull of a cached image needs besides the right to pull (ECR user guide, pull-through-cache-iam)."""
-_PULL = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
-_DAYS = 14
 _LEFT_OVERS = {
     "description": "untagged images",
-    "selection": {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUnit": "days", "countNumber": _DAYS},
+    "selection": {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUnit": "days", "countNumber": 14},
     "action": {"type": "expire"},
 }
 
@@ -157,7 +155,7 @@ def pull_policy(readers: Sequence[str]) -> str:
         {
             "Effect": "Deny",
             "Principal": "*",
-            "Action": list(_PULL),
+            "Action": ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
             "Condition": {
                 "ArnNotLike": {"aws:PrincipalArn": [*readers, "arn:aws:iam::*:role/aws-service-role/*"]},
                 "Bool": {"aws:PrincipalIsAWSService": "false"},

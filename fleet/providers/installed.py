@@ -180,16 +180,11 @@ def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, p
         node_selectors=tuple(target.selectors) if several else (),
         tolerations=tuple(target.tolerations),
         runtime_class=target.runtime_class,
-        usd_per_hour=runner_price(cluster, runner),
+        usd_per_hour=range_text(runner_prices(cluster, runner)),
         per_node=per_node,
         open_networks=tuple(cluster.private_egress),
         declare_min_runners=runner.schedules is None,
     )
-
-
-def runner_price(cluster: Cluster, runner: PodRunner) -> str:
-    """The range of `runner_prices`, as `range_text` writes it."""
-    return range_text(runner_prices(cluster, runner))
 
 
 def runner_prices(cluster: Cluster, runner: PodRunner) -> Iterator[Money]:

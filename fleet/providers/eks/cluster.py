@@ -39,7 +39,6 @@ from fleet.settings.runner import PodRunner, SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
-_NEWER_IMAGE = "gpu-ci freshen, or ami of the pools (docs/ami.md)"
 VpcId = Annotated[str, matching("vpc_id", "not a VPC id; write vpc-… as AWS shows it", r"vpc-[0-9a-f]{8,17}")]
 SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-…", r"subnet-[0-9a-f]{8,17}")]
 REPEATED_SUBNET = "a subnet is in one zone, and here several have the same; give each zone its own"
@@ -296,7 +295,8 @@ class EksPools(Cluster):
     def uses(self) -> Iterator[Use]:
         """The node images of its pools, and reservations with an end."""
         releases = dict.fromkeys(self._image(name)[1] for name in self.pools)
-        yield from (Use(of_node_image(release), _NEWER_IMAGE) for release in releases if release)
+        newer = "gpu-ci freshen, or ami of the pools (docs/ami.md)"
+        yield from (Use(of_node_image(release), newer) for release in releases if release)
         for name, pool in self.pools.items():
             yield from reserved(name, pool)
 
@@ -447,10 +447,8 @@ class EksCluster(EksPools):
         """As in the base class, and the prefix of the registry, because ECR has each cache rule once."""
         yield from super().holdings()
         if self.registry is not None:
-            yield (
-                ("registry", "prefix"),
-                f"prefix {self.registry.prefix} of account {self.registry.account} in {self.region}",
-            )
+            prefix = f"prefix {self.registry.prefix} of account {self.registry.account} in {self.region}"
+            yield ("registry", "prefix"), prefix
 
     @property
     def node_zones(self) -> tuple[str, ...]:

@@ -90,7 +90,6 @@ class BaseRuntimeSpec(Model):
 
 _CONTAINERD = ("version", "plugins", "proxy_plugins", "timeouts", "debug", "metrics", "oom_score")
 """Top-level tables and keys of containerd's config that a pool may set."""
-_RUNTIME_KEYS = frozenset(("default_runtime_name", "runtimes"))
 
 
 def _keys(table: Any) -> Iterator[str]:
@@ -119,7 +118,7 @@ def _toml(text: str) -> str:
         raise problem("containerd_key", message, private=True)
     if (fault := limit("containerd", "version").fault(table.get("version"))) is not None:
         raise problem("containerd_version", f"version: containerd of the node image starts with no other: {fault}", private=True)
-    if runtime_keys := sorted(_RUNTIME_KEYS & keys):
+    if runtime_keys := sorted({"default_runtime_name", "runtimes"} & keys):
         message = f"the node image sets NVIDIA's runtime in {' and '.join(runtime_keys)}; remove it"
         raise problem("containerd_runtime", message, private=True)
     return text

@@ -20,7 +20,6 @@ from fleet.settings.local_disks import require_local_disks
 from fleet.settings.model import Day, Nodes, matching, problem, refusal, require_once
 from fleet.settings.pool import Pool, Reservation
 
-_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 MOST_IN_BLOCK = 64
 """Machines of one capacity block (EC2 user guide, how Capacity Blocks work)."""
 
@@ -119,7 +118,7 @@ class EksPool(Pool):
         if self.reservation is not None and len(self.instance_types) > 1:
             message = "a capacity reservation has one instance type; keep one, and add a pool for each other type"
             raise problem("reservation_type", message, at=("instanceTypes",))
-        if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation.id):
+        if self.reservation is not None and not re.fullmatch(r"cr-[0-9a-f]{8,17}", self.reservation.id):
             message = "not a capacity reservation's id; write cr-… as AWS shows it"
             raise problem("reservation_id", message, at=("reservation", "id"))
         if self.reservation is not None and self.zones:

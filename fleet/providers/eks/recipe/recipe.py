@@ -17,7 +17,6 @@ from fleet.facts import eks_images
 from fleet.facts.yaml_text import yaml_text
 from fleet.providers.eks.ami import GpuAmi
 
-_FOLDER = Path(__file__).parent
 _PHASES = {"build": ("install", "pull", "reset"), "validate": ("validate",), "test": ("test",)}
 MOST_CHARACTERS = 16_000
 """EC2 Image Builder API, CreateComponent: the longest document."""
@@ -66,6 +65,6 @@ def _driver(ami: GpuAmi, minor: str) -> str:
 
 def _step(name: str, settings: dict[str, str]) -> dict[str, Any]:
     """A step that runs a script of this folder. Any failing command ends it."""
-    script = (_FOLDER / f"{name}.sh").read_text(encoding="ascii")
+    script = (Path(__file__).parent / f"{name}.sh").read_text(encoding="ascii")
     used = [f'{key}="{value}"' for key, value in settings.items() if f"${key}" in script or f"${{{key}" in script]
     return {"name": name, "action": "ExecuteBash", "inputs": {"commands": ["\n".join(("set -euo pipefail", *used, script))]}}
