@@ -39,9 +39,8 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
     if reservation.end_date is None:
         return
     if reservation.end_date < day.isoformat():
-        yield Remark(
-            f"its {noun} ended on {reservation.end_date}, and no node starts; change capacity and reservation", CANNOT_WORK
-        )
+        over = f"its {noun} ended on {reservation.end_date}, and no node starts; change capacity and reservation"
+        yield Remark(over, CANNOT_WORK)
         return
     # EKS user guide, managed node groups with Capacity Blocks.
     drained = "; EKS removes its nodes 40 minutes before, also those that run a job" if block else ""
@@ -58,9 +57,8 @@ def reserved(name: str, pool: EksPool) -> Iterator[Use]:
     reservation = pool.reservation
     if reservation is not None and reservation.end_date is not None:
         noun = "capacity block" if pool.capacity == CAPACITY_BLOCK else "reservation"
-        life = Life(
-            f"{noun} {reservation.id} of pool {name}", date.fromisoformat(reservation.end_date), "no node of the pool starts"
-        )
+        end = date.fromisoformat(reservation.end_date)
+        life = Life(f"{noun} {reservation.id} of pool {name}", end, "no node of the pool starts")
         yield Use(life, f"buy another, then change pools.{name}.reservation")
 
 

@@ -235,12 +235,10 @@ class EksPools(Cluster):
     @property
     def node_repair(self) -> str:
         """As in the base class: EKS' own repair, with the wait that the program sets."""
-        wait = (self.health or Health()).repair_wait
+        wait, silent = (self.health or Health()).repair_wait // 60, OTHER_WAIT // 60
         if not self.engine_on_nodes:
-            return (
-                f"EKS replaces silent nodes after {OTHER_WAIT // 60} minutes, and repairs no GPU without the add-on {NODE_AGENT}"
-            )
-        return f"EKS repairs GPU errors after {wait // 60} minutes, and silent nodes after {OTHER_WAIT // 60}"
+            return f"EKS replaces silent nodes after {silent} minutes, and repairs no GPU without the add-on {NODE_AGENT}"
+        return f"EKS repairs GPU errors after {wait} minutes, and silent nodes after {silent}"
 
     @property
     def watched(self) -> str:

@@ -53,17 +53,10 @@ def _priorities(name: str, cluster: EksPools) -> str:
 
     Pulumi calls a node group by its logical name and seven hexadecimal digits.
     """
-    ranks = pool_ranks(cluster.pool_orders)
-    return priorities(
-        ranks,
-        {
-            pool: [
-                anchored(f"eks-{name}-{pool}-{zone}-nodes-") + "[0-9a-f]{7}-[0-9a-f]{8}-"
-                for zone in cluster.groups_of(cluster.pools[pool])
-            ]
-            for pool in ranks
-        },
-    )
+    ranks, end = pool_ranks(cluster.pool_orders), "[0-9a-f]{7}-[0-9a-f]{8}-"
+    zones = {pool: cluster.groups_of(cluster.pools[pool]) for pool in ranks}
+    groups = {pool: [anchored(f"eks-{name}-{pool}-{zone}-nodes-") + end for zone in zones[pool]] for pool in ranks}
+    return priorities(ranks, groups)
 
 
 def eks_moves(name: str, cluster: EksPools, order: Sequence[str]) -> str:

@@ -65,9 +65,8 @@ class EksReservation(Reservation):
     def _dates(self) -> None:
         """Refuse an end before the start."""
         if self.start_date is not None and self.end_date is not None and self.end_date < self.start_date:
-            raise problem(
-                "reservation_dates", f"it starts after that day, on {self.start_date}; correct one of them", at=("endDate",)
-            )
+            message = f"it starts after that day, on {self.start_date}; correct one of them"
+            raise problem("reservation_dates", message, at=("endDate",))
 
 
 class EksPool(Pool):

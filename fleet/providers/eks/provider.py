@@ -22,8 +22,6 @@ from fleet.providers.tags import AWS_TAGS
 from fleet.settings.github import GitHub
 from fleet.settings.pool import SystemMachines
 
-_MAX_ROLE = limit("aws:iam/role:Role", "name")
-"""The role <cluster>-<ami>-ami-retirement-role that deletes old images, and eight characters that Pulumi adds."""
 # A password goes through a pipe: every user of the machine can read the arguments of a process.
 _ECR = """\
 account="$(aws sts get-caller-identity --query Account --output text)"
@@ -114,28 +112,25 @@ class Eks(Provider[EksPools]):
                     writer = re.split("[/@]", repository)[0].lower()
                     if writer not in (owner, *map(str.lower, caches.owners)):
                         at = ("clusters", name, "buildCaches", "buckets", bucket, "repositories", str(index))
-                        message = (
-                            f"its jobs could write the cache, and its owner is not {owner}; add {writer} to owners, or remove it"
-                        )
+                        fix = f"add {writer} to owners, or remove it"
+                        message = f"its jobs could write the cache, and its owner is not {owner}; {fix}"
                         yield Violation("cache_owner", message, at, repository)
-        claims = (
-            Claim(caches.account, name, ("clusters", name, "buildCaches", "oidcProvider"))
-            for name, caches in caching
-            if caches.oidc_provider == "create"
-        )
+        creating = ((name, caches.account) for name, caches in caching if caches.oidc_provider == "create")
+        claims = (Claim(account, name, ("clusters", name, "buildCaches", "oidcProvider")) for name, account in creating)
         for claim, first in conflicts(claims):
             message = f"cluster {first} already creates GitHub's OIDC provider in account {claim.key}; write existing"
             yield Violation("oidc_provider_twice", message, claim.at)
 
     def name_faults(self, cluster: EksPools, name: str) -> Iterator[Violation]:
         """The role that deletes old images is named after cluster and image."""
+        most = limit("aws:iam/role:Role", "name").most or 0
         for ami in cluster.amis:
+            # Pulumi adds eight characters.
             length = len(f"{name}-{ami}-ami-retirement-role") + SUFFIX
-            if _MAX_ROLE.most is not None and length > _MAX_ROLE.most:
+            if length > most:
+                fix = f"so the two names have at most {most - length + len(name) + len(ami)} together; shorten one"
                 message = (
-                    f"an IAM role is named after cluster and image and would have {length} characters; IAM takes "
-                    f"{_MAX_ROLE.most}, so the two names have at most {_MAX_ROLE.most - length + len(name) + len(ami)} together; "
-                    "shorten one"
+                    f"an IAM role is named after cluster and image and would have {length} characters; IAM takes {most}, {fix}"
                 )
                 yield Violation("ami_length", message, ("clusters", name, "amis", ami), ami)
 
