@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 
 from components.component import Component
-from components.eks.iam import document, pod_identity
+from components.eks.iam import allow, document, pod_identity
 from components.kubernetes.deliver import Delivery, by_helm
 from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER
@@ -34,10 +34,7 @@ def autoscaler_rights(cluster_name: str) -> str:
     writes = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
     # EKS puts both tags on the groups of its managed node groups.
     tags = {f"aws:ResourceTag/{DISCOVERY_TAG}": "true", f"aws:ResourceTag/{owner_tag(cluster_name)}": "owned"}
-    return document(
-        {"Effect": "Allow", "Action": reads, "Resource": "*"},
-        {"Effect": "Allow", "Action": writes, "Resource": "*", "Condition": {"StringEquals": tags}},
-    )
+    return document(allow(reads), allow(writes, StringEquals=tags))
 
 
 @dataclass(frozen=True, slots=True)

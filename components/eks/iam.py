@@ -15,6 +15,12 @@ def document(*statements: Mapping[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
 
 
+def allow(actions: Sequence[str], resources: str | Sequence[str] = "*", **conditions: Any) -> dict[str, Any]:
+    """The statement that allows actions, under IAM's conditions by their operator."""
+    condition = {"Condition": conditions} if conditions else {}
+    return {"Effect": "Allow", "Action": list(actions), "Resource": resources, **condition}
+
+
 def trust(service: str, action: str | Sequence[str] = "sts:AssumeRole") -> str:
     """The document by which a service of AWS takes a role."""
     return document({"Effect": "Allow", "Principal": {"Service": service}, "Action": action})

@@ -11,7 +11,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
-from components.eks.iam import document, trust
+from components.eks.iam import allow, document, trust
 from components.eks.in_cluster import InCluster
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.providers.eks.ecr import KEPT_IMAGES, UPSTREAMS, EcrRegistry
@@ -88,18 +88,10 @@ class RunnerImage(Component[RunnerImageArgs]):
         role = aws.iam.Role(f"{name}-creates", assume_role_policy=trust("ecr.amazonaws.com"), opts=self._child)
         below = f"arn:aws:ecr:{args.here.settings.region}:{registry.account}:repository/{registry.prefix}"
         resources = [f"{below}/{host}/*" for host in registry.pull_through]
-        rights = aws.iam.RolePolicy(
-            f"{name}-creates",
-            role=role.id,
-            policy=creation_rights(resources, args.here.settings.region, registry.account),
-            opts=self._child,
-        )
-        aws.iam.RolePolicy(
-            f"{name}-caches",
-            role=args.node_role_name,
-            policy=document({"Effect": "Allow", "Action": list(CACHE_ACTIONS), "Resource": resources}),
-            opts=self._child,
-        )
+        creation = creation_rights(resources, args.here.settings.region, registry.account)
+        rights = aws.iam.RolePolicy(f"{name}-creates", role=role.id, policy=creation, opts=self._child)
+        caching = document(allow(CACHE_ACTIONS, resources))
+        aws.iam.RolePolicy(f"{name}-caches", role=args.node_role_name, policy=caching, opts=self._child)
         for host, upstream in registry.pull_through.items():
             prefix = f"{registry.prefix}/{host}"
             template = aws.ecr.RepositoryCreationTemplate(
@@ -131,19 +123,10 @@ def creation_rights(repositories: Sequence[str], region: str, account: str) -> s
 
     The keys are those of the account that ECR itself uses: with the ARN of the key a preview could not show the policy.
     """
-    return document(
-        {
-            "Effect": "Allow",
-            "Action": ["ecr:CreateRepository", "ecr:PutLifecyclePolicy", "ecr:SetRepositoryPolicy", "ecr:TagResource"],
-            "Resource": list(repositories),
-        },
-        {
-            "Effect": "Allow",
-            "Action": ["kms:CreateGrant", "kms:DescribeKey", "kms:RetireGrant"],
-            "Resource": f"arn:aws:kms:{region}:{account}:key/*",
-            "Condition": {"StringEquals": {"kms:ViaService": f"ecr.{region}.amazonaws.com"}},
-        },
-    )
+    creation = ("ecr:CreateRepository", "ecr:PutLifecyclePolicy", "ecr:SetRepositoryPolicy", "ecr:TagResource")
+    grants, keys = ("kms:CreateGrant", "kms:DescribeKey", "kms:RetireGrant"), f"arn:aws:kms:{region}:{account}:key/*"
+    via = {"kms:ViaService": f"ecr.{region}.amazonaws.com"}
+    return document(allow(creation, repositories), allow(grants, keys, StringEquals=via))
 
 
 def pull_policy(readers: Sequence[str]) -> str:

@@ -97,8 +97,6 @@ class EksCache(Cache):
             message = f"a gp3 volume of {self.gib} GiB has at most {most} IOPS, {per_gib}"
             raise problem("cache_iops", message, at=("iops",))
         if self.throughput * GP3_IOPS_PER_MIBPS > self.iops:
-            raise problem(
-                "cache_throughput",
-                f"gp3 needs {GP3_IOPS_PER_MIBPS} IOPS per MiB/s, and the volume has {self.iops}; raise iops or lower throughput",
-                at=("throughput",),
-            )
+            needed = f"gp3 needs {GP3_IOPS_PER_MIBPS} IOPS per MiB/s"
+            message = f"{needed}, and the volume has {self.iops}; raise iops or lower throughput"
+            raise problem("cache_throughput", message, at=("throughput",))

@@ -102,11 +102,8 @@ def _addons(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
                 missing = True
                 show = f"aws eks describe-addon-versions --region {region} --kubernetes-version {minor} --addon-name {addon}"
                 query = "--query 'addons[].addonVersions[].addonVersion'"
-                yield wrong(
-                    AREA,
-                    f"{name}: EKS does not offer {addon} {version} for Kubernetes {minor}",
-                    f"{show} {query}, then write one into {_VERSIONS}",
-                )
+                fact = f"{name}: EKS does not offer {addon} {version} for Kubernetes {minor}"
+                yield wrong(AREA, fact, f"{show} {query}, then write one into {_VERSIONS}")
         if not missing:
             yield ok(AREA, f"{name}: EKS offers all {len(cluster.addon_versions)} add-ons for Kubernetes {minor}")
 

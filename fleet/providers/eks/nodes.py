@@ -254,12 +254,9 @@ def _root_disk(pool: EksPool) -> None:
     limits = {machine.name: ebs_mibps(machine) for machine in pool.machines}
     mibps = [limit for limit in limits.values() if limit is not None]
     if len(mibps) == len(limits) and disk.throughput > (most := max(mibps)):
-        raise problem(
-            "disk_throughput_limit",
-            f"the EBS limit of {' and '.join(limits)} is {most} MiB/s at most, and more is paid for nothing; lower throughput to "
-            f"{most}",
-            at=("diskPerformance", "throughput"),
-        )
+        fix = f"more is paid for nothing; lower throughput to {most}"
+        message = f"the EBS limit of {' and '.join(limits)} is {most} MiB/s at most, and {fix}"
+        raise problem("disk_throughput_limit", message, at=("diskPerformance", "throughput"))
 
 
 def _fast_image_pull(pool: EksPool) -> None:
@@ -269,13 +266,9 @@ def _fast_image_pull(pool: EksPool) -> None:
         reached, limit = pool.disk_throughput(machine), ebs_mibps(machine)
         if reached is not None and reached >= FAST_PULL_MIBPS:
             continue
-        ways = [
-            "put images on local disks (localStorage RAID0 without Containerd and SOCI in disabledMounts)"
-            if machine.nvme_gb
-            else "",
-            f"raise diskPerformance.throughput to {FAST_PULL_MIBPS}" if limit and limit >= FAST_PULL_MIBPS else "",
-            "remove FastImagePull",
-        ]
+        local = "put images on local disks (localStorage RAID0 without Containerd and SOCI in disabledMounts)"
+        faster = f"raise diskPerformance.throughput to {FAST_PULL_MIBPS}"
+        ways = [local if machine.nvme_gb else "", faster if (limit or 0) >= FAST_PULL_MIBPS else "", "remove FastImagePull"]
         raise problem(
             "fast_image_pull",
             f"parallel unpacking needs a disk of {FAST_PULL_MIBPS} MiB/s, and images of {machine.name} are on a root disk of "
