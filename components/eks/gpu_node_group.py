@@ -30,10 +30,9 @@ from fleet.facts.scheduling import (
     resource_tags,
 )
 from fleet.providers.eks.cluster import EksVersion, Principal, SubnetId
-from fleet.providers.eks.groups import zone_groups
+from fleet.providers.eks.groups import zone_actions, zone_groups
 from fleet.providers.eks.node_config import joining_spec, user_data
 from fleet.providers.eks.nodes import AmiId, EksPool
-from fleet.providers.eks.schedules import zone_actions
 from fleet.providers.tags import AWS_TAGS, fixed_tags
 from fleet.settings.alerts import Share
 from fleet.settings.health import Health, RepairWait, nodes_at_once

@@ -10,7 +10,7 @@ import pulumi_aws as aws
 
 from fleet.facts import versions
 from fleet.facts.scheduling import EKS_EFFECT, IDLE_DELAY_TAG, TEMPLATE, Taint
-from fleet.providers.eks.schedules import Action
+from fleet.providers.eks.groups import Action
 from fleet.settings.model import Scale
 
 CUSTOM = "CUSTOM"

@@ -104,9 +104,9 @@ def refused_zone(region: str) -> Iterator[str]:
         )
 
 
-AUTOMATIC, EXTENDED_POLICY = "STANDARD", "EXTENDED"
-"""The `upgradePolicy` with which AWS upgrades a control plane whose standard support ends, and the one that chooses extended
-support."""
+AUTOMATIC = "STANDARD"
+"""The `upgradePolicy` with which AWS upgrades a control plane whose standard support ends. The other one, EXTENDED, chooses
+extended support."""
 
 
 def billed(minor: str, day: date) -> tuple[str, str]:
@@ -122,7 +122,7 @@ def supported(minor: str, region: str, policy: str | None) -> Iterator[Use]:
     A cluster that chose extended support has only the end of that.
     """
     upgrade = "raise kubernetesVersion by one minor (docs/operate.md)"
-    for extended in (True,) if policy == EXTENDED_POLICY else (False, True):
+    for extended in (True,) if policy == "EXTENDED" else (False, True):
         if (life := of_eks(minor, extended=extended)) is not None:
             yield Use(life, upgrade, "" if extended else _more(region))
 

@@ -36,10 +36,8 @@ def findings(clusters: Clusters, session: Any = None) -> Iterator[Finding]:
         yield skipped(AREA, f"{_LATER}: there are no credentials")
         return
     yield from guarded(_account(clusters, who), AREA, "credentials", ())
-    regions: dict[str, dict[str, EksPools]] = {}
-    for name, cluster in clusters.items():
-        regions.setdefault(cluster.region, {})[name] = cluster
-    for region, here in regions.items():
+    for region in dict.fromkeys(cluster.region for cluster in clusters.values()):
+        here = {name: cluster for name, cluster in clusters.items() if cluster.region == region}
         for title, service, check in (
             ("quotas", "service-quotas", _quotas),
             ("instance types", "ec2", _offered),

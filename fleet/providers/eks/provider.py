@@ -22,17 +22,6 @@ from fleet.providers.tags import AWS_TAGS
 from fleet.settings.github import GitHub
 from fleet.settings.pool import SystemMachines
 
-# A password goes through a pipe: every user of the machine can read the arguments of a process.
-_ECR = """\
-account="$(aws sts get-caller-identity --query Account --output text)"
-registry="$account.dkr.ecr.{region}.amazonaws.com"
-aws ecr get-login-password --region {region} | {tool} login --username AWS --password-stdin "$registry"
-{tool} tag {local} "$registry"/{name}
-{tool} push "$registry"/{name}
-aws ecr describe-images --region {region} --repository-name {repository} --image-ids imageTag={tag} \\
-  --query 'imageDetails[0].imageDigest' --output text
-"""
-
 
 class EksStarter(Starter):
     """EKS, and an EKS cluster that exists already."""
@@ -77,7 +66,8 @@ class Eks(Provider[EksPools]):
         "EKS may drain a node before EC2's notice, while a job runs, and has no switch for that "
         "(docs/capacity.md#capacity-rebalancing)"
     )
-    push = _ECR
+    # A password goes through a pipe: every user of the machine can read the arguments of a process.
+    push = (Path(__file__).parent / "push.txt").read_text(encoding="ascii")
 
     bill = staticmethod(eks_bill)
 
