@@ -21,7 +21,6 @@ from components.eks.launch import joining, launch_template
 from components.eks.managed_nodes import managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.provider import kubernetes_provider
-from fleet.facts import versions
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
 from fleet.providers.eks.fallback import autoscaler
@@ -334,7 +333,7 @@ class EksGpuCluster(PackagedComponent[Read]):
             f"{name}-addon-{addon}",
             cluster_name=self.cluster_name,
             addon_name=addon,
-            addon_version=versions.KUBERNETES[settings.kubernetes_version].addons[addon],
+            addon_version=settings.kubernetes.addons[addon],
             configuration_values=json.dumps(values) if values else None,
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="PRESERVE",

@@ -68,16 +68,19 @@ class GpuAmi(Component[GpuAmiArgs]):
             aws.ec2.Tag(f"{name}-in-use", resource_id=settings.built.id, key=key, value=value, opts=self._child)
 
     def _recipe(self, name: str, args: GpuAmiArgs) -> builder.ImageRecipe:
-        contents = recipe(args.physical_name, args.settings, args.here.settings.kubernetes_version)
-        component = builder.Component(
-            f"{name}-component", platform="Linux", version="1.0.0", data=contents.document, opts=self._child
-        )
-        disk = {"volume_size": contents.disk, "volume_type": "gp3", "encrypted": "true", "delete_on_termination": "true"}
+        parent, document, version = recipe(args.physical_name, args.settings, args.here.settings.kubernetes_version)
+        component = builder.Component(f"{name}-component", platform="Linux", version="1.0.0", data=document, opts=self._child)
+        disk = {
+            "volume_size": args.settings.disk // 1024,
+            "volume_type": "gp3",
+            "encrypted": "true",
+            "delete_on_termination": "true",
+        }
         return builder.ImageRecipe(
             f"{name}-recipe",
             name=args.physical_name,
-            version=contents.version,
-            parent_image=contents.parent_image,
+            version=version,
+            parent_image=parent,
             components=[{"component_arn": component.arn}],
             block_device_mappings=[{"device_name": "/dev/xvda", "ebs": disk}],
             opts=self._child,

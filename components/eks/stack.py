@@ -26,7 +26,7 @@ from components.kubernetes.model_cache import Backing
 from components.outputs import Built, EksOutputs
 from fleet.providers.eks.bill import eks_quotas
 from fleet.providers.eks.build_caches import role_arn
-from fleet.providers.eks.cluster import EksCluster, EksPools
+from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.existing import ExistingEksCluster as SettingsOfExisting
 from fleet.providers.eks.nodes import EksPool
 from fleet.providers.fleet import Fleet
@@ -46,7 +46,7 @@ def build(
     groups = {
         pool_name: GpuNodeGroup.typed(
             f"{name}-{pool_name}",
-            gpu_node_group_args(name, pool_name, settings, context, cluster),
+            gpu_node_group_args(here, pool_name),
             pulumi.ResourceOptions(providers=[*here.providers], depends_on=list(cluster.before_nodes)),
         )
         for pool_name in settings.pools
@@ -120,20 +120,19 @@ def eks_gpu_cluster_args(
     return ClusterArgs(of_cluster, network.vpc_id, {**network.private_subnets})
 
 
-def gpu_node_group_args(
-    name: str, pool_name: str, settings: EksPools, context: Context, cluster: EksGpuCluster | ExistingEksCluster
-) -> GroupArgs:
-    """The arguments for a pool of the cluster `name` of a stack."""
+def gpu_node_group_args(here: InCluster, pool_name: str) -> GroupArgs:
+    """The arguments for a pool of a cluster of a stack."""
+    settings, cluster = here.settings, here.cluster
     pool, health, image = settings.pools[pool_name], settings.health or Health(), settings.image_id(pool_name)
     of_pool = NodeGroupSettings.model_construct(
         **pool.set_fields(EksPool) | health.set_fields(NodeGroupSettings),
         kubernetes_version=settings.kubernetes_version,
-        cluster_label=name,
+        cluster_label=here.name,
         pool_name=pool_name,
         flavor=settings.flavor_of(pool_name) or None,
         image_id=image,
-        stack_tag=context.stack,
-        tags=context.owner_tags,
+        stack_tag=here.context.stack,
+        tags=here.context.owner_tags,
     )
     return GroupArgs(
         of_pool,

@@ -26,7 +26,6 @@ from fleet.settings.github import GitHub
 from fleet.settings.pool import SystemMachines
 
 ClusterT = TypeVar("ClusterT", bound=Cluster)
-Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Claim:
 
     key: object
     owner: str
-    at: Path
+    at: tuple[str, ...]
 
 
 IN_CONFIG = object()
@@ -51,7 +50,7 @@ class Violation:
 
     rule: str
     message: str
-    at: Path
+    at: tuple[str, ...]
     value: object = IN_CONFIG
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +21,16 @@ MOST_CHARACTERS = 16_000
 """EC2 Image Builder API, CreateComponent: the longest document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """`parent_image` is AWS' image, `document` the component in YAML, `disk` the root volume in GiB.
+def recipe(name: str, ami: GpuAmi, minor: str) -> tuple[str, str, str]:
+    """The recipe of the AMI `name` for nodes of a Kubernetes minor: AWS' image, the component in YAML, and the recipe's version.
 
-    `version` follows from all of them: Image Builder never changes a recipe, and refuses a second one of its name and version.
+    The version follows from all of them and the root volume: Image Builder never changes a recipe, and refuses a second one of
+    its name and version.
     """
-
-    parent_image: str
-    document: str
-    disk: int
-    version: str
-
-
-def recipe(name: str, ami: GpuAmi, minor: str) -> Recipe:
-    """The recipe of the AMI `name` for nodes of a Kubernetes minor."""
-    release, disk = ami.base(minor), ami.disk // 1024
-    parent, text = f"ssm:{eks_images.parameter(release)}", document(name, ami, minor)
+    parent, text = f"ssm:{eks_images.parameter(ami.base(minor))}", document(name, ami, minor)
     # Each part of a version is below 2**30 (EC2 Image Builder API, CreateImageRecipe).
-    digest = int(hashlib.sha256(f"{parent}\n{disk}\n{text}".encode()).hexdigest()[:7], 16)
-    return Recipe(parent, text, disk, f"1.0.{digest}")
+    digest = int(hashlib.sha256(f"{parent}\n{ami.disk // 1024}\n{text}".encode()).hexdigest()[:7], 16)
+    return parent, text, f"1.0.{digest}"
 
 
 def document(name: str, ami: GpuAmi, minor: str) -> str:
