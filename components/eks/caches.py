@@ -92,10 +92,7 @@ class EksCaches(Component[InCluster]):
             # Throughput grows with use and is paid by use: a cache is read in bursts.
             throughput_mode="elastic",
             # What no job has read for a month costs less, and is back with the first that does. EFS takes one key an entry.
-            lifecycle_policies=[
-                {"transition_to_ia": "AFTER_30_DAYS"},
-                {"transition_to_primary_storage_class": "AFTER_1_ACCESS"},
-            ],
+            lifecycle_policies=[{"transition_to_ia": "AFTER_30_DAYS"}, {"transition_to_primary_storage_class": "AFTER_1_ACCESS"}],
             tags={"Name": name},
             opts=self._below(protect=settings.protect, retain_on_delete=cache.retain),
         )

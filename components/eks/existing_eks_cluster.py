@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -27,7 +27,7 @@ class ExistingEksClusterArgs:
 
     settings: Settings
     stack: str
-    quotas: Mapping[str, int] = field(default_factory=dict)
+    quotas: Mapping[str, int]
 
 
 class ExistingEksCluster(Component[ExistingEksClusterArgs]):

@@ -134,17 +134,10 @@ def pull_policy(readers: Sequence[str]) -> str:
 
     AWS's own services, such as image scanning, do not read as the account, so they stay allowed.
     """
-    return document(
-        {
-            "Effect": "Deny",
-            "Principal": "*",
-            "Action": ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-            "Condition": {
-                "ArnNotLike": {"aws:PrincipalArn": [*readers, "arn:aws:iam::*:role/aws-service-role/*"]},
-                "Bool": {"aws:PrincipalIsAWSService": "false"},
-            },
-        }
-    )
+    pulls = ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+    others = {"ArnNotLike": {"aws:PrincipalArn": [*readers, "arn:aws:iam::*:role/aws-service-role/*"]}}
+    conditions = {**others, "Bool": {"aws:PrincipalIsAWSService": "false"}}
+    return document({"Effect": "Deny", "Principal": "*", "Action": pulls, "Condition": conditions})
 
 
 def lifecycle(*rules: Mapping[str, Any]) -> str:

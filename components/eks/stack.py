@@ -104,16 +104,14 @@ def _cluster(name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet,
     return InCluster(name, settings, context, cluster, cloud)
 
 
-def eks_gpu_cluster_args(
-    name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int] | None = None
-) -> ClusterArgs:
+def eks_gpu_cluster_args(name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int]) -> ClusterArgs:
     """The arguments for the cluster `name` of a stack. `quotas` are vCPUs by quota code."""
     network, by_git = settings.network, {"install_autoscaler": False} if settings.by_git else {}
     of_cluster = EksClusterSettings.model_construct(
         **settings.set_fields(EksCluster) | by_git,
         cluster_name=context.cluster_name(name),
         autoscale_by_priority=bool(settings.pool_orders),
-        quotas=dict(quotas or {}),
+        quotas=dict(quotas),
         tags=context.owner_tags,
         stack_tag=context.stack,
     )

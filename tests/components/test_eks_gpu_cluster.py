@@ -35,7 +35,7 @@ def cluster(**changes):
         cloud = [aws.Provider("aws", region="us-west-2"), eks.Provider("eks")]
         EksGpuCluster.typed(
             "usw2",
-            eks_gpu_cluster_args("usw2", fleet.clusters["usw2"], Context("gpu-ci", "test", {"owner": "ci"})),
+            eks_gpu_cluster_args("usw2", fleet.clusters["usw2"], Context("gpu-ci", "test", {"owner": "ci"}), {}),
             opts=pulumi.ResourceOptions(providers=cloud),
         )
 

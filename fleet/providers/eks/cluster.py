@@ -44,6 +44,7 @@ SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-â
 REPEATED_SUBNET = "a subnet is in one zone, and here several have the same; give each zone its own"
 UpgradePolicy = Literal["STANDARD", "EXTENDED"]
 """Values of `upgradePolicy.supportType` (EKS API)."""
+LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 LogRetention = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
 """Days that CloudWatch Logs accepts (API, PutRetentionPolicy)."""
 Principal = Annotated[
@@ -416,11 +417,7 @@ class EksCluster(EksPools):
     extended support. `STANDARD`: AWS upgrades it to the next minor by itself. EKS changes the policy only while the minor is in
     standard support. Default: EKS' own, which is EXTENDED for new and existing clusters. Source: EKS user guide,
     view-upgrade-policy. Example: `STANDARD`"""
-    log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
-        "api",
-        "audit",
-        "authenticator",
-    )
+    log_types: tuple[LogType, ...] = ("api", "audit", "authenticator")
     """Logs of the control plane that EKS sends to CloudWatch. CloudWatch charges for them. Source: EKS user guide,
     control-plane-logs. Example: `[api, audit, authenticator, scheduler]`"""
     log_retention_days: LogRetention = 90

@@ -64,7 +64,3 @@ class DiskPerformance(Model):
     def __str__(self) -> str:
         """For example "gp3, 600 MiB/s, 3000 IOPS"."""
         return f"gp3, {self.throughput} MiB/s, {self.iops} IOPS"
-
-
-DEFAULT = DiskPerformance()
-"""What every gp3 volume has."""

@@ -14,7 +14,7 @@ from fleet.facts.hardware import CAPACITY_BLOCK, PREPAID, RESERVED, SPOT, Machin
 from fleet.facts.remark import todo
 from fleet.providers.eks.groups import WarmPool
 from fleet.providers.eks.node_config import NodeConfig
-from fleet.providers.eks.node_options import DEFAULT, DiskPerformance, PlacementGroup
+from fleet.providers.eks.node_options import DiskPerformance, PlacementGroup
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.local_disks import require_local_disks
 from fleet.settings.model import Day, Nodes, matching, problem, refusal, require_once
@@ -150,8 +150,8 @@ class EksPool(Pool):
 
     @property
     def root_disk(self) -> DiskPerformance:
-        """Throughput and IOPS of the root disk."""
-        return self.disk_performance or DEFAULT
+        """Throughput and IOPS of the root disk: what every gp3 volume has, unless the settings ask for more."""
+        return self.disk_performance or DiskPerformance()
 
     def disk_throughput(self, machine: Machine) -> int | None:
         """The MiB/s of the disk with the images on a machine of the pool, at most.

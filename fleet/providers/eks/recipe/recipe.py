@@ -17,8 +17,6 @@ from fleet.facts.yaml_text import yaml_text
 from fleet.providers.eks.ami import GpuAmi
 
 _PHASES = {"build": ("install", "pull", "reset"), "validate": ("validate",), "test": ("test",)}
-MOST_CHARACTERS = 16_000
-"""EC2 Image Builder API, CreateComponent: the longest document."""
 
 
 def recipe(name: str, ami: GpuAmi, minor: str) -> tuple[str, str, str]:
