@@ -18,8 +18,6 @@ _BUILD_POLICIES = ("EC2InstanceProfileForImageBuilder", "AmazonSSMManagedInstanc
 """What the machine that builds and tests needs (EC2 Image Builder user guide, prerequisites)."""
 IN_USE = {"gpu-ci/in-use": "true"}
 """Tag of the AMI that pools run. The lifecycle policy keeps it, however old it is."""
-_DEPRECATE_DAYS = 90
-"""Age from which an image of the pipeline is deprecated: EC2 still starts it by its id, but no longer lists it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,8 @@ class GpuAmi(Component[GpuAmiArgs]):
     def _retirement(self, name: str, args: GpuAmiArgs) -> None:
         policies = ("service-role/EC2ImageBuilderLifecycleExecutionPolicy",)
         role, rights = service_role(f"{name}-retirement", "imagebuilder.amazonaws.com", policies, parent=self)
-        age, count = {"type": "AGE", "value": _DEPRECATE_DAYS, "unit": "DAYS"}, {"type": "COUNT", "value": args.settings.keep}
+        # EC2 still starts a deprecated image by its id, but no longer lists it.
+        age, count = {"type": "AGE", "value": 90, "unit": "DAYS"}, {"type": "COUNT", "value": args.settings.keep}
         builder.LifecyclePolicy(
             f"{name}-lifecycle",
             execution_role=role.arn,

@@ -88,9 +88,8 @@ def shared_charts(cluster: Cluster) -> Iterator[Chart]:
 
 def controller_chart(cluster: Cluster) -> Chart | None:
     """The controller of runner sets; None if an existing cluster has it or needs none."""
-    if not installs_controller(cluster):
-        return None
-    return arc_controller(cluster.system_selector, metrics=cluster.monitoring is not None)
+    metrics = cluster.monitoring is not None
+    return arc_controller(cluster.system_selector, metrics=metrics) if installs_controller(cluster) else None
 
 
 def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None:

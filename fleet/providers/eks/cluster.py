@@ -360,15 +360,13 @@ class EksPools(Cluster):
                 require_pool_image(name, pool, pool.ami_entry, self.amis, self.kubernetes_version)
 
     @refusal
-    def _eks_enablement(self) -> None:
-        """Refuse pools and an enablement that do not fit each other."""
+    def _eks_pool_rules(self) -> None:
+        """Refuse an enablement that does not fit the pools, types of another cloud, zones outside of the cluster, and labels of
+        domains that EKS reserves.
+        """
         images = ", ".join(f"{minor} has {row.driver or 'an unknown one'}" for minor, row in versions.KUBERNETES.items())
         fix = f"the driver is in the node image of kubernetesVersion: {images}; use one that fits, or remove the pool"
         self._require_enablement(fix=fix)
-
-    @refusal
-    def _eks_pool_rules(self) -> None:
-        """Refuse types of another cloud, zones outside of the cluster, and labels of domains that EKS reserves."""
         zones_at = ".".join(self.ZONES_AT)
         for name, pool in self.pools.items():
             at, reservation = ("pools", name), pool.reservation

@@ -67,11 +67,14 @@ class ExistingEksCluster(EksPools):
         return super().accounts | {self.existing.node_role_arn.split(":")[4]}
 
     @refusal
-    def _account_rules(self) -> None:
-        """Refuse a node role of another account: EC2 cannot use it."""
+    def _existing_rules(self) -> None:
+        """Refuse a node role of another account, which EC2 cannot use, and settings of a control plane or that do not fit the
+        cluster.
+        """
         if len(self.accounts) > 1:
             message = f"the cluster is in account {self.account}, and a node's role is of its own account; correct one"
             raise problem("node_role_account", message, at=("existing", "nodeRoleArn"))
+        self._require_existing(self.existing)
 
     @property
     def node_zones(self) -> tuple[str, ...]:
@@ -100,8 +103,3 @@ class ExistingEksCluster(EksPools):
                 "existing: undeterminable: the autoscaler gets its rights through the add-on eks-pod-identity-agent; check "
                 f"it with aws eks describe-addon --cluster-name {self.existing.name} --addon-name eks-pod-identity-agent"
             )
-
-    @refusal
-    def _existing_rules(self) -> None:
-        """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
-        self._require_existing(self.existing)

@@ -113,7 +113,9 @@ class EksPool(Pool):
 
     @refusal
     def _eks_rules(self) -> None:
-        """Refuse a reservation that EC2 cannot use for the pool, and a zone given twice."""
+        """Refuse a reservation that EC2 cannot use for the pool, a zone given twice, and capacity blocks, adapters, placement
+        groups and node settings that do not fit the pool's machines.
+        """
         if self.reservation is not None and len(self.instance_types) > 1:
             message = "a capacity reservation has one instance type; keep one, and add a pool for each other type"
             raise problem("reservation_type", message, at=("instanceTypes",))
@@ -127,10 +129,6 @@ class EksPool(Pool):
         if self.ami is not None and self.image != "al2023-nvidia":
             message = "an image of your own is made from al2023-nvidia; remove ami, or use that image"
             raise problem("ami_image", message, at=("ami",))
-
-    @refusal
-    def _node_rules(self) -> None:
-        """Refuse capacity blocks, adapters, placement groups and node settings that do not fit the pool's machines."""
         _capacity_block(self)
         _efa(self)
         _placement_group(self)

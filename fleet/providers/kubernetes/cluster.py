@@ -87,10 +87,9 @@ class DescribedPool(Pool):
     @refusal
     def _described_rules(self) -> None:
         """Refuse settings that would change nodes which exist already."""
-        for key in ("cdi", "idle_delay", "labels", "sharing"):
-            if key in self.model_fields_set:
-                name = "idleDelay" if key == "idle_delay" else key
-                raise problem("described_pool", f"{name} is a setting of nodes that the program creates; remove it", at=(name,))
+        for key in sorted({"cdi", "idle_delay", "labels", "sharing"} & self.model_fields_set):
+            name = "idleDelay" if key == "idle_delay" else key
+            raise problem("described_pool", f"{name} is a setting of nodes that the program creates; remove it", at=(name,))
 
 
 class KubernetesCluster(Cluster, WithMachines):
