@@ -22,7 +22,6 @@ from fleet.facts.errors import FleetError, shown
 from fleet.settings.reading import read
 
 Settings = TypeVar("Settings", bound=BaseModel)
-_ABSENT = (None, types.NoneType)
 
 
 def inputs_of(component: type[pulumi.ComponentResource], args: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,7 +41,8 @@ def settings(
     `names` are the names of inputs by their path in the model (`scale.max`), where they differ. `at` is the path of the inputs.
     The model's own rules apply. Raises InputPropertyError for the first broken one.
     """
-    values: dict[str, Any] = {key: inputs[key] for key in _keys(model) if key in inputs and key not in names.values()}
+    keys = [field.alias or name for name, field in model.model_fields.items()]
+    values: dict[str, Any] = {key: inputs[key] for key in keys if key in inputs and key not in names.values()}
     for path, name in names.items():
         if name in inputs:
             *above, last = path.split(".")
@@ -141,10 +141,6 @@ def require(holds: bool, path: str, rule: str) -> None:
         raise wrong(path, rule)
 
 
-def _keys(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
 def wrong(path: str, rule: str, value: str = "") -> pulumi.InputPropertyError:
     """The error for an input at a path: the rule with how to fix it, and the wrong value as shown, if any."""
     error = pulumi.InputPropertyError(path, f"{rule}; got {value}" if value else rule)
@@ -205,7 +201,7 @@ def _options(hint: Any) -> list[Any]:
     if origin in (typing.NotRequired, typing.Required):
         return _options(typing.get_args(hint)[0])
     if origin in (typing.Union, types.UnionType):
-        return [option for kind in typing.get_args(hint) if kind not in _ABSENT for option in _options(kind)]
+        return [option for kind in typing.get_args(hint) if kind is not types.NoneType for option in _options(kind)]
     return [hint]
 
 

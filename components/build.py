@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import pulumi
 
-from components.boundary import bound_roles
 from components.context import Context
 from components.destroy_guard import guarded
 from components.outputs import Built, StackOutputs
@@ -26,12 +25,6 @@ class Builder(Protocol):
 
 _BUILDERS = {"eks": "components.eks.stack", "oke": "components.oci.stack", "kubernetes": "components.kubernetes.stack"}
 """Modules by provider, for clusters that `pulumi up` deploys. `components.git` declares the others."""
-
-
-def _builder(provider: str) -> Builder:
-    """A stack imports only the SDKs of its own providers: each costs seconds and memory."""
-    builder: Builder = importlib.import_module(_BUILDERS[provider]).build
-    return builder
 
 
 def require_deployable(fleet: Fleet, stack: str) -> None:
@@ -58,6 +51,20 @@ def _require_works(fleet: Fleet) -> None:
         pulumi.log.warn(str(error))
 
 
+def bound_roles(policy_arn: str) -> None:
+    """Give every IAM role that is registered from now on the permissions boundary.
+
+    A transform of the stack also reaches the role that the remote component eks.Cluster creates; it has no argument for this.
+    """
+
+    def bound(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+        if args.type_ != "aws:iam/role:Role":
+            return None
+        return pulumi.ResourceTransformResult({**args.props, "permissionsBoundary": policy_arn}, args.opts)
+
+    pulumi.runtime.register_resource_transform(bound)
+
+
 def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str]) -> StackOutputs:
     """Declare the fleet's resources. Returns the stack outputs.
 
@@ -75,7 +82,9 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     context = Context(project, stack, dict(fleet.tags))
     outputs: StackOutputs = {"clusters": {}, "kubeconfigs": {}}
     for name, cluster in fleet.clusters_by_name():
-        built = _builder(cluster.provider)(name, cluster, fleet, context, private_key)
+        # A stack imports only the SDKs of its own providers: each costs seconds and memory.
+        declare: Builder = importlib.import_module(_BUILDERS[cluster.provider]).build
+        built = declare(name, cluster, fleet, context, private_key)
         outputs["clusters"][name] = built.outputs
         if built.kubeconfig is not None:
             outputs["kubeconfigs"][name] = pulumi.Output.secret(built.kubeconfig)

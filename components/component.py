@@ -1,10 +1,12 @@
 """What all components have in common: the type token, their inputs, and when they register their outputs."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import pulumi
+from pydantic.alias_generators import to_camel
 
 from components.arguments import as_inputs, inputs_of
 
@@ -23,7 +25,13 @@ class Component(pulumi.ComponentResource, ABC, Generic[Args]):
     def _register(self, name: str, args: Args, inputs: dict[str, Any], opts: pulumi.ResourceOptions | None) -> None:
         super().__init__(f"gpu-ci:index:{self._kind or type(self).__name__}", name, inputs, opts)
         self._name, self._args, self._opts = name, args, opts or pulumi.ResourceOptions()
-        self.register_outputs(self.declare(name, args) or {})
+        self.register_outputs(self.declare(name, args) or self._outputs)
+
+    @property
+    def _outputs(self) -> dict[str, Any]:
+        """The outputs that the class annotates, in the spelling of other languages."""
+        kinds = inspect.get_annotations(type(self)).items()
+        return {to_camel(key): getattr(self, key) for key, kind in kinds if str(kind).startswith("pulumi.")}
 
     @property
     def _after(self) -> list[pulumi.Resource]:
@@ -41,7 +49,9 @@ class Component(pulumi.ComponentResource, ABC, Generic[Args]):
 
     @abstractmethod
     def declare(self, name: str, args: Args) -> dict[str, Any] | None:
-        """Declare the children, each with `parent=self` and a logical name that starts with `name`. Returns the outputs."""
+        """Declare the children, each with `parent=self` and a logical name that starts with `name`. Returns the outputs,
+        or None if they are those that the class annotates.
+        """
 
 
 class PackagedComponent(Component[Args]):

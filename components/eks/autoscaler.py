@@ -2,59 +2,39 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
-import pulumi_aws as aws
 
 from components.component import Component
-from components.eks.iam import POD_IDENTITY_TRUST, identity
+from components.eks.iam import allow, document, pod_identity
 from components.kubernetes.deliver import Delivery, by_helm
 from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.facts.scheduling import DISCOVERY_TAG, owner_tag
 
 
-def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
+def autoscaler_rights(cluster_name: str) -> str:
     """The IAM policy. EC2's API cannot limit reads to resources; writes are limited to this cluster's groups by their tags.
 
     Actions: kubernetes/autoscaler, cloudprovider/aws/README.md at 1.34.5.
     """
-    return {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Effect": "Allow",
-                "Action": [
-                    "autoscaling:DescribeAutoScalingGroups",
-                    "autoscaling:DescribeAutoScalingInstances",
-                    "autoscaling:DescribeLaunchConfigurations",
-                    "autoscaling:DescribeScalingActivities",
-                    "ec2:DescribeImages",
-                    "ec2:DescribeInstanceTypes",
-                    "ec2:DescribeLaunchTemplateVersions",
-                    "ec2:GetInstanceTypesFromInstanceRequirements",
-                    "eks:DescribeNodegroup",
-                ],
-                "Resource": "*",
-            },
-            {
-                "Effect": "Allow",
-                "Action": ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"],
-                "Resource": "*",
-                "Condition": {
-                    # EKS puts both tags on the groups of its managed node groups.
-                    "StringEquals": {
-                        f"aws:ResourceTag/{DISCOVERY_TAG}": "true",
-                        f"aws:ResourceTag/{owner_tag(cluster_name)}": "owned",
-                    }
-                },
-            },
-        ],
-    }
+    reads = [
+        "autoscaling:DescribeAutoScalingGroups",
+        "autoscaling:DescribeAutoScalingInstances",
+        "autoscaling:DescribeLaunchConfigurations",
+        "autoscaling:DescribeScalingActivities",
+        "ec2:DescribeImages",
+        "ec2:DescribeInstanceTypes",
+        "ec2:DescribeLaunchTemplateVersions",
+        "ec2:GetInstanceTypesFromInstanceRequirements",
+        "eks:DescribeNodegroup",
+    ]
+    writes = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
+    # EKS puts both tags on the groups of its managed node groups.
+    tags = {f"aws:ResourceTag/{DISCOVERY_TAG}": "true", f"aws:ResourceTag/{owner_tag(cluster_name)}": "owned"}
+    return document(allow(reads), allow(writes, StringEquals=tags))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +56,9 @@ class EksAutoscaler(Component[EksAutoscalerArgs]):
     role_arn: pulumi.Output[str]
     """ARN of the autoscaler's IAM role."""
 
-    def declare(self, name: str, args: EksAutoscalerArgs) -> dict[str, Any]:
-        role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=self._child)
-        rights = aws.iam.RolePolicy(
-            f"{name}-rights", role=role.id, policy=json.dumps(autoscaler_rights(args.physical_name)), opts=self._child
-        )
-        association = identity(name, args.cluster_name, KUBE_SYSTEM, AUTOSCALER, role, parent=self)
+    def declare(self, name: str, args: EksAutoscalerArgs) -> None:
+        rights = autoscaler_rights(args.physical_name)
+        role, before = pod_identity(name, args.cluster_name, KUBE_SYSTEM, AUTOSCALER, parent=self, rights=rights)
         if args.chart is not None:
-            # A pod gets its credentials when it starts, so the association must exist before.
-            by_helm(Delivery(f"{name}-chart", args.chart, self, [rights, association, *args.ready]))
+            by_helm(Delivery(f"{name}-chart", args.chart, self, [*before, *args.ready]))
         self.role_arn = role.arn
-        return {"roleArn": self.role_arn}

@@ -57,29 +57,20 @@ class BuildCache(Component[BuildCacheArgs]):
         name = f"{self._name}.{bucket}"
         # A cache can be built again, so its objects do not keep the bucket from being deleted.
         storage = aws.s3.Bucket(name, bucket=bucket, force_destroy=True, opts=self._child)
+        of_bucket = {"bucket": storage.id, "opts": self._child}
         blocked = aws.s3.BucketPublicAccessBlock(
             f"{name}-block",
-            bucket=storage.id,
             block_public_acls=True,
             block_public_policy=True,
             ignore_public_acls=True,
             restrict_public_buckets=True,
-            opts=self._child,
+            **of_bucket,
         )
-        aws.s3.BucketServerSideEncryptionConfiguration(
-            f"{name}-encryption",
-            bucket=storage.id,
-            rules=[{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}],
-            opts=self._child,
-        )
+        encryption = {"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}
+        aws.s3.BucketServerSideEncryptionConfiguration(f"{name}-encryption", rules=[encryption], **of_bucket)
         expiry: Mapping[str, Any] = {"id": "expire", "status": "Enabled", "filter": {"prefix": ""}}
-        unfinished = {"days_after_initiation": 1}
-        aws.s3.BucketLifecycleConfiguration(
-            f"{name}-expiry",
-            bucket=storage.id,
-            rules=[{**expiry, "expiration": {"days": cache.days}, "abort_incomplete_multipart_upload": unfinished}],
-            opts=self._child,
-        )
+        ends = {"expiration": {"days": cache.days}, "abort_incomplete_multipart_upload": {"days_after_initiation": 1}}
+        aws.s3.BucketLifecycleConfiguration(f"{name}-expiry", rules=[{**expiry, **ends}], **of_bucket)
         document = partial(bucket_policy, self._args.settings.account, bucket)
         policy = pulumi.Output.from_input(self._args.vpc_id).apply(lambda vpc: json.dumps(document(vpc)))
         opts = self._below(blocked)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
@@ -13,46 +9,24 @@ from components.eks.iam import pod_identity
 from components.eks.in_cluster import InCluster
 from components.kubernetes.model_cache import Backing
 from fleet.charts.chart import KUBE_SYSTEM
-from fleet.facts import versions
 from fleet.providers.eks.caches import EBS_DRIVER, EFS_DRIVER, EksCache
-from fleet.providers.eks.cluster import EksCluster
 
 _NFS = 2049
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """The service account of a driver's controller, and AWS' policy for it."""
-
-    short: str
-    service_account: str
-    policy: str
-
-
-DRIVERS: Mapping[str, Driver] = {
+DRIVERS = {
     # For clusters with Pod Identity: it lets the driver at volumes of its own cluster alone, by the session's tag (AWS managed
     # policy reference, 2026-05-28). The older AmazonEBSCSIDriverPolicy is for every volume that some driver made.
-    EBS_DRIVER: Driver("ebs", "ebs-csi-controller-sa", "arn:aws:iam::aws:policy/AmazonEBSCSIDriverEKSClusterScopedPolicy"),
-    EFS_DRIVER: Driver("efs", "efs-csi-controller-sa", "arn:aws:iam::aws:policy/service-role/AmazonEFSCSIDriverPolicy"),
+    EBS_DRIVER: ("ebs", "AmazonEBSCSIDriverEKSClusterScopedPolicy"),
+    EFS_DRIVER: ("efs", "service-role/AmazonEFSCSIDriverPolicy"),
 }
+"""The short name of each driver, and AWS' policy for the service account of its controller."""
 
 
-@dataclass(frozen=True, slots=True)
-class EksCachesArgs:
-    """`settings` are those of the new cluster `here`.
-
-    The drivers put its fixed tags on volumes. They are parameters of storage classes, so a change replaces the class.
-    `ready` must exist before a driver: system nodes and name resolution.
-    """
-
-    here: InCluster
-    settings: EksCluster
-    ready: Sequence[pulumi.Resource]
-
-
-class EksCaches(Component[EksCachesArgs]):
+class EksCaches(Component[InCluster]):
     """A driver for each storage that a cache has, as an EKS add-on; an EFS file system for each cache that is one.
 
+    The drivers put the cluster's fixed tags on volumes. They are parameters of storage classes, so a change replaces the class.
     The drivers' DaemonSets tolerate every taint by themselves, so they run on GPU nodes (values.yaml of both charts:
     node.tolerateAllTaints, node.tolerations). Names of what the settings name have a dot before them.
     """
@@ -60,12 +34,12 @@ class EksCaches(Component[EksCachesArgs]):
     backings: dict[str, Backing]
     """The storage of each cache, by the cache's name."""
 
-    def declare(self, name: str, args: EksCachesArgs) -> None:
+    def declare(self, name: str, args: InCluster) -> None:
         drivers = {addon: self._driver(addon) for addon in args.settings.drivers}
         doors = self._doors() if EFS_DRIVER in drivers else None
         self.backings = {}
         for cache_name, cache in args.settings.caches.items():
-            volumes, driver = cache.volumes(args.here.disk_tags), drivers[cache.driver]
+            volumes, driver = cache.volumes(args.disk_tags), drivers[cache.driver]
             if cache.driver == EFS_DRIVER and doors is not None:
                 files, targets = self._files(cache_name, cache, doors)
                 self.backings[cache_name] = Backing(volumes, {"fileSystemId": files.id}, [driver, *targets])
@@ -74,31 +48,31 @@ class EksCaches(Component[EksCachesArgs]):
 
     def _driver(self, addon: str) -> aws.eks.Addon:
         """The add-on. Its controller has its own role instead of the nodes' rights."""
-        driver, cluster_name = DRIVERS[addon], self._args.here.cluster.cluster_name
-        name = f"{self._name}-{driver.short}"
-        identity = pod_identity(name, cluster_name, KUBE_SYSTEM, driver.service_account, driver.policy, parent=self)
+        (short, policy), cluster_name = DRIVERS[addon], self._args.cluster.cluster_name
+        name, account = f"{self._name}-{short}", f"{short}-csi-controller-sa"
+        _, before = pod_identity(name, cluster_name, KUBE_SYSTEM, account, parent=self, policy=policy)
         return aws.eks.Addon(
             f"{name}-addon",
             cluster_name=cluster_name,
             addon_name=addon,
-            addon_version=versions.KUBERNETES[self._args.settings.kubernetes_version].drivers[addon],
+            addon_version=self._args.settings.kubernetes.drivers[addon],
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="PRESERVE",
-            opts=self._below(*identity, *self._args.ready),
+            opts=self._below(*before, *self._args.cluster.ready),
         )
 
     def _doors(self) -> aws.vpc.SecurityGroupIngressRule:
         """The security group of all mount targets. Only nodes reach them; the function returns its one rule."""
         group = aws.ec2.SecurityGroup(
             f"{self._name}-nfs",
-            vpc_id=self._args.here.cluster.vpc_id,
+            vpc_id=self._args.cluster.vpc_id,
             description="File systems of the cluster's caches",
             opts=self._child,
         )
         return aws.vpc.SecurityGroupIngressRule(
             f"{self._name}-nfs-from-nodes",
             security_group_id=group.id,
-            referenced_security_group_id=self._args.here.cluster.security_group_id,
+            referenced_security_group_id=self._args.cluster.security_group_id,
             ip_protocol="tcp",
             from_port=_NFS,
             to_port=_NFS,
@@ -118,10 +92,7 @@ class EksCaches(Component[EksCachesArgs]):
             # Throughput grows with use and is paid by use: a cache is read in bursts.
             throughput_mode="elastic",
             # What no job has read for a month costs less, and is back with the first that does. EFS takes one key an entry.
-            lifecycle_policies=[
-                aws.efs.FileSystemLifecyclePolicyArgs(transition_to_ia="AFTER_30_DAYS"),
-                aws.efs.FileSystemLifecyclePolicyArgs(transition_to_primary_storage_class="AFTER_1_ACCESS"),
-            ],
+            lifecycle_policies=[{"transition_to_ia": "AFTER_30_DAYS"}, {"transition_to_primary_storage_class": "AFTER_1_ACCESS"}],
             tags={"Name": name},
             opts=self._below(protect=settings.protect, retain_on_delete=cache.retain),
         )
@@ -133,6 +104,6 @@ class EksCaches(Component[EksCachesArgs]):
                 security_groups=[doors.security_group_id],
                 opts=self._below(doors),
             )
-            for zone, subnet in self._args.here.cluster.subnets.items()
+            for zone, subnet in self._args.cluster.subnets.items()
         ]
         return files, targets

@@ -1,10 +1,9 @@
 """An EKS cluster ready for GPU pools: network, control plane, add-ons, untainted system pool, autoscaler."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from operator import methodcaller
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
@@ -12,23 +11,21 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 from pydantic import Field
 
-from components.arguments import checked, known, settings, typed
+from components.arguments import known, settings, typed
 from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
-from components.eks.governance import budget, quotas
-from components.eks.iam import attached, trust
-from components.eks.joining import joining
-from components.eks.launch import launch_template
-from components.eks.managed_nodes import ManagedNodes, managed_nodes
+from components.eks.governance import govern
+from components.eks.iam import service_role
+from components.eks.launch import joining, launch_template
+from components.eks.managed_nodes import managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.provider import kubernetes_provider
-from fleet.facts import versions
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
-from fleet.providers.eks.charts import autoscaler
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId, control_plane_logs
+from fleet.providers.eks.fallback import autoscaler
 from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
-from fleet.settings.model import TagKey, TagValue
+from fleet.settings.model import TagKey, TagValue, matching
 from fleet.settings.runner import PodRunner
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
@@ -44,9 +41,9 @@ _ADDON_VALUES: dict[str, dict[str, Any]] = {
     # By default its GPU health check does not tolerate the GPU taint, and then reports nothing.
     "eks-node-monitoring-agent": {"dcgmAgent": {"tolerations": [GPU_TOLERATION.manifest()]}},
 }
-_CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
-"""Source: EKS API, ClusterName."""
 _RENAME = "not a name of an EKS cluster; write 1 to 100 letters, digits, '-' and '_', a letter or digit first"
+ClusterName = Annotated[str, matching("cluster_name", _RENAME, r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")]
+"""Source: EKS API, ClusterName."""
 
 
 class NodeCountArgs(TypedDict):
@@ -137,17 +134,12 @@ class EksClusterSettings(EksCluster):
 
     provider: Literal["eks"] = "eks"
     runners: dict[str, PodRunner] = Field(default_factory=dict)
-    cluster_name: str | None = None
+    cluster_name: ClusterName | None = None
     install_autoscaler: bool = True
     autoscale_by_priority: bool = False
     quotas: dict[QuotaCode, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=AWS_TAGS.most)] = Field(default_factory=dict)
     stack_tag: TagValue | None = None
-
-
-def _of_zone(zone: str, subnets: Mapping[str, str]) -> str:
-    """The subnet of a zone; "" if there is none, which is not the id of a subnet."""
-    return subnets.get(zone, "")
 
 
 _NAMES = {
@@ -200,27 +192,26 @@ class EksGpuCluster(PackagedComponent[Read]):
         vpc_id, subnets = inputs.get("vpcId"), inputs.get("privateSubnetIds", {})
         if isinstance(subnets, pulumi.Output):
             zones = dict.fromkeys([*inputs["zones"], *inputs.get("controlPlaneZones", [])])
-            subnets = {zone: subnets.apply(partial(_of_zone, zone)) for zone in zones}
+            # "" is not the id of a subnet.
+            subnets = {zone: subnets.apply(methodcaller("get", zone, "")) for zone in zones}
         ids = {"vpcId": known(vpc_id, "vpc-00000000"), "privateSubnetIds": known(subnets, "subnet-00000000")}
         values = settings(EksClusterSettings, {**inputs, **{key: value for key, value in ids.items() if value}}, cls._paths)
-        if values.cluster_name is not None:
-            checked("clusterName", values.cluster_name, _CLUSTER_NAME.fullmatch, _RENAME)
         return Read(
             values,
             None if vpc_id is None else typed("vpcId", vpc_id, VpcId),
             {zone: typed(f"privateSubnetIds.{zone}", subnet, SubnetId) for zone, subnet in subnets.items()},
         )
 
-    def declare(self, name: str, args: Read) -> dict[str, Any]:
+    def declare(self, name: str, args: Read) -> None:
         settings = args.settings
         self._cluster_name = settings.cluster_name or name
-        self._stack, self._zones = settings.stack_tag or pulumi.get_stack(), settings.zones
-        if settings.budget is not None:
-            budget(name, settings.budget, self._stack, parent=self)
-        quotas(name, settings.quotas, parent=self)
-        vpc_id, self._subnets = self._network(name, args)
-        self._fixed_subnets = [self._subnets[zone] for zone in settings.fixed_zones]
-        control_plane = self._control_plane(name, settings, vpc_id, self._logs(name, settings))
+        self._stack = settings.stack_tag or pulumi.get_stack()
+        govern(name, settings.budget, self._stack, settings.quotas, parent=self)
+        vpc_id, subnets = self._network(name, args)
+        self.subnets = {zone: subnets[zone] for zone in settings.zones}
+        """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
+        self._fixed_subnets = [subnets[zone] for zone in settings.fixed_zones]
+        control_plane = self._control_plane(name, settings, vpc_id)
         self.vpc_id = pulumi.Output.from_input(vpc_id)
         self.private_subnet_ids = pulumi.Output.all(**self.subnets)
         self.security_group_id = control_plane.cluster_security_group_id
@@ -232,7 +223,7 @@ class EksGpuCluster(PackagedComponent[Read]):
         self.kubernetes_provider = kubernetes_provider(name, self._cluster_name, kubeconfig=self.kubeconfig, parent=self)
         self._principals(name, "admin", settings.admins)
         self._principals(name, "viewer", settings.viewers)
-        role, rights = self._node_role(name)
+        role, rights = service_role(f"{name}-node", "ec2.amazonaws.com", _NODE_POLICIES, parent=self, after=self._after)
         self.node_role_arn = role.arn
         self.node_role_name = role.name
         """Name of the role of every node."""
@@ -251,53 +242,29 @@ class EksGpuCluster(PackagedComponent[Read]):
             opts=self._below(providers=[self.kubernetes_provider]),
         )
         """The autoscaler's rights, and its chart if Helm installs it."""
-        return {
-            "clusterName": self.cluster_name,
-            "kubeconfig": self.kubeconfig,
-            "nodeRoleArn": self.node_role_arn,
-            "vpcId": self.vpc_id,
-            "privateSubnetIds": self.private_subnet_ids,
-            "securityGroupId": self.security_group_id,
-        }
-
-    @property
-    def subnets(self) -> dict[str, pulumi.Input[str]]:
-        """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
-        return {zone: self._subnets[zone] for zone in self._zones}
 
     def _network(self, name: str, args: Read) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
         """The VPC and its private subnets by zone, with those of the control plane."""
-        settings = args.settings
         if args.vpc_id is not None:
             return args.vpc_id, args.private_subnets
-        network = EksNetwork(
-            f"{name}-network",
-            EksNetworkArgs(settings.region, settings.network_zones, settings.network),
-            opts=self._below(*self._after),
-        )
+        network = EksNetwork(f"{name}-network", EksNetworkArgs(args.settings), opts=self._below(*self._after))
         return network.vpc_id, network.private_subnets
 
-    def _logs(self, name: str, settings: EksClusterSettings) -> list[pulumi.Resource]:
-        """The log group of the control plane, which must exist before it: EKS would create one that never expires.
+    def _control_plane(self, name: str, settings: EksClusterSettings, vpc_id: pulumi.Input[str]) -> eks.Cluster:
+        """The control plane, and its log group, which must exist before it: EKS would create one that never expires.
 
-        It is deleted after the control plane. A log group that stays would stop the next cluster of that name.
+        The log group is deleted after the control plane. One that stays would stop the next cluster of that name.
         """
-        if not settings.log_types:
-            return []
-        return [
-            aws.cloudwatch.LogGroup(
+        policy, tags, before = settings.upgrade_policy, {**settings.tags, STACK_TAG: self._stack}, self._after
+        if settings.log_types:
+            logs = aws.cloudwatch.LogGroup(
                 f"{name}-control-plane-logs",
                 name=control_plane_logs(self._cluster_name),
                 retention_in_days=settings.log_retention_days,
-                tags={**settings.tags, STACK_TAG: self._stack},
-                opts=self._below(*self._after, protect=settings.protect),
+                tags=tags,
+                opts=self._below(*before, protect=settings.protect),
             )
-        ]
-
-    def _control_plane(
-        self, name: str, settings: EksClusterSettings, vpc_id: pulumi.Input[str], logs: list[pulumi.Resource]
-    ) -> eks.Cluster:
-        policy = settings.upgrade_policy
+            before = [*before, logs]
         return eks.Cluster(
             f"{name}-control-plane",
             name=self._cluster_name,
@@ -309,7 +276,7 @@ class EksGpuCluster(PackagedComponent[Read]):
             public_access_cidrs=list(settings.endpoint.public_cidrs) or None,
             authentication_mode=eks.AuthenticationMode.API,
             enabled_cluster_log_types=list(settings.log_types),
-            upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type=policy) if policy else None,
+            upgrade_policy={"support_type": policy} if policy else None,
             # This component or EKS creates nodes, add-ons and security groups, so that the plan shows and checks them.
             skip_default_node_group=True,
             skip_default_security_groups=True,
@@ -320,8 +287,8 @@ class EksGpuCluster(PackagedComponent[Read]):
             create_oidc_provider=False,
             # Unlike Pulumi's own protection, this also blocks a deletion in the console.
             deletion_protection=settings.protect or None,
-            tags={**settings.tags, STACK_TAG: self._stack},
-            opts=self._below(*self._after, *logs, protect=settings.protect),
+            tags=tags,
+            opts=self._below(*before, protect=settings.protect),
         )
 
     def _access(self, name: str, settings: EksCluster, control_plane: eks.Cluster) -> list[pulumi.Resource]:
@@ -356,15 +323,9 @@ class EksGpuCluster(PackagedComponent[Read]):
                 cluster_name=self.cluster_name,
                 principal_arn=entry.principal_arn,
                 policy_arn=f"arn:aws:eks::aws:cluster-access-policy/{_ACCESS_POLICIES[kind]}",
-                access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
+                access_scope={"type": "cluster"},
                 opts=self._child,
             )
-
-    def _node_role(self, name: str) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
-        """The role of every node, and its rights."""
-        trusted, opts = trust("ec2.amazonaws.com"), self._below(*self._after)
-        role = aws.iam.Role(f"{name}-node-role", assume_role_policy=trusted, opts=opts)
-        return role, attached(f"{name}-node", role, _NODE_POLICIES, parent=self)
 
     def _addon(self, name: str, addon: str, settings: EksCluster, after: list[pulumi.Resource]) -> aws.eks.Addon:
         values = _ADDON_VALUES.get(addon)
@@ -372,7 +333,7 @@ class EksGpuCluster(PackagedComponent[Read]):
             f"{name}-addon-{addon}",
             cluster_name=self.cluster_name,
             addon_name=addon,
-            addon_version=versions.KUBERNETES[settings.kubernetes_version].addons[addon],
+            addon_version=settings.kubernetes.addons[addon],
             configuration_values=json.dumps(values) if values else None,
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="PRESERVE",
@@ -385,24 +346,21 @@ class EksGpuCluster(PackagedComponent[Read]):
         Unlike a GPU pool it is not split: system pods restart elsewhere when AZRebalance ends a node, and AZRebalance keeps the
         nodes in different zones.
         """
-        pool = settings.system
-        tags = fixed_tags(self._stack, name, SYSTEM_POOL)
+        pool, tags = settings.system, fixed_tags(self._stack, name, SYSTEM_POOL)
         return managed_nodes(
             f"{name}-system",
-            ManagedNodes(
-                cluster_name=self.cluster_name,
-                kubernetes_version=settings.kubernetes_version,
-                node_role_arn=self.node_role_arn,
-                ami_type="AL2023_x86_64_STANDARD",
-                capacity_type="ON_DEMAND",
-                instance_types=pool.instance_types,
-                template=launch_template(f"{name}-system-launch", pool.disk, tags, None, parent=self),
-                labels=system_labels(name),
-                taints=(),
-                owner_tags=settings.tags,
-                ready=self.before_nodes,
-            ),
             self._fixed_subnets,
             pool.nodes,
             parent=self,
+            ready=self.before_nodes,
+            kubernetes_version=settings.kubernetes_version,
+            ami_type="AL2023_x86_64_STANDARD",
+            instance_types=pool.instance_types,
+            template=launch_template(f"{name}-system-launch", pool.disk, tags, parent=self),
+            labels=system_labels(name),
+            owner_tags=settings.tags,
+            cluster_name=self.cluster_name,
+            node_role_arn=self.node_role_arn,
+            capacity_type="ON_DEMAND",
+            node_repair_config={"enabled": True},
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -12,11 +12,11 @@ import pulumi_aws as aws
 
 from components.component import Component
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
-from components.eks.governance import budget, quotas
-from components.eks.joining import joining
+from components.eks.governance import govern
+from components.eks.launch import joining, part_of
 from components.kubernetes.provider import ExistingCluster, ExistingClusterArgs, kubernetes_provider
-from fleet.providers.eks.charts import autoscaler
 from fleet.providers.eks.existing import ExistingEksCluster as Settings
+from fleet.providers.eks.fallback import autoscaler
 from fleet.settings.existing import AUTOSCALER_CHART
 
 
@@ -26,7 +26,7 @@ class ExistingEksClusterArgs:
 
     settings: Settings
     stack: str
-    quotas: Mapping[str, int] = field(default_factory=dict)
+    quotas: Mapping[str, int]
 
 
 class ExistingEksCluster(Component[ExistingEksClusterArgs]):
@@ -51,17 +51,15 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
     def declare(self, name: str, args: ExistingEksClusterArgs) -> dict[str, Any]:
         settings, existing = args.settings, args.settings.existing
         ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.name, settings.provider), opts=self._child)
-        if settings.budget is not None:
-            budget(name, settings.budget, args.stack, parent=self)
-        quotas(name, args.quotas, parent=self)
+        govern(name, settings.budget, args.stack, args.quotas, parent=self)
         self.cluster_name, self.node_role_arn, self.subnets = existing.name, existing.node_role_arn, {**existing.subnets}
         cluster = aws.eks.Cluster.get(f"{name}-control-plane", existing.name, opts=self._child)
-        self.vpc_id, self.security_group_id = _in_vpc(cluster, "vpc_id"), _in_vpc(cluster, "cluster_security_group_id")
+        self.vpc_id = part_of(cluster, "vpc_config", "vpc_id")
+        self.security_group_id = part_of(cluster, "vpc_config", "cluster_security_group_id")
         self.joining = joining(pulumi.Output.from_input(cluster))
         """What nodes with an image of your own need to join, by argument of GpuNodeGroup."""
-        self.kubeconfig = pulumi.Output.all(cluster.endpoint, cluster.certificate_authority).apply(
-            lambda access: kubeconfig(existing.name, settings.region, *access)
-        )
+        access = pulumi.Output.all(self.joining["cluster_endpoint"], self.joining["cluster_certificate_authority"])
+        self.kubeconfig = access.apply(lambda access: kubeconfig(existing.name, settings.region, *access))
         self.kubernetes_provider = kubernetes_provider(name, existing.name, kubeconfig=self.kubeconfig, parent=self)
         self.autoscaler: EksAutoscaler | None = None
         """The autoscaler; None if the cluster has one."""
@@ -75,24 +73,12 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
         return {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
 
 
-def _in_vpc(cluster: aws.eks.Cluster, key: str) -> pulumi.Output[str]:
-    """A value of the cluster's network. A simulated cloud may report none. Then it is empty."""
-    value: pulumi.Output[str] = cluster.vpc_config.apply(lambda network: getattr(network, key, None) or "")
-    return value
-
-
-def kubeconfig(
-    cluster: str, region: str, endpoint: str | None, authority: aws.eks.outputs.ClusterCertificateAuthority | None
-) -> str:
-    """A kubeconfig that signs in with the AWS CLI (EKS user guide, create a kubeconfig file manually).
-
-    A simulated cloud may report no endpoint and no authority. Then they are empty.
-    """
-    data = authority.data if authority is not None else None
+def kubeconfig(cluster: str, region: str, endpoint: str, authority: str) -> str:
+    """A kubeconfig that signs in with the AWS CLI (EKS user guide, create a kubeconfig file manually)."""
     arguments = ["--region", region, "eks", "get-token", "--cluster-name", cluster, "--output", "json"]
     command = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "aws", "args": arguments}
     parts = {
-        "clusters": [{"name": cluster, "cluster": {"server": endpoint or "", "certificate-authority-data": data or ""}}],
+        "clusters": [{"name": cluster, "cluster": {"server": endpoint, "certificate-authority-data": authority}}],
         "users": [{"name": cluster, "user": {"exec": command}}],
         "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": cluster}}],
     }

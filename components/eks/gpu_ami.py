@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 from pulumi_aws import imagebuilder as builder
 
 from components.component import Component
-from components.eks.iam import attached, trust
+from components.eks.iam import service_role
 from components.eks.in_cluster import InCluster
 from fleet.providers.eks.ami import GpuAmi as Settings
 from fleet.providers.eks.recipe.recipe import recipe
 
 _BUILD_POLICIES = ("EC2InstanceProfileForImageBuilder", "AmazonSSMManagedInstanceCore")
 """What the machine that builds and tests needs (EC2 Image Builder user guide, prerequisites)."""
-_PULL_POLICY = "AmazonEC2ContainerRegistryPullOnly"
-_RETIRE_POLICY = "service-role/EC2ImageBuilderLifecycleExecutionPolicy"
 IN_USE = {"gpu-ci/in-use": "true"}
 """Tag of the AMI that pools run. The lifecycle policy keeps it, however old it is."""
-_DEPRECATE_DAYS = 90
-"""Age from which an image of the pipeline is deprecated: EC2 still starts it by its id, but no longer lists it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,60 +46,56 @@ class GpuAmi(Component[GpuAmiArgs]):
     reader_arns: list[pulumi.Output[str]]
     """ARN of the build machine's role, if it pulls an image from ECR; else empty."""
 
-    def declare(self, name: str, args: GpuAmiArgs) -> dict[str, Any]:
+    def declare(self, name: str, args: GpuAmiArgs) -> None:
         settings = args.settings
-        pipeline = builder.ImagePipeline(
+        self.pipeline_arn = builder.ImagePipeline(
             f"{name}-pipeline",
             image_recipe_arn=self._recipe(name, args).arn,
             infrastructure_configuration_arn=self._machine(name, args).arn,
             distribution_configuration_arn=self._distribution(name, args).arn,
             # A failed test distributes nothing. A test of 20 large images stays below the least limit that the API takes.
-            image_tests_configuration=builder.ImagePipelineImageTestsConfigurationArgs(
-                image_tests_enabled=True, timeout_minutes=60
-            ),
-            schedule=builder.ImagePipelineScheduleArgs(
-                schedule_expression=settings.schedule, pipeline_execution_start_condition="EXPRESSION_MATCH_ONLY"
-            )
+            image_tests_configuration={"image_tests_enabled": True, "timeout_minutes": 60},
+            schedule={"schedule_expression": settings.schedule, "pipeline_execution_start_condition": "EXPRESSION_MATCH_ONLY"}
             if settings.schedule
             else None,
             opts=self._child,
-        )
+        ).arn
         self._retirement(name, args)
         if settings.built is not None:
             ((key, value),) = IN_USE.items()
             aws.ec2.Tag(f"{name}-in-use", resource_id=settings.built.id, key=key, value=value, opts=self._child)
-        self.pipeline_arn = pipeline.arn
-        return {"pipelineArn": self.pipeline_arn}
 
     def _recipe(self, name: str, args: GpuAmiArgs) -> builder.ImageRecipe:
-        contents = recipe(args.physical_name, args.settings, args.here.settings.kubernetes_version)
-        component = builder.Component(
-            f"{name}-component", platform="Linux", version="1.0.0", data=contents.document, opts=self._child
-        )
-        disk = builder.ImageRecipeBlockDeviceMappingEbsArgs(
-            volume_size=contents.disk, volume_type="gp3", encrypted="true", delete_on_termination="true"
-        )
+        parent, document, version = recipe(args.physical_name, args.settings, args.here.settings.kubernetes_version)
+        component = builder.Component(f"{name}-component", platform="Linux", version="1.0.0", data=document, opts=self._child)
+        disk = {
+            "volume_size": args.settings.disk // 1024,
+            "volume_type": "gp3",
+            "encrypted": "true",
+            "delete_on_termination": "true",
+        }
         return builder.ImageRecipe(
             f"{name}-recipe",
             name=args.physical_name,
-            version=contents.version,
-            parent_image=contents.parent_image,
-            components=[builder.ImageRecipeComponentArgs(component_arn=component.arn)],
-            block_device_mappings=[builder.ImageRecipeBlockDeviceMappingArgs(device_name="/dev/xvda", ebs=disk)],
+            version=version,
+            parent_image=parent,
+            components=[{"component_arn": component.arn}],
+            block_device_mappings=[{"device_name": "/dev/xvda", "ebs": disk}],
             opts=self._child,
         )
 
     def _machine(self, name: str, args: GpuAmiArgs) -> builder.InfrastructureConfiguration:
         """The machine that builds and the one that tests: no way in, IMDSv2, and deleted also after a failure."""
         from_ecr = any(".dkr.ecr." in image for image in args.settings.pre_pull)
-        role, _ = self._role(f"{name}-build", "ec2.amazonaws.com", (*_BUILD_POLICIES, *((_PULL_POLICY,) if from_ecr else ())))
+        pulls = ("AmazonEC2ContainerRegistryPullOnly",) if from_ecr else ()
+        role, _ = service_role(f"{name}-build", "ec2.amazonaws.com", (*_BUILD_POLICIES, *pulls), parent=self)
         self.reader_arns = [role.arn] if from_ecr else []
         profile = aws.iam.InstanceProfile(f"{name}-profile", role=role.name, opts=self._child)
         group = aws.ec2.SecurityGroup(
             f"{name}-group",
             vpc_id=args.here.cluster.vpc_id,
             description="Machines that build a node image: https out, nothing in",
-            egress=[aws.ec2.SecurityGroupEgressArgs(protocol="tcp", from_port=443, to_port=443, cidr_blocks=["0.0.0.0/0"])],
+            egress=[{"protocol": "tcp", "from_port": 443, "to_port": 443, "cidr_blocks": ["0.0.0.0/0"]}],
             opts=self._child,
         )
         return builder.InfrastructureConfiguration(
@@ -113,55 +104,40 @@ class GpuAmi(Component[GpuAmiArgs]):
             instance_types=[args.settings.build_type],
             subnet_id=next(iter(args.here.cluster.subnets.values())),
             security_group_ids=[group.id],
-            instance_metadata_options=builder.InfrastructureConfigurationInstanceMetadataOptionsArgs(
-                http_tokens="required", http_put_response_hop_limit=1
-            ),
+            instance_metadata_options={"http_tokens": "required", "http_put_response_hop_limit": 1},
             terminate_instance_on_failure=True,
             resource_tags=args.here.context.tags,
             opts=self._child,
         )
 
     def _distribution(self, name: str, args: GpuAmiArgs) -> builder.DistributionConfiguration:
-        image = builder.DistributionConfigurationDistributionAmiDistributionConfigurationArgs(
-            name=f"{args.physical_name}-{{{{ imagebuilder:buildDate }}}}", ami_tags=args.here.context.tags
-        )
+        image = {"name": f"{args.physical_name}-{{{{ imagebuilder:buildDate }}}}", "ami_tags": args.here.context.tags}
         return builder.DistributionConfiguration(
             f"{name}-distribution",
             distributions=[
-                builder.DistributionConfigurationDistributionArgs(region=region, ami_distribution_configuration=image)
+                {"region": region, "ami_distribution_configuration": image}
                 for region in (args.here.settings.region, *args.settings.regions)
             ],
             opts=self._child,
         )
 
     def _retirement(self, name: str, args: GpuAmiArgs) -> None:
-        role, rights = self._role(f"{name}-retirement", "imagebuilder.amazonaws.com", (_RETIRE_POLICY,))
-        keep = builder.LifecyclePolicyPolicyDetailExclusionRulesArgs(
-            amis=builder.LifecyclePolicyPolicyDetailExclusionRulesAmisArgs(tag_map=IN_USE)
-        )
-
-        def rule(action: str, *, snapshots: bool, **when: Any) -> builder.LifecyclePolicyPolicyDetailArgs:
-            resources = builder.LifecyclePolicyPolicyDetailActionIncludeResourcesArgs(amis=True, snapshots=snapshots)
-            return builder.LifecyclePolicyPolicyDetailArgs(
-                action=builder.LifecyclePolicyPolicyDetailActionArgs(type=action, include_resources=resources),
-                filter=builder.LifecyclePolicyPolicyDetailFilterArgs(**when),
-                exclusion_rules=keep,
-            )
-
+        policies = ("service-role/EC2ImageBuilderLifecycleExecutionPolicy",)
+        role, rights = service_role(f"{name}-retirement", "imagebuilder.amazonaws.com", policies, parent=self)
+        # EC2 still starts a deprecated image by its id, but no longer lists it.
+        age, count = {"type": "AGE", "value": 90, "unit": "DAYS"}, {"type": "COUNT", "value": args.settings.keep}
         builder.LifecyclePolicy(
             f"{name}-lifecycle",
             execution_role=role.arn,
             resource_type="AMI_IMAGE",
-            resource_selection=builder.LifecyclePolicyResourceSelectionArgs(
-                recipes=[builder.LifecyclePolicyResourceSelectionRecipeArgs(name=args.physical_name, semantic_version="x.x.x")]
-            ),
+            resource_selection={"recipes": [{"name": args.physical_name, "semantic_version": "x.x.x"}]},
             policy_details=[
-                rule("DEPRECATE", snapshots=False, type="AGE", value=_DEPRECATE_DAYS, unit="DAYS"),
-                rule("DELETE", snapshots=True, type="COUNT", value=args.settings.keep),
+                {
+                    "action": {"type": action, "include_resources": {"amis": True, "snapshots": action == "DELETE"}},
+                    "filter": when,
+                    "exclusion_rules": {"amis": {"tag_map": IN_USE}},
+                }
+                for action, when in (("DEPRECATE", age), ("DELETE", count))
             ],
             opts=self._below(*rights),
         )
-
-    def _role(self, name: str, service: str, policies: tuple[str, ...]) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
-        role = aws.iam.Role(f"{name}-role", assume_role_policy=trust(service), opts=self._child)
-        return role, attached(name, role, policies, parent=self)

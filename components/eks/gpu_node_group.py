@@ -1,20 +1,24 @@
 """A GPU pool on EKS: one managed node group per zone."""
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
 
 import pulumi
+import pulumi_aws as aws
 from pydantic import Field
 
-from components.arguments import checked, settings, typed, wrong
+from components.arguments import checked, require, settings, typed, wrong
 from components.component import PackagedComponent
-from components.eks.launch import NodeOptions, launch_template, placement_group
-from components.eks.managed_nodes import CUSTOM, ManagedNodes, managed_nodes
+from components.eks.launch import interfaces, launch_template
+from components.eks.managed_nodes import CUSTOM, managed_nodes
 from components.kubernetes.args import SharingArgs
 from fleet.facts.bill import written
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.offer import allocatable, least
+from fleet.facts.repair import GPU_CONDITION, REASONS
 from fleet.facts.scheduling import (
     BLOCK_TYPE_TAG,
     EKS_PROFILE,
@@ -26,15 +30,13 @@ from fleet.facts.scheduling import (
     resource_tags,
 )
 from fleet.providers.eks.cluster import EksVersion, Principal, SubnetId
-from fleet.providers.eks.efa import interfaces
-from fleet.providers.eks.groups import zone_groups
-from fleet.providers.eks.node_config import Joining, user_data
+from fleet.providers.eks.groups import zone_actions, zone_groups
+from fleet.providers.eks.node_config import joining_spec, user_data
 from fleet.providers.eks.nodes import AmiId, EksPool
-from fleet.providers.eks.schedules import zone_actions
 from fleet.providers.tags import AWS_TAGS, fixed_tags
 from fleet.settings.alerts import Share
-from fleet.settings.health import Health, RepairWait
-from fleet.settings.model import LabelValue, TagKey, TagValue, cpu_text, go_duration
+from fleet.settings.health import Health, RepairWait, nodes_at_once
+from fleet.settings.model import LabelValue, Scale, TagKey, TagValue, cpu_text, go_duration
 
 CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND", "capacity-block": "CAPACITY_BLOCK"}
 """Our capacity types in the EKS API's spelling; machines in a capacity reservation are bought on demand."""
@@ -262,94 +264,143 @@ class GpuNodeGroup(PackagedComponent[Read]):
         zones = [pool.reservation.zone] if pool.reservation is not None else list(subnets)
         if missing := [zone for zone in zones if zone not in subnets]:
             raise wrong("subnetIds", f"the reservation is in {missing[0]}; add the subnet of that zone")
-        if pool.efa_interfaces and group is None:
-            raise wrong("securityGroupId", "EFA interfaces need the security group of the cluster; add it")
+        needs_group = pool.efa_interfaces and group is None
+        require(not needs_group, "securityGroupId", "EFA interfaces need the security group of the cluster; add it")
         joins = [key for key in _JOINING if key in inputs]
-        if pool.image_id is None and joins:
-            raise wrong(joins[0], "AWS' image gets it from EKS; remove it, or add amiId")
-        if pool.image_id is not None and len(joins) < len(_JOINING):
-            absent = next(key for key in _JOINING if key not in inputs)
-            raise wrong(absent, "nodes with an AMI of your own need it to join the cluster, because EKS adds nothing; add it")
+        fix = "nodes with an AMI of your own need it to join the cluster, because EKS adds nothing; add it"
+        for key in _JOINING:
+            require(pool.image_id is not None or key not in joins, key, "AWS' image gets it from EKS; remove it, or add amiId")
+            require(pool.image_id is None or key in joins, key, fix)
         arn = inputs["nodeRoleArn"]
         if isinstance(arn, str):
             typed("nodeRoleArn", arn, Principal)
         else:
-            arn = checked("nodeRoleArn", arn, _is_arn, "not an ARN; pass the arn of the role, not its name or id")
+            arn = checked(
+                "nodeRoleArn",
+                arn,
+                lambda text: text.startswith("arn:"),
+                "not an ARN; pass the arn of the role, not its name or id",
+            )
         return Read(pool, cluster_name, arn, {zone: subnets[zone] for zone in zones}, group, *(inputs[key] for key in joins))
 
-    def declare(self, name: str, args: Read) -> dict[str, Any]:
-        pool, reservation = args.settings, args.settings.reservation
-        block = pool.capacity == CAPACITY_BLOCK
+    def declare(self, name: str, args: Read) -> None:
+        pool, zones = args.settings, tuple(args.subnet_ids)
         labels = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE, pool.flavor or "")
         taints = (EKS_PROFILE.gpu_taint, *((STARTUP_GATE,) if pool.startup_gate else ()))
-        options = NodeOptions(
-            image_id=pool.image_id,
-            user_data=_user_data(args, labels, taints),
-            capacity_block_type=pool.instance_types[0] if block else None,
-            interfaces=interfaces(pool.machines[0], pool.efa_interfaces) if pool.efa_interfaces else (),
-            security_group_id=args.security_group_id,
-            placement_group=placement_group(name, pool.placement_group, parent=self),
-            disk=pool.disk_performance,
-        )
-        tags = fixed_tags(pool.stack_tag or pulumi.get_stack(), pool.cluster_label, pool.pool_name)
-        template = launch_template(
-            f"{name}-launch", pool.disk, tags, reservation.id if reservation else None, parent=self, options=options
-        )
-        shared = ManagedNodes(
-            cluster_name=args.cluster_name,
+        node_group = partial(
+            managed_nodes,
+            parent=self,
+            ready=self._after,
             kubernetes_version=pool.kubernetes_version,
-            node_role_arn=args.node_role_arn,
             ami_type=CUSTOM if pool.image_id else "AL2023_x86_64_NVIDIA",
-            capacity_type=CAPACITY_TYPE[pool.capacity],
             # EKS reads the type of a capacity block from the template.
-            instance_types=() if block else pool.instance_types,
-            template=template,
+            instance_types=() if pool.capacity == CAPACITY_BLOCK else pool.instance_types,
+            template=self._template(name, args, _user_data(args, labels, taints)),
             labels=labels,
             taints=taints,
-            tags=_tags(pool),
             owner_tags=pool.tags,
             idle_delay=go_duration(pool.idle_delay),
-            ready=self._after,
-            reserved=reservation is not None,
-            warm=pool.warm,
             time_zone=pool.schedules.time_zone if pool.schedules is not None else None,
-            repair_wait=pool.repair_wait,
-            max_unhealthy=pool.max_share,
+            reserved=pool.reservation is not None,
+            cluster_name=args.cluster_name,
+            node_role_arn=args.node_role_arn,
+            capacity_type=CAPACITY_TYPE[pool.capacity],
+            tags=_tags(pool),
         )
-        zones = zone_groups(tuple(args.subnet_ids), pool.nodes)
-        shares = pool.warm.shares(zones) if pool.warm is not None else {}
-        actions = zone_actions(pool.schedules, tuple(args.subnet_ids), pool.nodes) if pool.schedules is not None else {}
-        self._groups: dict[str, pulumi.Output[str]] = {
-            zone: managed_nodes(
+        sizes = zone_groups(zones, pool.nodes)
+        shares = pool.warm.shares(sizes) if pool.warm is not None else {}
+        actions = zone_actions(pool.schedules, zones, pool.nodes) if pool.schedules is not None else {}
+        self.names: dict[str, pulumi.Output[str]] = {
+            zone: node_group(
                 f"{name}-{zone}",
-                shared,
                 [args.subnet_ids[zone]],
                 nodes,
-                parent=self,
-                share=shares.get(zone),
                 actions=actions.get(zone, ()),
+                node_repair_config=_repair(pool, nodes),
+                warm_pool_config=_warm_pool(pool, shares.get(zone)),
             ).node_group_name
-            for zone, nodes in zones.items()
+            for zone, nodes in sizes.items()
         }
-        self.node_group_names = pulumi.Output.all(**self._groups)
-        self.node_labels = pulumi.Output.from_input(labels)
-        return {"nodeGroupNames": self.node_group_names, "nodeLabels": self.node_labels}
-
-    @property
-    def names(self) -> dict[str, pulumi.Output[str]]:
         """Names of the node groups by zone. Unlike the output, each is known by itself."""
-        return dict(self._groups)
+        self.node_group_names = pulumi.Output.all(**self.names)
+        self.node_labels = pulumi.Output.from_input(labels)
+
+    def _template(self, name: str, args: Read, user_data: pulumi.Input[str] | None) -> aws.ec2.LaunchTemplate:
+        """The launch template of all groups. `user_data` is in base64."""
+        pool, reservation, group = args.settings, args.settings.reservation, self._placement_group(name, args.settings)
+        block, adapters = pool.capacity == CAPACITY_BLOCK, pool.efa_interfaces
+        return launch_template(
+            f"{name}-launch",
+            pool.disk,
+            fixed_tags(pool.stack_tag or pulumi.get_stack(), pool.cluster_label, pool.pool_name),
+            parent=self,
+            performance=pool.disk_performance,
+            reservation=reservation.id if reservation is not None else None,
+            image_id=pool.image_id,
+            user_data=user_data,
+            # EKS reads the type of a capacity block from the template, and refuses a second one on the group (EKS user guide,
+            # managed node groups with Capacity Blocks).
+            instance_type=pool.instance_types[0] if block else None,
+            instance_market_options={"market_type": "capacity-block"} if block else None,
+            network_interfaces=interfaces(pool.machines[0], adapters, args.security_group_id) if adapters else None,
+            placement={"group_name": group} if group else None,
+        )
+
+    def _placement_group(self, name: str, pool: EksPool) -> pulumi.Input[str] | None:
+        """The name of a pool's placement group: of an existing one, or of the new one `<name>-placement`. None without one."""
+        group = pool.placement_group
+        if group is None or group.name is not None:
+            return group.name if group else None
+        created = aws.ec2.PlacementGroup(
+            f"{name}-placement", strategy=group.strategy, partition_count=group.partitions, opts=self._child
+        )
+        group_name: pulumi.Output[str] = created.name
+        return group_name
 
 
-def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -> str | pulumi.Output[str] | None:
+def _repair(pool: NodeGroupSettings, nodes: Scale) -> dict[str, Any]:
+    """EKS replaces a node that stays unready, and repairs one whose GPU the monitoring agent reports broken.
+
+    By default it has no limit for a group of five nodes, so a wrong report could replace all of them.
+    """
+    return {
+        "enabled": True,
+        "max_unhealthy_node_threshold_count": nodes_at_once(pool.max_share, nodes.max),
+        "max_parallel_nodes_repaired_count": 1,
+        "node_repair_config_overrides": [
+            {
+                "node_monitoring_condition": GPU_CONDITION,
+                "node_unhealthy_reason": row.reason,
+                "min_repair_wait_time_mins": pool.repair_wait // 60,
+                "repair_action": row.ours,
+            }
+            for row in REASONS
+        ],
+    }
+
+
+def _warm_pool(pool: EksPool, share: Scale | None) -> dict[str, Any] | None:
+    """The block enables the warm pool, and without it EKS removes the pool. Without a maximum EC2 would fill it.
+
+    `share` are the least and the most machines of one group, None if it has no share.
+    """
+    if pool.warm is None or share is None:
+        return None
+    state, reuse = pool.warm.state.upper(), pool.warm.reuse_on_scale_in
+    sizes = {"min_size": share.min, "max_group_prepared_capacity": share.max}
+    return {**sizes, "pool_state": state, "reuse_on_scale_in": reuse}
+
+
+def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -> pulumi.Input[str] | None:
+    """The user data in base64, None if there is none."""
     config = args.settings.node_config
     if args.settings.image_id is None:
-        return user_data(config) if config else None
+        return _base64(user_data(config)) if config else None
 
     def joined(values: Sequence[str | None]) -> str:
         # A simulated cloud may return None.
         name, endpoint, authority, cidr = (value or "" for value in values)
-        return user_data(config, Joining(name, endpoint, authority, cidr, labels, taints))
+        return _base64(user_data(config, joining_spec(name, endpoint, authority, cidr, labels, taints)))
 
     later: pulumi.Output[str] = pulumi.Output.all(
         args.cluster_name, args.cluster_endpoint, args.cluster_certificate_authority, args.service_cidr
@@ -357,8 +408,8 @@ def _user_data(args: Read, labels: Mapping[str, str], taints: Sequence[Taint]) -
     return later
 
 
-def _is_arn(text: str) -> bool:
-    return text.startswith("arn:")
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def _tags(pool: EksPool) -> dict[str, str]:

@@ -15,6 +15,12 @@ def document(*statements: Mapping[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
 
 
+def allow(actions: Sequence[str], resources: str | Sequence[str] = "*", **conditions: Any) -> dict[str, Any]:
+    """The statement that allows actions, under IAM's conditions by their operator."""
+    condition = {"Condition": conditions} if conditions else {}
+    return {"Effect": "Allow", "Action": list(actions), "Resource": resources, **condition}
+
+
 def trust(service: str, action: str | Sequence[str] = "sts:AssumeRole") -> str:
     """The document by which a service of AWS takes a role."""
     return document({"Effect": "Allow", "Principal": {"Service": service}, "Action": action})
@@ -23,9 +29,13 @@ def trust(service: str, action: str | Sequence[str] = "sts:AssumeRole") -> str:
 POD_IDENTITY_TRUST = trust("pods.eks.amazonaws.com", ["sts:AssumeRole", "sts:TagSession"])
 
 
-def attached(name: str, role: aws.iam.Role, policies: Sequence[str], *, parent: pulumi.Resource) -> list[pulumi.Resource]:
-    """AWS' managed policies on a role, each `<name>-<policy>`."""
-    return [
+def service_role(
+    name: str, service: str, policies: Sequence[str], *, parent: pulumi.Resource, after: Sequence[pulumi.Resource] = ()
+) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
+    """The role `<name>-role` of a service of AWS, and its rights: AWS' managed policies on it, each `<name>-<policy>`."""
+    opts = pulumi.ResourceOptions(parent=parent, depends_on=[*after])
+    role = aws.iam.Role(f"{name}-role", assume_role_policy=trust(service), opts=opts)
+    return role, [
         aws.iam.RolePolicyAttachment(
             f"{name}-{policy.rpartition('/')[2]}",
             role=role.name,
@@ -36,25 +46,34 @@ def attached(name: str, role: aws.iam.Role, policies: Sequence[str], *, parent: 
     ]
 
 
-def identity(
-    name: str, cluster_name: pulumi.Input[str], namespace: str, account: str, role: aws.iam.Role, *, parent: pulumi.Resource
-) -> aws.eks.PodIdentityAssociation:
-    """The association of a role with a service account. A pod gets its credentials when it starts, so it comes before the pod."""
-    return aws.eks.PodIdentityAssociation(
+def pod_identity(
+    name: str,
+    cluster_name: pulumi.Input[str],
+    namespace: str,
+    account: str,
+    *,
+    parent: pulumi.Resource,
+    policy: str = "",
+    rights: str = "",
+) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
+    """A role for a service account, and what must exist before its pods: a pod gets its credentials when it starts.
+
+    The role has AWS' managed `policy`, or `rights`, which is a document.
+    """
+    child = pulumi.ResourceOptions(parent=parent)
+    role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
+    arn = f"arn:aws:iam::aws:policy/{policy}"
+    right: pulumi.Resource = (
+        aws.iam.RolePolicyAttachment(f"{name}-rights", role=role.name, policy_arn=arn, opts=child)
+        if policy
+        else aws.iam.RolePolicy(f"{name}-rights", role=role.id, policy=rights, opts=child)
+    )
+    association = aws.eks.PodIdentityAssociation(
         f"{name}-identity",
         cluster_name=cluster_name,
         namespace=namespace,
         service_account=account,
         role_arn=role.arn,
-        opts=pulumi.ResourceOptions(parent=parent),
+        opts=child,
     )
-
-
-def pod_identity(
-    name: str, cluster_name: pulumi.Input[str], namespace: str, account: str, policy: str, *, parent: pulumi.Resource
-) -> list[pulumi.Resource]:
-    """A role with the managed policy (an ARN) for a service account: what must exist before its pods."""
-    child = pulumi.ResourceOptions(parent=parent)
-    role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
-    rights = aws.iam.RolePolicyAttachment(f"{name}-rights", role=role.name, policy_arn=policy, opts=child)
-    return [rights, identity(name, cluster_name, namespace, account, role, parent=parent)]
+    return role, [right, association]

@@ -11,7 +11,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
-from fleet.providers.eks.cluster import Network
+from fleet.providers.eks.cluster import EksCluster
 
 _SPLIT = 3
 """A VPC is split into eight ranges: seven for private subnets by zone letter, the eighth for all public subnets. So a subnet's
@@ -20,11 +20,9 @@ range depends only on its own zone, and a zone can be added or removed without a
 
 @dataclass(frozen=True, slots=True)
 class EksNetworkArgs:
-    """`zones` are zone names such as us-west-2a. A single NAT gateway is in the first."""
+    """`settings` are those of the cluster. A single NAT gateway is in the first of its network's zones."""
 
-    region: str
-    zones: tuple[str, ...]
-    network: Network
+    settings: EksCluster
 
 
 class EksNetwork(Component[EksNetworkArgs]):
@@ -36,9 +34,10 @@ class EksNetwork(Component[EksNetworkArgs]):
     """Subnet ids by zone. Each depends on its route to the internet."""
 
     def declare(self, name: str, args: EksNetworkArgs) -> dict[str, Any]:
+        network, zones = args.settings.network, args.settings.network_zones
         vpc = aws.ec2.Vpc(
             f"{name}-vpc",
-            cidr_block=args.network.new_cidr,
+            cidr_block=network.new_cidr,
             enable_dns_hostnames=True,
             enable_dns_support=True,
             tags={"Name": name},
@@ -46,14 +45,14 @@ class EksNetwork(Component[EksNetworkArgs]):
         )
         gateway = aws.ec2.InternetGateway(f"{name}-internet", vpc_id=vpc.id, tags={"Name": name}, opts=self._child)
         public_routes = self._routes("public", vpc, gateway_id=gateway.id)
-        cidrs = {zone: _cidrs(args.network.new_cidr, zone) for zone in args.zones}
-        public = {zone: self._subnet("public", vpc, zone, cidrs[zone][0]) for zone in args.zones}
+        cidrs = {zone: _cidrs(network.new_cidr, zone) for zone in zones}
+        public = {zone: self._subnet("public", vpc, zone, cidrs[zone][0]) for zone in zones}
         access = [self._association(f"public-{zone}", subnet, public_routes) for zone, subnet in public.items()]
-        with_nat = args.zones[: args.network.nat_count(len(args.zones))]
+        with_nat = zones[: network.nat_count(len(zones))]
         gateways = [self._nat(zone, public[zone], [gateway, *access]) for zone in with_nat]
         tables: list[pulumi.Output[str]] = []
         self.private_subnets = {}
-        for index, zone in enumerate(args.zones):
+        for index, zone in enumerate(zones):
             private = self._subnet("private", vpc, zone, cidrs[zone][1])
             table = self._routes(f"private-{zone}", vpc, nat_gateway_id=gateways[index % len(gateways)].id)
             route = self._association(f"private-{zone}", private, table)
@@ -64,7 +63,7 @@ class EksNetwork(Component[EksNetworkArgs]):
             # ECR stores image layers in S3, which is free through the gateway endpoint but costs per GB through NAT.
             f"{name}-s3",
             vpc_id=vpc.id,
-            service_name=f"com.amazonaws.{args.region}.s3",
+            service_name=f"com.amazonaws.{args.settings.region}.s3",
             vpc_endpoint_type="Gateway",
             route_table_ids=tables,
             tags={"Name": f"{name}-s3"},
@@ -90,7 +89,7 @@ class EksNetwork(Component[EksNetworkArgs]):
         return aws.ec2.RouteTable(
             f"{self._name}-{role}",
             vpc_id=vpc.id,
-            routes=[aws.ec2.RouteTableRouteArgs(cidr_block="0.0.0.0/0", **target)],
+            routes=[{"cidr_block": "0.0.0.0/0", **target}],
             tags={"Name": f"{self._name}-{role}"},
             opts=self._child,
         )

@@ -11,18 +11,16 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
-from components.eks.iam import document, trust
+from components.eks.iam import allow, document, trust
 from components.eks.in_cluster import InCluster
 from fleet.facts.versions import RUNNER_GPU_REPOSITORY
 from fleet.providers.eks.ecr import KEPT_IMAGES, UPSTREAMS, EcrRegistry
 
 CACHE_ACTIONS = ("ecr:BatchImportUpstreamImage", "ecr:CreateRepository", "ecr:TagResource")
 """What the first pull of a cached image needs besides the right to pull (ECR user guide, pull-through-cache-iam)."""
-_PULL = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
-_DAYS = 14
 _LEFT_OVERS = {
     "description": "untagged images",
-    "selection": {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUnit": "days", "countNumber": _DAYS},
+    "selection": {"tagStatus": "untagged", "countType": "sinceImagePushed", "countUnit": "days", "countNumber": 14},
     "action": {"type": "expire"},
 }
 
@@ -43,7 +41,7 @@ class RunnerImage(Component[RunnerImageArgs]):
     repository_url: pulumi.Output[str]
     """Address of the runner image's repository."""
 
-    def declare(self, name: str, args: RunnerImageArgs) -> dict[str, Any]:
+    def declare(self, name: str, args: RunnerImageArgs) -> None:
         registry = args.registry
         self._key = aws.kms.Key(
             f"{name}-key",
@@ -54,24 +52,26 @@ class RunnerImage(Component[RunnerImageArgs]):
         )
         readers = [args.here.cluster.node_role_arn, *args.readers, *([registry.push_role] if registry.push_role else [])]
         self._readers = pulumi.Output.all(*readers).apply(pull_policy)
+        # The workflow gives the image in use a tag `used-…`, which no later rule expires.
+        newest = [
+            _newest(f"of {tag}", count, tagStatus="tagged", tagPatternList=[tag])
+            for tag, count in (("used-*", 50), ("build-*", KEPT_IMAGES))
+        ]
         image = RUNNER_GPU_REPOSITORY
-        runner = self._repository(f"{name}-{image}", f"{registry.prefix}/{image}", runner_lifecycle())
+        runner = self._repository(f"{name}-{image}", f"{registry.prefix}/{image}", lifecycle(*newest, _LEFT_OVERS))
+        self.repository_url = runner.repository_url
         for copied in registry.repositories:
             self._repository(f"{name}-{copied}", f"{registry.prefix}/{copied}", lifecycle(_LEFT_OVERS))
         if registry.pull_through:
             self._caches(name, args)
-        self.repository_url = runner.repository_url
-        return {"repositoryUrl": self.repository_url}
 
     def _repository(self, logical_name: str, name: str, expiry: str) -> aws.ecr.Repository:
         repository = aws.ecr.Repository(
             logical_name,
             name=name,
             image_tag_mutability="IMMUTABLE",
-            image_scanning_configuration=aws.ecr.RepositoryImageScanningConfigurationArgs(scan_on_push=True),
-            encryption_configurations=[
-                aws.ecr.RepositoryEncryptionConfigurationArgs(encryption_type="KMS", kms_key=self._key.arn)
-            ],
+            image_scanning_configuration={"scan_on_push": True},
+            encryption_configurations=[{"encryption_type": "KMS", "kms_key": self._key.arn}],
             opts=self._child,
         )
         aws.ecr.LifecyclePolicy(f"{logical_name}-lifecycle", repository=repository.name, policy=expiry, opts=self._child)
@@ -88,18 +88,10 @@ class RunnerImage(Component[RunnerImageArgs]):
         role = aws.iam.Role(f"{name}-creates", assume_role_policy=trust("ecr.amazonaws.com"), opts=self._child)
         below = f"arn:aws:ecr:{args.here.settings.region}:{registry.account}:repository/{registry.prefix}"
         resources = [f"{below}/{host}/*" for host in registry.pull_through]
-        rights = aws.iam.RolePolicy(
-            f"{name}-creates",
-            role=role.id,
-            policy=creation_rights(resources, args.here.settings.region, registry.account),
-            opts=self._child,
-        )
-        aws.iam.RolePolicy(
-            f"{name}-caches",
-            role=args.node_role_name,
-            policy=allow(CACHE_ACTIONS, resources),
-            opts=self._child,
-        )
+        creation = creation_rights(resources, args.here.settings.region, registry.account)
+        rights = aws.iam.RolePolicy(f"{name}-creates", role=role.id, policy=creation, opts=self._child)
+        caching = document(allow(CACHE_ACTIONS, resources))
+        aws.iam.RolePolicy(f"{name}-caches", role=args.node_role_name, policy=caching, opts=self._child)
         for host, upstream in registry.pull_through.items():
             prefix = f"{registry.prefix}/{host}"
             template = aws.ecr.RepositoryCreationTemplate(
@@ -109,10 +101,9 @@ class RunnerImage(Component[RunnerImageArgs]):
                 applied_fors=["PULL_THROUGH_CACHE"],
                 custom_role_arn=role.arn,
                 image_tag_mutability="MUTABLE",
-                encryption_configurations=[
-                    aws.ecr.RepositoryCreationTemplateEncryptionConfigurationArgs(encryption_type="KMS", kms_key=self._key.arn)
-                ],
-                lifecycle_policy=cache_lifecycle(),
+                encryption_configurations=[{"encryption_type": "KMS", "kms_key": self._key.arn}],
+                # ECR fetches an expired image again when a node needs it.
+                lifecycle_policy=lifecycle(_newest("images", KEPT_IMAGES, tagStatus="any")),
                 repository_policy=self._readers,
                 resource_tags=args.here.disk_tags,
                 opts=self._below(rights),
@@ -127,29 +118,15 @@ class RunnerImage(Component[RunnerImageArgs]):
             )
 
 
-def allow(actions: Sequence[str], resources: Sequence[str]) -> str:
-    """A policy document that allows actions on resources."""
-    return document({"Effect": "Allow", "Action": list(actions), "Resource": list(resources)})
-
-
 def creation_rights(repositories: Sequence[str], region: str, account: str) -> str:
     """What ECR needs to create repositories by a template with tags, policies and a key (ECR user guide, creation templates).
 
     The keys are those of the account that ECR itself uses: with the ARN of the key a preview could not show the policy.
     """
-    return document(
-        {
-            "Effect": "Allow",
-            "Action": ["ecr:CreateRepository", "ecr:PutLifecyclePolicy", "ecr:SetRepositoryPolicy", "ecr:TagResource"],
-            "Resource": list(repositories),
-        },
-        {
-            "Effect": "Allow",
-            "Action": ["kms:CreateGrant", "kms:DescribeKey", "kms:RetireGrant"],
-            "Resource": f"arn:aws:kms:{region}:{account}:key/*",
-            "Condition": {"StringEquals": {"kms:ViaService": f"ecr.{region}.amazonaws.com"}},
-        },
-    )
+    creation = ("ecr:CreateRepository", "ecr:PutLifecyclePolicy", "ecr:SetRepositoryPolicy", "ecr:TagResource")
+    grants, keys = ("kms:CreateGrant", "kms:DescribeKey", "kms:RetireGrant"), f"arn:aws:kms:{region}:{account}:key/*"
+    via = {"kms:ViaService": f"ecr.{region}.amazonaws.com"}
+    return document(allow(creation, repositories), allow(grants, keys, StringEquals=via))
 
 
 def pull_policy(readers: Sequence[str]) -> str:
@@ -157,38 +134,21 @@ def pull_policy(readers: Sequence[str]) -> str:
 
     AWS's own services, such as image scanning, do not read as the account, so they stay allowed.
     """
-    return document(
-        {
-            "Effect": "Deny",
-            "Principal": "*",
-            "Action": list(_PULL),
-            "Condition": {
-                "ArnNotLike": {"aws:PrincipalArn": [*readers, "arn:aws:iam::*:role/aws-service-role/*"]},
-                "Bool": {"aws:PrincipalIsAWSService": "false"},
-            },
-        }
-    )
-
-
-def runner_lifecycle() -> str:
-    """Keep the newest images. The workflow gives the image in use a tag `used-…`, which no later rule expires.
-
-    A rule never expires an image that a rule before it selects (ECR user guide, LifecyclePolicies).
-    """
-    return lifecycle(_newest(["used-*"], 50), _newest(["build-*"], KEPT_IMAGES), _LEFT_OVERS)
-
-
-def cache_lifecycle() -> str:
-    """Keep the newest images. ECR fetches an expired one again when a node needs it."""
-    selection = {"tagStatus": "any", "countType": "imageCountMoreThan", "countNumber": KEPT_IMAGES}
-    return lifecycle({"description": "newest images", "selection": selection, "action": {"type": "expire"}})
+    pulls = ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+    others = {"ArnNotLike": {"aws:PrincipalArn": [*readers, "arn:aws:iam::*:role/aws-service-role/*"]}}
+    conditions = {**others, "Bool": {"aws:PrincipalIsAWSService": "false"}}
+    return document({"Effect": "Deny", "Principal": "*", "Action": pulls, "Condition": conditions})
 
 
 def lifecycle(*rules: Mapping[str, Any]) -> str:
-    """A lifecycle policy with rules in this order."""
+    """A lifecycle policy with rules in this order.
+
+    A rule never expires an image that a rule before it selects (ECR user guide, LifecyclePolicies).
+    """
     return json.dumps({"rules": [{"rulePriority": number, **rule} for number, rule in enumerate(rules, 1)]})
 
 
-def _newest(patterns: list[str], count: int) -> dict[str, Any]:
-    selection = {"tagStatus": "tagged", "tagPatternList": patterns, "countType": "imageCountMoreThan", "countNumber": count}
-    return {"description": f"newest of {patterns[0]}", "selection": selection, "action": {"type": "expire"}}
+def _newest(title: str, count: int, **images: Any) -> dict[str, Any]:
+    """The rule that keeps the newest of some images."""
+    selection = {**images, "countType": "imageCountMoreThan", "countNumber": count}
+    return {"description": f"newest {title}", "selection": selection, "action": {"type": "expire"}}

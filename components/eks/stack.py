@@ -9,35 +9,44 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 
 from components.context import Context
-from components.eks.arguments import eks_gpu_cluster_args, gpu_node_group_args
 from components.eks.build_cache import BuildCache, BuildCacheArgs
-from components.eks.caches import EksCaches, EksCachesArgs
-from components.eks.cloudwatch import CloudWatch, CloudWatchArgs
-from components.eks.eks_gpu_cluster import EksGpuCluster
+from components.eks.caches import EksCaches
+from components.eks.cloudwatch import CloudWatch
+from components.eks.eks_gpu_cluster import EksClusterSettings, EksGpuCluster
+from components.eks.eks_gpu_cluster import Read as ClusterArgs
 from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
 from components.eks.gpu_ami import GpuAmi, GpuAmiArgs
-from components.eks.gpu_node_group import GpuNodeGroup
+from components.eks.gpu_node_group import GpuNodeGroup, NodeGroupSettings
+from components.eks.gpu_node_group import Read as GroupArgs
 from components.eks.in_cluster import InCluster
 from components.eks.runner_image import RunnerImage, RunnerImageArgs
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
 from components.kubernetes.provider import from_registry
 from components.outputs import Built, EksOutputs
-from fleet.providers.eks import existing as settings_of_existing
+from fleet.providers.eks.bill import eks_quotas
 from fleet.providers.eks.build_caches import role_arn
-from fleet.providers.eks.cluster import EksCluster, EksPools
-from fleet.providers.eks.quotas import eks_quotas
+from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks.existing import ExistingEksCluster as SettingsOfExisting
+from fleet.providers.eks.nodes import EksPool
 from fleet.providers.fleet import Fleet
+from fleet.settings.health import Health
 
 
-def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
+def build(
+    name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet, context: Context, private_key: pulumi.Output[str]
+) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
     here = _cluster(name, settings, fleet, context)
-    cluster, backings = here.cluster, _of_new_cluster(here)
+    cluster, backings = here.cluster, dict[str, Backing]()
+    if settings.drivers:
+        backings = EksCaches(f"{name}-caches", here, opts=here.opts).backings
+    if settings.monitoring is not None and settings.monitoring.cloudwatch:
+        CloudWatch(f"{name}-cloudwatch", here, opts=here.opts)
     groups = {
         pool_name: GpuNodeGroup.typed(
             f"{name}-{pool_name}",
-            gpu_node_group_args(name, pool_name, settings, context, cluster),
+            gpu_node_group_args(here, pool_name),
             pulumi.ResourceOptions(providers=[*here.providers], depends_on=list(cluster.before_nodes)),
         )
         for pool_name in settings.pools
@@ -71,13 +80,13 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
     return Built(outputs, cluster.kubeconfig)
 
 
-def _cluster(name: str, settings: EksPools, fleet: Fleet, context: Context) -> InCluster:
-    """The cluster, new or existing, and its providers. Raises TypeError for settings that nothing here builds."""
+def _cluster(name: str, settings: EksCluster | SettingsOfExisting, fleet: Fleet, context: Context) -> InCluster:
+    """The cluster, new or existing, and its providers."""
     cloud: list[pulumi.ProviderResource] = [
         aws.Provider(
             f"{name}-aws",
             region=settings.region,
-            default_tags=aws.ProviderDefaultTagsArgs(tags=context.tags),
+            default_tags={"tags": context.tags},
             # The account is in addresses of images and in ARNs of roles, so the credentials must belong to it.
             allowed_account_ids=[settings.account] if settings.account is not None else None,
         ),
@@ -89,24 +98,48 @@ def _cluster(name: str, settings: EksPools, fleet: Fleet, context: Context) -> I
         cloud.append(eks.Provider(f"{name}-eks"))
         args = eks_gpu_cluster_args(name, settings, context, quotas)
         cluster = EksGpuCluster.typed(name, args, from_registry(settings.mirror, cloud))
-    elif isinstance(settings, settings_of_existing.ExistingEksCluster):
+    else:
         existing = ExistingEksClusterArgs(settings, context.stack, quotas)
         cluster = ExistingEksCluster(name, existing, opts=pulumi.ResourceOptions(providers=cloud))
-    else:
-        raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
     return InCluster(name, settings, context, cluster, cloud)
 
 
-def _of_new_cluster(here: InCluster) -> Mapping[str, Backing]:
-    """What only a new cluster has: the drivers of caches, and CloudWatch's add-on. Returns the storage of each cache."""
-    settings, cluster, backings = here.settings, here.cluster, dict[str, Backing]()
-    if not isinstance(settings, EksCluster) or not isinstance(cluster, EksGpuCluster):
-        return backings
-    if settings.drivers:
-        backings = EksCaches(f"{here.name}-caches", EksCachesArgs(here, settings, cluster.ready), opts=here.opts).backings
-    if settings.monitoring is not None and settings.monitoring.cloudwatch:
-        CloudWatch(f"{here.name}-cloudwatch", CloudWatchArgs(settings, cluster.cluster_name, cluster.ready), opts=here.opts)
-    return backings
+def eks_gpu_cluster_args(name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int]) -> ClusterArgs:
+    """The arguments for the cluster `name` of a stack. `quotas` are vCPUs by quota code."""
+    network, by_git = settings.network, {"install_autoscaler": False} if settings.by_git else {}
+    of_cluster = EksClusterSettings.model_construct(
+        **settings.set_fields(EksCluster) | by_git,
+        cluster_name=context.cluster_name(name),
+        autoscale_by_priority=bool(settings.pool_orders),
+        quotas=dict(quotas),
+        tags=context.owner_tags,
+        stack_tag=context.stack,
+    )
+    return ClusterArgs(of_cluster, network.vpc_id, {**network.private_subnets})
+
+
+def gpu_node_group_args(here: InCluster, pool_name: str) -> GroupArgs:
+    """The arguments for a pool of a cluster of a stack."""
+    settings, cluster = here.settings, here.cluster
+    pool, health, image = settings.pools[pool_name], settings.health or Health(), settings.image_id(pool_name)
+    of_pool = NodeGroupSettings.model_construct(
+        **pool.set_fields(EksPool) | health.set_fields(NodeGroupSettings),
+        kubernetes_version=settings.kubernetes_version,
+        cluster_label=here.name,
+        pool_name=pool_name,
+        flavor=settings.flavor_of(pool_name) or None,
+        image_id=image,
+        stack_tag=here.context.stack,
+        tags=here.context.owner_tags,
+    )
+    return GroupArgs(
+        of_pool,
+        cluster.cluster_name,
+        cluster.node_role_arn,
+        {zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},
+        cluster.security_group_id if pool.efa_interfaces else None,
+        **(cluster.joining if image else {}),
+    )
 
 
 def _images(here: InCluster, amis: Mapping[str, GpuAmi]) -> tuple[pulumi.Resource, ...]:

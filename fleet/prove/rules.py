@@ -9,9 +9,9 @@ from fleet.facts.errors import Problem, shown
 from fleet.prove import runner_rules
 from fleet.prove.placeholders import rejected
 from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.providers.provider import IN_CONFIG, Claim, Violation, conflicts
 from fleet.providers.registry import provider_of
 from fleet.providers.tags import STACK_TAG
-from fleet.providers.violation import IN_CONFIG, Claim, Violation, conflicts
 from fleet.settings.reading import standing
 
 _MAX_CLUSTER = 28

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from fleet.facts.hardware import SPOT
 from fleet.prove.same_sets import class_of, classes, difference, pod_sets, shortfalls
 from fleet.providers.fleet import Fleet
+from fleet.providers.provider import Claim, Violation, conflicts
 from fleet.providers.registry import provider_of
-from fleet.providers.violation import Claim, Violation, conflicts
 from fleet.settings.pool import Pool
 from fleet.settings.pool_order import ContradictionError, pool_ranks
 from fleet.settings.runner import GENERIC_LABELS

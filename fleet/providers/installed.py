@@ -6,7 +6,6 @@ Launcher capacity and placement count the pods of these charts, GitOps writes th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from fleet.charts import PLAIN
 from fleet.charts.arc import arc_controller, installs_controller
@@ -73,23 +72,12 @@ def added_pods(cluster: Cluster) -> tuple[Pod, ...]:
     return of_addon if (receiver := provider_of(cluster).gateway(cluster)) is None else (*of_addon, receiver.pod)
 
 
-def operator_of(cluster: Cluster) -> OperatorSettings:
-    """Settings of the GPU operator. With monitoring the program scrapes the exporter by its own monitor."""
-    operator = cluster.operator or OperatorSettings()
-    return operator if cluster.monitoring is None else operator.model_copy(update={"service_monitor": False})
-
-
-def engine_of(cluster: Cluster) -> str:
-    """Address of the DCGM engine that the operator's exporter must use; empty if it starts its own."""
-    return f"localhost:{ENGINE_PORT}" if cluster.monitoring is not None and cluster.engine_on_nodes else ""
-
-
 def shared_charts(cluster: Cluster) -> Iterator[Chart]:
     """The charts that clusters of every provider can have, except runner sets."""
     if (controller := controller_chart(cluster)) is not None:
         yield controller
-    if (chart := enablement_chart(cluster)) is not None:
-        yield chart
+    if (enablement := enablement_of(cluster)) is not None:
+        yield enablement.chart
     if cluster.queues is not None:
         yield kueue_chart(cluster, cluster.queues)
     if cluster.gitops is not None and PROVIDERS[cluster.provider].deployable:
@@ -99,19 +87,15 @@ def shared_charts(cluster: Cluster) -> Iterator[Chart]:
 
 def controller_chart(cluster: Cluster) -> Chart | None:
     """The controller of runner sets; None if an existing cluster has it or needs none."""
-    if not installs_controller(cluster):
-        return None
-    return arc_controller(cluster.system_selector, metrics=cluster.monitoring is not None)
-
-
-def enablement_chart(cluster: Cluster) -> Chart | None:
-    """The chart that makes GPUs schedulable; None if something else makes them so, and for an operator without pools."""
-    settings = enablement_of(cluster)
-    return settings.chart if settings is not None else None
+    metrics = cluster.monitoring is not None
+    return arc_controller(cluster.system_selector, metrics=metrics) if installs_controller(cluster) else None
 
 
 def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None:
-    """What the chart that makes GPUs schedulable is made of, for all pools of a cluster. None as `enablement_chart` says."""
+    """What the chart that makes GPUs schedulable is made of, for all pools of a cluster.
+
+    None if something else makes them so, and for an operator without pools.
+    """
     if cluster.found is not None and cluster.enablement in cluster.found.installed:
         return None
     tolerations, image, pools = tolerations_of(cluster), image_of(cluster), cluster.pools.values()
@@ -126,8 +110,10 @@ def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None
         return DevicePlugin.model_construct(tolerations=tolerations, access=access, runtime_handler=handler, gitops=git)
     if cluster.enablement != GPU_OPERATOR or image is None:
         return None
+    operator, monitored = cluster.operator or OperatorSettings(), cluster.monitoring is not None
     return GpuOperatorSettings.model_construct(
-        **operator_of(cluster).set_fields(OperatorSettings),
+        # With monitoring the program scrapes the exporter by its own monitor.
+        **operator.set_fields(OperatorSettings) | ({"service_monitor": False} if monitored else {}),
         tolerations=tolerations,
         access=access,
         gitops=git,
@@ -137,10 +123,12 @@ def enablement_of(cluster: Cluster) -> DevicePlugin | GpuOperatorSettings | None
         device_plugin=not image.advertises,
         driver_root=image.driver_root,
         cdi=any(pool.cdi for pool in pools),
-        mig_strategy=mig_naming(cluster),
+        # All pools with MIG name their slices in the same way.
+        mig_strategy=next((pool.sharing.naming for pool in pools if isinstance(pool.sharing, Mig)), "none"),
         controller_node_selector=dict(cluster.system_selector),
-        counters=cluster.monitoring is not None,
-        dcgm_engine=engine_of(cluster),
+        counters=monitored,
+        # Empty if the operator's exporter starts an engine of its own.
+        dcgm_engine=f"localhost:{ENGINE_PORT}" if monitored and cluster.engine_on_nodes else "",
     )
 
 
@@ -151,11 +139,6 @@ def tolerations_of(cluster: Cluster) -> tuple[Toleration, ...]:
     gate = (Toleration(STARTUP_GATE.key),) if cluster.health is not None and cluster.health.startup_gate else ()
     of_pools = (toleration for pool in cluster.pools.values() for toleration in pool.tolerations(profile))
     return tuple(dict.fromkeys((*profile.tolerations, *of_pools, *gate)))
-
-
-def mig_naming(cluster: Cluster) -> Literal["none", "single", "mixed"]:
-    """How the cluster names MIG slices, for the operator: none, single or mixed. All pools with MIG name them in the same way."""
-    return next((pool.sharing.naming for pool in cluster.pools.values() if isinstance(pool.sharing, Mig)), "none")
 
 
 def image_of(cluster: Cluster) -> NodeImage | None:
@@ -195,16 +178,11 @@ def pod_set_of(cluster: Cluster, name: str, runner: PodRunner, github: GitHub, p
         node_selectors=tuple(target.selectors) if several else (),
         tolerations=tuple(target.tolerations),
         runtime_class=target.runtime_class,
-        usd_per_hour=runner_price(cluster, runner),
+        usd_per_hour=range_text(runner_prices(cluster, runner)),
         per_node=per_node,
         open_networks=tuple(cluster.private_egress),
         declare_min_runners=runner.schedules is None,
     )
-
-
-def runner_price(cluster: Cluster, runner: PodRunner) -> str:
-    """The range of `runner_prices`, as `range_text` writes it."""
-    return range_text(runner_prices(cluster, runner))
 
 
 def runner_prices(cluster: Cluster, runner: PodRunner) -> Iterator[Money]:

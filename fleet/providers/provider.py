@@ -1,4 +1,4 @@
-"""What a provider of clusters is: one class with everything that differs from cloud to cloud.
+"""What a provider of clusters is: one class with everything that differs from cloud to cloud, and what its methods return.
 
 `fleet/providers/<cloud>/provider.py` has the subclass of a cloud, and `fleet.providers.registry` one instance of each. All other
 code asks `provider_of(cluster)`, and never which provider that is. What differs between single clusters, pools or runners of a
@@ -8,25 +8,116 @@ provider is a property of their settings models instead: `Cluster`, `Pool` and `
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from fleet.charts.chart import Chart, Pod
 from fleet.facts.bill import Paid
+from fleet.facts.hardware import Machine, quota_code, quota_units
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import SchedulingProfile
 from fleet.providers.finding import Finding
-from fleet.providers.leftovers import Leftovers
-from fleet.providers.quotas import Need
 from fleet.providers.starter import Starter
 from fleet.providers.tags import TagRules
-from fleet.providers.violation import Violation
 from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
 from fleet.settings.pool import SystemMachines
 
 ClusterT = TypeVar("ClusterT", bound=Cluster)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """`owner` claims the thing that `key` identifies. `at` is the path of the claim in the settings."""
+
+    key: object
+    owner: str
+    at: tuple[str, ...]
+
+
+IN_CONFIG = object()
+"""Stands for the value at the path of a violation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken rule. `rule` is its short name, `at` the path of the setting that breaks it.
+
+    The error shows `value`. Without one it shows the value at the path.
+    """
+
+    rule: str
+    message: str
+    at: tuple[str, ...]
+    value: object = IN_CONFIG
+
+
+def conflicts(claims: Iterable[Claim]) -> Iterator[tuple[Claim, str]]:
+    """Each claim of a key that another owner claimed first, with that owner."""
+    owners: dict[object, str] = {}
+    for claim in claims:
+        if (first := owners.setdefault(claim.key, claim.owner)) != claim.owner:
+            yield claim, first
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The units of a quota that one pool or set of machines needs at its maximum size.
+
+    `units` are vCPUs on EC2 and GPUs on OCI. `code` is None if the quota of `machine` is unknown. `compartment` is an OCID,
+    empty on EC2.
+    """
+
+    machine: str
+    capacity: str
+    code: str | None
+    units: int
+    region: str
+    compartment: str = ""
+
+
+def needs(machines: Sequence[Machine], capacity: str, count: int, region: str, compartment: str = "") -> Iterator[Need]:
+    """The needs of `count` machines, each of any of the types. The largest type of a quota sets its units."""
+    largest: dict[str | None, Machine] = {}
+    for machine in sorted(machines, key=quota_units):
+        largest[quota_code(machine, capacity)] = machine
+    for code, machine in largest.items():
+        yield Need(machine.name, capacity, code, count * quota_units(machine), region, compartment)
+
+
+GONE = ("terminated", "deleted")
+"""States in which a cloud still lists what it has deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A thing that exists, and the command that deletes it."""
+
+    what: str
+    delete: str
+
+    def __str__(self) -> str:
+        return f"{self.what}\n    {self.delete}"
+
+
+class Leftovers:
+    """Lists what a stack has in one cloud. This base class is that of a cloud in which stacks create nothing."""
+
+    def __iter__(self) -> Iterator[Left]:
+        """Everything that exists. Raises ImportError if the cloud's SDK is missing."""
+        return iter(())
+
+    def delete_late(self) -> None:
+        """Delete what the cloud creates again after its owner is gone."""
+
+
+def left(commands: dict[str, str], region: str, kind: str, identity: str, arn: str = "") -> Left:
+    """A thing of a kind. `commands` has the command for each kind, with the fields id and arn."""
+    command = commands.get(kind, "").format(id=identity, arn=arn)
+    fix = f"{command} --region {region}" if command else "no command is known here; look for it in the cloud's console"
+    return Left(f"{region}: {kind} {arn or identity}", fix)
 
 
 class PushGateway(Protocol):
@@ -77,11 +168,11 @@ class Provider(ABC, Generic[ClusterT]):
     def bill(self, name: str, cluster: ClusterT, day: date) -> Iterator[Paid | Line]:
         """What one cluster pays for, at the prices of a day. `fleet.prove.bill` counts it."""
 
-    def needs(self, declaring: ClusterT, clusters: Iterable[ClusterT]) -> tuple[Need, ...]:
+    def needs(self, declaring: ClusterT, clusters: Collection[ClusterT]) -> tuple[Need, ...]:
         """The quotas that a cluster declares, from all clusters of the provider."""
         return ()
 
-    def quota_remarks(self, clusters: Iterable[ClusterT]) -> Iterator[str]:
+    def quota_remarks(self, clusters: Collection[ClusterT]) -> Iterator[str]:
         """The quotas that all clusters of the provider may lack."""
         yield from ()
 
@@ -148,10 +239,6 @@ class Provider(ABC, Generic[ClusterT]):
 
     def findings(self, clusters: Mapping[str, ClusterT]) -> Iterator[Finding]:
         """What the cloud lacks for the clusters, by calls that only read."""
-        yield from ()
-
-    def freshness(self, clusters: Mapping[str, ClusterT], session: Callable[[], Any] | None = None) -> Iterator[Finding]:
-        """Whether what the clusters pin of the cloud is still good. `session` replaces that of the cloud's SDK."""
         yield from ()
 
     # -- acceptance ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 from fleet.facts.yaml_text import helm_values
 from fleet.providers.fleet import NAMESPACE, Fleet
-from fleet.providers.leftovers import Left
+from fleet.providers.provider import Left
 from fleet.render.workloads.smoke import smoke_tests
 from gpu_ci.acceptance.runner import Script, Shell, Step, StepError
 

@@ -20,7 +20,7 @@ from fleet.facts.errors import InputError
 from fleet.facts.pricing import Money
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
-from fleet.providers.leftovers import Left
+from fleet.providers.provider import Left
 from gpu_ci.acceptance import record
 from gpu_ci.acceptance.runner import GRACE, NOT_RUN, OK, Run, Script, Shell, Step, StepError
 from gpu_ci.acceptance.steps import Steps

@@ -12,9 +12,9 @@ import pulumi_eks as eks
 import pytest
 
 from components.context import Context
-from components.eks.arguments import eks_gpu_cluster_args
 from components.eks.autoscaler import autoscaler_rights
 from components.eks.eks_gpu_cluster import EksGpuCluster
+from components.eks.stack import eks_gpu_cluster_args
 from fleet.facts.versions import KUBERNETES
 from fleet.loading.config import load
 from tests.components.recorded import build_alone, named, of_type, stack_config
@@ -35,7 +35,7 @@ def cluster(**changes):
         cloud = [aws.Provider("aws", region="us-west-2"), eks.Provider("eks")]
         EksGpuCluster.typed(
             "usw2",
-            eks_gpu_cluster_args("usw2", fleet.clusters["usw2"], Context("gpu-ci", "test", {"owner": "ci"})),
+            eks_gpu_cluster_args("usw2", fleet.clusters["usw2"], Context("gpu-ci", "test", {"owner": "ci"}), {}),
             opts=pulumi.ResourceOptions(providers=cloud),
         )
 
@@ -219,7 +219,7 @@ def test_kubernetes_provider_is_not_replaced_with_its_kubeconfig(staging):
 
 
 def test_autoscaler_may_change_this_clusters_groups_and_no_others():
-    reading, changing = autoscaler_rights("mine")["Statement"]
+    reading, changing = json.loads(autoscaler_rights("mine"))["Statement"]
     assert not [action for action in reading["Action"] if not action.partition(":")[2].startswith(("Describe", "Get"))]
     assert "autoscaling:DescribeScalingActivities" in reading["Action"], "without it a pool without machines counts as available"
     assert changing["Action"] == ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]

@@ -11,10 +11,10 @@ import pulumi
 import pytest
 
 from components.build import build
+from components.eks.launch import interfaces
 from fleet.facts import hardware
 from fleet.facts.yaml_text import kubernetes_documents
 from fleet.loading.config import load
-from fleet.providers.eks.efa import interfaces
 from gpu_ci.offline.record import Recording
 from gpu_ci.offline.wire import UNKNOWN
 from tests.builders import cluster, config, pool
@@ -117,17 +117,18 @@ def test_interfaces_have_the_clusters_own_security_group(capacity_block: Recordi
 
 @pytest.mark.parametrize("machine", EFA_POOLS, ids=lambda machine: machine.name)
 def test_every_type_has_room_for_all_its_adapters(machine: hardware.Machine) -> None:
-    found = interfaces(machine, machine.efa_interfaces)
-    assert sum(each.type != "interface" for each in found) == machine.efa_interfaces
-    assert (found[0].card, found[0].device) == (0, 0)
-    assert found[0].type != "efa-only", "the primary interface has an address"
-    assert len({each.card for each in found}) == len(found)
-    assert max(each.card for each in found) < machine.network_cards
+    found = interfaces(machine, machine.efa_interfaces, "sg-1")
+    cards = [each["network_card_index"] for each in found]
+    assert sum(each["interface_type"] != "interface" for each in found) == machine.efa_interfaces
+    assert (cards[0], found[0]["device_index"]) == (0, 0)
+    assert found[0]["interface_type"] != "efa-only", "the primary interface has an address"
+    assert len(set(cards)) == len(found)
+    assert max(cards) < machine.network_cards
 
 
 def test_the_primary_card_of_p6_b300_has_no_adapter() -> None:
-    first, second, *_ = interfaces(hardware.machine("p6-b300.48xlarge"), 16)
-    assert (first.type, second.type, second.card) == ("interface", "efa-only", 1)
+    first, second, *_ = interfaces(hardware.machine("p6-b300.48xlarge"), 16, "sg-1")
+    assert (first["interface_type"], second["interface_type"], second["network_card_index"]) == ("interface", "efa-only", 1)
 
 
 def test_nothing_says_that_nodes_offer_adapters(capacity_block: Recording) -> None:

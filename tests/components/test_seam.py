@@ -170,9 +170,9 @@ def test_the_device_plugin_is_the_same_chart_in_a_plan_and_in_the_component():
     settings = own_cluster(
         pools={"t4": cluster()["pools"]["t4"], "shared": shared}, runners={"gpu-t4": runner()}, enablement="device-plugin"
     )
-    found, chart = installed.enablement_of(settings), installed.enablement_chart(settings)
+    found = installed.enablement_of(settings)
     assert isinstance(found, DevicePlugin)
-    assert chart is not None
+    (chart,) = [each for each in installed.shared_charts(settings) if each.name == found.chart.name]
     assert "config" in chart.values
     assert released(DevicePluginStack, found) == plain(chart)
 

@@ -8,7 +8,7 @@ from ruamel.yaml import YAML
 
 from fleet.loading.config import load
 from fleet.prove.schedules import weeks
-from fleet.providers.eks.schedules import zone_actions
+from fleet.providers.eks.groups import zone_actions
 from fleet.settings.model import Nodes
 from gpu_ci.offline.words import week
 from tests.builders import cluster, config, runner

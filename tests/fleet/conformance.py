@@ -29,6 +29,7 @@ from fleet.charts.gpu_operator import OPERATOR, gpu_operator
 from fleet.charts.kube_prometheus import STACK
 from fleet.charts.kueue import KUEUE, kueue
 from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.pricing import range_text
 from fleet.facts.scheduling import (
     GPU_RESOURCE,
     GPU_TAINT_KEY,
@@ -44,7 +45,7 @@ from fleet.facts.scheduling import (
 from fleet.loading.config import load
 from fleet.providers import target
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import monitoring_charts, plain_charts, runner_price
+from fleet.providers.installed import monitoring_charts, plain_charts, runner_prices
 from fleet.providers.kubernetes.cluster import DescribedPool, KubernetesCluster
 from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
@@ -324,7 +325,7 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
             tolerations = tuple(dict.fromkeys(each for held in pools for each in held.tolerations(profile)))
             more = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": place_in(settings)}
             more |= {"runtime_class": target.runtime_class(settings), "selectors": selectors}
-            more["usd_per_hour"] = runner_price(settings, runner)
+            more["usd_per_hour"] = range_text(runner_prices(settings, runner))
             found.append(runner_set(name, runner, url, group, tolerations, **more))
         elif isinstance(runner, MachineRunner):
             found.append(_launchers(settings, name, runner, url, group))

@@ -18,11 +18,9 @@ from fleet.facts.pricing import Line, nodes, units
 from fleet.facts.remark import todo
 from fleet.facts.scheduling import EKS_PROFILE, Effect, SchedulingProfile, Taint
 from fleet.prove import nodes as proof_of_nodes
-from fleet.providers.provider import Provider
-from fleet.providers.quotas import Need, needs
+from fleet.providers.provider import Claim, Need, Provider, Violation, conflicts, needs
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.tags import NO_TAGS
-from fleet.providers.violation import Claim, Violation, conflicts
 from fleet.settings.caches import Cache
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import Enablement

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from fleet.charts.arc import place_in
 from fleet.facts.flow import most_runners
+from fleet.facts.pricing import range_text
 from fleet.facts.scheduling import POOL_LABEL, PREEMPTING_PRIORITY, RUNNER_PRIORITY, node_choice
 from fleet.loading.config import load
 from fleet.prove.bill import runner_hour
 from fleet.prove.placement import PlacementError, overbooked, place, require
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import pod_set, runner_price
+from fleet.providers.installed import pod_set, runner_prices
 from fleet.providers.target import pool_target
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, oke_runner, pool, read_stack, runner
 
@@ -104,12 +105,12 @@ def test_a_runner_may_end_placeholders_of_any_of_its_pools() -> None:
 
 def test_the_price_of_a_runner_is_a_range_over_all_its_pools() -> None:
     settings = _fleet({"gpu": runner(pools=ORDER)}).clusters["usw2"]
-    assert runner_price(settings, settings.runners["gpu"]) == "0-1.204", (
+    assert range_text(runner_prices(settings, settings.runners["gpu"])) == "0-1.204", (
         "a spot price is only known to be at most that of on demand"
     )
     sets = {"gpu": runner(pools=["small", "large"])}
     settings = _fleet(sets, {"small": pool(), "large": pool(instanceTypes=["g5.2xlarge"])}).clusters["usw2"]
-    assert runner_price(settings, settings.runners["gpu"]) == "0.752-1.212"
+    assert range_text(runner_prices(settings, settings.runners["gpu"])) == "0.752-1.212"
 
 
 # -- placement ---------------------------------------------------------------------------------------------------------

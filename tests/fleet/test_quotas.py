@@ -16,10 +16,10 @@ from fleet.facts.errors import FleetError
 from fleet.facts.hardware import Machine
 from fleet.loading.config import load
 from fleet.prove.quotas import remarks
-from fleet.providers.eks.quotas import eks_needs, eks_quotas
+from fleet.providers.eks.bill import eks_needs, eks_quotas
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.quotas import oke_quotas
-from fleet.providers.quotas import needs
+from fleet.providers.provider import needs
 from fleet.settings.pool import Capacity
 from tests.builders import (
     ASHBURN,

@@ -14,7 +14,7 @@ from fleet.facts.pricing import average, total
 from fleet.loading.config import load
 from fleet.prove.bill import bill
 from fleet.prove.schedules import weeks
-from fleet.providers.eks.schedules import Action, zone_actions
+from fleet.providers.eks.groups import Action, zone_actions
 from fleet.render.sweeps.api import Api
 from fleet.render.sweeps.scheduler import once, wanted
 from fleet.render.sweeps.sweep import scheduler

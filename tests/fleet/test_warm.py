@@ -17,8 +17,7 @@ from fleet.facts.versions import RUNNER_IMAGE
 from fleet.loading.config import load
 from fleet.prove.bill import bill
 from fleet.prove.pod import pod_of
-from fleet.providers.eks.groups import zone_groups
-from fleet.providers.eks.warm import WarmPool
+from fleet.providers.eks.groups import WarmPool, zone_groups
 from fleet.providers.installed import pod_set
 from fleet.render.placeholders import placeholders
 from fleet.settings.cluster import Cluster

@@ -94,11 +94,8 @@ class GpuAmi(Model):
                 raise problem("ami_bad_release", "its kernel panics (awslabs/amazon-eks-ami#2845); use another release", at=at)
         driver = eks_images.driver_of(self.release) if self.release else None
         if driver is not None and self.driver_branch not in (None, compatibility.branch(driver)):
-            raise problem(
-                "ami_driver",
-                f"release {self.release} has driver {driver}; remove driverBranch, or use a release of that branch",
-                at=("driverBranch",),
-            )
+            message = f"release {self.release} has driver {driver}; remove driverBranch, or use a release of that branch"
+            raise problem("ami_driver", message, at=("driverBranch",))
         require_once("pre_pull_twice", "an image is given twice; remove one", self.pre_pull, at=("prePull",))
         require_once("ami_region_twice", "a region is given twice; remove one", self.regions, at=("regions",))
 
@@ -113,37 +110,15 @@ class GpuAmi(Model):
         return release_driver or (str(self.driver_branch) if self.driver_branch else None)
 
 
-def image_id(pool: EksPool, amis: Mapping[str, GpuAmi]) -> str | None:
-    """The id of the image that a pool runs; None for AWS' image."""
-    image = amis[pool.ami_entry].built if pool.ami_entry else None
-    return image.id if image else pool.ami_id
-
-
-def require_amis(amis: Mapping[str, GpuAmi], pools: Mapping[str, EksPool], minor: str) -> None:
-    """Refuse images that do not fit the cluster's Kubernetes minor or the machine that builds them, and pools that do not fit
-    their image. Raises a settings problem.
-    """
-    for name, ami in amis.items():
-        _require_image(ami, minor, at=("amis", name))
-    for name, pool in pools.items():
-        if pool.ami_entry is not None:
-            _require_pool(name, pool, pool.ami_entry, amis, minor)
-
-
-def _require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
+def require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
+    """Refuse an image that does not fit the Kubernetes minor or the machine that builds it. Raises a settings problem."""
     if ami.release is None and ami.driver_branch and eks_images.newest(minor, ami.driver_branch) is None:
-        raise problem(
-            "ami_no_release",
-            f"no release for Kubernetes {minor} is known to have driver branch R{ami.driver_branch}; write release, too",
-            at=(*at, "driverBranch"),
-        )
+        message = f"no release for Kubernetes {minor} is known to have driver branch R{ami.driver_branch}; write release, too"
+        raise problem("ami_no_release", message, at=(*at, "driverBranch"))
     for path, release in ((("release",), ami.base(minor)), (("built", "release"), ami.built.release if ami.built else None)):
         if release is not None and eks_images.minor_of(release) != minor:
-            raise problem(
-                "ami_minor",
-                f"a node has the Kubernetes minor of its image, and the cluster has {minor}; use a release of that minor",
-                at=(*at, *path),
-            )
+            message = f"a node has the Kubernetes minor of its image, and the cluster has {minor}; use a release of that minor"
+            raise problem("ami_minor", message, at=(*at, *path))
     builder = machine(ami.build_type)
     if builder.cloud != "aws" or builder.arch != "x86_64":
         message = "not an EC2 type of x86_64, which can run the image; write one such as g4dn.xlarge"
@@ -153,7 +128,8 @@ def _require_image(ami: GpuAmi, minor: str, *, at: tuple[str, ...]) -> None:
         compatibility.require_driver(builder, driver, at=(*at, "buildType"), fix=fix)
 
 
-def _require_pool(name: str, pool: EksPool, entry: str, amis: Mapping[str, GpuAmi], minor: str) -> None:
+def require_pool_image(name: str, pool: EksPool, entry: str, amis: Mapping[str, GpuAmi], minor: str) -> None:
+    """Refuse a pool that does not fit its image. Raises a settings problem."""
     if entry not in amis:
         names = ", ".join(amis) or "none"
         message = f"no entry of amis has this name (known: {names}); add it there, or write the id of an AMI"

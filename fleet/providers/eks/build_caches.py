@@ -57,14 +57,10 @@ def bucket_policy(account: str, bucket: str, vpc: str) -> Document:
     PublicAccessBlockConfiguration). The key exists only in requests through a VPC endpoint.
     """
     everyone: Document = {"Principal": "*", "Resource": _resources(bucket)}
+    not_writer = {"ArnNotEquals": {"aws:PrincipalArn": role_arn(account, bucket, "write")}}
     return _document(
         {"Effect": "Deny", "Action": ["s3:*"], **everyone, "Condition": {"Bool": {"aws:SecureTransport": "false"}}},
-        {
-            "Effect": "Deny",
-            "Action": ["s3:PutObject*"],
-            **everyone,
-            "Condition": {"ArnNotEquals": {"aws:PrincipalArn": role_arn(account, bucket, "write")}},
-        },
+        {"Effect": "Deny", "Action": ["s3:PutObject*"], **everyone, "Condition": not_writer},
         {"Effect": "Allow", "Action": _READ, **everyone, "Condition": {"StringEquals": {"aws:SourceVpc": vpc}}},
     )
 

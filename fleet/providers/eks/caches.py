@@ -15,10 +15,6 @@ from fleet.settings.model import problem, refusal
 
 EBS_DRIVER, EFS_DRIVER = "aws-ebs-csi-driver", "aws-efs-csi-driver"
 """EKS add-ons."""
-_DRIVERS = {"ebs": EBS_DRIVER, "efs": EFS_DRIVER}
-
-# docs.aws.amazon.com, EBS general purpose volumes: gp3 from 1 GiB to 64 TiB.
-_LARGEST = 65_536
 
 _USER = str(RUNNER_UID)
 """User and group of the program's containers. An access point makes them the owner of every file."""
@@ -56,7 +52,7 @@ class EksCache(Cache):
     @property
     def driver(self) -> str:
         """The EKS add-on that creates its volumes."""
-        return _DRIVERS[self.storage]
+        return EBS_DRIVER if self.storage == "ebs" else EFS_DRIVER
 
     def volumes(self, tags: Mapping[str, str]) -> Volumes:
         """The storage class. The drivers set tags from its parameters, because Pulumi's default tags do not reach volumes."""
@@ -90,23 +86,17 @@ class EksCache(Cache):
         """Refuse values that EC2 refuses for a gp3 volume, and iops or throughput with EFS."""
         if self.storage != "ebs":
             for key in sorted({"iops", "throughput"} & self.model_fields_set):
-                raise problem(
-                    "cache_performance",
-                    "iops and throughput apply only to ebs, and EFS scales its throughput with use; remove them",
-                    at=(key,),
-                )
+                message = "iops and throughput apply only to ebs, and EFS scales its throughput with use; remove them"
+                raise problem("cache_performance", message, at=(key,))
             return
-        require_size(self, 1, _LARGEST, "a gp3 volume")
+        # docs.aws.amazon.com, EBS general purpose volumes: gp3 from 1 GiB to 64 TiB.
+        require_size(self, 1, 64 * 1024, "a gp3 volume")
         most = max(GP3_IOPS, GP3_IOPS_PER_GIB * self.gib)
         if self.iops > most:
-            raise problem(
-                "cache_iops",
-                f"a gp3 volume of {self.gib} GiB has at most {most} IOPS, {GP3_IOPS_PER_GIB} per GiB; lower iops or raise size",
-                at=("iops",),
-            )
+            per_gib = f"{GP3_IOPS_PER_GIB} per GiB; lower iops or raise size"
+            message = f"a gp3 volume of {self.gib} GiB has at most {most} IOPS, {per_gib}"
+            raise problem("cache_iops", message, at=("iops",))
         if self.throughput * GP3_IOPS_PER_MIBPS > self.iops:
-            raise problem(
-                "cache_throughput",
-                f"gp3 needs {GP3_IOPS_PER_MIBPS} IOPS per MiB/s, and the volume has {self.iops}; raise iops or lower throughput",
-                at=("throughput",),
-            )
+            needed = f"gp3 needs {GP3_IOPS_PER_MIBPS} IOPS per MiB/s"
+            message = f"{needed}, and the volume has {self.iops}; raise iops or lower throughput"
+            raise problem("cache_throughput", message, at=("throughput",))

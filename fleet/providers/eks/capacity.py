@@ -1,14 +1,20 @@
-"""What a plan says of ways to buy EC2 machines: reservations by the day, P5 and P6 on demand, zones without a control plane."""
+"""What a plan says of EC2 machines: reservations by the day, P5 and P6 on demand, zones without a control plane, what node
+options cost, and the support of a Kubernetes minor.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
 
-from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND
-from fleet.facts.lifecycle import Life, Use
-from fleet.facts.remark import CANNOT_WORK, Remark, todo
+from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, unit_price
+from fleet.facts.lifecycle import Life, Use, of_eks
+from fleet.facts.pricing import bundle
+from fleet.facts.remark import CANNOT_WORK, Remark, costs, todo
+from fleet.facts.support import EKS_SUPPORT, EXTENDED, STANDARD, control_plane
 from fleet.providers.eks.nodes import EksPool
+from fleet.settings.budget import MONTH
+from fleet.settings.pool import unused_disks
 
 _IN_BLOCKS = ("p5", "p5e", "p5en", "p6-b200", "p6-b300")
 """Families that AWS sells as Capacity Blocks rather than on demand. EC2 Auto Scaling user guide, Capacity Blocks: they reserve
@@ -26,16 +32,15 @@ def window(pool: EksPool, day: date) -> Iterator[str]:
         return
     block = pool.capacity == CAPACITY_BLOCK
     noun = "capacity block" if block else "reservation"
-    if reservation.start_date is not None and day < date.fromisoformat(reservation.start_date):
+    if reservation.start_date is not None and day.isoformat() < reservation.start_date:
         waits = f"its {noun} starts on {reservation.start_date}; until then no node starts and jobs wait"
         refused = f"{waits}, and EC2 refuses the {pool.nodes.min} of nodes.min; set it to 0 until that day"
         yield Remark(refused, CANNOT_WORK) if pool.nodes.min else waits
     if reservation.end_date is None:
         return
-    if date.fromisoformat(reservation.end_date) < day:
-        yield Remark(
-            f"its {noun} ended on {reservation.end_date}, and no node starts; change capacity and reservation", CANNOT_WORK
-        )
+    if reservation.end_date < day.isoformat():
+        over = f"its {noun} ended on {reservation.end_date}, and no node starts; change capacity and reservation"
+        yield Remark(over, CANNOT_WORK)
         return
     # EKS user guide, managed node groups with Capacity Blocks.
     drained = "; EKS removes its nodes 40 minutes before, also those that run a job" if block else ""
@@ -52,14 +57,15 @@ def reserved(name: str, pool: EksPool) -> Iterator[Use]:
     reservation = pool.reservation
     if reservation is not None and reservation.end_date is not None:
         noun = "capacity block" if pool.capacity == CAPACITY_BLOCK else "reservation"
-        life = Life(
-            f"{noun} {reservation.id} of pool {name}", date.fromisoformat(reservation.end_date), "no node of the pool starts"
-        )
+        end = date.fromisoformat(reservation.end_date)
+        life = Life(f"{noun} {reservation.id} of pool {name}", end, "no node of the pool starts")
         yield Use(life, f"buy another, then change pools.{name}.reservation")
 
 
-def buying(pool: EksPool) -> Iterator[str]:
-    """Warnings about on-demand machines that AWS hardly sells, and what a shared reservation needs."""
+def machine_remarks(pool: EksPool, region: str) -> Iterator[str]:
+    """Warnings about on-demand machines that AWS hardly sells, what a shared reservation and EFA need, what a faster root disk
+    costs, and a remark on local disks that the pool does not use.
+    """
     scarce = [name for name in pool.instance_types if name.partition(".")[0] in _IN_BLOCKS]
     if scarce and pool.capacity == ON_DEMAND:
         yield todo(
@@ -76,6 +82,17 @@ def buying(pool: EksPool) -> Iterator[str]:
             f"in your own account: aws ec2 describe-capacity-reservations --capacity-reservation-ids {reservation.id} "
             "--query 'CapacityReservations[].AvailabilityZone'"
         )
+    if pool.efa_interfaces:
+        yield todo(
+            "no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA device plugin; gpu-ci does"
+            " not install it"
+        )
+    if extra := pool.root_disk.extra:
+        usd = bundle("", "", "", extra, region, 1, 1).dear
+        yield costs(f"{pool.root_disk} costs {usd} USD an hour per node")
+    config = pool.node_config
+    if pool.image == "al2023-nvidia" and (config is None or config.instance is None):
+        yield from unused_disks(pool, "nodeConfig.instance.localStorage")
 
 
 def refused_zone(region: str) -> Iterator[str]:
@@ -85,3 +102,78 @@ def refused_zone(region: str) -> Iterator[str]:
             f"EKS refuses a control plane in zone id {_REFUSED_ZONES[region]}; find that zone's name in your account and leave "
             f"it out: aws ec2 describe-availability-zones --region {region} --query 'AvailabilityZones[].[ZoneName,ZoneId]'"
         )
+
+
+AUTOMATIC = "STANDARD"
+"""The `upgradePolicy` with which AWS upgrades a control plane whose standard support ends. The other one, EXTENDED, chooses
+extended support."""
+
+
+def billed(minor: str, day: date) -> tuple[str, str]:
+    """(item of the price list, words for the bill) of a control plane on a day."""
+    item, until = control_plane(minor, day), EKS_SUPPORT[minor].standard_until
+    support = f"standard support until {until}" if item == STANDARD else f"extended support since {until}"
+    return item, f"EKS {minor}, {support}"
+
+
+def supported(minor: str, region: str, policy: str | None) -> Iterator[Use]:
+    """Standard and extended support of a minor, with what AWS charges for the second. `policy` is the cluster's `upgradePolicy`.
+
+    A cluster that chose extended support has only the end of that.
+    """
+    upgrade = "raise kubernetesVersion by one minor (docs/operate.md)"
+    for extended in (True,) if policy == "EXTENDED" else (False, True):
+        if (life := of_eks(minor, extended=extended)) is not None:
+            yield Use(life, upgrade, "" if extended else _more(region))
+
+
+def support_remarks(minor: str, region: str, day: date, policy: str | None) -> Iterator[str]:
+    """The end of support, what happens then, and what to do. `policy` is the cluster's `upgradePolicy`.
+
+    The price follows from minor and day alone: the policy says what AWS does at the end of standard support, not what it bills.
+    """
+    support, cost = EKS_SUPPORT[minor], _cost(region)
+    until = support.standard_until
+    if day < until and policy == AUTOMATIC:
+        yield (
+            f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on AWS upgrades the control "
+            f"plane to the next minor by itself (upgradePolicy {AUTOMATIC}); upgrade before (docs/operate.md)"
+        )
+    elif day < until:
+        yield costs(f"kubernetesVersion: EKS {minor} is in standard support until {until}; from that day on, {cost}")
+    elif day < support.extended_until:
+        yield costs(
+            f"kubernetesVersion: EKS {minor} has been in extended support since {until}: {cost}; upgrade one "
+            f"minor at a time (docs/operate.md) before {support.extended_until}, when AWS starts to force upgrades",
+            act=True,
+        )
+    else:
+        yield costs(
+            f"kubernetesVersion: EKS {minor} has been out of support since {support.extended_until}: AWS may upgrade the control "
+            f"plane on any day; {cost}",
+            act=True,
+        )
+    if day >= until and policy == AUTOMATIC:
+        yield todo(
+            f"upgradePolicy: {AUTOMATIC} contradicts kubernetesVersion: EKS {minor} has had no standard support since {until}. "
+            "EKS refuses to change the policy now, and AWS upgrades a cluster that had it before; set kubernetesVersion to the "
+            "minor that the control plane has, or remove upgradePolicy"
+        )
+
+
+def _prices(region: str) -> tuple[float, float] | None:
+    """USD an hour of a control plane in standard and in extended support; None if a price is not known."""
+    usual, later = unit_price(STANDARD, region), unit_price(EXTENDED, region)
+    return None if usual is None or later is None else (usual.usd_per_hour, later.usd_per_hour)
+
+
+def _more(region: str) -> str:
+    prices = _prices(region)
+    return "more, at a price that is not known" if prices is None else f"{(prices[1] - prices[0]) * MONTH:.0f} USD a month more"
+
+
+def _cost(region: str) -> str:
+    prices = _prices(region)
+    if prices is None:
+        return f"the control plane costs more (its price in {region} is unknown)"
+    return f"the control plane costs {prices[1]:.2f} instead of {prices[0]:.2f} USD/h, {_more(region)}"

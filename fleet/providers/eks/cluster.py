@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -17,15 +17,13 @@ from fleet.facts.lifecycle import Use, of_node_image
 from fleet.facts.remark import below, costs, todo
 from fleet.facts.repair import OTHER_WAIT
 from fleet.facts.scheduling import EKS_PROFILE
-from fleet.providers.eks.ami import GpuAmi, image_id, require_amis
+from fleet.providers.eks.ami import GpuAmi, require_image, require_pool_image
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
-from fleet.providers.eks.capacity import buying, refused_zone, reserved, window
+from fleet.providers.eks.capacity import machine_remarks, refused_zone, reserved, support_remarks, supported, window
 from fleet.providers.eks.ecr import EcrRegistry, cold_start_nat
 from fleet.providers.eks.groups import zone_groups
+from fleet.providers.eks.node_options import SPREAD_PER_ZONE
 from fleet.providers.eks.nodes import AmiName, EksPool, warm_remarks
-from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
-from fleet.providers.eks.start_options import options
-from fleet.providers.eks.support import remarks, supported
 from fleet.settings import compatibility
 from fleet.settings.build_caches import BuildCaches
 from fleet.settings.caches import Volumes
@@ -41,15 +39,12 @@ from fleet.settings.runner import PodRunner, SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
-_NODES, _GROUPS = 450, 30
-"""Default quotas: nodes per managed node group, and groups per cluster (docs.aws.amazon.com, EKS service quotas). AWS raises
-both on request."""
-_NEWER_IMAGE = "gpu-ci freshen, or ami of the pools (docs/ami.md)"
 VpcId = Annotated[str, matching("vpc_id", "not a VPC id; write vpc-… as AWS shows it", r"vpc-[0-9a-f]{8,17}")]
 SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-…", r"subnet-[0-9a-f]{8,17}")]
 REPEATED_SUBNET = "a subnet is in one zone, and here several have the same; give each zone its own"
 UpgradePolicy = Literal["STANDARD", "EXTENDED"]
 """Values of `upgradePolicy.supportType` (EKS API)."""
+LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
 LogRetention = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
 """Days that CloudWatch Logs accepts (API, PutRetentionPolicy)."""
 Principal = Annotated[
@@ -95,11 +90,6 @@ def _quota(code: str) -> str:
 QuotaCode = Annotated[str, AfterValidator(_quota)]
 
 
-def _listed(word: str, names: Sequence[str]) -> str:
-    """`pool a runs`, `pools a and b run`."""
-    return f"{word} {names[0]} runs" if len(names) == 1 else f"{word}s {' and '.join(names)} run"
-
-
 class Network(Model):
     """The cluster's VPC: a new one, or existing private subnets. Nodes have private addresses either way."""
 
@@ -120,28 +110,18 @@ class Network(Model):
     def _network_rules(self) -> None:
         """Refuse settings that mix a new VPC with an existing one, and values that EC2 refuses."""
         if bool(self.private_subnets) != (self.vpc_id is not None):
-            raise problem(
-                "given_network",
-                "an existing network needs both vpcId and privateSubnets; give both or neither",
-                at=("vpcId",) if self.vpc_id is None else ("privateSubnets",),
-            )
+            message = "an existing network needs both vpcId and privateSubnets; give both or neither"
+            raise problem("given_network", message, at=("vpcId",) if self.vpc_id is None else ("privateSubnets",))
         if self.vpc_id is None:
             # Below /22 there is no room for a public and a private subnet in each of several zones.
             if ":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 22:
-                raise problem(
-                    "vpc_cidr",
-                    "a new VPC is an IPv4 network from /16 to /22; write for example 10.0.0.0/16",
-                    at=("cidr",),
-                    value=self.new_cidr,
-                )
+                message = "a new VPC is an IPv4 network from /16 to /22; write for example 10.0.0.0/16"
+                raise problem("vpc_cidr", message, at=("cidr",), value=self.new_cidr)
             return
         require_once("repeated_subnet", REPEATED_SUBNET, self.private_subnets.values(), at=("privateSubnets",))
         if self.cidr or self.nat_gateways:
-            raise problem(
-                "given_network",
-                "cidr and natGateways belong to a new VPC; remove them, or remove vpcId",
-                at=("cidr",) if self.cidr else ("natGateways",),
-            )
+            message = "cidr and natGateways belong to a new VPC; remove them, or remove vpcId"
+            raise problem("given_network", message, at=("cidr",) if self.cidr else ("natGateways",))
 
     @property
     def new_cidr(self) -> str:
@@ -167,6 +147,7 @@ class EksPools(Cluster):
     enablement: Enablement = "device-plugin"
     amis: dict[AmiName, GpuAmi] = Field(default_factory=dict)
     """Node images that EC2 Image Builder makes, by name. Pools name them in `ami` (docs/eks-nodes.md)."""
+    caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
     pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
     build_caches: BuildCaches | None = None
     """S3 buckets with the compiled objects of CI jobs (docs/build-caches.md)."""
@@ -226,24 +207,26 @@ class EksPools(Cluster):
         machines = pool.warm.machines(zones) if pool.warm is not None else {}
         return pool.warm.state if pool.warm is not None and all(machines.get(zone) for zone in zones) else ""
 
+    def _image(self, pool: str) -> tuple[str | None, str | None, str | None]:
+        """The id of the image of your own that a pool runs, the release of AWS' image that it runs or was built from, and its
+        container toolkit. The id is None for AWS' image, the others if no settings and no source name them.
+        """
+        settings = self.pools[pool]
+        ami = self.amis[settings.ami_entry] if settings.ami_entry else None
+        if ami is not None and ami.built is not None:
+            return ami.built.id, ami.built.release, ami.toolkit
+        return (settings.ami_id, None, None) if settings.ami_id else (None, self.kubernetes.ami_release, self.kubernetes.toolkit)
+
     def image_id(self, pool: str) -> str | None:
         """The id of the image of your own that a pool runs. None if it runs AWS' image."""
-        return image_id(self.pools[pool], self.amis)
+        return self._image(pool)[0]
 
     def image_driver(self, pool: str) -> str | None:
         """Driver version of AWS' AL2023 image, or of the release that its own image was built from. None if not known."""
-        settings = self.pools[pool]
-        if self.image_id(pool) is None:
-            return self.kubernetes.driver if settings.image == "al2023-nvidia" else None
-        release = self._release(pool)
+        image, release, _ = self._image(pool)
+        if image is None:
+            return self.kubernetes.driver if self.pools[pool].image == "al2023-nvidia" else None
         return eks_images.driver_of(release) if release else None
-
-    def image_toolkit(self, pool: str) -> str | None:
-        """Version of the container toolkit in a pool's image. None if no source names it."""
-        settings = self.pools[pool]
-        if self.image_id(pool) is None:
-            return self.kubernetes.toolkit
-        return self.amis[settings.ami_entry].toolkit if settings.ami_entry else None
 
     @property
     def kubernetes(self) -> versions.KubernetesVersion:
@@ -253,12 +236,10 @@ class EksPools(Cluster):
     @property
     def node_repair(self) -> str:
         """As in the base class: EKS' own repair, with the wait that the program sets."""
-        wait = (self.health or Health()).repair_wait
+        wait, silent = (self.health or Health()).repair_wait // 60, OTHER_WAIT // 60
         if not self.engine_on_nodes:
-            return (
-                f"EKS replaces silent nodes after {OTHER_WAIT // 60} minutes, and repairs no GPU without the add-on {NODE_AGENT}"
-            )
-        return f"EKS repairs GPU errors after {wait // 60} minutes, and silent nodes after {OTHER_WAIT // 60}"
+            return f"EKS replaces silent nodes after {silent} minutes, and repairs no GPU without the add-on {NODE_AGENT}"
+        return f"EKS repairs GPU errors after {wait} minutes, and silent nodes after {silent}"
 
     @property
     def watched(self) -> str:
@@ -281,27 +262,8 @@ class EksPools(Cluster):
         yield from super()._remarks()
         yield from self._cluster_remarks()
         groups = {name: self.groups_of(pool) for name, pool in self.pools.items()}
-        for name, sizes in groups.items():
-            if max(size.max for size in sizes.values()) > _NODES:
-                yield todo(
-                    f"pool {name}: by default EKS allows {_NODES} nodes per node group, and a pool has one group per zone; ask "
-                    "AWS for more, add a zone, or lower nodes.max"
-                )
-        created = self.found is None
-        if (count := created + sum(map(len, groups.values()))) > _GROUPS:
-            remark_end = "and one of the system pool" if created else "without those that the cluster has already"
-            yield todo(
-                f"pools: {count} node groups, one per pool and zone {remark_end}; by default EKS allows {_GROUPS} "
-                "per cluster; ask AWS for more, or give pools fewer zones"
-            )
         for name, pool in self.pools.items():
-            yield from (below(f"pool {name}", remark_text) for remark_text in buying(pool))
-            if pool.efa_interfaces:
-                yield todo(
-                    f"pool {name}: no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA "
-                    "device plugin; gpu-ci does not install it"
-                )
-            yield from (below(f"pool {name}", said) for said in options(pool, self.region))
+            yield from (below(f"pool {name}", remark) for remark in machine_remarks(pool, self.region))
         for name, sizes in groups.items():
             yield from (below(f"pool {name}: warm", remark) for remark in warm_remarks(self.pools[name], sizes))
         if self.build_caches is not None and self.own_cidr is None:
@@ -317,7 +279,7 @@ class EksPools(Cluster):
             if self.image_driver(name) is None:
                 fix = f"run nvidia-smi on a node of {image} first"
                 yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
-            if pool.cdi and self.image_toolkit(name) is None:
+            if pool.cdi and self._image(name)[2] is None:
                 yield (
                     f"pool {name}: cdi is undeterminable: no source names the container toolkit of node image "
                     f"{image}; read `nvidia-ctk --version` on a node and compare with docs/cdi.md"
@@ -331,25 +293,19 @@ class EksPools(Cluster):
 
     def uses(self) -> Iterator[Use]:
         """The node images of its pools, and reservations with an end."""
-        releases = dict.fromkeys(self._release(name) for name in self.pools)
-        yield from (Use(of_node_image(release), _NEWER_IMAGE) for release in releases if release)
+        releases = dict.fromkeys(self._image(name)[1] for name in self.pools)
+        newer = "gpu-ci freshen, or ami of the pools (docs/ami.md)"
+        yield from (Use(of_node_image(release), newer) for release in releases if release)
         for name, pool in self.pools.items():
             yield from reserved(name, pool)
-
-    def _release(self, pool: str) -> str | None:
-        """The release of AWS' node image that a pool runs, or that its own image was built from. None if no settings name it."""
-        settings = self.pools[pool]
-        if self.image_id(pool) is None:
-            return self.kubernetes.ami_release
-        built = self.amis[settings.ami_entry].built if settings.ami_entry else None
-        return built.release if built else None
 
     def _ami_remarks(self) -> Iterator[str]:
         """Images that are not built yet, and images whose driver only their test shows."""
         for name, ami in self.amis.items():
             if ami.built is None:
                 users = [pool for pool, settings in self.pools.items() if settings.ami_entry == name]
-                running = f"; until then {_listed('pool', users)} AWS' image {self.kubernetes.ami_release}" if users else ""
+                who = f"pool {users[0]} runs" if len(users) == 1 else f"pools {' and '.join(users)} run"
+                running = f"; until then {who} AWS' image {self.kubernetes.ami_release}" if users else ""
                 yield todo(f"ami {name}: not built; run its pipeline and write built (docs/ami.md#build){running}")
             if ami.driver(self.kubernetes_version) is None:
                 yield todo(
@@ -391,61 +347,48 @@ class EksPools(Cluster):
     @refusal
     def _eks_ami_rules(self) -> None:
         """Refuse images and pools that do not fit each other, and copies in a region that is not AWS' or has the image anyway."""
-        require_amis(self.amis, self.pools, self.kubernetes_version)
         for name, ami in self.amis.items():
+            require_image(ami, self.kubernetes_version, at=("amis", name))
             for index, region in enumerate(ami.regions):
                 if region == self.region or not _REGION.fullmatch(region):
                     message = (
                         "not another commercial AWS region (the cluster's own has the image anyway); write one such as us-east-2"
                     )
                     raise problem("ami_region", message, at=("amis", name, "regions", str(index)))
-
-    @refusal
-    def _eks_enablement(self) -> None:
-        """Refuse pools and an enablement that do not fit each other."""
-        images = ", ".join(f"{minor} has {row.driver or 'an unknown one'}" for minor, row in versions.KUBERNETES.items())
-        fix = f"the driver is in the node image of kubernetesVersion: {images}; use one that fits, or remove the pool"
-        self._require_enablement(fix=fix)
+        for name, pool in self.pools.items():
+            if pool.ami_entry is not None:
+                require_pool_image(name, pool, pool.ami_entry, self.amis, self.kubernetes_version)
 
     @refusal
     def _eks_pool_rules(self) -> None:
-        """Refuse types of another cloud, zones outside of the cluster, and labels of domains that EKS reserves."""
+        """Refuse an enablement that does not fit the pools, types of another cloud, zones outside of the cluster, and labels of
+        domains that EKS reserves.
+        """
+        images = ", ".join(f"{minor} has {row.driver or 'an unknown one'}" for minor, row in versions.KUBERNETES.items())
+        fix = f"the driver is in the node image of kubernetesVersion: {images}; use one that fits, or remove the pool"
+        self._require_enablement(fix=fix)
+        zones_at = ".".join(self.ZONES_AT)
         for name, pool in self.pools.items():
-            if pool.reservation is not None and pool.reservation.owner is not None and pool.reservation.owner == self.account:
-                raise problem(
-                    "reservation_owner",
-                    "that is the cluster's own account, which needs no share; remove owner",
-                    at=("pools", name, "reservation", "owner"),
-                )
-            if pool.reservation is not None and pool.reservation.zone not in self.node_zones:
-                raise problem(
-                    "reservation_zone",
-                    f"the reservation's zone is not one of the cluster's; add it to {'.'.join(self.ZONES_AT)}",
-                    at=("pools", name, "reservation", "zone"),
-                )
-            require_in_zones(
-                "pool_zone",
-                f"the zone is not one of the cluster's; use one of {'.'.join(self.ZONES_AT)}",
-                pool.zones,
-                self.node_zones,
-                at=("pools", name, "zones"),
-            )
+            at, reservation = ("pools", name), pool.reservation
+            if reservation is not None and reservation.owner is not None and reservation.owner == self.account:
+                message = "that is the cluster's own account, which needs no share; remove owner"
+                raise problem("reservation_owner", message, at=(*at, "reservation", "owner"))
+            if reservation is not None and reservation.zone not in self.node_zones:
+                message = f"the reservation's zone is not one of the cluster's; add it to {zones_at}"
+                raise problem("reservation_zone", message, at=(*at, "reservation", "zone"))
+            message = f"the zone is not one of the cluster's; use one of {zones_at}"
+            require_in_zones("pool_zone", message, pool.zones, self.node_zones, at=(*at, "zones"))
             for machine in pool.machines:
                 if machine.cloud != "aws":
-                    raise problem(
-                        "foreign_type",
-                        "not an EC2 instance type; give this cluster EC2 types",
-                        at=("pools", name, "instanceTypes"),
-                        value=machine.name,
-                    )
-            require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=("pools", name))
+                    message = "not an EC2 instance type; give this cluster EC2 types"
+                    raise problem("foreign_type", message, at=(*at, "instanceTypes"), value=machine.name)
+            require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=at)
             most = SPREAD_PER_ZONE * len(self.zones_of(pool))
             if pool.placement_group is not None and pool.placement_group.strategy == "spread" and pool.nodes.max > most:
-                raise problem(
-                    "spread_size",
-                    f"a spread placement group has up to {SPREAD_PER_ZONE} machines in a zone, here {most} in all; lower max",
-                    at=("pools", name, "nodes", "max"),
+                message = (
+                    f"a spread placement group has up to {SPREAD_PER_ZONE} machines in a zone, here {most} in all; lower max"
                 )
+                raise problem("spread_size", message, at=(*at, "nodes", "max"))
 
 
 class EksCluster(EksPools):
@@ -472,11 +415,7 @@ class EksCluster(EksPools):
     extended support. `STANDARD`: AWS upgrades it to the next minor by itself. EKS changes the policy only while the minor is in
     standard support. Default: EKS' own, which is EXTENDED for new and existing clusters. Source: EKS user guide,
     view-upgrade-policy. Example: `STANDARD`"""
-    log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
-        "api",
-        "audit",
-        "authenticator",
-    )
+    log_types: tuple[LogType, ...] = ("api", "audit", "authenticator")
     """Logs of the control plane that EKS sends to CloudWatch. CloudWatch charges for them. Source: EKS user guide,
     control-plane-logs. Example: `[api, audit, authenticator, scheduler]`"""
     log_retention_days: LogRetention = 90
@@ -484,7 +423,6 @@ class EksCluster(EksPools):
     Example: `365`"""
     system: SystemPool = SystemPool()
     """The pool of CPU nodes that runs controllers, listeners and CoreDNS."""
-    caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
     registry: EcrRegistry | None = None
     """ECR for the runner image, caches of public registries and copies of images (docs/images.md)."""
 
@@ -502,10 +440,8 @@ class EksCluster(EksPools):
         """As in the base class, and the prefix of the registry, because ECR has each cache rule once."""
         yield from super().holdings()
         if self.registry is not None:
-            yield (
-                ("registry", "prefix"),
-                f"prefix {self.registry.prefix} of account {self.registry.account} in {self.region}",
-            )
+            prefix = f"prefix {self.registry.prefix} of account {self.registry.account} in {self.region}"
+            yield ("registry", "prefix"), prefix
 
     @property
     def node_zones(self) -> tuple[str, ...]:
@@ -604,7 +540,7 @@ class EksCluster(EksPools):
 
     def remarks_on(self, day: date) -> Iterator[str]:
         """The end of support for its Kubernetes minor, the cost of the control plane after that, and reservations."""
-        yield from remarks(self.kubernetes_version, self.region, day, self.upgrade_policy)
+        yield from support_remarks(self.kubernetes_version, self.region, day, self.upgrade_policy)
         yield from super().remarks_on(day)
 
     @refusal
@@ -620,25 +556,16 @@ class EksCluster(EksPools):
         if self.registry is not None:
             self.registry.require_region(self.region)
             if self.build_caches is not None and self.build_caches.account != self.registry.account:
-                raise problem(
-                    "two_accounts",
-                    f"the cluster is in one AWS account, and buildCaches names {self.build_caches.account}; correct one of them",
-                    at=("registry", "account"),
-                )
+                other = self.build_caches.account
+                message = f"the cluster is in one AWS account, and buildCaches names {other}; correct one of them"
+                raise problem("two_accounts", message, at=("registry", "account"))
         require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
         require_once("repeated_viewer", "a principal is given twice; remove one", self.viewers, at=("viewers",))
         for index, principal in enumerate(self.viewers):
             if principal in self.admins:
-                raise problem(
-                    "admin_and_viewer",
-                    "also one of admins, and EKS has one access entry for each principal; remove it here or there",
-                    at=("viewers", str(index)),
-                    value=principal,
-                )
-        if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.network_zones):
-            raise problem(
-                "subnet_zones",
-                "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones",
-                at=("network", "privateSubnets"),
-                value=sorted(self.network.private_subnets),
-            )
+                message = "also one of admins, and EKS has one access entry for each principal; remove it here or there"
+                raise problem("admin_and_viewer", message, at=("viewers", str(index)), value=principal)
+        subnets = self.network.private_subnets
+        if self.network.vpc_id is not None and set(subnets) != set(self.network_zones):
+            message = "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones"
+            raise problem("subnet_zones", message, at=("network", "privateSubnets"), value=sorted(subnets))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fleet.facts.eks_images import build_of, minor_of, parameter, parameters
-from fleet.facts.support import EKS_SUPPORT
+from fleet.facts.eks_images import minor_of, parameter, parameters
 from fleet.providers.eks import sources
+from fleet.providers.eks.bill import increase, vcpus_needed
 from fleet.providers.eks.cluster import EksCluster, EksPools
-from fleet.providers.eks.quotas import increase, vcpus_needed
-from fleet.providers.finding import FRESHNESS, Finding, SourceError, guarded, offer, ok, skipped, wrong
+from fleet.providers.finding import Finding, guarded, offer, ok, skipped, wrong
 
 AREA = "aws"
 _LATER = "quotas, instance types, add-ons and node images"
@@ -37,10 +36,8 @@ def findings(clusters: Clusters, session: Any = None) -> Iterator[Finding]:
         yield skipped(AREA, f"{_LATER}: there are no credentials")
         return
     yield from guarded(_account(clusters, who), AREA, "credentials", ())
-    regions: dict[str, dict[str, EksPools]] = {}
-    for name, cluster in clusters.items():
-        regions.setdefault(cluster.region, {})[name] = cluster
-    for region, here in regions.items():
+    for region in dict.fromkeys(cluster.region for cluster in clusters.values()):
+        here = {name: cluster for name, cluster in clusters.items() if cluster.region == region}
         for title, service, check in (
             ("quotas", "service-quotas", _quotas),
             ("instance types", "ec2", _offered),
@@ -72,9 +69,12 @@ def _quotas(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
 
 def _offered(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
     """A node group in a zone needs one of its types there."""
-    groups = [
-        (f"{name}: {title}", zones, types) for name, cluster in clusters.items() for title, zones, types in _groups(cluster)
-    ]
+    groups: list[tuple[str, Sequence[str], Sequence[str]]] = []
+    for name, cluster in clusters.items():
+        if isinstance(cluster, EksCluster):
+            groups.append((f"{name}: system pool", cluster.fixed_zones, cluster.system.instance_types))
+        pools = cluster.pools.items()
+        groups += [(f"{name}: pool {title}", cluster.zones_with_nodes(pool), pool.instance_types) for title, pool in pools]
     all_types = sorted({each for _, _, types in groups for each in types})
     pages = client.get_paginator("describe_instance_type_offerings").paginate(
         LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": all_types}]
@@ -86,14 +86,6 @@ def _offered(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
         show = f"--region {region} --location-type availability-zone --filters Name=instance-type,Values={','.join(types)}"
         fix = f"aws ec2 describe-instance-type-offerings {show}, then write zones that have it"
         yield offer(AREA, what, zones, bare, choices, fix)
-
-
-def _groups(cluster: EksPools) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
-    """(name, zones, types) of each pool that the program creates."""
-    if isinstance(cluster, EksCluster):
-        yield "system pool", cluster.fixed_zones, cluster.system.instance_types
-    for name, pool in cluster.pools.items():
-        yield f"pool {name}", cluster.zones_with_nodes(pool), pool.instance_types
 
 
 def _addons(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
@@ -108,11 +100,8 @@ def _addons(client: Any, region: str, clusters: Clusters) -> Iterator[Finding]:
                 missing = True
                 show = f"aws eks describe-addon-versions --region {region} --kubernetes-version {minor} --addon-name {addon}"
                 query = "--query 'addons[].addonVersions[].addonVersion'"
-                yield wrong(
-                    AREA,
-                    f"{name}: EKS does not offer {addon} {version} for Kubernetes {minor}",
-                    f"{show} {query}, then write one into {_VERSIONS}",
-                )
+                fact = f"{name}: EKS does not offer {addon} {version} for Kubernetes {minor}"
+                yield wrong(AREA, fact, f"{show} {query}, then write one into {_VERSIONS}")
         if not missing:
             yield ok(AREA, f"{name}: EKS offers all {len(cluster.addon_versions)} add-ons for Kubernetes {minor}")
 
@@ -146,38 +135,3 @@ def _own_images(client: Any, region: str, clusters: Clusters) -> Iterator[Findin
         missing = f"{name}: {region} has no image {image} for this account"
         fix = f"aws ec2 describe-images --region {region} --owners self --query 'Images[].[ImageId,Name]'"
         yield ok(AREA, f"{name}: image {image} exists in {region}") if exists else wrong(AREA, missing, fix)
-
-
-def freshness(clusters: Clusters, session: Callable[[], Any]) -> Iterator[Finding]:
-    """Whether the support and the node images that clusters pin are those that AWS has now.
-
-    `session` gives a boto3 session, or raises SourceError.
-    """
-    try:
-        yield from list(_fresh(clusters, session()))
-    except SourceError as error:
-        yield skipped(FRESHNESS, f"EKS: {error}")
-
-
-def _fresh(clusters: Clusters, session: Any) -> Iterator[Finding]:
-    first = next(iter(clusters.values()))
-    minors = {entry.minor: entry for entry in sources.minors(sources.client(session, "eks", first.region))}
-    for name, cluster in clusters.items():
-        minor, release = cluster.kubernetes.minor, cluster.kubernetes.ami_release
-        real, row = minors.get(minor), EKS_SUPPORT.get(minor)
-        if real is None:
-            yield wrong(FRESHNESS, f"{name}: EKS has no Kubernetes {minor} any more", f"write one of {', '.join(minors)}")
-        elif row is None or (row.standard_until, row.extended_until) != (real.standard_until, real.extended_until):
-            fact = (
-                f"{name}: AWS ends standard support of {minor} on {real.standard_until}, and all support on {real.extended_until}"
-            )
-            yield wrong(
-                FRESHNESS,
-                f"{fact}; fleet/facts/data/eks_support.csv has other days",
-                "python -m gpu_ci freshen --only 'eks support'",
-            )
-        else:
-            yield ok(FRESHNESS, f"{name}: AWS ends standard support of {minor} on {real.standard_until}, as the table has it")
-        newest = sources.recommended(sources.client(session, "ssm", cluster.region), minor)
-        state = f"is pinned, and AWS recommends {newest}" if build_of(newest) > build_of(release) else "is the newest"
-        yield ok(FRESHNESS, f"{name}: node image {release} {state}")

@@ -11,20 +11,16 @@ from fleet.facts.pricing import quoted
 from fleet.settings.model import AccountId, Model, matching, problem, refusal
 from fleet.settings.registry import Mirror, Registry, RunnerImage, parts
 
-UPSTREAMS = {
-    "docker.io": "registry-1.docker.io",
-    "ghcr.io": "ghcr.io",
-    "public.ecr.aws": "public.ecr.aws",
-    "quay.io": "quay.io",
-    "registry.gitlab.com": "registry.gitlab.com",
-    "registry.k8s.io": "registry.k8s.io",
-}
+_BY_HOST = ("ghcr.io", "public.ecr.aws", "quay.io", "registry.gitlab.com", "registry.k8s.io")
+UPSTREAMS = {"docker.io": "registry-1.docker.io", **{host: host for host in _BY_HOST}}
 """Registries that ECR can pull through, and their URL in a rule (ECR API, CreatePullThroughCacheRule), which lacks nvcr.io."""
 KEPT_IMAGES = 20
 """Images that a repository keeps."""
 _NEED_SECRET = ("docker.io", "ghcr.io", "registry.gitlab.com")
 _SECRET = "ecr-pullthroughcache/"  # noqa: S105 - the start of a secret's name, which ECR requires
 
+NO_ROLE = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
+ROLE = r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+"
 SecretArn = Annotated[
     str,
     matching(
@@ -34,14 +30,6 @@ SecretArn = Annotated[
         rf"arn:aws:secretsmanager:[a-z0-9-]+:[0-9]{{12}}:secret:{_SECRET}[A-Za-z0-9/_+=.@-]+",
         most=612,
         private=True,
-    ),
-]
-PushRole = Annotated[
-    str,
-    matching(
-        "push_role",
-        "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>",
-        r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+",
     ),
 ]
 
@@ -60,7 +48,7 @@ class EcrRegistry(Registry):
 
     account: AccountId
     """AWS account of the registry, in quotes. `pulumi up` fails if the credentials belong to another one."""
-    push_role: PushRole | None = None
+    push_role: Annotated[str, matching("push_role", NO_ROLE, ROLE)] | None = None
     """ARN of the IAM role of the workflow that builds and copies images. Besides the nodes only this role can pull."""
     pull_through: dict[str, Upstream] = Field(default_factory=dict)
     """Public registries that ECR caches, by host. Example: `{quay.io: {}}`"""
@@ -73,11 +61,8 @@ class EcrRegistry(Registry):
         """Refuse a secret of another account or region than the registry's, which ECR could not read."""
         for host, upstream in self.pull_through.items():
             if upstream.secret is not None and upstream.secret.split(":")[3:5] != [region, self.account]:
-                raise problem(
-                    "secret_place",
-                    f"ECR reads secrets of its own account and region; use a secret in {region} of {self.account}",
-                    at=("registry", "pullThrough", host, "secret"),
-                )
+                message = f"ECR reads secrets of its own account and region; use a secret in {region} of {self.account}"
+                raise problem("secret_place", message, at=("registry", "pullThrough", host, "secret"))
 
     @refusal
     def _cache_rules(self) -> None:
@@ -85,34 +70,25 @@ class EcrRegistry(Registry):
         for host, upstream in self.pull_through.items():
             at = ("pullThrough", host)
             if host not in UPSTREAMS:
-                raise problem(
-                    "pull_through",
-                    f"ECR has no pull-through cache for it, only for {', '.join(UPSTREAMS)}; list its images in copies",
-                    at=at,
-                    value=host,
-                )
+                message = f"ECR has no pull-through cache for it, only for {', '.join(UPSTREAMS)}; list its images in copies"
+                raise problem("pull_through", message, at=at, value=host)
             if host in _NEED_SECRET and upstream.secret is None:
-                raise problem(
-                    "cache_credential", f"ECR needs a credential for it; add secret with the ARN of a secret {_SECRET}…", at=at
-                )
+                message = f"ECR needs a credential for it; add secret with the ARN of a secret {_SECRET}…"
+                raise problem("cache_credential", message, at=at)
             if host not in _NEED_SECRET and upstream.secret is not None:
                 raise problem("cache_credential", "ECR uses no credential for it; remove secret", at=(*at, "secret"))
         for index, copy in enumerate(self.copies):
             if parts(copy).host in self.pull_through:
-                raise problem(
-                    "cached_copy",
-                    f"pullThrough caches {parts(copy).host} already; remove the copy",
-                    at=("copies", str(index)),
-                )
+                message = f"pullThrough caches {parts(copy).host} already; remove the copy"
+                raise problem("cached_copy", message, at=("copies", str(index)))
 
 
 def cold_start_nat(image: RunnerImage, region: str) -> str:
     """What a NAT gateway would charge for the pull of the runner image at a cold start, in words."""
     if image.size_gb is None:
         return "registry: what a cold start saves on NAT is not measured; add runnerImage.sizeGb, as ECR shows it"
-    price = unit_price("nat-gateway-gb", region)
-    cost, per_gb = quoted(price).times(image.size_gb), quoted(price)
+    per_gb = quoted(unit_price("nat-gateway-gb", region))
     return (
         f"registry: a cold start pulls {image.size_gb:g} GB of the runner image. Through NAT that costs {image.size_gb:g} GB x "
-        f"{per_gb} USD/GB = {cost} USD; from ECR through the S3 endpoint it costs 0"
+        f"{per_gb} USD/GB = {per_gb.times(image.size_gb)} USD; from ECR through the S3 endpoint it costs 0"
     )

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from fleet.facts.scheduling import STARTUP_GATE
 from fleet.providers.eks.cluster import REPEATED_SUBNET, EksPools, SubnetId
+from fleet.providers.eks.ecr import NO_ROLE, ROLE
 from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches
 from fleet.settings.model import DnsLabel, matching, problem, refusal, require_once, without
 from fleet.settings.runner import PodRunner, SetName
@@ -21,14 +22,6 @@ ClusterName = Annotated[
         r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}",
     ),
 ]
-RoleArn = Annotated[
-    str,
-    matching(
-        "role_arn",
-        "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>",
-        r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+",
-    ),
-]
 
 
 class ExistingEks(Existing):
@@ -39,7 +32,7 @@ class ExistingEks(Existing):
 
     name: ClusterName
     """Name of the EKS cluster."""
-    node_role_arn: RoleArn
+    node_role_arn: Annotated[str, matching("role_arn", NO_ROLE, ROLE)]
     """ARN of the IAM role of the new nodes. It needs the policies of a node and no others. Source: EKS user guide, node IAM
     role."""
     subnets: Annotated[dict[str, SubnetId], Field(min_length=1)]
@@ -74,11 +67,14 @@ class ExistingEksCluster(EksPools):
         return super().accounts | {self.existing.node_role_arn.split(":")[4]}
 
     @refusal
-    def _account_rules(self) -> None:
-        """Refuse a node role of another account: EC2 cannot use it."""
+    def _existing_rules(self) -> None:
+        """Refuse a node role of another account, which EC2 cannot use, and settings of a control plane or that do not fit the
+        cluster.
+        """
         if len(self.accounts) > 1:
             message = f"the cluster is in account {self.account}, and a node's role is of its own account; correct one"
             raise problem("node_role_account", message, at=("existing", "nodeRoleArn"))
+        self._require_existing(self.existing)
 
     @property
     def node_zones(self) -> tuple[str, ...]:
@@ -107,8 +103,3 @@ class ExistingEksCluster(EksPools):
                 "existing: undeterminable: the autoscaler gets its rights through the add-on eks-pod-identity-agent; check "
                 f"it with aws eks describe-addon --cluster-name {self.existing.name} --addon-name eks-pod-identity-agent"
             )
-
-    @refusal
-    def _existing_rules(self) -> None:
-        """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
-        self._require_existing(self.existing)

@@ -1,4 +1,4 @@
-"""How Cluster Autoscaler on AWS follows an order of pools.
+"""Cluster Autoscaler on AWS: its chart, and how it follows an order of pools.
 
 Auto Scaling reports a machine that EC2 refuses as a failed scaling activity. The autoscaler reads the activities each minute, and
 leaves the node group alone for a while (cloudprovider/aws/auto_scaling_groups.go at 1.36.1). For that its role has
@@ -9,20 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleet.charts.chart import KUBE_SYSTEM
+from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.charts.cluster_autoscaler import (
     AUTOSCALER,
     BY_PRIORITY,
     PRIORITIES,
     anchored,
+    cluster_autoscaler,
     comes_back,
     priorities,
 )
 from fleet.providers.eks.cluster import EksPools
+from fleet.settings.github import GitHub
 from fleet.settings.pool_order import pool_ranks
 
 _MINUTES = (1, 2)
 """How long after EC2's refusal the autoscaler moves on. Derived: Auto Scaling tries at once, the autoscaler reads each minute."""
+
+
+def eks_charts(cluster: EksPools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+    """Cluster Autoscaler, which finds its node groups by the cluster's physical name; none if the cluster has it already."""
+    if AUTOSCALER in cluster.provided:
+        return ()
+    return (autoscaler(cluster, physical_name, by_priority=bool(cluster.pool_orders)),)
+
+
+def autoscaler(cluster: EksPools, physical_name: str, *, by_priority: bool) -> Chart:
+    """The chart of Cluster Autoscaler. `by_priority`: whether it prefers node groups by its ConfigMap."""
+    name = physical_name if cluster.found is None else cluster.found.identity
+    return cluster_autoscaler(name, cluster.region, cluster.kubernetes_version, cluster.system_selector, by_priority=by_priority)
 
 
 def eks_priorities(name: str, cluster: EksPools) -> str:
@@ -38,17 +53,10 @@ def _priorities(name: str, cluster: EksPools) -> str:
 
     Pulumi calls a node group by its logical name and seven hexadecimal digits.
     """
-    ranks = pool_ranks(cluster.pool_orders)
-    return priorities(
-        ranks,
-        {
-            pool: [
-                anchored(f"eks-{name}-{pool}-{zone}-nodes-") + "[0-9a-f]{7}-[0-9a-f]{8}-"
-                for zone in cluster.groups_of(cluster.pools[pool])
-            ]
-            for pool in ranks
-        },
-    )
+    ranks, end = pool_ranks(cluster.pool_orders), "[0-9a-f]{7}-[0-9a-f]{8}-"
+    zones = {pool: cluster.groups_of(cluster.pools[pool]) for pool in ranks}
+    groups = {pool: [anchored(f"eks-{name}-{pool}-{zone}-nodes-") + end for zone in zones[pool]] for pool in ranks}
+    return priorities(ranks, groups)
 
 
 def eks_moves(name: str, cluster: EksPools, order: Sequence[str]) -> str:

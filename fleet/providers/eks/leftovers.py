@@ -7,26 +7,17 @@ balancers, volumes and security groups).
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from fleet.providers.eks.cluster import EksCluster, EksPools
-from fleet.providers.leftovers import GONE, Left, Leftovers, left
+from fleet.providers.provider import GONE, Left, Leftovers, left
 from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import physical_name
 
-_SAME = ("internet-gateway", "launch-template", "network-interface", "route-table", "snapshot", "subnet", "volume", "vpc")
-DELETE = {
-    **{f"ec2 {kind}": f"aws ec2 delete-{kind} --{kind}-id {{id}}" for kind in _SAME},
-    "ec2 elastic-ip": "aws ec2 release-address --allocation-id {id}",
-    "ec2 instance": "aws ec2 terminate-instances --instance-ids {id}",
-    "ec2 natgateway": "aws ec2 delete-nat-gateway --nat-gateway-id {id}",
-    "ec2 security-group": "aws ec2 delete-security-group --group-id {id}",
-    "eks cluster": "aws eks delete-cluster --name {id}",
-    "elasticfilesystem file-system": "aws efs delete-file-system --file-system-id {id}",
-    "elasticloadbalancing loadbalancer": "aws elbv2 delete-load-balancer --load-balancer-arn {arn}",
-    "logs log-group": "aws logs delete-log-group --log-group-name {id}",
-}
+DELETE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 """The command by service and kind of an ARN."""
 
 

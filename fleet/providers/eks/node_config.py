@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
@@ -90,7 +90,6 @@ class BaseRuntimeSpec(Model):
 
 _CONTAINERD = ("version", "plugins", "proxy_plugins", "timeouts", "debug", "metrics", "oom_score")
 """Top-level tables and keys of containerd's config that a pool may set."""
-_RUNTIME_KEYS = frozenset(("default_runtime_name", "runtimes"))
 
 
 def _keys(table: Any) -> Iterator[str]:
@@ -111,19 +110,15 @@ def _toml(text: str) -> str:
     except tomllib.TOMLDecodeError as error:
         raise problem("containerd_toml", f"not TOML ({error}); correct it", private=True) from None
     if holds_credential(text) or {"auth", "password", "identitytoken"} & keys:
-        raise problem(
-            "containerd_credential",
-            "anyone who can read the launch template can read its user data; use imagePullSecrets, and remove the credential",
-            private=True,
-        )
+        fix = "use imagePullSecrets, and remove the credential"
+        message = f"anyone who can read the launch template can read its user data; {fix}"
+        raise problem("containerd_credential", message, private=True)
     if unknown := sorted(set(table) - set(_CONTAINERD)):
-        sections = ", ".join(_CONTAINERD)
-        raise problem(
-            "containerd_key", f"a pool may set {sections} of containerd, not {', '.join(unknown)}; remove it", private=True
-        )
+        message = f"a pool may set {', '.join(_CONTAINERD)} of containerd, not {', '.join(unknown)}; remove it"
+        raise problem("containerd_key", message, private=True)
     if (fault := limit("containerd", "version").fault(table.get("version"))) is not None:
         raise problem("containerd_version", f"version: containerd of the node image starts with no other: {fault}", private=True)
-    if runtime_keys := sorted(_RUNTIME_KEYS & keys):
+    if runtime_keys := sorted({"default_runtime_name", "runtimes"} & keys):
         message = f"the node image sets NVIDIA's runtime in {' and '.join(runtime_keys)}; remove it"
         raise problem("containerd_runtime", message, private=True)
     return text
@@ -155,9 +150,8 @@ class LocalStorage(Model):
     def _storage_rules(self) -> None:
         """Refuse mounts of an array that the strategy does not make."""
         if self.disabled_mounts is not None and self.strategy != "RAID0":
-            raise problem(
-                "disabled_mounts", "only RAID0 mounts directories on the local disks; remove it", at=("disabledMounts",)
-            )
+            message = "only RAID0 mounts directories on the local disks; remove it"
+            raise problem("disabled_mounts", message, at=("disabledMounts",))
 
 
 class Instance(Model):
@@ -215,42 +209,30 @@ class NodeConfig(Model):
         return not {"Containerd", *(("SOCI",) if self.fast_image_pull else ())} & set(disabled)
 
 
-@dataclass(frozen=True, slots=True)
-class Joining:
-    """What a node needs to join a cluster: the cluster's name, the https address of its API server, its certificate authority in
-    base64 and the range of its services, and the node's labels and taints.
+def joining_spec(
+    name: str, endpoint: str, authority: str, service_cidr: str, labels: Mapping[str, str], taints: Sequence[Taint]
+) -> dict[str, Any]:
+    """Keys of a NodeConfig's `spec` with which a node joins a cluster, as eksctl writes them for an image id (eksctl 99984adb,
+    pkg/nodebootstrap/al2023.go): the cluster's name, the https address of its API server, its certificate authority in base64
+    and the range of its services, and the node's labels and taints.
+
+    EKS also sets the labels and taints of the node group, but about half a minute after the node has joined
+    (aws/containers-roadmap#1962). `maxPods` is left to nodeadm, which counts the addresses of each type as the plan does.
     """
-
-    name: str
-    endpoint: str
-    certificate_authority: str
-    service_cidr: str
-    labels: Mapping[str, str]
-    taints: Sequence[Taint]
-
-    def spec(self) -> dict[str, Any]:
-        """Keys of a NodeConfig's `spec`, as eksctl writes them for an image id (eksctl 99984adb, pkg/nodebootstrap/al2023.go).
-
-        EKS also sets the labels and taints of the node group, but about half a minute after the node has joined
-        (aws/containers-roadmap#1962). `maxPods` is left to nodeadm, which counts the addresses of each type as the plan does.
-        """
-        cluster = {
-            "name": self.name,
-            "apiServerEndpoint": self.endpoint,
-            "certificateAuthority": self.certificate_authority,
-            "cidr": self.service_cidr,
-        }
-        labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
-        taints = ",".join(map(str, self.taints))
-        return {"cluster": cluster, "kubelet": {"flags": [f"--node-labels={labels}", f"--register-with-taints={taints}"]}}
+    flags = [
+        f"--node-labels={','.join(f'{key}={value}' for key, value in labels.items())}",
+        f"--register-with-taints={','.join(map(str, taints))}",
+    ]
+    cluster = {"name": name, "apiServerEndpoint": endpoint, "certificateAuthority": authority, "cidr": service_cidr}
+    return {"cluster": cluster, "kubelet": {"flags": flags}}
 
 
-def user_data(config: NodeConfig | None, joining: Joining | None = None) -> str:
+def user_data(config: NodeConfig | None, joining: Mapping[str, Any] = MappingProxyType({})) -> str:
     """The user data of a launch template: a MIME multi-part document with one NodeConfig (not base64).
 
     For a template with an image id `joining` must be given, because EKS then adds nothing (EKS user guide, launch templates).
     """
-    spec = joining.spec() if joining else {}
+    spec = {**joining}
     for key, value in config.model_dump(mode="json", by_alias=True, exclude_none=True).items() if config else ():
         spec[key] = spec.get(key, {}) | value
     document = yaml_text({"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec})

@@ -12,15 +12,13 @@ from pydantic import Field
 from fleet.facts.disks import FAST_PULL_MIBPS, GP3_IOPS_PER_GIB, ebs_mibps, gp3_on
 from fleet.facts.hardware import CAPACITY_BLOCK, PREPAID, RESERVED, SPOT, Machine, machines
 from fleet.facts.remark import todo
+from fleet.providers.eks.groups import WarmPool
 from fleet.providers.eks.node_config import NodeConfig
-from fleet.providers.eks.placement_group import PlacementGroup
-from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
-from fleet.providers.eks.warm import WarmPool
+from fleet.providers.eks.node_options import DiskPerformance, PlacementGroup
 from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import Day, Nodes, matching, problem, refusal, require_once
 from fleet.settings.pool import Pool, Reservation, require_local_disks
 
-_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 MOST_IN_BLOCK = 64
 """Machines of one capacity block (EC2 user guide, how Capacity Blocks work)."""
 
@@ -36,6 +34,8 @@ AmiName = Annotated[
         most=27,
     ),
 ]
+_POOL_AMI = rf"{_AMI_ID}|(?!ami-)[a-z][-a-z0-9]*"
+PoolAmi = Annotated[str, matching("pool_ami", "neither an entry of amis nor the id of an AMI; write one of them", _POOL_AMI)]
 
 
 class EksReservation(Reservation):
@@ -53,13 +53,19 @@ class EksReservation(Reservation):
         """As in the base class."""
         return self.end_date
 
+    def closed(self, day: date) -> str:
+        """Why no machine of it starts on a day; empty if one may."""
+        if self.start_date is not None and day.isoformat() < self.start_date:
+            return f"its reservation starts on {self.start_date}"
+        over = self.end_date is not None and self.end_date < day.isoformat()
+        return f"its reservation ended on {self.end_date}" if over else ""
+
     @refusal
     def _dates(self) -> None:
         """Refuse an end before the start."""
         if self.start_date is not None and self.end_date is not None and self.end_date < self.start_date:
-            raise problem(
-                "reservation_dates", f"it starts after that day, on {self.start_date}; correct one of them", at=("endDate",)
-            )
+            message = f"it starts after that day, on {self.start_date}; correct one of them"
+            raise problem("reservation_dates", message, at=("endDate",))
 
 
 class EksPool(Pool):
@@ -70,17 +76,7 @@ class EksPool(Pool):
     reservation: EksReservation | None = None
     image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
     """Kind of node image. Default: AWS' AL2023 with NVIDIA's driver and container toolkit. Example: `bottlerocket-nvidia`"""
-    ami: (
-        Annotated[
-            str,
-            matching(
-                "pool_ami",
-                "neither an entry of amis nor the id of an AMI; write one of them",
-                rf"{_AMI_ID}|(?!ami-)[a-z][-a-z0-9]*",
-            ),
-        ]
-        | None
-    ) = None
+    ami: PoolAmi | None = None
     """An image of your own instead of AWS': an entry of the cluster's `amis`, or the id of an AMI."""
     zones: tuple[str, ...] = ()
     """Zones of the pool, which are zones of the cluster. Default: all of them. `nodes` is split over them in this order."""
@@ -116,30 +112,22 @@ class EksPool(Pool):
 
     @refusal
     def _eks_rules(self) -> None:
-        """Refuse a reservation that EC2 cannot use for the pool, and a zone given twice."""
+        """Refuse a reservation that EC2 cannot use for the pool, a zone given twice, and capacity blocks, adapters, placement
+        groups and node settings that do not fit the pool's machines.
+        """
         if self.reservation is not None and len(self.instance_types) > 1:
-            raise problem(
-                "reservation_type",
-                "a capacity reservation has one instance type; keep one, and add a pool for each other type",
-                at=("instanceTypes",),
-            )
-        if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation.id):
-            raise problem(
-                "reservation_id", "not a capacity reservation's id; write cr-… as AWS shows it", at=("reservation", "id")
-            )
+            message = "a capacity reservation has one instance type; keep one, and add a pool for each other type"
+            raise problem("reservation_type", message, at=("instanceTypes",))
+        if self.reservation is not None and not re.fullmatch(r"cr-[0-9a-f]{8,17}", self.reservation.id):
+            message = "not a capacity reservation's id; write cr-… as AWS shows it"
+            raise problem("reservation_id", message, at=("reservation", "id"))
         if self.reservation is not None and self.zones:
-            raise problem(
-                "reserved_zones", "the nodes of a reserved pool are in the reservation's zone; remove zones", at=("zones",)
-            )
+            message = "the nodes of a reserved pool are in the reservation's zone; remove zones"
+            raise problem("reserved_zones", message, at=("zones",))
         require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
         if self.ami is not None and self.image != "al2023-nvidia":
-            raise problem(
-                "ami_image", "an image of your own is made from al2023-nvidia; remove ami, or use that image", at=("ami",)
-            )
-
-    @refusal
-    def _node_rules(self) -> None:
-        """Refuse capacity blocks, adapters, placement groups and node settings that do not fit the pool's machines."""
+            message = "an image of your own is made from al2023-nvidia; remove ami, or use that image"
+            raise problem("ami_image", message, at=("ami",))
         _capacity_block(self)
         _efa(self)
         _placement_group(self)
@@ -155,18 +143,12 @@ class EksPool(Pool):
 
     def closed(self, day: date) -> str:
         """As in the base class: its reservation is over or has not begun."""
-        reservation = self.reservation
-        if reservation is None:
-            return ""
-        if reservation.start_date is not None and day < date.fromisoformat(reservation.start_date):
-            return f"its reservation starts on {reservation.start_date}"
-        over = reservation.end_date is not None and date.fromisoformat(reservation.end_date) < day
-        return f"its reservation ended on {reservation.end_date}" if over else ""
+        return self.reservation.closed(day) if self.reservation is not None else ""
 
     @property
     def root_disk(self) -> DiskPerformance:
-        """Throughput and IOPS of the root disk."""
-        return self.disk_performance or DEFAULT
+        """Throughput and IOPS of the root disk: what every gp3 volume has, unless the settings ask for more."""
+        return self.disk_performance or DiskPerformance()
 
     def disk_throughput(self, machine: Machine) -> int | None:
         """The MiB/s of the disk with the images on a machine of the pool, at most.
@@ -199,26 +181,21 @@ def warm_remarks(pool: EksPool, zones: Mapping[str, Nodes]) -> Iterator[str]:
 def _capacity_block(pool: EksPool) -> None:
     if pool.capacity != CAPACITY_BLOCK or pool.reservation is None:
         return
-    for name, machine in zip(pool.instance_types, pool.machines, strict=True):
+    for machine in pool.machines:
         if not machine.capacity_block:
             sold = ", ".join(block_machine.name for block_machine in machines("aws") if block_machine.capacity_block)
-            raise problem("block_type", f"EC2 has no capacity blocks of {name}; use one of: {sold}", at=("instanceTypes",))
+            message = f"EC2 has no capacity blocks of {machine.name}; use one of: {sold}"
+            raise problem("block_type", message, at=("instanceTypes",))
     if pool.reservation.count > MOST_IN_BLOCK:
-        raise problem(
-            "block_size",
-            f"a capacity block has {MOST_IN_BLOCK} machines at most; give each of several blocks a pool",
-            at=("reservation", "count"),
-        )
+        message = f"a capacity block has {MOST_IN_BLOCK} machines at most; give each of several blocks a pool"
+        raise problem("block_size", message, at=("reservation", "count"))
 
 
 def _efa(pool: EksPool) -> None:
-    for name, machine in zip(pool.instance_types, pool.machines, strict=True):
-        if pool.efa_interfaces > machine.efa_interfaces:
-            raise problem(
-                "efa",
-                f"{name} takes {machine.efa_interfaces or 'no'} EFA interfaces; write as many at most, or use another type",
-                at=("efaInterfaces",),
-            )
+    for machine in pool.machines:
+        if pool.efa_interfaces > (most := machine.efa_interfaces):
+            message = f"{machine.name} takes {most or 'no'} EFA interfaces; write as many at most, or use another type"
+            raise problem("efa", message, at=("efaInterfaces",))
 
 
 def _placement_group(pool: EksPool) -> None:
@@ -254,9 +231,8 @@ def _node_config(pool: EksPool) -> None:
     if pool.node_config is None:
         return
     if pool.image != "al2023-nvidia":
-        raise problem(
-            "node_config_image", "only al2023-nvidia has nodeadm; remove nodeConfig, or use that image", at=("nodeConfig",)
-        )
+        message = "only al2023-nvidia has nodeadm; remove nodeConfig, or use that image"
+        raise problem("node_config_image", message, at=("nodeConfig",))
     if pool.node_config.instance is not None:
         require_local_disks(pool, array=pool.node_config.array, at=("nodeConfig", "instance", "localStorage"))
 
@@ -266,27 +242,18 @@ def _root_disk(pool: EksPool) -> None:
     if disk is None:
         return
     if pool.images_on_array:
-        raise problem(
-            "disk_performance_array",
-            "with RAID0 images are on the local disks, and a faster root disk is paid for nothing; remove diskPerformance",
-            at=("diskPerformance",),
-        )
+        message = "with RAID0 images are on the local disks, and a faster root disk is paid for nothing; remove diskPerformance"
+        raise problem("disk_performance_array", message, at=("diskPerformance",))
     gib = pool.disk // 1024
     if disk.iops > (most := GP3_IOPS_PER_GIB * gib):
-        raise problem(
-            "disk_iops",
-            f"a root disk of {gib} GiB has at most {most} IOPS, {GP3_IOPS_PER_GIB} per GiB; lower iops or raise disk",
-            at=("diskPerformance", "iops"),
-        )
+        message = f"a root disk of {gib} GiB has at most {most} IOPS, {GP3_IOPS_PER_GIB} per GiB; lower iops or raise disk"
+        raise problem("disk_iops", message, at=("diskPerformance", "iops"))
     limits = {machine.name: ebs_mibps(machine) for machine in pool.machines}
     mibps = [limit for limit in limits.values() if limit is not None]
     if len(mibps) == len(limits) and disk.throughput > (most := max(mibps)):
-        raise problem(
-            "disk_throughput_limit",
-            f"the EBS limit of {' and '.join(limits)} is {most} MiB/s at most, and more is paid for nothing; lower throughput to "
-            f"{most}",
-            at=("diskPerformance", "throughput"),
-        )
+        fix = f"more is paid for nothing; lower throughput to {most}"
+        message = f"the EBS limit of {' and '.join(limits)} is {most} MiB/s at most, and {fix}"
+        raise problem("disk_throughput_limit", message, at=("diskPerformance", "throughput"))
 
 
 def _fast_image_pull(pool: EksPool) -> None:
@@ -296,13 +263,9 @@ def _fast_image_pull(pool: EksPool) -> None:
         reached, limit = pool.disk_throughput(machine), ebs_mibps(machine)
         if reached is not None and reached >= FAST_PULL_MIBPS:
             continue
-        ways = [
-            "put images on local disks (localStorage RAID0 without Containerd and SOCI in disabledMounts)"
-            if machine.nvme_gb
-            else "",
-            f"raise diskPerformance.throughput to {FAST_PULL_MIBPS}" if limit and limit >= FAST_PULL_MIBPS else "",
-            "remove FastImagePull",
-        ]
+        local = "put images on local disks (localStorage RAID0 without Containerd and SOCI in disabledMounts)"
+        faster = f"raise diskPerformance.throughput to {FAST_PULL_MIBPS}"
+        ways = [local if machine.nvme_gb else "", faster if (limit or 0) >= FAST_PULL_MIBPS else "", "remove FastImagePull"]
         raise problem(
             "fast_image_pull",
             f"parallel unpacking needs a disk of {FAST_PULL_MIBPS} MiB/s, and images of {machine.name} are on a root disk of "
@@ -332,16 +295,11 @@ def _warm(pool: EksPool) -> None:
         # DescribeInstanceTypes, HibernationSupported: false for every GPU type (as recorded by moto 5.2.5).
         raise problem("warm_hibernated", "EC2 hibernates no GPU type; write stopped or running", at=(*at, "state"))
     if warm.reuse_on_scale_in and pool.image == "bottlerocket-nvidia":
-        raise problem(
-            "warm_reuse", "EKS does not return Bottlerocket nodes to a warm pool; remove it", at=(*at, "reuseOnScaleIn")
-        )
+        message = "EKS does not return Bottlerocket nodes to a warm pool; remove it"
+        raise problem("warm_reuse", message, at=(*at, "reuseOnScaleIn"))
     if warm.max_prepared > pool.nodes.max:
-        raise problem(
-            "warm_size",
-            f"machines beyond nodes.max {pool.nodes.max} never join the cluster; lower maxPrepared, or raise nodes.max",
-            at=(*at, "maxPrepared"),
-        )
+        message = f"machines beyond nodes.max {pool.nodes.max} never join the cluster; lower maxPrepared, or raise nodes.max"
+        raise problem("warm_size", message, at=(*at, "maxPrepared"))
     if warm.min > warm.max_prepared:
-        raise problem(
-            "warm_min", f"min is above maxPrepared {warm.max_prepared}; lower min, or raise maxPrepared", at=(*at, "min")
-        )
+        message = f"min is above maxPrepared {warm.max_prepared}; lower min, or raise maxPrepared"
+        raise problem("warm_min", message, at=(*at, "min"))

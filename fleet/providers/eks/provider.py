@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from fleet.facts import versions
 from fleet.facts.cloud_limits import SUFFIX, limit
 from fleet.facts.scheduling import EKS_PROFILE
-from fleet.providers.eks import doctor, sources
-from fleet.providers.eks.bill import eks_bill
-from fleet.providers.eks.charts import eks_charts
+from fleet.facts.yaml_text import scalar
+from fleet.providers.eks import doctor
+from fleet.providers.eks.bill import eks_bill, eks_needs, quota_remarks
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.existing import ExistingEksCluster
-from fleet.providers.eks.fallback import eks_moves, eks_priorities
+from fleet.providers.eks.fallback import eks_charts, eks_moves, eks_priorities
 from fleet.providers.eks.leftovers import AwsLeftovers
-from fleet.providers.eks.quotas import eks_needs, quota_remarks
-from fleet.providers.eks.starter import EksStarter
-from fleet.providers.finding import Finding
-from fleet.providers.provider import Provider
+from fleet.providers.provider import Claim, Provider, Violation, conflicts
+from fleet.providers.starter import Starter, Values, Wanted
 from fleet.providers.tags import AWS_TAGS
-from fleet.providers.violation import Claim, Violation, conflicts
 from fleet.settings.github import GitHub
 from fleet.settings.pool import SystemMachines
 
-_MAX_ROLE = limit("aws:iam/role:Role", "name")
-"""The role <cluster>-<ami>-ami-retirement-role that deletes old images, and eight characters that Pulumi adds."""
-# A password goes through a pipe: every user of the machine can read the arguments of a process.
-_ECR = """\
-account="$(aws sts get-caller-identity --query Account --output text)"
-registry="$account.dkr.ecr.{region}.amazonaws.com"
-aws ecr get-login-password --region {region} | {tool} login --username AWS --password-stdin "$registry"
-{tool} tag {local} "$registry"/{name}
-{tool} push "$registry"/{name}
-aws ecr describe-images --region {region} --repository-name {repository} --image-ids imageTag={tag} \\
-  --query 'imageDetails[0].imageDigest' --output text
-"""
+
+class EksStarter(Starter):
+    """EKS, and an EKS cluster that exists already."""
+
+    templates = Path(__file__).parent / "templates"
+    answers = ("eks", "existing-eks")
+    where = "on EKS"
+    node_ids = ("aws",)
+    on_disks = (
+        "# Images, logs and scratch are on the machine's NVMe disk: docs/eks-nodes.md#faster-starts.",
+        "nodeConfig: {instance: {localStorage: {strategy: RAID0}}}",
+    )
+
+    def cluster_name(self, region: str) -> str:
+        """As in the base class: usw2 for us-west-2."""
+        area, side, number = region.split("-")
+        return f"{area}{side[0]}{number}"
+
+    def values(self, wanted: Wanted) -> Values:
+        """As in the base class."""
+        zones = wanted.zones or wanted.known_zones
+        return {
+            "version": wanted.version or max(versions.KUBERNETES, key=versions.minor),
+            "subnets": [f"{scalar(zone)}: subnet-0aaaaaaaaaaaaaaa{number}" for number, zone in enumerate(zones, 1)],
+        }
 
 
 class Eks(Provider[EksPools]):
@@ -55,7 +66,8 @@ class Eks(Provider[EksPools]):
         "EKS may drain a node before EC2's notice, while a job runs, and has no switch for that "
         "(docs/capacity.md#capacity-rebalancing)"
     )
-    push = _ECR
+    # A password goes through a pipe: every user of the machine can read the arguments of a process.
+    push = (Path(__file__).parent / "push.txt").read_text(encoding="ascii")
 
     bill = staticmethod(eks_bill)
 
@@ -90,28 +102,25 @@ class Eks(Provider[EksPools]):
                     writer = re.split("[/@]", repository)[0].lower()
                     if writer not in (owner, *map(str.lower, caches.owners)):
                         at = ("clusters", name, "buildCaches", "buckets", bucket, "repositories", str(index))
-                        message = (
-                            f"its jobs could write the cache, and its owner is not {owner}; add {writer} to owners, or remove it"
-                        )
+                        fix = f"add {writer} to owners, or remove it"
+                        message = f"its jobs could write the cache, and its owner is not {owner}; {fix}"
                         yield Violation("cache_owner", message, at, repository)
-        claims = (
-            Claim(caches.account, name, ("clusters", name, "buildCaches", "oidcProvider"))
-            for name, caches in caching
-            if caches.oidc_provider == "create"
-        )
+        creating = ((name, caches.account) for name, caches in caching if caches.oidc_provider == "create")
+        claims = (Claim(account, name, ("clusters", name, "buildCaches", "oidcProvider")) for name, account in creating)
         for claim, first in conflicts(claims):
             message = f"cluster {first} already creates GitHub's OIDC provider in account {claim.key}; write existing"
             yield Violation("oidc_provider_twice", message, claim.at)
 
     def name_faults(self, cluster: EksPools, name: str) -> Iterator[Violation]:
         """The role that deletes old images is named after cluster and image."""
+        most = limit("aws:iam/role:Role", "name").most or 0
         for ami in cluster.amis:
+            # Pulumi adds eight characters.
             length = len(f"{name}-{ami}-ami-retirement-role") + SUFFIX
-            if _MAX_ROLE.most is not None and length > _MAX_ROLE.most:
+            if length > most:
+                fix = f"so the two names have at most {most - length + len(name) + len(ami)} together; shorten one"
                 message = (
-                    f"an IAM role is named after cluster and image and would have {length} characters; IAM takes "
-                    f"{_MAX_ROLE.most}, so the two names have at most {_MAX_ROLE.most - length + len(name) + len(ami)} together; "
-                    "shorten one"
+                    f"an IAM role is named after cluster and image and would have {length} characters; IAM takes {most}, {fix}"
                 )
                 yield Violation("ami_length", message, ("clusters", name, "amis", ami), ami)
 
@@ -126,9 +135,5 @@ class Eks(Provider[EksPools]):
         )
 
     findings = staticmethod(doctor.findings)
-
-    def freshness(self, clusters: Mapping[str, EksPools], session: Callable[[], Any] | None = None) -> Iterator[Finding]:
-        """As in the base class."""
-        return doctor.freshness(clusters, session or sources.session)
 
     leftovers = AwsLeftovers

@@ -87,10 +87,9 @@ class DescribedPool(Pool):
     @refusal
     def _described_rules(self) -> None:
         """Refuse settings that would change nodes which exist already."""
-        for key in ("cdi", "idle_delay", "labels", "sharing"):
-            if key in self.model_fields_set:
-                name = "idleDelay" if key == "idle_delay" else key
-                raise problem("described_pool", f"{name} is a setting of nodes that the program creates; remove it", at=(name,))
+        for key in sorted({"cdi", "idle_delay", "labels", "sharing"} & self.model_fields_set):
+            name = "idleDelay" if key == "idle_delay" else key
+            raise problem("described_pool", f"{name} is a setting of nodes that the program creates; remove it", at=(name,))
 
 
 class KubernetesCluster(Cluster, WithMachines):
@@ -144,20 +143,14 @@ class KubernetesCluster(Cluster, WithMachines):
         self._require_existing(self.existing)
         for (first, earlier), (second, later) in combinations(self.pools.items(), 2):
             if earlier.selector.items() <= later.selector.items() or later.selector.items() <= earlier.selector.items():
-                raise problem(
-                    "overlapping_selectors",
-                    f"pool {first} selects nodes of this pool too, so they would count twice; add a label that only one pool has",
-                    at=("pools", second, "selector"),
-                )
+                twice = f"pool {first} selects nodes of this pool too, so they would count twice"
+                message = f"{twice}; add a label that only one pool has"
+                raise problem("overlapping_selectors", message, at=("pools", second, "selector"))
         for key, value in (("budget", self.budget), ("declareQuotas", self.declare_quotas)):
             if value:
-                raise problem(
-                    "existing_cloud", f"{key} is a setting of clouds, and the program buys nothing here; remove it", at=(key,)
-                )
+                message = f"{key} is a setting of clouds, and the program buys nothing here; remove it"
+                raise problem("existing_cloud", message, at=(key,))
         if self.queues is not None:
-            raise problem(
-                "existing_queues",
-                "queues select nodes by labels that the program sets, and it sets none here; remove queues",
-                at=("queues",),
-            )
+            message = "queues select nodes by labels that the program sets, and it sets none here; remove queues"
+            raise problem("existing_queues", message, at=("queues",))
         self._require_enablement()

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 
 from fleet.facts.bill import Paid
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import KUBERNETES_PROFILE
 from fleet.providers.kubernetes.cluster import KubernetesCluster
-from fleet.providers.kubernetes.starter import ContextStarter
 from fleet.providers.provider import Provider
+from fleet.providers.starter import Starter
 from fleet.providers.tags import NO_TAGS
+
+
+class ContextStarter(Starter):
+    """A cluster whose GPU nodes are there. They are never bought."""
+
+    templates = Path(__file__).parent / "templates"
+    answers = ("existing-context",)
+    where = "on a cluster that exists already"
+    jobs = ("tests", "training")
+    reads = True
 
 
 class Kubernetes(Provider[KubernetesCluster]):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from fleet.providers.leftovers import GONE, Left, Leftovers, left
 from fleet.providers.oke.cluster import OkePools
+from fleet.providers.provider import GONE, Left, Leftovers, left
 from fleet.providers.tags import STACK_TAG
 
 DELETE = {

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 
 from fleet.facts.scheduling import OKE_PROFILE
-from fleet.providers.leftovers import Leftovers
 from fleet.providers.oke import doctor
 from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.cluster import OkeCluster, OkePools
@@ -18,9 +17,8 @@ from fleet.providers.oke.leftovers import OciLeftovers
 from fleet.providers.oke.machine.launch import user_data
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.oke.starter import OkeStarter
-from fleet.providers.provider import Provider
+from fleet.providers.provider import Leftovers, Provider, Violation
 from fleet.providers.tags import OCI_TAGS
-from fleet.providers.violation import Violation
 from fleet.settings.github import GitHub
 from fleet.settings.model import Nodes
 from fleet.settings.pool import SystemMachines

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from fleet.providers.oke.cluster import OkePools
-from fleet.providers.quotas import Need, needs
+from fleet.providers.provider import Need, needs
 
 _REPLACED = 2
 """Machines of jobs count twice, because a terminating one may still count while the next one boots."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +16,19 @@ from fleet.facts import eks_images
 from fleet.facts.yaml_text import yaml_text
 from fleet.providers.eks.ami import GpuAmi
 
-_FOLDER = Path(__file__).parent
 _PHASES = {"build": ("install", "pull", "reset"), "validate": ("validate",), "test": ("test",)}
-MOST_CHARACTERS = 16_000
-"""EC2 Image Builder API, CreateComponent: the longest document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """`parent_image` is AWS' image, `document` the component in YAML, `disk` the root volume in GiB.
+def recipe(name: str, ami: GpuAmi, minor: str) -> tuple[str, str, str]:
+    """The recipe of the AMI `name` for nodes of a Kubernetes minor: AWS' image, the component in YAML, and the recipe's version.
 
-    `version` follows from all of them: Image Builder never changes a recipe, and refuses a second one of its name and version.
+    The version follows from all of them and the root volume: Image Builder never changes a recipe, and refuses a second one of
+    its name and version.
     """
-
-    parent_image: str
-    document: str
-    disk: int
-    version: str
-
-
-def recipe(name: str, ami: GpuAmi, minor: str) -> Recipe:
-    """The recipe of the AMI `name` for nodes of a Kubernetes minor."""
-    release, disk = ami.base(minor), ami.disk // 1024
-    parent, text = f"ssm:{eks_images.parameter(release)}", document(name, ami, minor)
+    parent, text = f"ssm:{eks_images.parameter(ami.base(minor))}", document(name, ami, minor)
     # Each part of a version is below 2**30 (EC2 Image Builder API, CreateImageRecipe).
-    digest = int(hashlib.sha256(f"{parent}\n{disk}\n{text}".encode()).hexdigest()[:7], 16)
-    return Recipe(parent, text, disk, f"1.0.{digest}")
+    digest = int(hashlib.sha256(f"{parent}\n{ami.disk // 1024}\n{text}".encode()).hexdigest()[:7], 16)
+    return parent, text, f"1.0.{digest}"
 
 
 def document(name: str, ami: GpuAmi, minor: str) -> str:
@@ -66,6 +52,6 @@ def _driver(ami: GpuAmi, minor: str) -> str:
 
 def _step(name: str, settings: dict[str, str]) -> dict[str, Any]:
     """A step that runs a script of this folder. Any failing command ends it."""
-    script = (_FOLDER / f"{name}.sh").read_text(encoding="ascii")
+    script = (Path(__file__).parent / f"{name}.sh").read_text(encoding="ascii")
     used = [f'{key}="{value}"' for key, value in settings.items() if f"${key}" in script or f"${{{key}" in script]
     return {"name": name, "action": "ExecuteBash", "inputs": {"commands": ["\n".join(("set -euo pipefail", *used, script))]}}
