@@ -1,4 +1,4 @@
-"""The bill of a fleet: one line for each thing that is paid by the hour."""
+"""The bill of a fleet: one line for each thing that is paid by the hour, and the pods that run while no job does."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from fleet.facts import bill as counting
 from fleet.facts import hardware
 from fleet.facts.pricing import Line, Money, average, quoted, span, units
 from fleet.facts.remark import costs
-from fleet.prove.placement import Placement
-from fleet.prove.waiting import waiting
+from fleet.prove.placement import Placement, per_node, pool_hosts
+from fleet.prove.room import fits, standing
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.budget import MONTH
 from fleet.settings.cluster import Cluster
+from fleet.settings.runner import PodRunner
 
 
 def bill(fleet: Fleet, day: date) -> tuple[Line, ...]:
@@ -62,3 +63,28 @@ def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
         for fit in placement.fits
         if fit.count
     )
+
+
+def _waits(runner: PodRunner) -> bool:
+    return bool(runner.scale.min) or runner.schedules is not None
+
+
+def waiting_per_node(cluster: Cluster, runner: PodRunner) -> int:
+    """How many runners that wait a node holds; 1 for a class of which none ever waits."""
+    hosts = pool_hosts(cluster) if _waits(runner) else {}
+    return per_node(runner, map(hosts.__getitem__, runner.ordered)) if hosts else 1
+
+
+def waiting(name: str, cluster: Cluster) -> Iterator[counting.Waiting]:
+    """What always runs in the pools of a cluster, whose name is `name`."""
+    hosts = pool_hosts(cluster) if cluster.pools else {}
+    for runner in cluster.pod_runners.values():
+        if _waits(runner):
+            windows = runner.schedules.kept if runner.schedules is not None else ()
+            count = per_node(runner, map(hosts.__getitem__, runner.ordered))
+            yield counting.Waiting(cluster=name, pools=runner.ordered, least=runner.scale.min, per_node=count, windows=windows)
+    for pool_name, pool in cluster.pools.items():
+        if pool.placeholders:
+            yield counting.Waiting(cluster=name, pools=(pool_name,), least=pool.placeholders)
+        for _, workload in standing(cluster, pool_name):
+            yield counting.Waiting(cluster=name, pools=(pool_name,), least=1, per_node=fits(cluster, workload))

@@ -6,10 +6,11 @@ Jobs of other teams end at some time, so only limits count: the team's quota, an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from fleet.facts.offer import for_runners
 from fleet.facts.scheduling import DEFAULT_QUEUE
-from fleet.prove.placement import Ask, Host
-from fleet.prove.shares import Share, flavor_share
+from fleet.prove.placement import Ask, Host, pool_host
 from fleet.settings.cluster import Cluster
 from fleet.settings.jobs import team_of
 from fleet.settings.model import cpu_text, memory_text
@@ -88,3 +89,27 @@ def _rows(ask: Ask, units: int, host: Host, part: Share) -> Iterator[tuple[int, 
     yield ask.gpus, units, f"{ask.gpus} {host.counted}", f"{units} {host.counted}"
     yield ask.cpu.request, cpu, f"{cpu_text(ask.cpu.request)} CPU", f"{cpu_text(cpu)} CPU"
     yield ask.memory.request, memory, memory_text(ask.memory.request), memory_text(memory)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The millicores and MiB for one unit of a pool's resource, on the node with the least of each."""
+
+    cpu: int
+    memory: int
+
+
+def share(*hosts: Host) -> Share:
+    """The CPU and memory that kubelet and DaemonSets leave to pods on a node of one of the pools, per unit of its resource."""
+    offers = [
+        (for_runners(machine, host.disk, host.daemonsets), host.units(machine)) for host in hosts for machine in host.machines
+    ]
+    return Share(
+        min(max(offer.cpu, 0) // units for offer, units in offers), min(max(offer.memory, 0) // units for offer, units in offers)
+    )
+
+
+def flavor_share(cluster: Cluster, queues: Queues, host: Host) -> Share:
+    """The share of the ResourceFlavor that has a pool: the least that any pool of the flavor leaves for one unit."""
+    beside = [name for name in queues.pools_of(queues.flavor_of(host.name) or host.name) if name != host.name]
+    return share(host, *(pool_host(cluster, name) for name in beside))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fleet.facts.cloud_limits import limit
 from fleet.facts.errors import Problem, shown
 from fleet.prove import runner_rules
-from fleet.prove.placeholders import rejected
+from fleet.prove.room import rejected
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.registry import provider_of
 from fleet.providers.tags import STACK_TAG

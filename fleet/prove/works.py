@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator
 from datetime import date
+from urllib.parse import urlsplit
 
 from fleet.facts.day import VARIABLE
-from fleet.facts.remark import CANNOT_WORK, Remark, kind_of, of_cluster
-from fleet.prove import github_server
+from fleet.facts.remark import CANNOT_WORK, Remark, kind_of, of_cluster, todo
 from fleet.prove.placement import PlacementError
 from fleet.prove.room import filled
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
+from fleet.settings.egress import within
 
 REFUSED = "cannot work"
 """The first words of each line of `require`."""
@@ -21,7 +23,7 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
     """Of all clusters, of a server that jobs may not reach, and of classes whose pools all have no capacity on the day."""
     for name, cluster in fleet.clusters_by_name():
         yield from (of_cluster(name, text) for text in (*cluster.remarks, *cluster.remarks_on(day)))
-    yield from github_server.remarks(fleet)
+    yield from github_server(fleet)
     for name, cluster in fleet.clusters_by_name():
         for runner_set, runner in cluster.pod_runners.items():
             if runner.span.max and all(why := [_shut(cluster, pool, day) for pool in runner.ordered]):
@@ -33,6 +35,28 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
                     CANNOT_WORK,
                     parts=parts,
                 )
+
+
+def github_server(fleet: Fleet) -> Iterator[Remark]:
+    """A line for each cluster whose pods may not reach the server: at a private address, or at a name that may have one."""
+    host = urlsplit(fleet.github.url).hostname or ""
+    if host == "github.com" or host.endswith(".ghe.com"):
+        return
+    try:
+        address = f"{ipaddress.IPv4Address(host)}/32"
+    except ValueError:
+        address = ""
+    for name, cluster in fleet.clusters_by_name():
+        opened = within(address, cluster.private_egress) if address else bool(cluster.private_egress)
+        walls = [runner for runner in cluster.pod_runners.values() if not getattr(runner, "accept_unenforced_network", None)]
+        if not walls or opened or (address and not within(address, cluster.closed_networks)):
+            continue
+        which = "has a private address:" if address else "may have a private address: then"
+        text = (
+            f"{name}: GitHub server {host} {which} jobs in pods do not reach it, so no runner comes online; add its network to "
+            "privateEgress (docs/isolation.md#let-jobs-reach-something-private)"
+        )
+        yield Remark(text, CANNOT_WORK, parts=(name,)) if address else todo(text)
 
 
 def _shut(cluster: Cluster, pool: str, day: date) -> str:

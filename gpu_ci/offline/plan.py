@@ -22,20 +22,7 @@ from fleet.loading.config import fleet_of
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import (
-    capacity,
-    fallback,
-    fragments,
-    labels,
-    monitoring,
-    pytorch,
-    quotas,
-    reruns,
-    room,
-    schedules,
-    spot,
-    works,
-)
+from fleet.prove import fragments, pytorch, remarks, room, schedules, spot, works
 from fleet.prove import placement as placing
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
@@ -170,21 +157,21 @@ class Plan:
         yield from works.remarks(self.fleet, self.as_of)
         yield from self.reach
         yield from billing.remarks(self.fleet, self.as_of)
-        yield from quotas.remarks(self.fleet)
-        yield from capacity.remarks(self.fleet)
+        yield from remarks.quotas(self.fleet)
+        yield from remarks.capacity(self.fleet)
         yield from spot.remarks(self.fleet)
         for name in self.fleet.shared_names:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for placement in self.placements:
             yield from (below(f"{placement.cluster}/{placement.runner_set}", remark) for remark in placement.remarks)
         yield from pytorch.remarks(self.fleet, self.as_of)
-        yield from labels.remarks(self.fleet)
-        yield from reruns.remarks(self.fleet)
-        yield from fallback.remarks(self.fleet)
+        yield from remarks.labels(self.fleet)
+        yield from remarks.reruns(self.fleet)
+        yield from remarks.fallback(self.fleet)
         yield from self.overbooked
         yield from fragments.fragmented(self.placements)
         yield from room.remarks(self.fleet)
-        yield from monitoring.remarks(self.fleet)
+        yield from remarks.monitoring(self.fleet)
         yield from stack_jobs.remarks(self.fleet)
         yield from self._idle_exceptions()
         if self.recording is not None:

@@ -1,7 +1,7 @@
 """A smoke test of GitHub's side: the workflow test-gpu on one runner set, started by the name of the set and by its labels.
 
 The program `gh` starts the runs, with its own login or GH_TOKEN. Whether GitHub gives a set a job that names several labels is
-disputed (`fleet.prove.labels`), so one job by name shows nothing about jobs by labels.
+disputed (`fleet.prove.remarks`), so one job by name shows nothing about jobs by labels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.facts.errors import quoted
-from fleet.prove.labels import PAGE, ways
+from fleet.prove.remarks import PAGE, ways
 from fleet.providers.fleet import Fleet
 from gpu_ci.submit.errors import InputError, SubmitError
 from gpu_ci.submit.output import Output

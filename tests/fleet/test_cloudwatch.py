@@ -10,7 +10,7 @@ import pytest
 from fleet.charts.cloudwatch import CLOUDWATCH_PODS, cloudwatch_values
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER
 from fleet.loading.config import load
-from fleet.prove import monitoring
+from fleet.prove import remarks
 from fleet.prove.launchers import system_room
 from fleet.prove.placement import pool_hosts
 from fleet.providers.fleet import Fleet
@@ -83,6 +83,6 @@ def test_placement_and_the_system_pool_count_its_pods() -> None:
 
 
 def test_the_plan_says_that_the_bill_has_no_price_of_it() -> None:
-    said = "\n".join(monitoring.remarks(fleet(cloudwatch=True)))
+    said = "\n".join(remarks.monitoring(fleet(cloudwatch=True)))
     assert "the bill does not have what CloudWatch charges" in said
-    assert "CloudWatch" not in "\n".join(monitoring.remarks(fleet(cloudwatch=False)))
+    assert "CloudWatch" not in "\n".join(remarks.monitoring(fleet(cloudwatch=False)))

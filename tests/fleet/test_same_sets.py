@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fleet.facts.errors import FleetError
 from fleet.loading.config import load
-from fleet.prove.fallback import remarks
+from fleet.prove.remarks import fallback as remarks
 from fleet.prove.runs_on import RunsOn
 from fleet.prove.same_sets import classes, pod_sets, shortfalls
 from fleet.providers.fleet import Fleet

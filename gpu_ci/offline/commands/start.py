@@ -8,11 +8,10 @@ from typing import Any
 
 from rich.console import Console
 
-from fleet.facts.starts import PHASES, Phase
 from fleet.loading.config import fleet_of
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
-from fleet.prove.start import Start, Starts, starts
+from fleet.prove.start import PHASES, Phase, Start, Starts, starts
 from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, exit_status
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of

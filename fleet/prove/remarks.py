@@ -1,0 +1,121 @@
+"""What a plan says although no setting is wrong: quotas, capacity to ask for, labels, reruns, fallback, room of monitoring."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+from fleet.charts.chart import Where
+from fleet.facts.remark import Remark, costs
+from fleet.prove import same_sets
+from fleet.prove.launchers import system_room
+from fleet.providers.fleet import Fleet
+from fleet.providers.installed import monitoring_pods
+from fleet.providers.registry import provider_of
+from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.runner import Runner
+
+PAGE = "docs/troubleshooting.md#by-name-it-runs-by-labels-it-waits"
+BY_US = "github.run_attempt > 1 && github.triggering_actor == 'github-actions[bot]'"
+"""Whether the action rerun-once started this attempt: a person's rerun has the person's name (docs.github.com, github context).
+GitHub compares the text `run_attempt` with a number as a number (docs.github.com, expressions)."""
+_PLACES: tuple[tuple[Where, str], ...] = (
+    ("system pool", "of the system pool"),
+    ("all nodes", "of each node"),
+    ("GPU nodes", "of each GPU node"),
+)
+
+
+def quotas(fleet: Fleet) -> Iterator[str]:
+    """One line for each quota of a cloud that the account has too little of for full pools, or that the settings do not give."""
+    for provider, clusters in fleet.by_provider():
+        yield from provider.quota_remarks(clusters.values())
+
+
+def capacity(fleet: Fleet) -> Iterator[str]:
+    """Lines with the command that asks a cloud whether it has machines now. No offline source says that."""
+    for name, cluster in fleet.clusters_by_name():
+        yield from provider_of(cluster).capacity_remarks(name, cluster)
+
+
+def ways(fleet: Fleet, name: str, runner: Runner) -> Mapping[str, str]:
+    """The `runs-on` of a job that reaches a set, as JSON: by its name and, if the set has labels, by all its labels."""
+    group = fleet.group_of(runner)
+    by_way: dict[str, str | list[str]] = {"name": name} | ({"labels": list(runner.labels)} if runner.labels else {})
+    return {way: json.dumps({"labels": value, "group": group}) for way, value in by_way.items()}
+
+
+def labels(fleet: Fleet) -> Iterator[str]:
+    """A line for all sets with labels, about whether GitHub gives them a job that names several. It depends on the server.
+
+    ARC sends the labels of a set to GitHub only when it creates the set (actions-runner-controller gha-runner-scale-set-0.14.2,
+    autoscalingrunnerset_controller.go). Whether a job with several labels always reaches the set is disputed: README.md of
+    actions/scaleset says so, and actions-runner-controller#4425 and onedr0p/home-ops#11330 report jobs that wait. A job that
+    names the set alone always reaches it.
+    """
+    labeled = [f"{cluster}/{name}" for cluster, name, runner in fleet.runner_sets() if runner.labels]
+    if not labeled:
+        return
+    host = urlsplit(fleet.github.url).hostname or ""
+    if host == "github.com":
+        doubt = "whether github.com gives a set every job that names several of its labels is disputed"
+    elif host.endswith(".ghe.com"):
+        doubt = "users of GitHub Enterprise report that jobs with labels wait (actions-runner-controller#4425)"
+    else:
+        doubt = (
+            "GitHub Enterprise Server takes labels from 3.18 on, with the feature flag "
+            "DistributedTask.AllowRunnerScaleSetCustomLabels; otherwise it drops them without an error"
+        )
+    yield (
+        f"labels of {' and '.join(labeled)}: {doubt}; a job that names the set alone always reaches it; GitHub learns new labels "
+        f"only when the set is created again ({PAGE})"
+    )
+
+
+def runs_on(name: str, again: str) -> str:
+    """The `runs-on` of a job on set `name` whose interrupted attempt runs again on set `again` (docs/rerun.md)."""
+    return f"${{{{ {BY_US} && '{again}' || '{name}' }}}}"
+
+
+def reruns(fleet: Fleet) -> Iterator[str]:
+    """A line for each set with `rerunOn`: what workflows write so that interrupted jobs run again on the set that it names."""
+    for cluster, settings in fleet.clusters_by_name():
+        for name, runner in settings.pod_runners.items():
+            if (again := runner.rerun_on) is not None:
+                expression = runs_on(name, again)
+                yield f"{cluster}/{name}: interrupted jobs run again on {again} with runs-on: {expression}; wake-labels: {again}"
+
+
+def fallback(fleet: Fleet) -> Iterator[str]:
+    """What the fleet does when a pool has no machines.
+
+    A line for each runner class, flavor and job with several pools, and one for each class that several clusters have.
+    """
+    for cluster, settings in fleet.clusters_by_name():
+        for path, order in settings.pool_orders.items():
+            when = provider_of(settings).moves(cluster, settings, order)
+            yield f"{cluster}/{path.removeprefix('runners.')}: pools in order: {', '.join(order)}; {when}"
+    yield from same_sets.remarks(fleet)
+
+
+def monitoring(fleet: Fleet) -> Iterator[str]:
+    """Machines without metrics, what the parts of monitoring request, and whether the system pool must grow for them.
+
+    It must if the pods of all charts do not fit on the smallest system pool, whose nodes the idle price counts. The bill has the
+    volume of monitoring.
+    """
+    for name, cluster in fleet.clusters_by_name():
+        yield from (f"{name}: {remark}" for remark in provider_of(cluster).push_remarks(cluster))
+        if not (pods := monitoring_pods(cluster)):
+            continue
+        if cluster.monitoring is not None and cluster.monitoring.cloudwatch:
+            yield costs(f"{name}: the bill does not have what CloudWatch charges for its metrics, by GB: the price is not known")
+        taken = []
+        for on, where in _PLACES:
+            if there := [pod for pod in pods if pod.on == on]:
+                cpu, memory = sum(pod.cpu for pod in there), sum(pod.memory for pod in there)
+                taken.append(f"{cpu_text(cpu)} CPU and {memory_text(memory)} {where}")
+        full = system_room(name, cluster, fleet.github) == []
+        growth = "; the charts of the cluster do not fit on the system pool at its smallest size, so raise system.nodes"
+        yield Remark(f"{name}: monitoring requests {', '.join(taken)}{growth if full else ''}", act=full)
