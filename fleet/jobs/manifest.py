@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fleet.charts.chart import amounts, manifests
-from fleet.facts.pods import CONFINED, CONFINED_POD
+from fleet.facts.pods import CONFINED, CONFINED_POD, Mount, claimed, shared_memory
 from fleet.facts.scheduling import (
     ACCELERATOR_LABEL,
     CAPACITY_LABEL,
@@ -22,10 +22,9 @@ from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.profiles import PROFILES
 from fleet.jobs.spec import GpuJobSpec
-from fleet.jobs.volumes import mounts
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import Target
-from fleet.settings.model import is_label_value
+from fleet.settings.model import is_label_value, memory_text
 
 Manifest = dict[str, Any]
 REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
@@ -136,6 +135,17 @@ def _container(job: GpuJobSpec, target: Target) -> Manifest:
         "volumeMounts": [mount.mount for mount in mounts(job, own_shm=target.mounts_shm)],
     }
     return _filled(container)
+
+
+def mounts(job: GpuJobSpec, *, own_shm: bool = True) -> Iterator[Mount]:
+    """The job's mounts. Without `own_shm` the device plugin mounts /dev/shm itself, and the pod must not."""
+    arguments = job.given
+    if arguments.workspace:
+        yield claimed("workspace", arguments.workspace_path, arguments.workspace)
+    if arguments.cache:
+        yield claimed("models", arguments.cache_path, arguments.cache, arguments.cache_read_only)
+    if job.ask.shm and own_shm:
+        yield shared_memory(memory_text(job.ask.shm))
 
 
 def _variables(job: GpuJobSpec) -> Iterator[Manifest]:

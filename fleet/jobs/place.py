@@ -67,6 +67,11 @@ class Candidate:
         )
 
     @property
+    def problem(self) -> JobProblem:
+        """The error line of a pool that cannot hold the job."""
+        return JobProblem(self.name, "placement", "; ".join(self.reasons))
+
+    @property
     def most(self) -> int:
         """How many of these jobs the whole pool runs at the same time, on its smallest instance type."""
         return min(node.count for node in self.fits) * self.host.count
@@ -146,11 +151,7 @@ def _together(ranked: tuple[Candidate, ...], names: Sequence[str], label: str) -
     problems = []
     for cluster in dict.fromkeys(candidate.cluster for candidate in ranked):
         here = {candidate.pool: candidate for candidate in ranked if candidate.cluster == cluster}
-        wrong = [
-            JobProblem(candidate.name, "placement", "; ".join(candidate.reasons))
-            for candidate in here.values()
-            if candidate.reasons
-        ]
+        wrong = [candidate.problem for candidate in here.values() if candidate.reasons]
         wrong += [JobProblem(cluster, "placement", f"has no pool {name}; name another") for name in names if name not in here]
         if not wrong:
             yield from (here[name] for name in names)
@@ -169,9 +170,8 @@ def choose(ranked: tuple[Candidate, ...], label: str) -> Candidate:
     """The first candidate, if it can hold the job. Otherwise raises JobRefusedError, whose message names the job as `label`."""
     if ranked and not ranked[0].reasons:
         return ranked[0]
-    problems = tuple(JobProblem(candidate.name, "placement", "; ".join(candidate.reasons)) for candidate in ranked)
     none = JobProblem("pools", "placement", "there is no GPU pool; add one")
-    raise JobRefusedError(problems or (none,), f"no pool can hold {label}:")
+    raise JobRefusedError(tuple(candidate.problem for candidate in ranked) or (none,), f"no pool can hold {label}:")
 
 
 def candidates(
@@ -192,8 +192,7 @@ def candidates(
     _require(fleet, cluster, names)
     judged = [
         _candidate(ask, name, settings, host, queue, namespace)
-        for name, settings in fleet.clusters_by_name()
-        if cluster in (None, name)
+        for name, settings in _clusters(fleet, cluster).items()
         for pool_name, host in pool_hosts(settings).items()
         if not names or pool_name in names
     ]
@@ -201,17 +200,19 @@ def candidates(
     return (*able, *(candidate for candidate in judged if candidate.reasons))
 
 
+def _clusters(fleet: Fleet, cluster: str | None) -> dict[str, Cluster]:
+    """All clusters, or the one of that name."""
+    return {name: settings for name, settings in fleet.clusters_by_name() if cluster in (None, name)}
+
+
 def _require(fleet: Fleet, cluster: str | None, names: Iterable[str]) -> None:
     if cluster is not None and cluster not in fleet.clusters:
         message = f"the stack has no cluster of that name; name one of: {', '.join(fleet.clusters)}"
         raise JobError((JobProblem("cluster", "cluster", message, shown(cluster)),))
-    clusters = [settings for name, settings in fleet.clusters_by_name() if cluster in (None, name)]
-    pools = dict.fromkeys(name for settings in clusters for name in settings.pools)
-    for pool in names:
-        if pool in pools:
-            continue
-        message = f"no pool has that name; name one of: {', '.join(pools)}" if pools else "there is no pool; add one to the stack"
-        raise JobError((JobProblem("pool", "pool", message, shown(pool)),))
+    pools = dict.fromkeys(name for settings in _clusters(fleet, cluster).values() for name in settings.pools)
+    message = f"no pool has that name; name one of: {', '.join(pools)}" if pools else "there is no pool; add one to the stack"
+    if (unknown := next((name for name in names if name not in pools), None)) is not None:
+        raise JobError((JobProblem("pool", "pool", message, shown(unknown)),))
 
 
 def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, queue: str | None, namespace: str | None) -> Candidate:
@@ -248,16 +249,8 @@ def pool_options(fleet: Fleet, cluster: str | None, pool: Pools) -> dict[str, An
 
     Without `cluster` these are the options on which all pools of that name agree. Empty if no pool has such a name.
     """
-    options = []
-    for wanted_pool in _names(pool):
-        same_name = [
-            options_of(settings)
-            for name, cluster_settings in fleet.clusters_by_name()
-            for pool_name, settings in cluster_settings.pools.items()
-            if cluster in (None, name) and pool_name == wanted_pool
-        ]
-        options.append(_common(same_name))
-    return agreed(options)
+    pools = [settings.pools for settings in _clusters(fleet, cluster).values()]
+    return agreed([_common([options_of(own[name]) for own in pools if name in own]) for name in _names(pool)])
 
 
 def agreed(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

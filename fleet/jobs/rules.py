@@ -1,33 +1,37 @@
-"""Rules over several arguments of a job. A rule names the arguments that it reads, and is skipped if one of them is wrong."""
+"""Checks the arguments of a job: each by itself, then rules over several.
+
+The result is checked arguments, or one error with every problem. A rule names the arguments that it reads, and is skipped if one
+of them is wrong.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from fleet.facts import hardware
 from fleet.facts.credentials import holds_credential
 from fleet.facts.errors import shown
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.ask import MEMORY_A_GPU, cpu_of, is_shared, memory_of, settled
-from fleet.jobs.errors import JobProblem
+from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.profiles import PROFILES
 from fleet.prove.placement import Host, fit, shortage
 from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.suggest import hint
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _INJECTED = "NVIDIA_VISIBLE_DEVICES"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule over several arguments."""
-
-    reads: frozenset[str]
-    broken: Callable[[Any], Iterator[JobProblem]]
+Rule = tuple[frozenset[str], Callable[[Any], Iterator[JobProblem]]]
+"""The arguments that a rule reads, and the rule."""
 
 
 def _memory(arguments: AskArguments) -> Iterator[JobProblem]:
@@ -178,17 +182,59 @@ def _mounts(arguments: JobArguments) -> Iterator[JobProblem]:
             yield JobProblem("cache_path", "mounts", message, shown(arguments.cache_path))
 
 
-ASK_RULES = (
-    Rule(frozenset(("gpu_type", "gpu_count", "memory", "memory_request")), _memory),
-    Rule(frozenset(("gpu_type", "gpu_count", "cpu", "cpu_request")), _cpu),
-    Rule(frozenset(("gpu_type", "gpu_count", "memory", "shm")), _shm),
-    Rule(frozenset(("gpu_type", "prefer")), _prefer),
-    Rule(frozenset(AskArguments.model_fields) - {"shm", "spot"}, _instance_types),
+ASK_RULES: tuple[Rule, ...] = (
+    (frozenset(("gpu_type", "gpu_count", "memory", "memory_request")), _memory),
+    (frozenset(("gpu_type", "gpu_count", "cpu", "cpu_request")), _cpu),
+    (frozenset(("gpu_type", "gpu_count", "memory", "shm")), _shm),
+    (frozenset(("gpu_type", "prefer")), _prefer),
+    (frozenset(AskArguments.model_fields) - {"shm", "spot"}, _instance_types),
 )
-JOB_RULES = (
-    Rule(frozenset(("gpu_count", "shared", "resource", "env", "visible_devices")), _devices),
-    Rule(frozenset(("env",)), _secrets),
-    *(Rule(frozenset((field,)), partial(_secret_words, field)) for field in ("command", "args")),
-    Rule(frozenset(("env", "secret_env")), _variables),
-    Rule(frozenset(("workspace", "workspace_path", "cache", "cache_path", "cache_read_only")), _mounts),
+JOB_RULES: tuple[Rule, ...] = (
+    (frozenset(("gpu_count", "shared", "resource", "env", "visible_devices")), _devices),
+    (frozenset(("env",)), _secrets),
+    *((frozenset((field,)), partial(_secret_words, field)) for field in ("command", "args")),
+    (frozenset(("env", "secret_env")), _variables),
+    (frozenset(("workspace", "workspace_path", "cache", "cache_path", "cache_read_only")), _mounts),
 )
+
+
+Arguments = TypeVar("Arguments", bound=AskArguments)
+
+_STAND_INS = {"task_id": "stand-in", "image": "stand-in:1"}
+"""Values for required arguments that are wrong, so that the rules over the other arguments are still checked."""
+_PRIVATE = frozenset(("env", "secret_env", "command", "args", "annotations"))
+"""Arguments whose values are never in an error."""
+
+
+def checked(model: type[Arguments], values: Mapping[str, Any]) -> Arguments:
+    """The arguments of an ask or of a job. Raises JobError with every problem."""
+    rules = (*ASK_RULES, *JOB_RULES) if issubclass(model, JobArguments) else ASK_RULES
+    problems: list[JobProblem] = []
+    wrong: set[str] = set()
+    try:
+        read = model.model_validate(dict(values))
+    except ValidationError as error:
+        problems = [_problem(model, entry) for entry in error.errors()]
+        wrong = {str(entry["loc"][0]) for entry in error.errors()}
+        good = {name: value for name, value in values.items() if name not in wrong}
+        needed = {name: value for name, value in _STAND_INS.items() if name in model.model_fields}
+        read = model.model_validate(needed | good)
+    for reads, broken in rules:
+        if not reads & wrong:
+            problems += broken(read)
+    if problems:
+        order = {name: index for index, name in enumerate(model.model_fields)}
+        raise JobError(tuple(sorted(problems, key=lambda problem: order.get(problem.field.partition(".")[0], len(order)))))
+    return read
+
+
+def _problem(model: type[AskArguments], error: ErrorDetails) -> JobProblem:
+    # Pydantic adds "[key]" to the path of a wrong key.
+    marked = error["loc"][-1] == "[key]"
+    path = tuple(map(str, error["loc"][:-1] if marked else error["loc"]))
+    field = ".".join(part if part.isprintable() else shown(part) for part in path)
+    if error["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(path[0], model.model_fields, n=1)
+        return JobProblem(field, "unknown", "no such argument; " + (f"did you mean {close[0]}?" if close else "remove it"))
+    value = "" if path[0] in _PRIVATE or error["type"] == "missing" else shown(error["input"])
+    return JobProblem(field, error["type"].removeprefix("gpu_ci_"), hint(error, model, path), value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,9 +11,26 @@ from typing import Any, Literal
 from fleet.facts.scheduling import MEDIUM_PRIORITY, RUNNER_PRIORITY
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.ask import GpuAsk, settled
-from fleet.jobs.checked import checked
-from fleet.jobs.naming import job_name
-from fleet.jobs.rules import VISIBLE
+from fleet.jobs.rules import VISIBLE, checked
+
+_LONGEST = 57
+"""A pod's name is its Job's name, a hyphen and five characters. It is a host name too, of at most 63 characters (RFC 1123)."""
+_HASH = 8
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_OTHERS = re.compile(r"[^a-z0-9]+")
+
+
+def job_name(task_id: str) -> str:
+    """The Job's name for a task: the task's name if it is a DNS label of at most 57 characters.
+
+    Otherwise its valid characters, and eight hexadecimal digits of its SHA-256. So ml_task and ml-task are two Jobs, and the same
+    task always has the same name.
+    """
+    if len(task_id) <= _LONGEST and _LABEL.fullmatch(task_id):
+        return task_id
+    digest = hashlib.sha256(task_id.encode()).hexdigest()[:_HASH]
+    readable = _OTHERS.sub("-", task_id.lower())[: _LONGEST - _HASH - 1].strip("-") or "job"
+    return f"{readable}-{digest}"
 
 
 @dataclass(frozen=True, slots=True)

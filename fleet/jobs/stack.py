@@ -18,19 +18,10 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.jobs import StackJob
 from fleet.settings.model import cpu_text, memory_text
 
-_KEYS = {
-    "gpu_count": "gpus",
-    "gpu_type": "gpuType",
-    "secret_env": "secretEnv",
-    "cache_path": "cachePath",
-    "cache_read_only": "cacheReadOnly",
-    "workspace_path": "workspacePath",
-    "priority_class": "priority",
-    "backoff_limit": "backoffLimit",
-}
-"""The settings' keys for arguments with another name."""
 _ARGUMENT = {"gpus": "gpu_count", "priority": "priority_class"}
 """The arguments for fields of `StackJob` with another name."""
+_KEYS = {_ARGUMENT.get(name, name): field.alias or name for name, field in StackJob.model_fields.items()}
+"""The settings' keys by argument."""
 _ARGUMENTS = re.compile(rf"\b({'|'.join(_KEYS)})\b")
 _IN_YAML = "write secretEnv: {NAME: [secret, key]}"
 
