@@ -19,9 +19,7 @@ from fleet.settings.enablement import GPU_OPERATOR
 from fleet.settings.github import GitHub
 from fleet.settings.model import Nodes as Span
 
-_ZONE = "topology.kubernetes.io/zone"
 _UNKNOWN_EVERYWHERE = ("kubernetes.io/hostname", "topology.kubernetes.io/region")
-_ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 _DISCOVERED = ("nvidia.com/gpu.", "nvidia.com/cuda.", "nvidia.com/mig.", "feature.node.kubernetes.io/")
 """Prefixes of the labels that feature discovery sets (gpu-operator v26.7.0: GPU and node feature discovery)."""
 _PROVIDED = toml("nodes.toml")["providers"]
@@ -69,6 +67,10 @@ class Nodes:
             return self.labels[index][key]
         return None if self.discovers and not self.starts_empty and key.startswith(_DISCOVERED) else frozenset()
 
+    def every(self, key: str) -> list[Values]:
+        """The possible values of a label on each machine type."""
+        return [self.values(index, key) for index in range(len(self.labels))]
+
     def discovered_late(self, key: str) -> bool:
         """Whether feature discovery sets the label, and only after the autoscaler has started a node."""
         return self.discovers and self.starts_empty and key.startswith(_DISCOVERED) and key not in self.labels[0]
@@ -109,10 +111,10 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
 def _labels(machine: Machine, provided: list[str], zones: tuple[str, ...]) -> dict[str, Values]:
     """The labels that kubelet and the provider set on a machine."""
     labels_of: dict[str, Values] = dict.fromkeys((*_UNKNOWN_EVERYWHERE, *provided))
-    certain = {"kubernetes.io/os": "linux", "kubernetes.io/arch": _ARCHITECTURES[machine.arch]}
+    certain = {"kubernetes.io/os": "linux", "kubernetes.io/arch": machine.arch.replace("x86_64", "amd64")}
     if INSTANCE_TYPE_LABEL in provided:
         certain[INSTANCE_TYPE_LABEL] = machine.name
-    return labels_of | _exactly(certain) | ({_ZONE: frozenset(zones)} if zones else {})
+    return labels_of | _exactly(certain) | ({"topology.kubernetes.io/zone": frozenset(zones)} if zones else {})
 
 
 def _exactly(labels: Mapping[str, str]) -> dict[str, Values]:

@@ -115,7 +115,7 @@ def _unknown(pod: Pod, nodes: Nodes) -> Iterator[str]:
     if name := pod.text("nodeName"):
         yield f"whether node {name} exists: nodeName skips the scheduler"
     for key in pod.selector:
-        if any(nodes.values(index, key) is None for index in range(len(nodes.labels))):
+        if None in nodes.every(key):
             yield f"the value of the node label {key}"
     settings, namespace = nodes.settings, pod.namespace
     for claim in pod.claims:

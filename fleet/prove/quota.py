@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from fleet.facts.offer import for_runners
 from fleet.facts.scheduling import DEFAULT_QUEUE
-from fleet.prove.placement import Ask, Host, pool_host
+from fleet.prove.placement import Host, pool_host
+from fleet.prove.topology import Ask
 from fleet.settings.cluster import Cluster
 from fleet.settings.jobs import team_of
 from fleet.settings.model import cpu_text, memory_text

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from fleet.facts.remark import todo
 from fleet.prove import topology
 from fleet.prove.image_fit import node_driver, pinned_image, unrunnable
-from fleet.prove.placement import PlacementError, doubts, fit, per_node, pool_host, unfit
+from fleet.prove.placement import doubts, fit, per_node, pool_host, unfit
 from fleet.prove.pod import PodAsk, Request
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
@@ -18,12 +19,12 @@ from fleet.settings.workloads import PoolWorkload
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A workload that its pool cannot hold, or a job of the stack that no pool can hold, and the reason."""
+    """A runner set or a workload that its pool cannot hold, or a job of the stack that no pool can hold, and the reason."""
 
     cluster: str
     workload: str
     error: str
-    kind: str = "workload"
+    kind: Literal["runner set", "workload", "job"]
 
 
 def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
@@ -52,13 +53,7 @@ def refusals(fleet: Fleet) -> Iterator[Refusal]:
     for cluster, settings in fleet.clusters_by_name():
         for name, workload in settings.workloads.items():
             if isinstance(workload, PoolWorkload) and (error := refusal(settings, workload)):
-                yield Refusal(cluster, name, error)
-
-
-def require(fleet: Fleet) -> None:
-    """Raise PlacementError when a workload cannot be placed, with a line for each."""
-    if errors := [f"{refused.cluster}.workloads.{refused.workload}: {refused.error}" for refused in refusals(fleet)]:
-        raise PlacementError("\n".join(errors))
+                yield Refusal(cluster, name, error, "workload")
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:

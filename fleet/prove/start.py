@@ -12,7 +12,7 @@ from datetime import date
 
 from fleet.facts.disks import write_seconds
 from fleet.facts.node_image import NODE_IMAGES
-from fleet.facts.pricing import Line, Money
+from fleet.facts.pricing import Money
 from fleet.facts.tables import entry, rows
 from fleet.prove.bill import lines
 from fleet.prove.room import standing
@@ -55,9 +55,7 @@ class Phase:
     sources: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        if self.high is None:
-            return "not measured"
-        return seconds(self.low, self.high)
+        return "not measured" if self.high is None else seconds(self.low, self.high)
 
 
 def seconds(low: float, high: float) -> str:
@@ -70,17 +68,12 @@ def phase(name: str, means: str) -> Phase:
 
     Raises KeyError if the table has no row.
     """
-    figures = [row for row in ROWS if (row.phase, row.means) == (name, means)]
-    if not figures:
+    if not (figures := [row for row in ROWS if (row.phase, row.means) == (name, means)]):
         raise KeyError(f"{name}, {means}")
     note = "; ".join(f"{row.note} ({row.kind})" if row.kind else row.note for row in figures)
-    return Phase(
-        name,
-        min((row.low_s for row in figures if row.low_s is not None), default=0),
-        max((row.high_s for row in figures if row.high_s is not None), default=None),
-        note,
-        tuple(row.source for row in figures if row.source),
-    )
+    low = min((row.low_s for row in figures if row.low_s is not None), default=0)
+    high = max((row.high_s for row in figures if row.high_s is not None), default=None)
+    return Phase(name, low, high, note, tuple(row.source for row in figures if row.source))
 
 
 def done(name: str, note: str = "done before the job") -> Phase:
@@ -88,18 +81,9 @@ def done(name: str, note: str = "done before the job") -> Phase:
     return Phase(name, 0, 0, note)
 
 
-NEW, STOPPED, RUNNING, READY, PLACEHOLDER, WAITING = (
-    "nothing",
-    "a stopped machine of the warm pool",
-    "a running machine of the warm pool",
-    "a node that is ready",
-    "a placeholder",
-    "a waiting runner",
-)
+NEW, READY, PLACEHOLDER, WAITING = "nothing", "a node that is ready", "a placeholder", "a waiting runner"
+STOPPED, RUNNING = "a stopped machine of the warm pool", "a running machine of the warm pool"
 """What a job finds when it starts."""
-PULLED = "an earlier job on the node has pulled the image"
-_BOOTS = {STOPPED: "ec2-stopped", RUNNING: "ec2-running"}
-_STATES = {"stopped": STOPPED, "running": RUNNING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,50 +134,29 @@ def starts(fleet: Fleet, day: date) -> Iterator[Starts]:
     for name, cluster in fleet.clusters_by_name():
         bill = tuple(lines(name, cluster, day))
         for set_name, runner in cluster.runners.items():
-            yield _starts(name, cluster, set_name, runner, bill)
-
-
-def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, bill: tuple[Line, ...]) -> Starts:
-    pool = _pool(cluster, runner)
-    now = _found(cluster, runner)
-    first = READY if pool is not None and _fixed(pool) else NEW
-    later = READY if pool is not None else WAITING
-    where = f"pool {runner.ordered[0]}" if isinstance(runner, PodRunner) else f"machines {set_name}"
-
-    return Starts(
-        name,
-        set_name,
-        where,
-        now,
-        sum((line.idle for line in bill if line.item in (where, f"warm {where}")), Money()),
-        _start(cluster, runner, first, fresh=True),
-        _start(cluster, runner, later if now == NEW else now),
-    )
-
-
-def _pool(cluster: Cluster, runner: Runner) -> Pool | None:
-    """The pool of a runner class; None if its runners are machines."""
-    found: Pool | None = cluster.pools[runner.ordered[0]] if isinstance(runner, PodRunner) else None
-    return found
+            pool = cluster.pools[runner.ordered[0]] if isinstance(runner, PodRunner) else None
+            now = _found(cluster, runner)
+            first = READY if pool is not None and pool.nodes.min == pool.nodes.max else NEW
+            later = READY if pool is not None else WAITING
+            where = f"pool {runner.ordered[0]}" if isinstance(runner, PodRunner) else f"machines {set_name}"
+            idle = sum((line.idle for line in bill if line.item in (where, f"warm {where}")), Money())
+            cold, warm = _start(cluster, runner, first, fresh=True), _start(cluster, runner, later if now == NEW else now)
+            yield Starts(name, set_name, where, now, idle, cold, warm)
 
 
 def _found(cluster: Cluster, runner: Runner) -> str:
     """What the first job of a class finds while no job runs."""
-    pool = _pool(cluster, runner)
     if runner.span.min:
         return WAITING
-    if pool is None:
+    if not isinstance(runner, PodRunner):
         return NEW
+    pool: Pool = cluster.pools[runner.ordered[0]]
     if pool.placeholders:
         return PLACEHOLDER
-    if _fixed(pool) or (isinstance(runner, PodRunner) and pool.nodes.min >= _least_nodes(cluster, runner)):
+    # All nodes always run, or one of those that always run is free.
+    if pool.nodes.min == pool.nodes.max or pool.nodes.min >= _least_nodes(cluster, runner):
         return READY
-    return _STATES.get(cluster.waiting_machines(pool), NEW)
-
-
-def _fixed(pool: Pool) -> bool:
-    """Whether all nodes of a pool always run."""
-    return pool.nodes.min == pool.nodes.max
+    return {"stopped": STOPPED, "running": RUNNING}.get(cluster.waiting_machines(pool), NEW)
 
 
 def _least_nodes(cluster: Cluster, runner: PodRunner) -> int:
@@ -209,9 +172,8 @@ def _least_nodes(cluster: Cluster, runner: PodRunner) -> int:
 
 def _start(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool = False) -> Start:
     """The start of a job that finds this. On a `fresh` node no job has run, so it pulls the image."""
-    return Start(
-        finds, (*_phases(cluster, runner, finds, fresh=fresh), phase("register", "waiting" if finds == WAITING else "new"))
-    )
+    last = phase("register", "waiting" if finds == WAITING else "new")
+    return Start(finds, (*_phases(cluster, runner, finds, fresh=fresh), last))
 
 
 def _phases(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool) -> Iterator[Phase]:
@@ -227,7 +189,8 @@ def _phases(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool) -> Ite
     else:
         pool = cluster.pools[runner.ordered[0]]
         yield from _node_phases(cluster, pool, finds)
-        pulled = {PLACEHOLDER: "the placeholder has pulled the image"} | ({} if fresh else {READY: PULLED})
+        pulled = {PLACEHOLDER: "the placeholder has pulled the image"}
+        pulled |= {} if fresh else {READY: "an earlier job on the node has pulled the image"}
         yield done("pull", pulled[finds]) if finds in pulled else _pull(pool, runner)
 
 
@@ -238,7 +201,8 @@ def _node_phases(cluster: Cluster, pool: Pool, finds: str) -> Iterator[Phase]:
         yield from map(done, ("boot", "driver", "plugin"))
     else:
         yield phase("capacity", "autoscaler")
-        yield phase("boot", _BOOTS.get(finds, PROVIDERS[cluster.provider].boots))
+        means = {STOPPED: "ec2-stopped", RUNNING: "ec2-running"}.get(finds, PROVIDERS[cluster.provider].boots)
+        yield phase("boot", means)
         yield phase("driver", "image" if NODE_IMAGES[pool.image].driver else "operator")
         yield phase("plugin", "device-plugin")
 

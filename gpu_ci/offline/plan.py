@@ -54,8 +54,6 @@ _REFUSED = {
     "advisory": "then `pulumi up` warns",
 }
 """What an expired exception does, by the level of its policy."""
-RUNNER_SET = "runner set"
-"""The kind of a refused runner set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +299,7 @@ def make_plan(
     placements = placing.place(fleet)
     lines = billing.bill(fleet, day)
     overbooked = (*placing.overbooked(placements), *placing.unfilled(fleet, placements))
-    refused = tuple(refusals(fleet, placements))
+    refused = tuple(stack_jobs.refusals(fleet, placements))
     judged = has_sdk()
     if refused or not judged:
         known = (config, fleet, placements, overbooked, lines, None, (), policies, judges, day)
@@ -335,15 +333,6 @@ def require_sdk(command: str) -> None:
     """Raise InputError if Pulumi's SDK is not installed."""
     if not has_sdk():
         raise InputError(f"{command}: needs the resources of a stack, and Pulumi's SDK records them; install gpu-ci[pulumi]")
-
-
-def refusals(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[room.Refusal]:
-    """Every runner set, workload and job of a fleet that no node can hold."""
-    for placement in placements:
-        if placement.error:
-            yield room.Refusal(placement.cluster, placement.runner_set, placement.error, kind=RUNNER_SET)
-    yield from room.refusals(fleet)
-    yield from stack_jobs.refusals(fleet)
 
 
 def declared(
