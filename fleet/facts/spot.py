@@ -52,11 +52,6 @@ class History:
     sightings: tuple[Sighting, ...]
 
     @property
-    def prices(self) -> tuple[float, ...]:
-        """The known prices, oldest first."""
-        return tuple(usd for sighting in self.sightings if (usd := sighting.usd) is not None)
-
-    @property
     def interruption(self) -> str:
         """The latest band of interruptions, or nothing."""
         return next((sighting.interruption for sighting in reversed(self.sightings) if sighting.interruption), "")
@@ -68,12 +63,10 @@ class History:
 
     def __str__(self) -> str:
         often = f"{self.interruption} interrupted in a month" if self.interruption else "interruptions unknown"
-        if not self.prices:
-            return f"price unknown, {often}"
-        low, high = min(self.prices), max(self.prices)
-        if len(self.prices) == 1:
-            return f"{low:.3f} USD/h (one price, no history), {often}"
-        return f"{low:.3f}-{high:.3f} USD/h, {often}"
+        prices = [usd for sighting in self.sightings if (usd := sighting.usd) is not None]
+        if len(prices) < 2:
+            return f"{prices[0]:.3f} USD/h (one price, no history), {often}" if prices else f"price unknown, {often}"
+        return f"{min(prices):.3f}-{max(prices):.3f} USD/h, {often}"
 
 
 def history(name: str, region: str) -> History:

@@ -44,12 +44,11 @@ class Set:
 
 def pod_sets(fleet: Fleet) -> dict[str, Set]:
     """Every runner set of pods, by cluster/set."""
-    sets = (
-        Set(cluster, settings, name, runner)
+    return {
+        f"{cluster}/{name}": Set(cluster, settings, name, runner)
         for cluster, settings in fleet.clusters_by_name()
         for name, runner in settings.pod_runners.items()
-    )
-    return {of_pods.called: of_pods for of_pods in sets}
+    }
 
 
 def classes(fleet: Fleet) -> dict[str, tuple[Set, ...]]:
@@ -106,24 +105,21 @@ def shortfalls(sets: Iterable[Set]) -> Iterator[tuple[Set, int, int]]:
         if member.cluster not in nodes:
             hosts = pool_hosts(member.settings)
             nodes[member.cluster] = {name: _nodes(runner, hosts) for name, runner in member.settings.pod_runners.items()}
-        needed, room = (
-            nodes[member.cluster][member.name],
-            {name: Fraction(member.settings.pools[name].nodes.max) for name in member.pools},
-        )
+        needed = nodes[member.cluster][member.name]
+        room = {name: Fraction(member.settings.pools[name].nodes.max) for name in member.pools}
         # Sets that share the same of these pools take the same part, so a flow has one demand for each distinct list of pools.
         demand: dict[str, Fraction] = {}
         pools: dict[str, list[str]] = {}
         for name, runner in member.settings.pod_runners.items():
-            shared = [pool for pool in runner.ordered if pool in room] if name != member.name else []
-            if shared:
+            if name != member.name and (shared := [pool for pool in runner.ordered if pool in room]):
                 key = " ".join(sorted(shared))
                 pools[key] = shared
                 demand[key] = demand.get(key, Fraction(0)) + nodes[member.cluster][name]
         all_nodes = sum(room.values())
-        if needed + sum(demand.values()) > all_nodes and needed > (
-            available := all_nodes - sum(taken(demand, room, pools).values())
-        ):
-            yield member, math.ceil(needed), math.floor(available)
+        if needed + sum(demand.values()) > all_nodes:
+            available = all_nodes - sum(taken(demand, room, pools).values())
+            if needed > available:
+                yield member, math.ceil(needed), math.floor(available)
 
 
 def _nodes(runner: PodRunner, hosts: Mapping[str, Host]) -> Fraction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from fleet.facts import hardware
 from fleet.facts.hardware import SPOT, Machine
@@ -30,13 +31,17 @@ def remarks(fleet: Fleet) -> Iterator[str]:
 
 def _figures(pool: Pool, region: str) -> str:
     """Price and interruptions of each type of a pool, with sources."""
-    found = {name: history(name, region) for name in pool.instance_types}
-    known = {name: each for name, each in found.items() if each.sightings}
-    said = "; ".join(f"{name} {each}" for name, each in known.items())
-    unknown = [name for name in found if name not in known]
-    sources = "; ".join(sorted(frozenset().union(*(each.sources for each in known.values()))))
-    rest = f"spot price and interruptions of {' and '.join(unknown)} in {region}: unknown" if unknown else ""
-    return "; ".join(filter(None, (f"spot so far: {said} ({sources})" if known else "", rest)))
+    known = {name: row for name in pool.instance_types if (row := history(name, region)).sightings}
+    texts = []
+    if known:
+        said, sources = (
+            "; ".join(f"{name} {row}" for name, row in known.items()),
+            set().union(*(row.sources for row in known.values())),
+        )
+        texts.append(f"spot so far: {said} ({'; '.join(sorted(sources))})")
+    if unknown := [name for name in dict.fromkeys(pool.instance_types) if name not in known]:
+        texts.append(f"spot price and interruptions of {' and '.join(unknown)} in {region}: unknown")
+    return "; ".join(texts)
 
 
 def _types(cluster: Cluster, pool: str) -> Iterator[str]:
@@ -44,27 +49,22 @@ def _types(cluster: Cluster, pool: str) -> Iterator[str]:
     held = cluster.pools[pool]
     if len(set(held.instance_types)) >= MIN_TYPES:
         return
-    only, more = held.machines[0], similar(cluster, pool)
-    if more:
-        yield todo(
-            f"it buys {only.name} alone, and its jobs {_without(cluster, pool)} if EC2 has none; add "
-            f"{' or '.join(each.name for each in more)} to instanceTypes: the same GPUs, and its runner classes fit (the "
+    jobs, fix = _without(cluster, pool), ""
+    if more := similar(cluster, pool):
+        fix = (
+            f"add {' or '.join(each.name for each in more)} to instanceTypes: the same GPUs, and its runner classes fit (the "
             "autoscaler counts every node as the first type)"
         )
-    elif _without(cluster, pool) == _WAIT:
-        yield todo(
-            f"it buys {only.name} alone, and its jobs {_WAIT} if EC2 has none; no similar type has the same GPUs and holds its "
-            "runner classes, so put an on-demand pool after it in pools"
-        )
-
-
-_WAIT = "wait"
+    elif jobs == "wait":
+        fix = "no similar type has the same GPUs and holds its runner classes, so put an on-demand pool after it in pools"
+    if fix:
+        yield todo(f"it buys {held.machines[0].name} alone, and its jobs {jobs} if EC2 has none; {fix}")
 
 
 def _without(cluster: Cluster, pool: str) -> str:
     """What the jobs of a pool do while EC2 has no machine for it: every class has a pool behind it, or some jobs wait."""
     orders = [runner.ordered for runner in cluster.pod_sets(pool).values()]
-    return "go to the next pool" if orders and all(order[-1] != pool for order in orders) else _WAIT
+    return "go to the next pool" if orders and all(order[-1] != pool for order in orders) else "wait"
 
 
 def similar(cluster: Cluster, pool: str) -> tuple[Machine, ...]:
@@ -74,13 +74,12 @@ def similar(cluster: Cluster, pool: str) -> tuple[Machine, ...]:
     its runner classes.
     """
     held, host = cluster.pools[pool], pool_host(cluster, pool)
-    first = held.machines[0]
-    alike = (first.gpu, first.gpus, first.gpu_memory_mib, first.arch, first.bare_metal)
+    first, same = held.machines[0], attrgetter("gpu", "gpus", "gpu_memory_mib", "arch", "bare_metal")
     return tuple(
         each
         for each in hardware.machines(first.cloud)
         if each not in held.machines
-        and (each.gpu, each.gpus, each.gpu_memory_mib, each.arch, each.bare_metal) == alike
+        and same(each) == same(first)
         and spread(first, each) <= MAX_SPREAD
         and held.could_buy(each)
         and all(fit(runner, each, host).count for runner in cluster.pod_sets(pool).values())
