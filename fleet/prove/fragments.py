@@ -24,11 +24,9 @@ def fragmented(placements: Iterable[Placement]) -> Iterator[str]:
     """A line for each set that pods of another set of its pool can keep off a node, with enough room on the node."""
     pools: dict[tuple[str, str], list[_Strict]] = {}
     for placement in placements:
-        runner, managers = placement.runner, placement.host.managers
+        runner, managers, at = placement.runner, placement.host.managers, (placement.cluster, placement.host.name)
         if isinstance(runner, PodRunner) and managers is not None and topology.strict(managers) and not placement.error:
-            pools.setdefault((placement.cluster, placement.host.name), []).append(
-                (placement, runner, topology.aligned(runner, managers))
-            )
+            pools.setdefault(at, []).append((placement, runner, topology.aligned(runner, managers)))
     for sets in pools.values():
         for large, small in permutations(sets, 2):
             yield from _blocks(large, small)
@@ -38,14 +36,13 @@ def _blocks(strict: _Strict, beside: _Strict) -> Iterator[str]:
     (large, runner, pod), (small, small_runner, other) = strict, beside
     for fit in large.fits:
         count = _blocking(fit.machine, fit.offer.gpus, pod, other)
-        if not count or not _has_room(runner, small_runner, count, fit.offer):
-            continue
-        yield todo(
-            f"{large.cluster}/{large.host.name}: {count} {'runner' if count == 1 else 'runners'} of {small.runner_set} on a "
-            f"{fit.machine.name} can make its kubelet reject {large.runner_set} ({topology.ERROR}) with "
-            f"{fit.offer.gpus - count * other.gpus} of {fit.offer.gpus} {large.host.counted} free, because the scheduler does "
-            f"not know NUMA nodes; give {large.runner_set} a pool of its own, or set topologyManagerPolicy best-effort"
-        )
+        if count and _has_room(runner, small_runner, count, fit.offer):
+            yield todo(
+                f"{large.cluster}/{large.host.name}: {count} {'runner' if count == 1 else 'runners'} of {small.runner_set} on a "
+                f"{fit.machine.name} can make its kubelet reject {large.runner_set} ({topology.ERROR}) with "
+                f"{fit.offer.gpus - count * other.gpus} of {fit.offer.gpus} {large.host.counted} free, because the scheduler "
+                f"does not know NUMA nodes; give {large.runner_set} a pool of its own, or set topologyManagerPolicy best-effort"
+            )
 
 
 @cache

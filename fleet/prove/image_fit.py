@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fleet.facts import hardware
 from fleet.facts.node_image import NODE_IMAGES
-from fleet.facts.versions import RUNNER_GPU, RUNNER_GPU_REPOSITORY, Image, RunnerGpu
+from fleet.facts.versions import RUNNER_GPU, RUNNER_GPU_REPOSITORY, Image, RunnerGpu, minor
 from fleet.settings.cluster import Cluster
 from fleet.settings.compatibility import branch
 from fleet.settings.operator import OperatorSettings
@@ -63,30 +63,19 @@ def unrunnable(image: Image | None, machines: Iterable[hardware.Machine], driver
             return f"needs an NVIDIA GPU, {machine.name} has none"
         if image is None:
             continue
+        least, most, has = image.least_capability, image.most_capability, machine.gpu.compute_capability
+        gpu = f"the {machine.gpu.name} of {machine.name} has {has}"
         if image.architectures and machine.arch not in image.architectures:
-            return (
-                f"its image is built for {' and '.join(image.architectures)}, {machine.name} is {machine.arch}; set "
-                "image to a build for it"
-            )
-        has, gpu = _version(machine.gpu.compute_capability), f"the {machine.gpu.name} of {machine.name}"
-        if image.least_capability and has < _version(image.least_capability):
-            return (
-                f"its image has code for compute capability {image.least_capability} and newer, {gpu} has "
-                f"{machine.gpu.compute_capability}; set another image, or use another pool"
-            )
+            built = " and ".join(image.architectures)
+            return f"its image is built for {built}, {machine.name} is {machine.arch}; set image to a build for it"
+        if least and minor(has) < minor(least):
+            fix = "set another image, or use another pool"
+            return f"its image has code for compute capability {least} and newer, {gpu}; {fix}"
         # Code for a capability also runs on later minors of the same major (NVIDIA, Blackwell compatibility guide, 1.2).
-        if image.most_capability and has[0] > _version(image.most_capability)[0]:
-            return (
-                f"its image has or builds code for compute capability {image.most_capability} and older, {gpu} has "
-                f"{machine.gpu.compute_capability}; set an image with a newer CUDA, or use another pool"
-            )
+        if most and minor(has)[0] > minor(most)[0]:
+            fix = "set an image with a newer CUDA, or use another pool"
+            return f"its image has or builds code for compute capability {most} and older, {gpu}; {fix}"
     if image is not None and image.least_driver is not None and driver is not None and branch(driver) < image.least_driver:
-        return (
-            f"its image needs driver branch R{image.least_driver} or newer, the nodes have {driver}; set an image with an older "
-            "CUDA, or use nodes with a newer driver"
-        )
+        fix = "set an image with an older CUDA, or use nodes with a newer driver"
+        return f"its image needs driver branch R{image.least_driver} or newer, the nodes have {driver}; {fix}"
     return ""
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))

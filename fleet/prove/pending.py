@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import SPOT
-from fleet.prove.nodes import Nodes, nodes_of
+from fleet.prove.nodes import Nodes, cluster_nodes
 from fleet.prove.pending_rules import Reason, reasons
 from fleet.prove.placement import node_price
 from fleet.prove.pod import Pod
@@ -99,7 +99,8 @@ def explain(fleet: Fleet, pod: Pod, cluster: str | None = None) -> Explanation:
     """Judge a pod against every pool of a fleet, or of one cluster. Raises InputError if the fleet has no such cluster."""
     if cluster is not None and cluster not in fleet.clusters:
         raise InputError(f"--cluster: the stack has no cluster {quoted(cluster)}; name one of: {', '.join(fleet.clusters)}")
-    pools = [nodes for nodes in nodes_of(fleet) if cluster in (None, nodes.cluster)]
+    clusters = ((name, settings) for name, settings in fleet.clusters_by_name() if cluster in (None, name))
+    pools = [nodes for name, settings in clusters for nodes in cluster_nodes(name, settings, fleet.github)]
     if not pools:
         raise InputError("--stack: the settings describe no nodes; add a pool")
     answers = sorted((Answer(nodes, tuple(reasons(pod, nodes))) for nodes in pools), key=lambda answer: answer.rank)

@@ -64,38 +64,26 @@ def remarks(fleet: Fleet) -> Iterator[str]:
                 host, ask = pool_host(settings, workload.pool), _asked(workload)
                 fits = [fit(ask, machine, host) for machine in host.machines]
                 yield from (f"{cluster}/{name}: {doubt}" for doubt in doubts(ask, host, fits))
-        for pool in dict.fromkeys(
-            workload.pool for workload in settings.workloads.values() if isinstance(workload, PoolWorkload)
-        ):
-            if workloads := standing(settings, pool):
-                yield from _standing_remarks(settings, cluster, pool, workloads)
+        for pool in dict.fromkeys(row.pool for row in settings.workloads.values() if isinstance(row, PoolWorkload)):
+            if (workloads := standing(settings, pool)) and filled(settings, pool):
+                used, offered = sum(row.units for _, row in workloads), units(settings.pools[pool])
+                who = f"{' and '.join(name for name, _ in workloads)} always {'takes' if len(workloads) == 1 else 'take'}"
+                full = f"{offered} {pool_host(settings, pool).counted} of the full pool"
+                yield todo(f"{cluster}/{pool}: {who} {used} of the {full}, so nothing is left for jobs; raise nodes.max")
 
 
 def standing(settings: Cluster, pool: str) -> list[tuple[str, PoolWorkload]]:
     """The workloads, by name, that always run in a pool and that it can hold."""
-    workloads = [
+    return [
         (name, workload)
         for name, workload in settings.workloads.items()
-        if isinstance(workload, PoolWorkload) and workload.pool == pool
+        if isinstance(workload, PoolWorkload) and workload.pool == pool and workload.stands and not refusal(settings, workload)
     ]
-    return [(name, workload) for name, workload in workloads if workload.stands and not refusal(settings, workload)]
 
 
 def filled(settings: Cluster, pool: str) -> bool:
     """Whether the workloads that always run take the whole pool, so that nothing is left for jobs."""
     return sum(workload.units for _, workload in standing(settings, pool)) >= units(settings.pools[pool])
-
-
-def _standing_remarks(settings: Cluster, cluster: str, pool: str, workloads: list[tuple[str, PoolWorkload]]) -> Iterator[str]:
-    host = pool_host(settings, pool)
-    names = " and ".join(name for name, _ in workloads)
-    if filled(settings, pool):
-        used, offered = sum(workload.units for _, workload in workloads), units(settings.pools[pool])
-        yield todo(
-            f"{cluster}/{pool}: {names} always {'takes' if len(workloads) == 1 else 'take'} {used} of the {offered} "
-            f"{host.counted} "
-            "of the full pool, so nothing is left for jobs; raise nodes.max"
-        )
 
 
 def placeholder(cluster: Cluster, name: str) -> PodAsk:

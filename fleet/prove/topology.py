@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import accumulate, combinations
 from typing import Protocol
 
 from fleet.facts.hardware import Machine
@@ -122,14 +122,14 @@ class Nodes:
 
     def blocked_by(self, pod: Aligned, small: Aligned) -> int | None:
         """The fewest pods of another class that leave no single NUMA node with room for `pod`. None if they cannot."""
-        counts = []
+        counts = 0
         for node in range(len(self.total.cpus)):
             most = self._on_one(small, node)
             blocking = (count for count in range(most + 1) if not self._after(small, count, node)._on_one(pod, node))
             if (fewest := next(blocking, None)) is None:
                 return None
-            counts.append(fewest)
-        return sum(counts)
+            counts += fewest
+        return counts
 
     def sizes(self, pod: Aligned) -> dict[str, int]:
         """The fewest NUMA nodes that each resource of the pod needs, by the resource in words."""
@@ -175,11 +175,10 @@ def empty(machine: Machine, units: int) -> Nodes | None:
     if (known := layout(machine)) is None:
         return None
     total = replace(known, gpus=tuple(gpus * units // machine.gpus for gpus in known.gpus))
-    reserved, free = machine.vcpus - allocatable(machine, 0).cpu // 1000, []
-    for cpus in total.cpus:
-        free.append(max(cpus - reserved, 0))
-        reserved = max(reserved - cpus, 0)
-    return Nodes(total, replace(total, cpus=tuple(free)), "GPU" if units == machine.gpus else "share")
+    reserved = machine.vcpus - allocatable(machine, 0).cpu // 1000
+    before = accumulate(total.cpus, initial=0)
+    free = tuple(max(cpus - max(reserved - taken, 0), 0) for cpus, taken in zip(total.cpus, before, strict=False))
+    return Nodes(total, replace(total, cpus=free), "GPU" if units == machine.gpus else "share")
 
 
 def strict(managers: ResourceManagers | None) -> str:
@@ -220,19 +219,16 @@ def rejection(ask: Ask, machine: Machine, units: int, managers: ResourceManagers
     policy, nodes = strict(managers), empty(machine, units)
     if managers is None or nodes is None or nodes.admits(pod := aligned(ask, managers), policy):
         return ""
-    needs = " and ".join(
-        f"{units_text} {'needs' if units_text[:2] == '1 ' else 'need'} {_counted(size, 'node')}"
-        for units_text, size in nodes.sizes(pod).items()
-    )
-    if len(set(nodes.sizes(pod).values())) > 1 and policy == "restricted":
+    sizes = nodes.sizes(pod)
+    needs = (f"{text} {'needs' if text[:2] == '1 ' else 'need'} {_counted(size, 'node')}" for text, size in sizes.items())
+    allowed = "the policy allows one" if policy == "single-numa-node" else "no such nodes have enough free"
+    if len(set(sizes.values())) > 1 and policy == "restricted":
         allowed = "the policy wants the same number for both"
-    else:
-        allowed = "the policy allows one" if policy == "single-numa-node" else "no such nodes have enough free"
     rows = ((nodes.total.gpus, f"{nodes.unit}s"), (nodes.free.cpus, "free CPUs"))
     has = (f"{'+'.join(map(str, amounts))} {name}" for amounts, name in rows)
     return (
         f"is rejected by topologyManagerPolicy {policy} of {machine.name} ({ERROR}): its NUMA nodes have {' and '.join(has)}, "
-        f"{needs}, and {allowed}; {' or '.join(_changes(pod, nodes, policy, machine))}"
+        f"{' and '.join(needs)}, and {allowed}; {' or '.join(_changes(pod, nodes, policy, machine))}"
     )
 
 

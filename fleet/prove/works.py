@@ -27,14 +27,11 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
     for name, cluster in fleet.clusters_by_name():
         for runner_set, runner in cluster.pod_runners.items():
             if runner.span.max and all(why := [_shut(cluster, pool, day) for pool in runner.ordered]):
-                pools = "; ".join(f"pool {pool}: {pool_name}" for pool, pool_name in zip(runner.ordered, why, strict=True))
-                parts = tuple(f"{name}/{pool_name}" for pool_name in (runner_set, *runner.ordered))
-                yield Remark(
-                    f"{name}/{runner_set}: no pool of the class has capacity on {day}, so its jobs wait: {pools}; give the class "
-                    "another pool, or change this one",
-                    CANNOT_WORK,
-                    parts=parts,
-                )
+                pools = "; ".join(f"pool {pool}: {reason}" for pool, reason in zip(runner.ordered, why, strict=True))
+                parts = tuple(f"{name}/{part}" for part in (runner_set, *runner.ordered))
+                text = f"no pool of the class has capacity on {day}, so its jobs wait: {pools}"
+                fix = "give the class another pool, or change this one"
+                yield Remark(f"{name}/{runner_set}: {text}; {fix}", CANNOT_WORK, parts=parts)
 
 
 def github_server(fleet: Fleet) -> Iterator[Remark]:
@@ -61,14 +58,12 @@ def github_server(fleet: Fleet) -> Iterator[Remark]:
 
 def _shut(cluster: Cluster, pool: str, day: date) -> str:
     """Why a pool has no capacity for runners on a day; empty if it has."""
-    if why := cluster.pools[pool].closed(day):
-        return why
-    return "workloads that always run take all of it" if filled(cluster, pool) else ""
+    full = "workloads that always run take all of it" if filled(cluster, pool) else ""
+    return cluster.pools[pool].closed(day) or full
 
 
 def require(fleet: Fleet, day: date) -> None:
     """Raise PlacementError with a line for each thing that cannot work on the day."""
     if wrong := [f"{REFUSED}: {remark}" for remark in remarks(fleet, day) if kind_of(remark) == CANNOT_WORK]:
-        raise PlacementError(
-            "\n".join((*wrong, f"{VARIABLE}=<YYYY-MM-DD> updates as of another day, such as the start of a reservation"))
-        )
+        other = f"{VARIABLE}=<YYYY-MM-DD> updates as of another day, such as the start of a reservation"
+        raise PlacementError("\n".join((*wrong, other)))
