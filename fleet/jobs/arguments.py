@@ -125,19 +125,16 @@ _NAME = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _IMAGE = re.compile(
     rf"(?:(?:{_HOST})/)?{_NAME}(?:/{_NAME})*(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}))?(?P<digest>@sha256:[0-9a-f]{{64}})?"
 )
-_WORD = re.compile(r"[a-z0-9]+")
 
 
 def _image(reference: str) -> str:
     match = _IMAGE.fullmatch(reference) if len(reference) <= 400 else None
-    if match is None or not (match["digest"] or _is_version(match["tag"] or "")):
+    tag = (match["tag"] or "").lower() if match else ""
+    is_version = any(map(str.isdigit, tag)) and "latest" not in re.findall(r"[a-z0-9]+", tag)
+    if match is None or not (match["digest"] or is_version):
         message = "an image needs a version or a digest, and latest is neither; write name:1.2, name@sha256:… or both"
         raise problem("image", message)
     return reference
-
-
-def _is_version(tag: str) -> bool:
-    return any(map(str.isdigit, tag)) and "latest" not in _WORD.findall(tag.lower())
 
 
 Image = Annotated[str, AfterValidator(_image)]

@@ -79,11 +79,7 @@ def create_gpu_job(
     job = gpu_job(task_id, image, command=command, **amounts, **{**implied, **explicit, **options})
     if fleet is not None:
         return place_job(fleet, job, cluster=cluster, pool=pool).manifest()
-    missing = tuple(
-        JobProblem(name, "fleet", "names a part of a stack; pass its fleet as well", shown(value))
-        for name, value in (("cluster", cluster), ("pool", pool))
-        if value is not None
-    )
-    if missing:
-        raise JobError(missing)
+    message, places = "names a part of a stack; pass its fleet as well", {"cluster": cluster, "pool": pool}
+    if missing := [JobProblem(name, "fleet", message, shown(place)) for name, place in places.items() if place is not None]:
+        raise JobError(tuple(missing))
     return manifest(job)

@@ -125,7 +125,9 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
     flavor = settings.flavor_of(chosen[0].pool) if queued.given.queue else ""
     members = settings.queues.pools_of(flavor) if settings.queues is not None and flavor else ()
     if queued.given.queue and len(chosen) > 1 and {*names} != {*members}:
-        raise JobError((JobProblem("pool", "queue_pools", _ONE_FLAVOR, ", ".join(names)),))
+        message = "Kueue binds a Job to one pool or to one flavor of several pools"
+        fix = "name all pools of one flavor (queues.flavors), or one pool"
+        raise JobError((JobProblem("pool", "queue_pools", f"{message}; {fix}", ", ".join(names)),))
     behind = chosen[1:]
     if members:
         target = replace(pool_target(settings, *members), selectors=[flavor_selector(flavor)])
@@ -135,11 +137,6 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
         target = pool_target(settings, *(candidate.pool for candidate in chosen))
     others = tuple(candidate for candidate in ranked if candidate not in (chosen[0], *behind))
     return JobPlacement(queued, chosen[0], target, others, behind)
-
-
-_ONE_FLAVOR = (
-    "Kueue binds a Job to one pool or to one flavor of several pools; name all pools of one flavor (queues.flavors), or one pool"
-)
 
 
 def _names(pool: Pools) -> tuple[str, ...]:
@@ -220,14 +217,12 @@ def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, queue: 
     fits = tuple(fit(ask, machine, host) for machine in host.machines)
     gpu = options_of(pool)["gpu_type"]
     weight = ask.gpu_types.get(gpu, 0)
+    reasons: tuple[str, ...] = (_other_gpu(ask, pool),)
     if gpu in ask.gpu_types:
-        reasons = (
-            *_reasons(ask, pool, host, fits),
-            *filter(None, (barred(ask, queue, namespace, settings, host),)),
-            *_of_flavor(ask, settings, host.name, queue_of(queue, namespace, settings.queues)),
+        of_flavor = _of_flavor(ask, settings, host.name, queue_of(queue, namespace, settings.queues))
+        reasons = tuple(
+            filter(None, (*_reasons(ask, pool, host, fits), barred(ask, queue, namespace, settings, host), *of_flavor))
         )
-    else:
-        reasons = (_other_gpu(ask, pool),)
     return Candidate(cluster, host.name, pool, host, fits, node_price(settings, host), weight, reasons)
 
 
@@ -235,13 +230,10 @@ def _of_flavor(ask: GpuAsk, settings: Cluster, pool: str, queue: str | None) -> 
     """Why the other pools of a pool's flavor cannot hold a queued job: Kueue may admit it to any of them."""
     if queue is None or settings.queues is None or not (flavor := settings.flavor_of(pool)):
         return
-    for name in settings.queues.pools_of(flavor):
-        if name != pool:
-            host = pool_host(settings, name)
-            fits = tuple(fit(ask, machine, host) for machine in host.machines)
-            yield from (
-                f"pool {name} of the same flavor {flavor}: {reason}" for reason in _reasons(ask, settings.pools[name], host, fits)
-            )
+    for name in (name for name in settings.queues.pools_of(flavor) if name != pool):
+        host = pool_host(settings, name)
+        reasons = _reasons(ask, settings.pools[name], host, tuple(fit(ask, machine, host) for machine in host.machines))
+        yield from (f"pool {name} of the same flavor {flavor}: {reason}" for reason in reasons)
 
 
 def pool_options(fleet: Fleet, cluster: str | None, pool: Pools) -> dict[str, Any]:
@@ -303,12 +295,12 @@ def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iter
 def remarks(ask: GpuAsk, chosen: Candidate) -> Iterator[str]:
     """Warnings to the owner of a job in a pool."""
     worst = min(chosen.fits, key=lambda node: node.offer.memory)
-    if ask.memory.limit > worst.offer.memory:
-        limit, room = memory_text(ask.memory.limit), f"{worst.offer.memory}Mi of {worst.machine.name}"
-        yield f"memory limit {limit} is above the {room}: the job may be evicted before it"
-    if ask.cpu.limit > worst.offer.cpu:
-        limit, room = cpu_text(ask.cpu.limit), f"{cpu_text(worst.offer.cpu)} of {worst.machine.name}"
-        yield f"CPU limit {limit} is above the {room}: the job never gets all of it"
+    offer, machine = worst.offer, worst.machine.name
+    memory, cpu = memory_text(ask.memory.limit), cpu_text(ask.cpu.limit)
+    if ask.memory.limit > offer.memory:
+        yield f"memory limit {memory} is above the {offer.memory}Mi of {machine}: the job may be evicted before it"
+    if ask.cpu.limit > offer.cpu:
+        yield f"CPU limit {cpu} is above the {cpu_text(offer.cpu)} of {machine}: the job never gets all of it"
     yield from doubts(ask, chosen.host, chosen.fits)
     if chosen.settings.capacity == hardware.SPOT:
         yield "on spot: it may be interrupted at any time and then restarts, so keep its state in the workspace"

@@ -107,8 +107,7 @@ def _devices(arguments: JobArguments) -> Iterator[JobProblem]:
     if is_shared(arguments):
         message = "shares have UUIDs instead of numbers, so a number may hide the only share; leave it out"
         yield JobProblem(field, "visible_devices", message)
-        return
-    if devices is not True and (message := _wrong_numbers(str(devices), arguments.gpu_count)):
+    elif devices is not True and (message := _wrong_numbers(str(devices), arguments.gpu_count)):
         yield JobProblem(field, "visible_devices", message, shown(devices))
 
 
@@ -149,12 +148,9 @@ def _secret_words(field: str, arguments: JobArguments) -> Iterator[JobProblem]:
 
 
 def _secret(name: str, value: str) -> bool:
-    if holds_credential(value):
-        return True
-    words = name.split("_")
-    if value and (_SECRET_WORDS & set(words[-1:]) or name.endswith(_SECRET_ENDS)):
-        return True
-    return words[-1] == "TOKEN" and _LIKE_A_TOKEN.fullmatch(value) is not None
+    last = name.rpartition("_")[2]
+    by_name = value and (last in _SECRET_WORDS or name.endswith(_SECRET_ENDS))
+    return holds_credential(value) or bool(by_name) or (last == "TOKEN" and _LIKE_A_TOKEN.fullmatch(value) is not None)
 
 
 def _variables(arguments: JobArguments) -> Iterator[JobProblem]:
