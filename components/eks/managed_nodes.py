@@ -9,8 +9,8 @@ import pulumi
 import pulumi_aws as aws
 
 from fleet.facts import versions
-from fleet.facts.repair import GPU_CONDITION, REASONS
 from fleet.facts.scheduling import EKS_EFFECT, IDLE_DELAY_TAG, TEMPLATE, Taint
+from fleet.facts.xid import GPU_CONDITION, REASONS
 from fleet.providers.eks.schedules import Action
 from fleet.providers.eks.warm import WarmPool
 from fleet.settings.health import nodes_at_once

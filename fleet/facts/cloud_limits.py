@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -134,8 +135,8 @@ def _once(limit: Limit, value: object) -> str | None:
 
 def _floors(limit: Limit, value: object) -> str | None:
     least = {name: int(number) for name, _, number in (word.partition("=") for word in limit.words)}
-    for item in _items(value):
-        kind, soft = (item.get("type"), item.get("soft")) if isinstance(item, Mapping) else (None, None)
+    for item in (item for item in _items(value) if isinstance(item, Mapping)):
+        kind, soft = item.get("type"), item.get("soft")
         floor = least.get(kind, 0) if isinstance(kind, str) else 0
         if isinstance(soft, int | float) and soft < floor:
             return f"programs fail with a {kind} below {floor}; raise soft to {floor} or more"
@@ -170,12 +171,8 @@ def _network(limit: Limit, value: object) -> str | None:
     return None
 
 
-_REGION = re.compile(r"(?P<region>.*?)(?:[a-z]|-AD-[0-9]+)")
-
-
 def _region(zone: str) -> str:
-    match = _REGION.fullmatch(zone)
-    return match["region"] if match else zone
+    return re.sub(r"([a-z]|-AD-[0-9]+)\Z", "", zone)
 
 
 def _zone(limit: Limit, value: object) -> str | None:
@@ -186,14 +183,11 @@ def _zone(limit: Limit, value: object) -> str | None:
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-_LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-"""Days of each month, in its longest year."""
 
 
 def _cron(limit: Limit, value: object) -> str | None:
-    if not isinstance(value, str):
-        return None
-    return cron_fault(value.removeprefix("cron(").removesuffix(")"), int(limit.values))
+    line = value.removeprefix("cron(").removesuffix(")") if isinstance(value, str) else None
+    return None if line is None else cron_fault(line, int(limit.values))
 
 
 def cron_fault(line: str, most: int) -> str | None:
@@ -224,9 +218,8 @@ def _field(text: str, first: int, last: int, names: Sequence[str]) -> bool:
         start, end, _, sign = match.groups()
         if (sign or start == "L") and (last not in (31, 7) or start == "L"):
             return last in (31, 7) and not end
-        values = [
-            numbers.get(bound, int(bound) if bound.isdecimal() and len(bound) < 5 else -1) for bound in (start, end) if bound
-        ]
+        bounds = [bound for bound in (start, end) if bound]
+        values = [numbers.get(bound, int(bound) if bound.isdecimal() and len(bound) < 5 else -1) for bound in bounds]
         if start != "*" and not (values == sorted(values) and all(first <= value <= last for value in values)):
             return False
     return True
@@ -236,8 +229,8 @@ def _happens(day: str, month: str) -> bool:
     """Whether some month of a cron line has the day: 31 February never comes."""
     if not (day.isdecimal() and month.replace(",", "").isalnum()):
         return True
-    months = (_MONTHS.index(name) if name in _MONTHS else int(name) - 1 for name in month.split(","))
-    return any(int(day) <= _LONGEST[number] for number in months)
+    months = (_MONTHS.index(name) + 1 if name in _MONTHS else int(name) for name in month.split(","))
+    return any(int(day) <= monthrange(2024, number)[1] for number in months)
 
 
 _FAULTS: Mapping[str, Callable[[Limit, object], str | None]] = {

@@ -67,12 +67,8 @@ class ChartImage:
                 fields = {"repository": folders, "image": last, "version": digest or tag}
             case "sha" | "sha256" | "digest":
                 registry, _, repository = path.partition("/")
-                digests = {
-                    "sha": {"sha": digest.removeprefix("sha256:")},
-                    "sha256": {"sha": digest},
-                    "digest": {"digest": digest},
-                }
-                fields = {"registry": registry, "repository": repository, "tag": tag} | digests[self.form]
+                key, text = self.form.removesuffix("256"), digest.removeprefix("sha256:") if self.form == "sha" else digest
+                fields = {"registry": registry, "repository": repository, "tag": tag, key: text}
             case _:
                 fields = {"repository": path, "tag": f"{tag}{at}{digest}"}
         return {key: value for key, value in fields.items() if value}

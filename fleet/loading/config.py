@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fleet.facts.errors import MOST_PROBLEMS, FleetError, Problem, instead, shown
 from fleet.jobs import stack as stack_jobs
 from fleet.loading.stackfile import StackConfig, wrong
-from fleet.prove import names, rules
+from fleet.prove import rules
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from fleet.settings.reading import read
 from fleet.settings.suggest import KEY_IN_FILE, is_private_key
@@ -48,7 +48,7 @@ def load(config: Mapping[str, object]) -> Fleet:
     Raises FleetError with every problem found. The second phase runs only if the models accept the config.
     """
     fleet = read(Fleet, NAMESPACE, config)
-    if problems := (*rules.problems(fleet, config), *names.problems(fleet), *stack_jobs.problems(fleet)):
+    if problems := (*rules.problems(fleet, config), *stack_jobs.problems(fleet)):
         raise FleetError(problems)
     return fleet
 
@@ -60,7 +60,7 @@ def load_fleet(config: Mapping[str, object], secret: Collection[str], project: s
     """
     check_keys(sorted(config), secret)
     fleet = load({key: config[key] for key in CONFIG_KEYS if config.get(key) is not None})
-    names.require_names(fleet, project, stack)
+    rules.require_names(fleet, project, stack)
     return fleet
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
+from fleet.charts import NAMESPACES
 from fleet.facts.cloud_limits import limit
-from fleet.facts.errors import Problem, shown
+from fleet.facts.errors import FleetError, Problem, shown
 from fleet.prove import runner_rules
 from fleet.prove.room import rejected
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.registry import provider_of
 from fleet.providers.tags import STACK_TAG
 from fleet.providers.violation import IN_CONFIG, Claim, Violation, conflicts
+from fleet.settings.cluster import Cluster, physical_name
+from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, TAKEN
 from fleet.settings.reading import standing
 
+_MESSAGES = {"git_namespace": ARGO_CD_TAKEN, "monitoring_namespace": MONITORING_TAKEN, "namespace_taken": TAKEN}
 _MAX_CLUSTER = 28
 """An IAM role name has at most 64 characters. The longest is <cluster>-control-plane-eksRole-role and eight that Pulumi adds."""
 _MAX_JOINED = 48
@@ -183,6 +188,50 @@ def _placeholders(fleet: Fleet) -> Iterator[Violation]:
                 yield Violation("placeholder_numa", message, ("clusters", cluster, "pools", name, "placeholders"))
 
 
+def _namespaces(fleet: Fleet) -> Iterator[Violation]:
+    """No setting names a chart's namespace."""
+    for name, cluster in fleet.clusters_by_name():
+        for path, namespace, rule in _named(cluster):
+            if namespace in NAMESPACES:
+                yield Violation(rule, _MESSAGES[rule], ("clusters", name, *path), namespace)
+
+
+def _named(cluster: Cluster) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """(path, namespace, name of the broken rule if a chart has it) of every namespace in a cluster's settings."""
+    if cluster.gitops is not None:
+        yield ("gitops", "namespace"), cluster.gitops.namespace, "git_namespace"
+    if cluster.monitoring is not None and cluster.monitoring.installs:
+        yield ("monitoring", "namespace"), cluster.monitoring.namespace, "monitoring_namespace"
+    teams = cluster.queues.teams if cluster.queues is not None else {}
+    parts: dict[str, Mapping[str, Any]] = {"queues.teams": teams, "workloads": cluster.workloads, "caches": cluster.caches}
+    for kind, entries in (parts | {"jobs": cluster.jobs}).items():
+        for name, entry in entries.items():
+            at = (*kind.split("."), name)
+            if kind in ("workloads", "jobs"):
+                yield (*at, "namespace"), entry.namespace, "namespace_taken"
+                continue
+            for index, namespace in enumerate(entry.namespaces):
+                yield (*at, "namespaces", str(index)), namespace, "namespace_taken"
+
+
+def require_names(fleet: Fleet, project: str, stack: str) -> None:
+    """Raise FleetError for names that do not fit.
+
+    They are each `gitops.path` that does not end with the name of the cluster's folder, where ArgoCD would find no files, and
+    otherwise each cluster whose name its cloud would refuse.
+    """
+    folders, refused = [], []
+    for name, cluster in fleet.clusters_by_name():
+        at, folder = (f"{NAMESPACE}:clusters", name), physical_name(project, stack, name)
+        if cluster.gitops is not None and cluster.gitops.path.rpartition("/")[2] != folder:
+            message = f"make render writes the cluster's files to the folder {folder}; end the path with it"
+            folders.append(Problem((*at, "gitops", "path"), message, shown(cluster.gitops.path)))
+        if fault := provider_of(cluster).physical_name_fault(cluster, folder):
+            refused.append(Problem(at, fault, shown(name), f"{cluster.provider}_name"))
+    if wrong := folders or refused:
+        raise FleetError(tuple(wrong))
+
+
 _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _names,
     _deployment,
@@ -196,4 +245,5 @@ _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _tags,
     _autoscaler,
     _placeholders,
+    _namespaces,
 )

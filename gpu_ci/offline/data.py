@@ -11,10 +11,9 @@ from pydantic.alias_generators import to_camel
 
 from fleet.facts.credentials import masked
 from fleet.facts.pricing import Line, Money
-from fleet.prove.bill import runner_hour
+from fleet.prove.bill import Week, runner_hour
 from fleet.prove.ends import End
 from fleet.prove.placement import Placement
-from fleet.prove.schedules import Week
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.compare import Comparison, Pair
 from gpu_ci.offline.judge import Verdict

@@ -22,11 +22,10 @@ from fleet.loading.config import fleet_of
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import fragments, pytorch, remarks, room, schedules, spot, works
+from fleet.prove import fragments, image_fit, remarks, room, spot, works
 from fleet.prove import placement as placing
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
-from fleet.prove.schedules import Week
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.offline import deployments
 from gpu_ci.offline.day import day_of
@@ -125,9 +124,9 @@ class Plan:
         return self.recording.resources[1:] if self.recording else ()
 
     @property
-    def weeks(self) -> tuple[Week, ...]:
+    def weeks(self) -> tuple[billing.Week, ...]:
         """What each window of a schedule costs in the week that starts on the plan's day."""
-        return tuple(schedules.weeks(self.fleet, self.as_of))
+        return tuple(billing.weeks(self.fleet, self.as_of))
 
     @property
     def cost(self) -> tuple[Money, Money]:
@@ -162,7 +161,7 @@ class Plan:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for placement in self.placements:
             yield from (below(f"{placement.cluster}/{placement.runner_set}", remark) for remark in placement.remarks)
-        yield from pytorch.remarks(self.fleet, self.as_of)
+        yield from image_fit.remarks(self.fleet, self.as_of)
         yield from remarks.labels(self.fleet)
         yield from remarks.reruns(self.fleet)
         yield from remarks.fallback(self.fleet)

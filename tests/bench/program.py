@@ -130,7 +130,7 @@ def planned(stack: str, path: Path) -> None:
 def proved(stack: str, path: Path) -> None:
     """Print each proof with the processor seconds that it takes."""
     from fleet.loading.config import fleet_of
-    from fleet.prove import bill, fragments, placement, remarks, room, rules, schedules, spot, works
+    from fleet.prove import bill, fragments, placement, remarks, room, rules, spot, works
     from fleet.prove.ends import ends
     from fleet.prove.pending import explain
     from fleet.prove.pod import pod_of
@@ -156,7 +156,7 @@ def proved(stack: str, path: Path) -> None:
         "room": lambda: list(room.remarks(fleet)),
         "monitoring": lambda: list(remarks.monitoring(fleet)),
         "ends": lambda: list(ends(fleet, _AS_OF)),
-        "weeks": lambda: list(schedules.weeks(fleet, _AS_OF)),
+        "weeks": lambda: list(bill.weeks(fleet, _AS_OF)),
         "starts": lambda: list(starts(fleet, _AS_OF)),
         "explain": lambda: explain(fleet, pod),
     }

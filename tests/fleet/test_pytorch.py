@@ -9,7 +9,7 @@ import pytest
 
 from fleet.facts.versions import IMAGES, RUNNER_GPU
 from fleet.loading.config import load
-from fleet.prove.pytorch import BUILDS, current, image_cuda, last_release, remarks
+from fleet.prove.image_fit import BUILDS, current, image_cuda, last_release, remarks
 from tests.builders import ROOT, cluster, config, existing_context, pool, runner
 
 OURS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/gpu-ci/runner-gpu:cuda{}-devel-0123abc"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fleet.charts.arc import place_in
 from fleet.charts.sweeps import QUARANTINE, REAPER, SCHEDULER, sweep_pods
-from fleet.facts.repair import ENGINE_LOST, HEALTHY
 from fleet.facts.scheduling import HEALTH_ANNOTATION, QUARANTINE_TAINT, STARTUP_GATE
+from fleet.facts.xid import ENGINE_LOST, HEALTHY
 from fleet.render.sweeps.sweep import Sweep
 from fleet.settings.cluster import Cluster
 from fleet.settings.health import MISSING_FOR, Health
