@@ -54,11 +54,9 @@ def remarks(fleet: Fleet, day: date) -> Iterator[str]:
             for line in lines(other, found, day)
         ]
         if (month := average(watched).usd * MONTH) > cluster.budget.monthly_usd:
-            yield costs(
-                f"{name}: budget: without jobs, {month:.0f} USD a month are spent on {cluster.watched}, and monthlyUsd is "
-                f"{cluster.budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month",
-                act=True,
-            )
+            text = f"without jobs, {month:.0f} USD a month are spent on {cluster.watched}"
+            fix = f"and monthlyUsd is {cluster.budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month"
+            yield costs(f"{name}: budget: {text}, {fix}", act=True)
 
 
 def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
@@ -66,11 +64,8 @@ def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
 
     The range covers every type that may be bought. A reserved machine costs the same whether it is full or not.
     """
-    return span(
-        quoted(hardware.price_of(fit.machine, region, placement.host.capacity)).times(1 / fit.count)
-        for fit in placement.fits
-        if fit.count
-    )
+    fits = [(quoted(hardware.price_of(row.machine, region, placement.host.capacity)), row.count) for row in placement.fits]
+    return span(price.times(1 / count) for price, count in fits if count)
 
 
 def _waits(runner: PodRunner) -> bool:
@@ -79,8 +74,7 @@ def _waits(runner: PodRunner) -> bool:
 
 def waiting_per_node(cluster: Cluster, runner: PodRunner) -> int:
     """How many runners that wait a node holds; 1 for a class of which none ever waits."""
-    hosts = pool_hosts(cluster) if _waits(runner) else {}
-    return per_node(runner, map(hosts.__getitem__, runner.ordered)) if hosts else 1
+    return per_node(runner, pool_hosts(cluster, *runner.ordered).values()) if _waits(runner) else 1
 
 
 def waiting(name: str, cluster: Cluster) -> Iterator[counting.Waiting]:

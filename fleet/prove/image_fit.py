@@ -98,26 +98,23 @@ _CUDA = re.compile(r"(?:(?:^|/)cuda:|:[^@/]*\bcuda)(?P<version>[0-9]+\.[0-9]+)")
 class Build:
     """A minor release, such as 2.14, for one CUDA, such as 13.2. PyPI has only the `default` build of a release.
 
-    `released` is the day of its first file on PyPI. `least_driver` is the oldest branch of NVIDIA's driver for that major
-    version of CUDA. The build has code for the compute capabilities from `least_capability` to `most_capability`. An empty text
-    means not known; with a `least_capability` it means that drivers compile the code for newer GPUs.
+    `released` is the day of its first file on PyPI. `image` is what a GPU and a driver need to run the build: `least_driver` is
+    the oldest branch of NVIDIA's driver for that major version of CUDA, and the build has code for the compute capabilities from
+    `least_capability` to `most_capability`. An empty text means not known; with a `least_capability` it means that drivers
+    compile the code for newer GPUs.
     """
 
     release: str
     released: date
     cuda: str
     default: bool
-    least_driver: int
-    least_capability: str
-    most_capability: str
-
-    @property
-    def image(self) -> Image:
-        """What a GPU and a driver need to run the build. All releases have builds for x86_64."""
-        return Image(self.release, ("x86_64",), self.least_capability, self.least_driver, self.most_capability)
+    image: Image
 
 
-BUILDS = tuple(entry(Build, row) for row in rows("pytorch.csv"))
+# All releases have builds for x86_64.
+BUILDS = tuple(
+    entry(Build, row, image=entry(Image, row, reference=row["release"], architectures=("x86_64",))) for row in rows("pytorch.csv")
+)
 """Every build for CUDA 12 and newer, the oldest release first."""
 
 
@@ -161,12 +158,8 @@ def _outdated(cluster: Cluster, runner: PodRunner, cuda: str, day: date) -> str:
 def _advice(cluster: Cluster, runner: PodRunner, builds: tuple[Build, ...]) -> str:
     """Which CUDA to build the image for, so that it runs on every pool of the class."""
     for build in sorted(builds, key=lambda release: not release.default):
-        wrong = [
-            why
-            for pool in runner.ordered
-            if (why := unrunnable(build.image, cluster.pools[pool].machines, node_driver(cluster, pool)))
-        ]
-        if not wrong:
+        pools = ((cluster.pools[pool].machines, node_driver(cluster, pool)) for pool in runner.ordered)
+        if not any(unrunnable(build.image, *pool) for pool in pools):
             row = next((row for row in RUNNER_GPU.values() if row.cuda.startswith(f"{build.cuda}.")), None)
             how = f"make image CUDA={build.cuda} UBUNTU={row.ubuntu}" if row else f"an image with CUDA {build.cuda}"
             return f"to build that release, use {how} (docs/runner-image.md#pytorch)"

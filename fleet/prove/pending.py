@@ -49,10 +49,9 @@ class Answer:
         if self.nodes.starts_empty:
             return "from zero nodes by the autoscaler"
         count = self.nodes.span.min
+        running = "the node that always runs" if count == 1 else f"one of the {count} nodes that always run"
         grows = self.nodes.span.max > count and PROVIDERS[self.nodes.settings.provider].profile.from_zero
-        return f"on {'the node that always runs' if count == 1 else f'one of the {count} nodes that always run'}" + (
-            f", or on a new one of up to {self.nodes.span.max}" if grows else ""
-        )
+        return f"on {running}" + (f", or on a new one of up to {self.nodes.span.max}" if grows else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +88,8 @@ class Explanation:
 
 
 def _short(answer: Answer) -> str:
-    if not answer.reasons:
-        return f"would run, {answer.start}"
-    more = len(answer.reasons) - 1
-    return answer.reasons[0].text + (f"; and {more} more reason{'s' * (more > 1)}" if more else "")
+    first, *more = answer.reasons or (Reason(f"would run, {answer.start}"),)
+    return first.text + (f"; and {len(more)} more reason{'s' * (len(more) > 1)}" if more else "")
 
 
 def explain(fleet: Fleet, pod: Pod, cluster: str | None = None) -> Explanation:
@@ -120,8 +117,7 @@ def _unknown(pod: Pod, nodes: Nodes) -> Iterator[str]:
             yield f"the value of the node label {key}"
     settings, namespace = nodes.settings, pod.namespace
     for claim in pod.claims:
-        cache = settings.caches.get(claim)
-        if cache is None:
+        if (cache := settings.caches.get(claim)) is None:
             yield f"whether the claim {claim} exists, and the zone of its volume"
         elif not cache.shared:
             yield f"the zone of the volume of {claim}: once it exists, the pod runs only there"

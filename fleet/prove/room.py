@@ -90,7 +90,7 @@ def placeholder(cluster: Cluster, name: str) -> PodAsk:
     """The requests of a pool's placeholder: what the runners of its first set request that a node holds, and all GPUs."""
     pool, host = cluster.pools[name], pool_host(cluster, name)
     first = next(iter(cluster.pod_sets(name).values()))
-    count = max(1, min(fit(first, machine, host).count for machine in host.machines))
+    count = per_node(first, (host,))
     cpu, memory = first.cpu.request * count, first.memory.request * count
     return PodAsk(min(map(pool.units, pool.machines)), Request(cpu, cpu), Request(memory, memory), first.scratch * count)
 

@@ -76,7 +76,7 @@ def test_placement_and_the_system_pool_count_its_pods() -> None:
     assert [after - before for before, after in zip(on_gpu_nodes(plain), on_gpu_nodes(more), strict=True)] == [300, 158]
 
     def free(held: Fleet) -> int:
-        return sum(cpu for cpu, *_ in system_room("usw2", held.clusters["usw2"], held.github) or [])
+        return sum(node.cpu for node in system_room("usw2", held.clusters["usw2"], held.github) or [])
 
     once = sum(pod.cpu for pod in CLOUDWATCH_PODS if pod.on == "system pool")
     assert free(plain) - free(more) == once + 2 * 300, "two system nodes"

@@ -23,7 +23,8 @@ def test_releases_are_in_order_and_each_has_one_default() -> None:
         builds = [build for build in BUILDS if build.release == release]
         assert sum(build.default for build in builds) == 1, release
         assert [build.cuda for build in builds] == sorted({build.cuda for build in builds}), release
-        assert {(build.cuda.partition(".")[0], build.least_driver) for build in builds} <= {("12", 525), ("13", 580)}, release
+        drivers = {(build.cuda.partition(".")[0], build.image.least_driver) for build in builds}
+        assert drivers <= {("12", 525), ("13", 580)}, release
 
 
 def test_a_release_counts_from_its_day_on() -> None:
