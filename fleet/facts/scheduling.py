@@ -305,11 +305,6 @@ def system_labels(cluster: str) -> dict[str, str]:
     return {CLUSTER_LABEL: cluster, POOL_LABEL: SYSTEM_POOL, ROLE_LABEL: SYSTEM_POOL}
 
 
-def flavor_selector(flavor: str) -> dict[str, str]:
-    """The node selector that binds a pod to the pools of a queue flavor."""
-    return {FLAVOR_LABEL: flavor}
-
-
 def pool_selector(pool: str) -> dict[str, str]:
     """The node selector that binds a pod to one pool."""
     return {POOL_LABEL: pool}

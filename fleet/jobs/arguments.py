@@ -163,12 +163,9 @@ Weight = Annotated[int, Field(ge=1, le=100)]
 Preferences = Annotated[dict[GpuType, Weight], BeforeValidator(_dict)]
 
 
-def _is_nvidia(name: str) -> bool:
-    return name == GPU_RESOURCE or (name.startswith("nvidia.com/") and is_gpu_resource(name))
-
-
 _RESOURCE = f"not a resource of NVIDIA's device plugin; write one such as {GPU_RESOURCE}.shared, or leave it out"
-Resource = Annotated[str, _checked("resource", _RESOURCE, _is_nvidia)]
+_nvidia = _checked("resource", _RESOURCE, lambda name: name.startswith("nvidia.com/") and is_gpu_resource(name))
+Resource = Annotated[str, _nvidia]
 
 
 def _or_none(value: Any, handler: Callable[[Any], int]) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from fleet.facts import hardware
 from fleet.facts.errors import shown
 from fleet.facts.pricing import Money
-from fleet.facts.scheduling import FALLBACK, flavor_selector
+from fleet.facts.scheduling import FALLBACK, FLAVOR_LABEL
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
 from fleet.jobs.manifest import Manifest, manifest
@@ -26,7 +26,6 @@ from fleet.providers.target import Target, pool_target
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.pool import Pool
-from fleet.settings.queues import Queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,9 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
     label = f"{job.name} ({job.ask})"
     chosen = tuple(_together(ranked, names, label)) if len(names := _names(pool)) > 1 else (choose(ranked, label),)
     settings: Cluster = fleet.clusters[chosen[0].cluster]
-    queued = _queued(job, settings.queues)
+    # A Job without a queue in a team's namespace gets the LocalQueue `default`, so the job names it.
+    queue = queue_of(queue, namespace, settings.queues)
+    queued = replace(job, given=job.given.model_copy(update={"queue": queue}))
     flavor = settings.flavor_of(chosen[0].pool) if queued.given.queue else ""
     members = settings.queues.pools_of(flavor) if settings.queues is not None and flavor else ()
     if queued.given.queue and len(chosen) > 1 and {*names} != {*members}:
@@ -130,7 +131,7 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
         raise JobError((JobProblem("pool", "queue_pools", f"{message}; {fix}", ", ".join(names)),))
     behind = chosen[1:]
     if members:
-        target = replace(pool_target(settings, *members), selectors=[flavor_selector(flavor)])
+        target = replace(pool_target(settings, *members), selectors=[{FLAVOR_LABEL: flavor}])
         of = {candidate.pool: candidate for candidate in candidates(fleet, job.ask, cluster=chosen[0].cluster, pool=members)}
         behind = tuple(of[name] for name in members if name != chosen[0].pool)
     else:
@@ -155,12 +156,6 @@ def _together(ranked: tuple[Candidate, ...], names: Sequence[str], label: str) -
             return
         problems += wrong
     raise JobRefusedError(tuple(problems), f"not every pool of the list can hold {label}:")
-
-
-def _queued(job: GpuJobSpec, queues: Queues | None) -> GpuJobSpec:
-    """The job with its queue. A Job without a queue in a team's namespace gets the LocalQueue `default`, so the job names it."""
-    queue = queue_of(job.given.queue, job.given.namespace, queues)
-    return job if queue == job.given.queue else replace(job, given=job.given.model_copy(update={"queue": queue}))
 
 
 def choose(ranked: tuple[Candidate, ...], label: str) -> Candidate:
@@ -217,7 +212,8 @@ def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, queue: 
     fits = tuple(fit(ask, machine, host) for machine in host.machines)
     gpu = options_of(pool)["gpu_type"]
     weight = ask.gpu_types.get(gpu, 0)
-    reasons: tuple[str, ...] = (_other_gpu(ask, pool),)
+    has, types = pool.machines[0].gpu, " or ".join(PROFILES[name].gpu for name in ask.gpu_types)
+    reasons: tuple[str, ...] = (f"has {has.name if has else 'no GPU'}, the job asks for {types}",)
     if gpu in ask.gpu_types:
         of_flavor = _of_flavor(ask, settings, host.name, queue_of(queue, namespace, settings.queues))
         reasons = tuple(
@@ -261,12 +257,6 @@ def options_of(pool: Pool) -> dict[str, Any]:
     gpu = pool.machines[0].gpu
     spot, shared = pool.capacity == hardware.SPOT, pool.sharing is not None
     return {"gpu_type": gpu_type(gpu.name) if gpu else "", "spot": spot, "shared": shared}
-
-
-def _other_gpu(ask: GpuAsk, pool: Pool) -> str:
-    gpu = pool.machines[0].gpu
-    types = " or ".join(PROFILES[name].gpu for name in ask.gpu_types)
-    return f"has {gpu.name if gpu else 'no GPU'}, the job asks for {types}"
 
 
 def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iterator[str]:

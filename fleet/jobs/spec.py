@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -58,16 +57,12 @@ class GpuJobSpec:
     @property
     def env(self) -> dict[str, str]:
         """Variables with a value: the defaults, the cache's, and the job's own, which override the others."""
-        return dict(self._usual_env()) | self.given.env
-
-    def _usual_env(self) -> Iterator[tuple[str, str]]:
-        yield "NVIDIA_DRIVER_CAPABILITIES", "compute,utility"
+        usual, cache = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}, self.given.cache_path
         if self.given.cache:
-            yield "HF_HOME", f"{self.given.cache_path}/huggingface"
-            yield "TORCH_HOME", f"{self.given.cache_path}/torch"
-        visible = self.given.visible_devices
-        if visible:
-            yield VISIBLE, visible if isinstance(visible, str) else ",".join(map(str, range(self.ask.gpus)))
+            usual |= {"HF_HOME": f"{cache}/huggingface", "TORCH_HOME": f"{cache}/torch"}
+        if visible := self.given.visible_devices:
+            usual[VISIBLE] = visible if isinstance(visible, str) else ",".join(map(str, range(self.ask.gpus)))
+        return usual | self.given.env
 
 
 def gpu_job(task_id: str, image: str, **arguments: Any) -> GpuJobSpec:

@@ -6,10 +6,9 @@ A window of a schedule has its price for one week.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 
 from fleet.facts import bill as counting
 from fleet.facts import hardware
@@ -113,29 +112,24 @@ class Week:
 def weeks(fleet: Fleet, first: date) -> Iterator[Week]:
     """Every window in the week that starts on a day: without its holidays, and with clocks as they change. Without disks."""
     for name, cluster in fleet.clusters_by_name():
-        for owner, schedules, ways in _scheduled(cluster):
-            for key, window in schedules.windows.items():
-                hours = sum(choice.hours for choice in schedules.openings(first) if choice.window == key)
-                choices = list(ways(window))
-                prices = (pool.price(machine, cluster.region).times(added * hours) for pool, machine, added in choices)
-                more_nodes = [added for _, _, added in choices]
-                keeps = f"{window.count} {window.KEY if window.count > 1 else window.KEY.removesuffix('s')}"
-                opens = f"{window} {schedules.time_zone}"
-                yield Week(f"{name}/{owner}/{key}", opens, keeps, hours, (min(more_nodes), max(more_nodes)), span(prices))
+        for owner, schedules, key, window, ways in _windows(cluster):
+            hours = sum(choice.hours for choice in schedules.openings(first) if choice.window == key)
+            prices = (pool.price(machine, cluster.region).times(added * hours) for pool, machine, added in ways)
+            more_nodes = [added for _, _, added in ways]
+            keeps = f"{window.count} {window.KEY if window.count > 1 else window.KEY.removesuffix('s')}"
+            opens = f"{window} {schedules.time_zone}"
+            yield Week(f"{name}/{owner}/{key}", opens, keeps, hours, (min(more_nodes), max(more_nodes)), span(prices))
 
 
-def _scheduled(cluster: Cluster) -> Iterator[tuple[str, Schedules, Callable[[Window], Iterable[Way]]]]:
-    """Each pool and runner set with schedules, and what one of its windows adds."""
+def _windows(cluster: Cluster) -> Iterator[tuple[str, Schedules, str, Window, list[Way]]]:
+    """Each window of the schedules of pools and runner sets: whose it is, its name, and what it adds."""
     for name, pool in cluster.pools.items():
-        if pool.schedules is not None:
-            yield f"pool {name}", pool.schedules, partial(_pool_ways, pool)
+        for key, window in pool.schedules.windows.items() if pool.schedules is not None else ():
+            added = max(window.count - pool.idle_nodes, 0)
+            yield f"pool {name}", pool.schedules, key, window, [(pool, machine, added) for machine in pool.instance_types]
     for name, runner in cluster.pod_runners.items():
-        if runner.schedules is not None:
-            yield name, runner.schedules, partial(_runner_ways, cluster, runner)
-
-
-def _pool_ways(pool: Pool, window: Window) -> Iterator[Way]:
-    yield from ((pool, machine, max(window.count - pool.idle_nodes, 0)) for machine in pool.instance_types)
+        for key, window in runner.schedules.windows.items() if runner.schedules is not None else ():
+            yield name, runner.schedules, key, window, list(_runner_ways(cluster, runner, window))
 
 
 def _runner_ways(cluster: Cluster, runner: PodRunner, window: Window) -> Iterator[Way]:

@@ -136,18 +136,14 @@ class Pod:
         requests = self.requests(defaults)
         cpu, memory, scratch = (requests.get(name, Fraction(0)) for name in PLAIN)
         cores, mebibytes = math.ceil(cpu * 1000), _mebibytes(memory)
-        limited = int(self._guaranteed)
-        sizes = Request(cores, cores * limited), Request(mebibytes, mebibytes * limited)
-        return PodAsk(math.ceil(requests.get(resource, 0)), *sizes, _mebibytes(scratch))
-
-    @property
-    def _guaranteed(self) -> bool:
-        """Whether it has the QoS class Guaranteed: every container has limits of CPU and memory, and requests the same."""
-        return all(
+        # QoS class Guaranteed: every container has limits of CPU and memory, and requests the same.
+        limited = all(
             (limits := _amounts(resources(container, "limits"))).get(name) and requested(container)[name] == limits[name]
             for container in self.containers
             for name in PLAIN[:2]
         )
+        sizes = Request(cores, cores * limited), Request(mebibytes, mebibytes * limited)
+        return PodAsk(math.ceil(requests.get(resource, 0)), *sizes, _mebibytes(scratch))
 
 
 def resources(container: Mapping[str, Any], field: str) -> dict[str, Any]:

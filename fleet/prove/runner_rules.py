@@ -74,7 +74,7 @@ def _reruns(fleet: Fleet) -> Iterator[Violation]:
     for spot_set in (spot_set for spot_set in sets if spot_set.runner.rerun_on is not None):
         runner, group = spot_set.runner, fleet.group_of(spot_set.runner)
         at = ("clusters", spot_set.cluster, "runners", spot_set.name, "rerunOn")
-        first, *others = (spot_set.settings.pools[pool] for pool in spot_set.pools)
+        first, *others = (spot_set.settings.pools[pool] for pool in runner.ordered)
         if all(pool.capacity != SPOT for pool in (first, *others)):
             message = "no pool of this class is spot, so no interruption ends its jobs; remove it"
             yield Violation("rerun_without_spot", message, at)
@@ -83,7 +83,7 @@ def _reruns(fleet: Fleet) -> Iterator[Violation]:
             names = f"name one of: {', '.join(names_known)}" if names_known else "add one, or remove this"
             yield Violation("rerun_set", f"group {group} has no other set of pods with this name; {names}", at)
         for target in (target for target in sets_of_group if target.name == runner.rerun_on):
-            for pool_name in target.pools:
+            for pool_name in target.runner.ordered:
                 pool = target.settings.pools[pool_name]
                 if pool.capacity == SPOT:
                     message = f"its pool {pool_name} is spot, and a rerun happens only once; name a set without spot pools"

@@ -36,11 +36,6 @@ class Set:
         """The set as `sameAs` names it."""
         return f"{self.cluster}/{self.name}"
 
-    @property
-    def pools(self) -> tuple[str, ...]:
-        """The pools of its order."""
-        return self.runner.ordered
-
 
 def pod_sets(fleet: Fleet) -> dict[str, Set]:
     """Every runner set of pods, by cluster/set."""
@@ -74,7 +69,7 @@ def difference(fleet: Fleet, ours_set: Set, their_set: Set) -> str:
 
 def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
     runner = member.settings.with_image(member.runner)
-    pools = [member.settings.pools[name] for name in member.pools]
+    pools = [member.settings.pools[name] for name in member.runner.ordered]
     return {
         "label list": ", ".join(sorted(map(str.lower, runner.labels))) or "none",
         "group": fleet.group_of(runner),
@@ -106,7 +101,7 @@ def shortfalls(sets: Iterable[Set]) -> Iterator[tuple[Set, int, int]]:
             hosts = pool_hosts(member.settings)
             nodes[member.cluster] = {name: _nodes(runner, hosts) for name, runner in member.settings.pod_runners.items()}
         needed = nodes[member.cluster][member.name]
-        room = {name: Fraction(member.settings.pools[name].nodes.max) for name in member.pools}
+        room = {name: Fraction(member.settings.pools[name].nodes.max) for name in member.runner.ordered}
         # Sets that share the same of these pools take the same part, so a flow has one demand for each distinct list of pools.
         demand: dict[str, Fraction] = {}
         pools: dict[str, list[str]] = {}

@@ -101,7 +101,7 @@ def test_a_cluster_without_machines_or_without_monitoring_has_no_gateway():
 def test_the_gateway_is_counted_on_the_system_pool_and_in_the_plan():
     with_it, without = fleet(), fleet(network=VCN)
     taken = [
-        (sum(node[0] for node in room), sum(node[1] for node in room))
+        (sum(node.cpu for node in room), sum(node.memory for node in room))
         for each in (with_it, without)
         if (room := system_room("sjc", each.clusters["sjc"], each.github)) is not None
     ]
