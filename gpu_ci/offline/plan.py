@@ -22,7 +22,7 @@ from fleet.loading.config import fleet_of
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import fragments, image_fit, remarks, room, spot, works
+from fleet.prove import image_fit, remarks, room, spot, works
 from fleet.prove import placement as placing
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
@@ -166,7 +166,7 @@ class Plan:
         yield from remarks.reruns(self.fleet)
         yield from remarks.fallback(self.fleet)
         yield from self.overbooked
-        yield from fragments.fragmented(self.placements)
+        yield from remarks.fragmented(self.placements)
         yield from room.remarks(self.fleet)
         yield from remarks.monitoring(self.fleet)
         yield from stack_jobs.remarks(self.fleet)

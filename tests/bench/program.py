@@ -130,7 +130,7 @@ def planned(stack: str, path: Path) -> None:
 def proved(stack: str, path: Path) -> None:
     """Print each proof with the processor seconds that it takes."""
     from fleet.loading.config import fleet_of
-    from fleet.prove import bill, fragments, placement, remarks, room, rules, spot, works
+    from fleet.prove import bill, placement, remarks, room, rules, spot, works
     from fleet.prove.ends import ends
     from fleet.prove.pending import explain
     from fleet.prove.pod import pod_of
@@ -152,7 +152,7 @@ def proved(stack: str, path: Path) -> None:
         "works": lambda: list(works.remarks(fleet, _AS_OF)),
         "spot": lambda: list(spot.remarks(fleet)),
         "classes": lambda: list(remarks.fallback(fleet)),
-        "fragments": lambda: list(fragments.fragmented(placements)),
+        "fragments": lambda: list(remarks.fragmented(placements)),
         "room": lambda: list(room.remarks(fleet)),
         "monitoring": lambda: list(remarks.monitoring(fleet)),
         "ends": lambda: list(ends(fleet, _AS_OF)),

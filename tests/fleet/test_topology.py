@@ -20,10 +20,10 @@ from fleet.jobs import JobRefusedError, gpu_job, place_job
 from fleet.jobs.stack import require
 from fleet.loading.config import load
 from fleet.prove import room
-from fleet.prove.fragments import fragmented
 from fleet.prove.pending import explain
 from fleet.prove.placement import Placement, PlacementError, place, pool_hosts
 from fleet.prove.pod import pod_of
+from fleet.prove.remarks import fragmented
 from fleet.prove.room import refusals
 from fleet.prove.topology import STRICT, Aligned, Layout, Nodes, aligned, empty, layout
 from fleet.providers.fleet import Fleet
