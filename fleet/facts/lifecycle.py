@@ -86,13 +86,9 @@ def runner(version: str, day: date) -> Life:
     It ends `INSTALL_WITHIN` days after the next release, patch releases included. While no next release is known, it can end
     `INSTALL_WITHIN` days after its own release at the earliest.
     """
-    released, newer = None, []
-    for row in rows("runner_releases.csv"):
-        published = date.fromisoformat(row["released"])
-        if row["version"] == version:
-            released = published
-        elif published <= day and numbers(row["version"]) > numbers(version):
-            newer.append(published)
+    days = {row["version"]: date.fromisoformat(row["released"]) for row in rows("runner_releases.csv")}
+    newer = [published for other, published in days.items() if published <= day and numbers(other) > numbers(version)]
+    released = days.get(version)
     last = min(newer) + timedelta(INSTALL_WITHIN) if newer else None
     may_end = released + timedelta(INSTALL_WITHIN) if released and last is None else None
     effect = "GitHub gives it no job, its pods exit with code 7, and jobs wait without end"

@@ -150,10 +150,14 @@ class SchedulingProfile:
     shares_from_zero: bool = False
     spot_taint: Taint | None = None
 
-    def pod_tolerations(self, capacity: str = "spot") -> tuple[Toleration, ...]:
-        """The tolerations that a pod needs to run on GPU nodes of this capacity type. Those of spot allow any GPU node."""
-        spot = (Toleration(self.spot_taint.key),) if self.spot_taint is not None and capacity == "spot" else ()
-        return (GPU_TOLERATION, *spot)
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        """The tolerations that a pod needs to run on any GPU node of this provider."""
+        return (GPU_TOLERATION,) if self.spot_taint is None else (GPU_TOLERATION, Toleration(self.spot_taint.key))
+
+    def pod_tolerations(self, capacity: str) -> tuple[Toleration, ...]:
+        """The tolerations that a pod needs to run on GPU nodes of this capacity type."""
+        return self.tolerations if capacity == "spot" else (GPU_TOLERATION,)
 
     def reserves(self, key: str) -> bool:
         """Whether a user's label key is in a reserved domain or its subdomain. Kubelet exits on node-role.kubernetes.io/… too."""

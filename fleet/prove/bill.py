@@ -124,12 +124,14 @@ def weeks(fleet: Fleet, first: date) -> Iterator[Week]:
 def _windows(cluster: Cluster) -> Iterator[tuple[str, Schedules, str, Window, list[Way]]]:
     """Each window of the schedules of pools and runner sets: whose it is, its name, and what it adds."""
     for name, pool in cluster.pools.items():
-        for key, window in pool.schedules.windows.items() if pool.schedules is not None else ():
-            added = max(window.count - pool.idle_nodes, 0)
-            yield f"pool {name}", pool.schedules, key, window, [(pool, machine, added) for machine in pool.instance_types]
+        if (of_pool := pool.schedules) is not None:
+            for key, nodes in of_pool.windows.items():
+                added = max(nodes.count - pool.idle_nodes, 0)
+                yield f"pool {name}", of_pool, key, nodes, [(pool, machine, added) for machine in pool.instance_types]
     for name, runner in cluster.pod_runners.items():
-        for key, window in runner.schedules.windows.items() if runner.schedules is not None else ():
-            yield name, runner.schedules, key, window, list(_runner_ways(cluster, runner, window))
+        if (of_runner := runner.schedules) is not None:
+            for key, runners in of_runner.windows.items():
+                yield name, of_runner, key, runners, list(_runner_ways(cluster, runner, runners))
 
 
 def _runner_ways(cluster: Cluster, runner: PodRunner, window: Window) -> Iterator[Way]:

@@ -151,7 +151,7 @@ def tolerations_of(cluster: Cluster) -> tuple[Toleration, ...]:
     # Without it the GPUs of a new node are never registered, and its startup gate never opens.
     gate = (Toleration(STARTUP_GATE.key),) if cluster.health is not None and cluster.health.startup_gate else ()
     of_pools = (toleration for pool in cluster.pools.values() for toleration in pool.tolerations(profile))
-    return tuple(dict.fromkeys((*profile.pod_tolerations(), *of_pools, *gate)))
+    return tuple(dict.fromkeys((*profile.tolerations, *of_pools, *gate)))
 
 
 def mig_naming(cluster: Cluster) -> Literal["none", "single", "mixed"]:

@@ -11,13 +11,13 @@ from fleet.jobs import (
     JobError,
     JobPlacement,
     JobRefusedError,
-    candidates,
     create_gpu_job,
-    gpu_ask,
     gpu_job,
     place_job,
     pool_options,
 )
+from fleet.jobs.place import candidates
+from fleet.jobs.spec import gpu_ask
 from fleet.loading.config import load
 from fleet.prove.placement import pool_host
 from fleet.providers.fleet import Fleet

@@ -14,7 +14,9 @@ from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
 from fleet.facts.pods import Requests
 from fleet.facts.versions import daemonsets
-from fleet.jobs import COUNTS, PROFILES, gpu_ask, gpu_job, job_name
+from fleet.jobs import gpu_job
+from fleet.jobs.profiles import COUNTS, PROFILES
+from fleet.jobs.spec import gpu_ask, job_name
 from fleet.prove.placement import Host, fit
 from fleet.prove.pod import Request
 from tests.builders import ROOT
