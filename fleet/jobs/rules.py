@@ -10,7 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -178,14 +178,12 @@ def _mounts(arguments: JobArguments) -> Iterator[JobProblem]:
             yield JobProblem("cache_path", "mounts", message, shown(arguments.cache_path))
 
 
-ASK_RULES: tuple[Rule, ...] = (
+_RULES: tuple[Rule, ...] = (
     (frozenset(("gpu_type", "gpu_count", "memory", "memory_request")), _memory),
     (frozenset(("gpu_type", "gpu_count", "cpu", "cpu_request")), _cpu),
     (frozenset(("gpu_type", "gpu_count", "memory", "shm")), _shm),
     (frozenset(("gpu_type", "prefer")), _prefer),
     (frozenset(AskArguments.model_fields) - {"shm", "spot"}, _instance_types),
-)
-JOB_RULES: tuple[Rule, ...] = (
     (frozenset(("gpu_count", "shared", "resource", "env", "visible_devices")), _devices),
     (frozenset(("env",)), _secrets),
     *((frozenset((field,)), partial(_secret_words, field)) for field in ("command", "args")),
@@ -194,43 +192,39 @@ JOB_RULES: tuple[Rule, ...] = (
 )
 
 
-Arguments = TypeVar("Arguments", bound=AskArguments)
-
 _STAND_INS = {"task_id": "stand-in", "image": "stand-in:1"}
 """Values for required arguments that are wrong, so that the rules over the other arguments are still checked."""
 _PRIVATE = frozenset(("env", "secret_env", "command", "args", "annotations"))
 """Arguments whose values are never in an error."""
 
 
-def checked(model: type[Arguments], values: Mapping[str, Any]) -> Arguments:
-    """The arguments of an ask or of a job. Raises JobError with every problem."""
-    rules = (*ASK_RULES, *JOB_RULES) if issubclass(model, JobArguments) else ASK_RULES
+def checked(values: Mapping[str, Any]) -> JobArguments:
+    """The arguments of a job. Raises JobError with every problem."""
     problems: list[JobProblem] = []
     wrong: set[str] = set()
     try:
-        read = model.model_validate(dict(values))
+        read = JobArguments.model_validate(dict(values))
     except ValidationError as error:
-        problems = [_problem(model, entry) for entry in error.errors()]
+        problems = [_problem(entry) for entry in error.errors()]
         wrong = {str(entry["loc"][0]) for entry in error.errors()}
         good = {name: value for name, value in values.items() if name not in wrong}
-        needed = {name: value for name, value in _STAND_INS.items() if name in model.model_fields}
-        read = model.model_validate(needed | good)
-    for reads, broken in rules:
+        read = JobArguments.model_validate(_STAND_INS | good)
+    for reads, broken in _RULES:
         if not reads & wrong:
             problems += broken(read)
     if problems:
-        order = {name: index for index, name in enumerate(model.model_fields)}
+        order = {name: index for index, name in enumerate(JobArguments.model_fields)}
         raise JobError(tuple(sorted(problems, key=lambda problem: order.get(problem.field.partition(".")[0], len(order)))))
     return read
 
 
-def _problem(model: type[AskArguments], error: ErrorDetails) -> JobProblem:
+def _problem(error: ErrorDetails) -> JobProblem:
     # Pydantic adds "[key]" to the path of a wrong key.
     marked = error["loc"][-1] == "[key]"
     path = tuple(map(str, error["loc"][:-1] if marked else error["loc"]))
     field = ".".join(part if part.isprintable() else shown(part) for part in path)
     if error["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(path[0], model.model_fields, n=1)
+        close = difflib.get_close_matches(path[0], JobArguments.model_fields, n=1)
         return JobProblem(field, "unknown", "no such argument; " + (f"did you mean {close[0]}?" if close else "remove it"))
     value = "" if path[0] in _PRIVATE or error["type"] == "missing" else shown(error["input"])
-    return JobProblem(field, error["type"].removeprefix("gpu_ci_"), hint(error, model, path), value)
+    return JobProblem(field, error["type"].removeprefix("gpu_ci_"), hint(error, JobArguments, path), value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fleet.facts.scheduling import MEDIUM_PRIORITY, RUNNER_PRIORITY
-from fleet.jobs.arguments import AskArguments, JobArguments
+from fleet.jobs.arguments import JobArguments
 from fleet.jobs.ask import GpuAsk, settled
 from fleet.jobs.rules import VISIBLE, checked
 
@@ -67,10 +67,5 @@ class GpuJobSpec:
 
 def gpu_job(task_id: str, image: str, **arguments: Any) -> GpuJobSpec:
     """A job from the arguments of `create_gpu_job` that do not name a place. Raises JobError with every problem."""
-    checked_arguments = checked(JobArguments, {"task_id": task_id, "image": image, **arguments})
+    checked_arguments = checked({"task_id": task_id, "image": image, **arguments})
     return GpuJobSpec(settled(checked_arguments), checked_arguments)
-
-
-def gpu_ask(**arguments: Any) -> GpuAsk:
-    """What a job with these arguments of `AskArguments` needs from a node. Raises JobError with every problem."""
-    return settled(checked(AskArguments, arguments))
