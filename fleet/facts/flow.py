@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import pairwise
 
+Amounts = Mapping[str, Fraction]
+Pools = Mapping[str, Iterable[str]]
+"""The pools of each set."""
 
-def taken(
-    demand: Mapping[str, Fraction], room: Mapping[str, Fraction], pools: Mapping[str, Iterable[str]]
-) -> dict[str, Fraction]:
+
+def taken(demand: Amounts, room: Amounts, pools: Pools) -> dict[str, Fraction]:
     """What each set gets of the room of its pools, in the unit of `demand` and `room`. The sum is the largest possible.
 
     The sets are served in the order of `demand`: each gets the most that is possible beside what the earlier sets got. A later
@@ -38,13 +40,7 @@ def taken(
     return amounts
 
 
-def _path(
-    start: str,
-    pools: Mapping[str, Iterable[str]],
-    free: Mapping[str, Fraction],
-    users: Mapping[str, Mapping[str, Fraction]],
-    full: set[str],
-) -> list[tuple[str, str]]:
+def _path(start: str, pools: Pools, free: Amounts, users: Mapping[str, Amounts], full: set[str]) -> list[tuple[str, str]]:
     """The shortest way to free room: the set `start` enters a pool, a set that leaves it enters the next, and so on."""
     came: dict[str, tuple[str, str]] = {}  # pool: (the set that enters it, the pool that this set leaves)
     queue, visited = deque([(start, "")]), {start}

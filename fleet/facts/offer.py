@@ -9,8 +9,7 @@ from dataclasses import astuple, dataclass, replace
 from fleet.facts import hardware
 from fleet.facts.pods import Requests
 
-DISK_SHARE = 0.9
-DISK_KEPT = 1024
+DISK_SHARE, DISK_KEPT = 0.9, 1024
 
 
 _Kept = tuple[int, int, int]

@@ -12,8 +12,7 @@ from functools import cache
 from fleet.facts.hardware import ON_DEMAND, Machine, price
 from fleet.facts.tables import entry, rows
 
-MIN_TYPES = 2
-MIN_ZONES = 2
+MIN_TYPES = MIN_ZONES = 2
 """Machine types and zones that a spot pool needs, so that a type that is sold out in a zone does not stop it."""
 MAX_SPREAD = 2
 """How many times the vCPUs or memory of another type a type of its pool may have. Cluster Autoscaler counts with one type."""

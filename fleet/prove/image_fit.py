@@ -139,20 +139,17 @@ def image_cuda(reference: str | None) -> str:
 
 def remarks(fleet: Fleet, day: date) -> Iterator[str]:
     """A line for each runner class whose image has a CUDA that the newest PyTorch of the day is not published for."""
+    builds = current(day)
+    published = [build.cuda for build in builds]
     for name, cluster in fleet.clusters_by_name():
         for runner_set, runner in cluster.pod_runners.items():
-            if (cuda := image_cuda(cluster.with_image(runner).image)) and (why := _outdated(cluster, runner, cuda, day)):
-                yield f"{name}/{runner_set}: {why}"
-
-
-def _outdated(cluster: Cluster, runner: PodRunner, cuda: str, day: date) -> str:
-    builds = current(day)
-    if not builds or cuda in {build.cuda for build in builds}:
-        return ""
-    last = last_release(cuda, day)
-    until = f"PyTorch {last} was the last release for it" if last else "no release of PyTorch is for it"
-    having = f"PyTorch {builds[0].release} is for CUDA {' and '.join(build.cuda for build in builds)}"
-    return f"its image has CUDA {cuda}: {until}, and {having}; {_advice(cluster, runner, builds)}"
+            cuda = image_cuda(cluster.with_image(runner).image)
+            if cuda and builds and cuda not in published:
+                last = last_release(cuda, day)
+                until = f"PyTorch {last} was the last release for it" if last else "no release of PyTorch is for it"
+                having = f"PyTorch {builds[0].release} is for CUDA {' and '.join(published)}"
+                text = f"its image has CUDA {cuda}: {until}, and {having}; {_advice(cluster, runner, builds)}"
+                yield f"{name}/{runner_set}: {text}"
 
 
 def _advice(cluster: Cluster, runner: PodRunner, builds: tuple[Build, ...]) -> str:
