@@ -12,7 +12,7 @@ from components.destroy_guard import guarded
 from components.outputs import Built, StackOutputs
 from fleet.facts.day import today
 from fleet.jobs import stack as stack_jobs
-from fleet.prove import placement, room, works
+from fleet.prove import placement, works
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 
@@ -72,9 +72,7 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     something cannot work today: a preview warns. Raises RunError as `require_deployable` does, and if GPU_CI_AS_OF is not a day.
     """
     require_deployable(fleet, stack)
-    placement.require(placement.place(fleet))
-    room.require(fleet)
-    stack_jobs.require(fleet)
+    stack_jobs.require(fleet, placement.place(fleet))
     _require_works(fleet)
     if fleet.permissions_boundary is not None:
         bound_roles(fleet.permissions_boundary)

@@ -113,7 +113,7 @@ def grafts(draw: st.DrawFn) -> Fleet:
         note(f"{name}: {source} {cluster} {'.'.join(map(str, path))}")
     try:
         fleet = load(document)
-        require(fleet)
+        require(fleet, place(fleet))
     except (FleetError, PlacementError):
         assume(False)
         raise

@@ -18,7 +18,6 @@ from components.kubernetes.args import SharingArgs
 from fleet.facts.bill import written
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.offer import allocatable, least
-from fleet.facts.repair import GPU_CONDITION, REASONS
 from fleet.facts.scheduling import (
     BLOCK_TYPE_TAG,
     EKS_PROFILE,
@@ -29,6 +28,7 @@ from fleet.facts.scheduling import (
     Taint,
     resource_tags,
 )
+from fleet.facts.xid import GPU_CONDITION, REASONS
 from fleet.providers.eks.cluster import EksVersion, Principal, SubnetId
 from fleet.providers.eks.groups import zone_actions, zone_groups
 from fleet.providers.eks.node_config import joining_spec, user_data

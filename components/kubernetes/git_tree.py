@@ -13,7 +13,7 @@ from components.kubernetes.deliver import Delivery
 from components.kubernetes.inside import Inside, declare_sweeps, furnish, runner_sets
 from components.kubernetes.provider import from_registry
 from fleet.charts.chart import Chart
-from fleet.prove.waiting import waiting_per_node
+from fleet.prove.bill import waiting_per_node
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
 from fleet.providers.registry import PROVIDERS

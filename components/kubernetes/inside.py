@@ -42,7 +42,7 @@ from fleet.charts.enablement import DevicePlugin, GpuOperatorSettings
 from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
 from fleet.facts.manifest import Manifest
 from fleet.jobs.stack import place_stack_job
-from fleet.prove.waiting import waiting_per_node
+from fleet.prove.bill import waiting_per_node
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import controller_chart, enablement_of, kueue_chart, monitoring_charts, plain_charts, pod_set_of
 from fleet.providers.registry import PROVIDERS

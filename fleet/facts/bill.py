@@ -71,11 +71,8 @@ def read(text: str) -> tuple[Window, ...]:
     zone, *parts = text.split() or [""]
     if not parts or len(parts) % 3:
         raise ValueError(text)
-    triples = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
-    return tuple(
-        window(int(count), days.split("+"), clocks.partition("-")[0], clocks.partition("-")[2], zone)
-        for count, days, clocks in triples
-    )
+    rows = zip(map(int, parts[::3]), parts[1::3], (clocks.partition("-") for clocks in parts[2::3]), strict=True)
+    return tuple(window(count, days.split("+"), start, end, zone) for count, days, (start, _, end) in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +222,8 @@ def packed(shares: Iterable[Share]) -> int:
     for count, per_node in sorted(shares, key=lambda share: share[1]):
         size = Fraction(1, per_node)
         for _ in range(count):
-            at = next((at for at, room in enumerate(free) if room >= size), None)
-            if at is None:
-                at = len(free)
+            at = next((at for at, room in enumerate(free) if room >= size), len(free))
+            if at == len(free):
                 free.append(Fraction(1))
             free[at] -= size
             if not free[at]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from fleet.facts.tables import toml
@@ -30,7 +31,6 @@ _NAMED = {
     "user": r"[^/?#\s@:\"'<>]*:(?![0-9]{1,5}(?:[/?#]|$))",
 }
 """Patterns that the forms name."""
-_NAME = re.compile("<([a-z-]+)>")
 
 _Form = tuple[str, re.Pattern[str]]
 """A form of credential: what every text with it contains in lower case, and its pattern. The group `head` may be shown."""
@@ -38,7 +38,8 @@ _Form = tuple[str, re.Pattern[str]]
 
 def _forms(certainty: str) -> tuple[_Form, ...]:
     rows = [{"head": "", **row} for row in toml("credentials.toml")[certainty]]
-    texts = ([row["mark"], *(_NAME.sub(lambda name: _NAMED[name[1]], row[part]) for part in ("head", "body"))] for row in rows)
+    filled = partial(re.sub, "<([a-z-]+)>", lambda name: _NAMED[name[1]])
+    texts = ((row["mark"], filled(row["head"]), filled(row["body"])) for row in rows)
     return tuple((mark, re.compile(f"(?P<head>{head}){body}")) for mark, head, body in texts)
 
 

@@ -10,14 +10,13 @@ from datetime import date
 from fleet.facts.errors import quoted
 
 VARIABLE = "GPU_CI_AS_OF"
-_DAY = re.compile(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}")
-"""A day before the year 3000, so that a year can be added to it."""
 
 
 def parsed(text: str) -> date | None:
     """The day that a text names as YYYY-MM-DD; None for any other text and for a day from the year 3000 on."""
     try:
-        return date.fromisoformat(text) if _DAY.fullmatch(text) else None
+        # Before the year 3000, so that a year can be added to it.
+        return date.fromisoformat(text) if re.fullmatch(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}", text) else None
     except ValueError:
         return None
 

@@ -38,17 +38,13 @@ def build_of(release: str) -> str:
 
 def driver_of(release: str) -> str | None:
     """The driver of a release; None if no source names it."""
-    image = EKS_IMAGES.get(release)
-    return image.driver if image else None
+    return EKS_IMAGES[release].driver if release in EKS_IMAGES else None
 
 
 def newest(minor: str, driver_branch: int) -> str | None:
     """The newest known release of a Kubernetes minor whose driver is of that branch (580); None if there is none."""
-    releases = [
-        release
-        for release, image in EKS_IMAGES.items()
-        if minor_of(release) == minor and image.driver.startswith(f"{driver_branch}.")
-    ]
+    of_minor = (image for release, image in EKS_IMAGES.items() if minor_of(release) == minor)
+    releases = (image.release for image in of_minor if image.driver.startswith(f"{driver_branch}."))
     return max(releases, key=build_of, default=None)
 
 

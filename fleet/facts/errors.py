@@ -70,8 +70,7 @@ class Fault:
     @classmethod
     def of(cls, text: str) -> Fault:
         """The parts of an error line that has them only as text. The message then has the value too."""
-        at = _AT.fullmatch(text)
-        if at is None:
+        if (at := _AT.fullmatch(text)) is None:
             return cls(text)
         return cls(at["message"], at["file"] or "", int(at["line"]) if at["line"] else None, at["path"] or "")
 

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import pairwise
 
+Amounts = Mapping[str, Fraction]
+Pools = Mapping[str, Iterable[str]]
+"""The pools of each set."""
 
-def taken(
-    demand: Mapping[str, Fraction], room: Mapping[str, Fraction], pools: Mapping[str, Iterable[str]]
-) -> dict[str, Fraction]:
+
+def taken(demand: Amounts, room: Amounts, pools: Pools) -> dict[str, Fraction]:
     """What each set gets of the room of its pools, in the unit of `demand` and `room`. The sum is the largest possible.
 
     The sets are served in the order of `demand`: each gets the most that is possible beside what the earlier sets got. A later
@@ -38,13 +40,7 @@ def taken(
     return amounts
 
 
-def _path(
-    start: str,
-    pools: Mapping[str, Iterable[str]],
-    free: Mapping[str, Fraction],
-    users: Mapping[str, Mapping[str, Fraction]],
-    full: set[str],
-) -> list[tuple[str, str]]:
+def _path(start: str, pools: Pools, free: Amounts, users: Mapping[str, Amounts], full: set[str]) -> list[tuple[str, str]]:
     """The shortest way to free room: the set `start` enters a pool, a set that leaves it enters the next, and so on."""
     came: dict[str, tuple[str, str]] = {}  # pool: (the set that enters it, the pool that this set leaves)
     queue, visited = deque([(start, "")]), {start}
@@ -79,7 +75,14 @@ def most_runners(maxima: Mapping[str, int], nodes: Mapping[str, int], per_node: 
     alone limit every set. Otherwise a part is as small as the set has it in any of its pools, so the bound may be too large.
     """
     pools = {name: [pool for of, pool in per_node if of == name] for name in maxima}
-    return min(_bound(maxima, nodes, per_node, pools, rooms) for rooms in (_rooms(per_node), dict.fromkeys(nodes, Fraction(1))))
+    bounds = []
+    for rooms in (_rooms(per_node), dict.fromkeys(nodes, Fraction(1))):
+        rates = {name: max(per_node[name, pool] / rooms[pool] for pool in usable) for name, usable in pools.items() if usable}
+        # Sets with more runners per room come first, which makes the number largest.
+        demand = {name: maxima[name] / rates[name] for name in sorted(rates, key=lambda name: -rates[name])}
+        amounts = taken(demand, {pool: nodes[pool] * size for pool, size in rooms.items()}, pools)
+        bounds.append(math.floor(sum(amount * rates[name] for name, amount in amounts.items())))
+    return min(bounds)
 
 
 def _rooms(per_node: Mapping[tuple[str, str], int]) -> dict[str, Fraction]:
@@ -96,18 +99,3 @@ def _rooms(per_node: Mapping[tuple[str, str], int]) -> dict[str, Fraction]:
             else:
                 rates[name] = count / rooms.setdefault(pool, Fraction(1))
     return rooms
-
-
-def _bound(
-    maxima: Mapping[str, int],
-    nodes: Mapping[str, int],
-    per_node: Mapping[tuple[str, str], int],
-    pools: Mapping[str, list[str]],
-    rooms: Mapping[str, Fraction],
-) -> int:
-    """The bound for these rooms of nodes. Sets with more runners per room come first, which makes the number largest."""
-    rates = {name: max(per_node[name, pool] / rooms[pool] for pool in usable) for name, usable in pools.items() if usable}
-    order = sorted(rates, key=lambda name: -rates[name])
-    room = {pool: nodes[pool] * size for pool, size in rooms.items()}
-    amounts = taken({name: maxima[name] / rates[name] for name in order}, room, pools)
-    return math.floor(sum(amount * rates[name] for name, amount in amounts.items()))

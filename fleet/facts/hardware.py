@@ -10,18 +10,14 @@ from functools import cache
 
 from fleet.facts.tables import entry, rows
 
-ON_DEMAND = "on-demand"
-SPOT = "spot"
-RESERVED = "reserved"
-CAPACITY_BLOCK = "capacity-block"
+ON_DEMAND, SPOT, RESERVED, CAPACITY_BLOCK = "on-demand", "spot", "reserved", "capacity-block"
 PREPAID = frozenset((RESERVED, CAPACITY_BLOCK))
 """Capacity types whose machines are paid for whether they are used or not."""
 
 OWNED = "owned"
 """The cloud of machines that a stack file describes."""
 
-_UNIT = "unit"
-_EVERYWHERE = "*"
+_UNIT, _EVERYWHERE = "unit", "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +93,9 @@ class UnknownMachine(KeyError):  # noqa: N818 - a name, as KeyError's callers re
         import difflib  # noqa: PLC0415 - only an error needs it, and loading must stay fast
 
         names = {spelling.lower(): spelling for spelling in _machines()}
-        close = [names[match] for match in difflib.get_close_matches(name.lower(), names, n=3)]
-        fix = (
-            f"did you mean {', '.join(close)}?"
-            if close
-            else "write a GPU type of fleet/facts/data/instances.csv, such as g4dn.xlarge"
-        )
+        fix = "write a GPU type of fleet/facts/data/instances.csv, such as g4dn.xlarge"
+        if close := difflib.get_close_matches(name.lower(), names, n=3):
+            fix = f"did you mean {', '.join(names[match] for match in close)}?"
         super().__init__(f"unknown machine {name!r}; {fix}")
         self.name = name
 
@@ -113,8 +106,7 @@ class UnknownMachine(KeyError):  # noqa: N818 - a name, as KeyError's callers re
 
 def machine(name: str) -> Machine:
     """The machine with this name, in the cloud's spelling. Raises UnknownMachine."""
-    row = find(name)
-    if row is None:
+    if (row := find(name)) is None:
         raise UnknownMachine(name)
     return row
 
@@ -157,8 +149,7 @@ def price(name: str, region: str, capacity: str) -> Price | None:
     exact = _price(name, region, capacity)
     if exact is not None or capacity in (ON_DEMAND, CAPACITY_BLOCK):
         return exact
-    bound = _price(name, region, ON_DEMAND)
-    if bound is None:
+    if (bound := _price(name, region, ON_DEMAND)) is None:
         return None
     less = capacity == SPOT or machine(name).cloud != "aws"
     return Price(bound.usd_per_hour, at_most=less, source=bound.source, date=bound.date)

@@ -30,8 +30,6 @@ NOTICE = 90
 OKE_NOTICE = 30
 """Days for which Oracle supports a fourth minor at least."""
 
-NO_FIXES = "its publisher fixes nothing in it any more, security holes included"
-
 
 @dataclass(frozen=True, slots=True)
 class Life:
@@ -62,15 +60,12 @@ class Life:
         """The end in words, as of a day."""
         if self.last is not None:
             days = (self.last - day).days
-            when = f"ended on {self.last}" if days < 0 else f"is good until {self.last}, {_days(days)}"
+            more = {0: "today", 1: "1 more day"}.get(days, f"{days} more days")
+            when = f"ended on {self.last}" if days < 0 else f"is good until {self.last}, {more}"
             return f"{self.what} {when}: {self.effect}"
         if self.may_end is not None:
             return f"{self.what} may be refused from {self.may_end}: {self.effect}; `doctor` asks GitHub for the day"
         return f"{self.what}: no end published"
-
-
-def _days(count: int) -> str:
-    return {0: "today", 1: "1 more day"}.get(count, f"{count} more days")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +86,9 @@ def runner(version: str, day: date) -> Life:
     It ends `INSTALL_WITHIN` days after the next release, patch releases included. While no next release is known, it can end
     `INSTALL_WITHIN` days after its own release at the earliest.
     """
-    released, newer = None, []
-    for row in rows_of("runner_releases.csv"):
-        published = date.fromisoformat(row["released"])
-        if row["version"] == version:
-            released = published
-        elif published <= day and numbers(row["version"]) > numbers(version):
-            newer.append(published)
+    days = {row["version"]: date.fromisoformat(row["released"]) for row in rows("runner_releases.csv")}
+    newer = [published for other, published in days.items() if published <= day and numbers(other) > numbers(version)]
+    released = days.get(version)
     last = min(newer) + timedelta(INSTALL_WITHIN) if newer else None
     may_end = released + timedelta(INSTALL_WITHIN) if released and last is None else None
     effect = "GitHub gives it no job, its pods exit with code 7, and jobs wait without end"
@@ -121,13 +112,13 @@ def of_image(reference: str, day: date) -> Life | None:
     if repository == RUNNER_REPOSITORY and numbers(tag):
         return runner(tag, day)
     row = _images().get(reference) or _images().get(untagged)
-    return None if row is None else _of_row(f"image {untagged}", row, NO_FIXES)
+    return None if row is None else _of_row(f"image {untagged}", row)
 
 
 @cache
 def _images() -> Mapping[str, Mapping[str, Any]]:
     """Rows of images by reference, and by reference without digest. An image with a tag and a digest has both."""
-    data = versions()
+    data = toml("versions.toml")
     images = [*data["images"].values(), *(row for chart in data["chart-images"].values() for row in chart.values())]
     # The row of the autoscaler's image has no version: each Kubernetes minor has its own.
     by_reference = {row["reference"]: row for row in images if "ends" in row}
@@ -142,28 +133,26 @@ def _images() -> Mapping[str, Mapping[str, Any]]:
 
 def of_chart(chart: str, version: str) -> Life | None:
     """The life of a Helm chart's version; None if no row has it."""
-    row = versions()["charts"].get(chart)
-    return _of_row(f"chart {chart} {version}", row, NO_FIXES) if row is not None and row["version"] == version else None
+    row = toml("versions.toml")["charts"].get(chart)
+    return _of_row(f"chart {chart} {version}", row) if row is not None and row["version"] == version else None
 
 
 def of_row(what: str, *path: str) -> Life:
     """The life of the row at a path of versions.toml: `of_row("Talos v1.13.9", "talos", "1.13")`."""
-    row: Any = versions()
+    row: Any = toml("versions.toml")
     for key in path:
         row = row[key]
-    return _of_row(what, row, NO_FIXES)
+    return _of_row(what, row)
 
 
 def of_eks(minor: str, *, extended: bool = False) -> Life | None:
     """Support of a Kubernetes minor on EKS: its standard support, or with `extended` its extended support. None without a row."""
-    row = EKS_SUPPORT.get(minor)
-    if row is None:
+    if (row := EKS_SUPPORT.get(minor)) is None:
         return None
     # Both columns have the first day after the support.
+    end, kind, effect = row.standard_until, "standard", "the control plane costs the price of extended support"
     if extended:
         end, kind, effect = row.extended_until, "extended", "AWS may upgrade the control plane on any day, without a notice"
-    else:
-        end, kind, effect = row.standard_until, "standard", "the control plane costs the price of extended support"
     return Life(f"EKS {minor}, {kind} support", end - timedelta(1), effect, row.released)
 
 
@@ -172,9 +161,8 @@ def of_oke(minor: str) -> Life | None:
 
     Oracle ends a minor `OKE_NOTICE` days or more after it offers the third newer one (docs.oracle.com, supported versions).
     """
-    by_minor = {row["minor"]: row for row in rows_of("oke_support.csv")}
-    row = by_minor.get(minor)
-    if row is None:
+    by_minor = {row["minor"]: row for row in rows("oke_support.csv")}
+    if (row := by_minor.get(minor)) is None:
         return None
     third = by_minor.get(row["ends_after"])
     last = day_of(row["ended"]) or (date.fromisoformat(third["released"]) + timedelta(OKE_NOTICE) if third else None)
@@ -183,13 +171,13 @@ def of_oke(minor: str) -> Life | None:
 
 def of_kubernetes(minor: str) -> Life | None:
     """Support of a Kubernetes minor by the Kubernetes project; None without a row."""
-    return _of_table("kubernetes_support.csv", "minor", minor, f"Kubernetes {minor}", NO_FIXES)
+    return _of_table("kubernetes_support.csv", "minor", minor, f"Kubernetes {minor}")
 
 
 def of_driver(version: str) -> Life | None:
     """Support of the branch of an NVIDIA driver; None if the table does not have the branch."""
     branch = version.partition(".")[0]
-    return _of_table("driver_branches.csv", "branch", branch, f"NVIDIA driver branch R{branch}", NO_FIXES)
+    return _of_table("driver_branches.csv", "branch", branch, f"NVIDIA driver branch R{branch}")
 
 
 def of_node_image(release: str) -> Life:
@@ -198,12 +186,12 @@ def of_node_image(release: str) -> Life:
     return Life(f"node image {release}", None, "", day_of(f"{build[:4]}-{build[4:6]}-{build[6:]}"))
 
 
-def _of_table(table: str, column: str, value: str, what: str, effect: str) -> Life | None:
-    row = next((row for row in rows_of(table) if row[column] == value), None)
-    return None if row is None else _of_row(what, row, effect)
+def _of_table(table: str, column: str, value: str, what: str) -> Life | None:
+    return next((_of_row(what, row) for row in rows(table) if row[column] == value), None)
 
 
-def _of_row(what: str, row: Mapping[str, Any], effect: str) -> Life:
+def _of_row(what: str, row: Mapping[str, Any]) -> Life:
+    effect = "its publisher fixes nothing in it any more, security holes included"
     return Life(what, day_of(row["ends"]), effect, day_of(row["released"]))
 
 
@@ -213,15 +201,3 @@ def day_of(text: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         return None
-
-
-@cache
-def versions() -> Mapping[str, Any]:
-    """The rows of versions.toml as they are there, with their days."""
-    return toml("versions.toml")
-
-
-@cache
-def rows_of(table: str) -> list[dict[str, str]]:
-    """The rows of a CSV table, read once."""
-    return rows(table)

@@ -9,8 +9,7 @@ from dataclasses import astuple, dataclass, replace
 from fleet.facts import hardware
 from fleet.facts.pods import Requests
 
-DISK_SHARE = 0.9
-DISK_KEPT = 1024
+DISK_SHARE, DISK_KEPT = 0.9, 1024
 
 
 _Kept = tuple[int, int, int]
@@ -33,7 +32,9 @@ def allocatable(machine: hardware.Machine, disk: int) -> Offer:
     cpu, memory, pods = _KEPT[machine.cloud](machine)
     return Offer(
         cpu=machine.vcpus * 1000 - cpu,
-        memory=int(machine.memory_mib * _VM_MEMORY) - memory,
+        # A virtual machine has less memory than its type is sold with. Karpenter assumes the same share
+        # (vm-memory-overhead-percent).
+        memory=int(machine.memory_mib * 0.925) - memory,
         # kubelet evicts pods when less than a tenth of the root disk is free, and reserves 1 GiB.
         storage=int(disk * DISK_SHARE) - DISK_KEPT,
         gpus=machine.gpus,
@@ -62,9 +63,6 @@ def least(offers: Iterable[Offer]) -> Offer:
     return Offer(*map(min, zip(*map(astuple, offers), strict=True)))
 
 
-# A virtual machine has less memory than its type is sold with. Karpenter assumes the same share (vm-memory-overhead-percent).
-_VM_MEMORY = 0.925
-
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
 
@@ -75,12 +73,8 @@ def _nodeadm(machine: hardware.Machine) -> _Kept:
     tenth of the disk and 1 GiB. Managed node groups limit the pods to 110, or to 250 from 30 vCPUs on.
     """
     pods = machine.max_pods or 110
-    return _share_of_cores(machine.vcpus), 255 + 11 * pods + 100, min(pods, 110 if machine.vcpus < 30 else 250)
-
-
-def _share_of_cores(vcpus: int) -> int:
-    shares = [60] * min(vcpus, 1) + [10] * min(max(vcpus - 1, 0), 1) + [5] * min(max(vcpus - 2, 0), 2)
-    return int(sum(shares) + 2.5 * max(vcpus - 4, 0))
+    cores = int(sum((60, 10, 5, 5)[: machine.vcpus]) + 2.5 * max(machine.vcpus - 4, 0))
+    return cores, 255 + 11 * pods + 100, min(pods, 110 if machine.vcpus < 30 else 250)
 
 
 # -- OCI ---------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ class Lines(Mapping[Keys, int]):
         self._root = root
 
     def __getitem__(self, keys: Keys) -> int:
-        return _line(self._at(keys))
+        place = self._at(keys)
+        return place if isinstance(place, int) else place[0]
 
     def __iter__(self) -> Iterator[Keys]:
         return _paths((), self._root)
@@ -39,10 +40,6 @@ class Lines(Mapping[Keys, int]):
             except (LookupError, TypeError):
                 raise KeyError(keys) from None
         return place
-
-
-def _line(place: Place) -> int:
-    return place if isinstance(place, int) else place[0]
 
 
 def _paths(at: Keys, place: Place) -> Iterator[Keys]:

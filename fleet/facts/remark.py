@@ -53,6 +53,5 @@ def below(where: str, text: str, part: str | None = None) -> Remark:
 def of_cluster(cluster: str, text: str) -> Remark:
     """A remark that a cluster's settings make, which do not know the cluster's name. The part "" is the cluster itself."""
     remark = below(cluster, text)
-    return Remark(
-        remark, remark.kind, act=remark.act, parts=tuple(f"{cluster}/{part}" if part else cluster for part in remark.parts)
-    )
+    parts = tuple(f"{cluster}/{part}" if part else cluster for part in remark.parts)
+    return Remark(remark, remark.kind, act=remark.act, parts=parts)

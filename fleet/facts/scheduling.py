@@ -15,7 +15,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from fleet.facts.tables import entry, rows
+from fleet.facts.tables import entry, rows, toml
 
 GPU_RESOURCE = "nvidia.com/gpu"
 RUNTIME_CLASS = "nvidia"
@@ -99,6 +99,13 @@ class Taint:
     value: str
     effect: Effect
 
+    @classmethod
+    def read(cls, text: str) -> Taint:
+        """A taint of the form key=value:Effect."""
+        pair, _, effect = text.partition(":")
+        key, _, value = pair.partition("=")
+        return cls(key, value, Effect(effect))
+
     def __str__(self) -> str:
         return f"{self.key}={self.value}:{self.effect}"
 
@@ -114,13 +121,9 @@ class Toleration:
 
     def covers(self, taint: Taint) -> bool:
         """Whether a pod with this toleration may run on a node with `taint`. Exists without a key covers every key."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if not self.key:
-            return self.operator == "Exists"
-        if self.key != taint.key:
-            return False
-        return self.operator == "Exists" or (self.operator in ("Equal", "") and self.value == taint.value)
+        exists = self.operator == "Exists" and self.key in ("", taint.key)
+        equal = self.operator in ("Equal", "") and (self.key, self.value) == (taint.key, taint.value)
+        return self.effect in ("", taint.effect) and (exists or equal)
 
     def manifest(self) -> dict[str, str]:
         """The toleration for a pod spec."""
@@ -164,35 +167,14 @@ class SchedulingProfile:
 
 GPU_TAINT_KEY = "nvidia.com/gpu"
 
-EKS_PROFILE = SchedulingProfile(
-    Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
-    ("eks.amazonaws.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
-    # Cluster Autoscaler's GPU label on AWS. Without it a booting GPU node counts as ready, and the autoscaler buys a second one.
-    accelerator_label="k8s.amazonaws.com/accelerator",
-    idle_delay_per_pool=True,
-    shares_from_zero=True,
-)
 
-# The autoscaler's template of a node offers the shape's GPUs as whole GPUs, and no tag changes that.
-OKE_PROFILE = SchedulingProfile(
-    # OKE itself sets this taint. In the autoscaler's template of an empty pool the key has no value.
-    Taint(GPU_TAINT_KEY, "present", Effect.NO_SCHEDULE),
-    ("oci.oraclecloud.com/", "oke.oraclecloud.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
-    spot_taint=Taint("oci.oraclecloud.com/oke-is-preemptible", "present", Effect.NO_SCHEDULE),
-)
+def _profile(provider: str) -> SchedulingProfile:
+    row = toml("nodes.toml")["profiles"][provider]
+    spot = Taint.read(row["spot-taint"]) if "spot-taint" in row else None
+    return entry(SchedulingProfile, row, gpu_taint=Taint.read(row["gpu-taint"]), spot_taint=spot)
 
-TALOS_PROFILE = SchedulingProfile(
-    Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
-    # Talos sets labels with kubelet's rights, which the API server's NodeRestriction limits.
-    ("node-role.kubernetes.io/", "node-restriction.kubernetes.io/", "kubernetes.io/", "k8s.io/"),
-    # There is no autoscaler, because the machines always exist.
-    from_zero=False,
-)
 
-# The nodes exist already: the program sets no label, and an autoscaler is the owner's.
-KUBERNETES_PROFILE = SchedulingProfile(
-    Taint(GPU_TAINT_KEY, "", Effect.NO_SCHEDULE), ("kubernetes.io/", "k8s.io/", "node.kubernetes.io/")
-)
+EKS_PROFILE, OKE_PROFILE, TALOS_PROFILE, KUBERNETES_PROFILE = map(_profile, ("eks", "oke", "talos", "kubernetes"))
 
 GPU_TOLERATION = Toleration(GPU_TAINT_KEY)
 """Exists instead of Equal, because the taint of EKS and Talos nodes has the value `true`, and OKE's has `present`."""
@@ -307,30 +289,20 @@ def pool_labels(
         "node-type": "gpu-worker",
         "gpu": "true",
     }
-    # Without whole GPUs the label is wrong: the autoscaler would wait forever for the GPUs of that node.
-    if profile.accelerator_label and resource == GPU_RESOURCE:
-        labels[profile.accelerator_label] = accelerator
     optional = {
+        # Without whole GPUs the label is wrong: the autoscaler would wait forever for the GPUs of that node.
+        profile.accelerator_label: accelerator if resource == GPU_RESOURCE else "",
         PLUGIN_CONFIG_LABEL: plugin_config,
         MIG_CONFIG_LABEL: mig_config,
         MPS_LABEL: "true" if mps else "",
         FLAVOR_LABEL: flavor,
     }
-    return labels | {key: value for key, value in optional.items() if value}
+    return labels | {key: value for key, value in optional.items() if key and value}
 
 
 def system_labels(cluster: str) -> dict[str, str]:
     """Node labels of the untainted system pool."""
     return {CLUSTER_LABEL: cluster, POOL_LABEL: SYSTEM_POOL, ROLE_LABEL: SYSTEM_POOL}
-
-
-def flavor_selector(flavor: str) -> dict[str, str]:
-    """The node selector that binds a pod to the pools of a queue flavor."""
-    return {FLAVOR_LABEL: flavor}
-
-
-MAX_WEIGHT = 100
-"""The highest weight of a preferred node affinity (Kubernetes API, PreferredSchedulingTerm)."""
 
 
 def pool_selector(pool: str) -> dict[str, str]:
@@ -351,32 +323,22 @@ def node_choice(selectors: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     """
     if len(selectors) < 2:
         return {"nodeSelector": dict(selectors[0]) if selectors else {}}
-    keys = {key for selector in selectors for key in selector}
-    if len(keys) == 1:
-        (key,) = keys
-        terms = [_expressions({key: [selector[key] for selector in selectors]})]
-    else:
-        terms = [_expressions({key: [value] for key, value in selector.items()}) for selector in selectors]
-    last = len(selectors) - 1
-    preferred = [
-        {
-            "weight": MAX_WEIGHT - (MAX_WEIGHT - 1) * index // last,
-            "preference": _expressions({key: [value] for key, value in selector.items()}),
-        }
-        for index, selector in enumerate(selectors[:-1])
-    ]
-    return {
-        "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
-                "preferredDuringSchedulingIgnoredDuringExecution": preferred,
-            }
-        }
+    terms = [_affinity_term(selector) for selector in selectors]
+    # From the highest weight that the Kubernetes API has (PreferredSchedulingTerm) down to 1.
+    weights = (100 - 99 * index // (len(selectors) - 1) for index in range(len(selectors) - 1))
+    preferred = [{"weight": weight, "preference": preference} for weight, preference in zip(weights, terms, strict=False)]
+    if len({key for selector in selectors for key in selector}) == 1:
+        terms = [_affinity_term(*selectors)]
+    affinity = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+        "preferredDuringSchedulingIgnoredDuringExecution": preferred,
     }
+    return {"affinity": {"nodeAffinity": affinity}}
 
 
-def _expressions(values: Mapping[str, list[str]]) -> dict[str, Any]:
-    """A term of a node affinity: every label has one of its values."""
+def _affinity_term(*selectors: Mapping[str, str]) -> dict[str, Any]:
+    """A term of a node affinity: every label has one of its values in these selectors, which have the same keys."""
+    values = {key: [selector[key] for selector in selectors] for key in selectors[0]}
     return {"matchExpressions": [{"key": key, "operator": "In", "values": listed} for key, listed in values.items()]}
 
 

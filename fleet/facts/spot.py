@@ -12,8 +12,7 @@ from functools import cache
 from fleet.facts.hardware import ON_DEMAND, Machine, price
 from fleet.facts.tables import entry, rows
 
-MIN_TYPES = 2
-MIN_ZONES = 2
+MIN_TYPES = MIN_ZONES = 2
 """Machine types and zones that a spot pool needs, so that a type that is sold out in a zone does not stop it."""
 MAX_SPREAD = 2
 """How many times the vCPUs or memory of another type a type of its pool may have. Cluster Autoscaler counts with one type."""
@@ -52,11 +51,6 @@ class History:
     sightings: tuple[Sighting, ...]
 
     @property
-    def prices(self) -> tuple[float, ...]:
-        """The known prices, oldest first."""
-        return tuple(usd for sighting in self.sightings if (usd := sighting.usd) is not None)
-
-    @property
     def interruption(self) -> str:
         """The latest band of interruptions, or nothing."""
         return next((sighting.interruption for sighting in reversed(self.sightings) if sighting.interruption), "")
@@ -68,12 +62,10 @@ class History:
 
     def __str__(self) -> str:
         often = f"{self.interruption} interrupted in a month" if self.interruption else "interruptions unknown"
-        if not self.prices:
-            return f"price unknown, {often}"
-        low, high = min(self.prices), max(self.prices)
-        if len(self.prices) == 1:
-            return f"{low:.3f} USD/h (one price, no history), {often}"
-        return f"{low:.3f}-{high:.3f} USD/h, {often}"
+        prices = [usd for sighting in self.sightings if (usd := sighting.usd) is not None]
+        if len(prices) < 2:
+            return f"{prices[0]:.3f} USD/h (one price, no history), {often}" if prices else f"price unknown, {often}"
+        return f"{min(prices):.3f}-{max(prices):.3f} USD/h, {often}"
 
 
 def history(name: str, region: str) -> History:

@@ -32,9 +32,6 @@ EKS_SUPPORT = {row["minor"]: entry(Support, row) for row in rows("eks_support.cs
 """Support on EKS by Kubernetes minor, the oldest first."""
 
 
-_VERSION = re.compile(r"v?([0-9]{1,3})[.]([0-9]{1,3})(?:[.].*)?")
-
-
 def control_plane(version: str, day: date) -> str:
     """The item that prices an EKS control plane of a version ("1.36", also "1.36.3" or "v1.36") on a day.
 
@@ -48,5 +45,5 @@ def control_plane(version: str, day: date) -> str:
 
 
 def _minor(version: str) -> tuple[int, int]:
-    match = _VERSION.fullmatch(version)
+    match = re.fullmatch(r"v?([0-9]{1,3})[.]([0-9]{1,3})(?:[.].*)?", version)
     return (int(match[1]), int(match[2])) if match else (0, 0)

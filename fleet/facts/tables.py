@@ -6,6 +6,7 @@ import csv
 import tomllib
 from collections.abc import Callable, Mapping
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,14 +23,16 @@ _FROM_TEXT: dict[str, Callable[[str], object]] = {
 """How the text of a cell becomes the value of a field, by the field's annotation. Fields of other types take the text."""
 
 
+@cache
 def rows(name: str) -> list[dict[str, str]]:
-    """The rows of a CSV file by column."""
+    """The rows of a CSV file by column, read once: do not change them."""
     with (_DATA / name).open(encoding="utf-8", newline="") as table:
         return list(csv.DictReader(table))
 
 
+@cache
 def toml(name: str) -> dict[str, Any]:
-    """The content of a TOML file."""
+    """The content of a TOML file, read once: do not change it."""
     with (_DATA / name).open("rb") as file:
         return tomllib.load(file)
 

@@ -67,12 +67,8 @@ class ChartImage:
                 fields = {"repository": folders, "image": last, "version": digest or tag}
             case "sha" | "sha256" | "digest":
                 registry, _, repository = path.partition("/")
-                digests = {
-                    "sha": {"sha": digest.removeprefix("sha256:")},
-                    "sha256": {"sha": digest},
-                    "digest": {"digest": digest},
-                }
-                fields = {"registry": registry, "repository": repository, "tag": tag} | digests[self.form]
+                key, text = self.form.removesuffix("256"), digest.removeprefix("sha256:") if self.form == "sha" else digest
+                fields = {"registry": registry, "repository": repository, "tag": tag, key: text}
             case _:
                 fields = {"repository": path, "tag": f"{tag}{at}{digest}"}
         return {key: value for key, value in fields.items() if value}
@@ -179,8 +175,8 @@ class Image:
 class RunnerGpu:
     """One row of the matrix of images/runner-gpu: NVIDIA's images of a CUDA and an Ubuntu release, and what they contain.
 
-    `base`, `runtime` and `devel` are references with digests. `ccache` is the version of Ubuntu's package. The other columns
-    are those of `Image`.
+    `base`, `runtime` and `devel` are references with digests. `ccache` is the version of Ubuntu's package. `image` is what a
+    runner image of this row runs on; its `reference` is the row's name.
     """
 
     name: str
@@ -191,14 +187,7 @@ class RunnerGpu:
     cudnn: str
     ubuntu: str
     ccache: str
-    least_capability: str
-    most_capability: str
-    least_driver: int
-
-    @property
-    def image(self) -> Image:
-        """What a runner image of this row runs on. `reference` is the row's name; sccache and the runner are x86_64 builds."""
-        return Image(self.name, ("x86_64",), self.least_capability, self.least_driver, self.most_capability)
+    image: Image
 
 
 _DATA = toml("versions.toml")
@@ -218,7 +207,11 @@ TALOS_KUBERNETES: dict[str, str] = {minor: row["version"] for minor, row in _DAT
 """The Kubernetes release that Talos installs, by minor."""
 IMAGES = entries(Image, _DATA["images"])
 RUNNER_IMAGE = IMAGES["actions-runner"].reference
-RUNNER_GPU = entries(RunnerGpu, _DATA["runner-gpu"], "name")
+RUNNER_GPU = {
+    # sccache and the runner are x86_64 builds.
+    name: entry(RunnerGpu, row, name=name, image=entry(Image, row, reference=name, architectures=("x86_64",)))
+    for name, row in _DATA["runner-gpu"].items()
+}
 RUNNER_GPU_REPOSITORY = "runner-gpu"
 """The last part of the repository of images that `make image` builds. Their tags start with the name of a row of `RUNNER_GPU`."""
 LAUNCHER_IMAGE = IMAGES["oci-cli"].reference

@@ -29,8 +29,7 @@ _PARTED = re.compile(r"\.[0-9]+(_[0-9]+)*([eE][-+]?[0-9]+(_[0-9]+)*)?")
 _INTEGER = re.compile(r"(?P<sign>[-+]?)(?P<digits>0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|0|[1-9][0-9]*)")
 _CLOCK = r"[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(\.[0-9]+)?"
 _DATE = re.compile(rf"[0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}([Tt]{_CLOCK}(Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CLOCK})?")
-_LARGEST = 2**64
-_SMALLEST = -(2**63)
+_SMALLEST, _LARGEST = -(2**63), 2**64
 _MOST_DIGITS = 20
 """The most digits of a decimal integer of 64 bits."""
 

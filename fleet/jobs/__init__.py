@@ -3,19 +3,14 @@
 Needs neither Pulumi nor a cluster. docs/jobs.md has examples.
 """
 
-from fleet.jobs.create import create_gpu_job
+from fleet.jobs.create import JobOptions, create_gpu_job
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
 from fleet.jobs.keywords import calculate_gpu_requirements, detect_ml_workload
 from fleet.jobs.manifest import manifest
-from fleet.jobs.naming import job_name
-from fleet.jobs.options import JobOptions
-from fleet.jobs.place import JobPlacement, candidates, place_job, pool_options
-from fleet.jobs.profiles import COUNTS, PROFILES
-from fleet.jobs.spec import GpuJobSpec, gpu_ask, gpu_job
+from fleet.jobs.place import JobPlacement, place_job, pool_options
+from fleet.jobs.spec import GpuJobSpec, gpu_job
 
 __all__ = [
-    "COUNTS",
-    "PROFILES",
     "GpuJobSpec",
     "JobError",
     "JobOptions",
@@ -23,12 +18,9 @@ __all__ = [
     "JobProblem",
     "JobRefusedError",
     "calculate_gpu_requirements",
-    "candidates",
     "create_gpu_job",
     "detect_ml_workload",
-    "gpu_ask",
     "gpu_job",
-    "job_name",
     "manifest",
     "place_job",
     "pool_options",

@@ -63,7 +63,8 @@ def settled(arguments: AskArguments) -> GpuAsk:
         cpu=cpu_of(arguments),
         memory=memory,
         scratch=arguments.scratch,
-        shm=shm_of(arguments, memory),
+        # The default is an eighth of the memory limit: 2Gi for a V100, 4Gi for an A100 (seed 001).
+        shm=memory.limit // 8 if arguments.shm is None else arguments.shm,
         shm_given=bool(arguments.shm),
         spot=arguments.spot,
         shared=is_shared(arguments),
@@ -89,11 +90,6 @@ def _amount(usual: Request, limit: int | None, request: int | None, least: int =
     if limit is None:
         return Request(request or usual.request, usual.limit)
     return Request(request or max(math.ceil(limit / 2), min(limit, least)), limit)
-
-
-def shm_of(arguments: AskArguments, memory: Request) -> int:
-    """MiB of /dev/shm. The default is an eighth of the memory limit: 2Gi for a V100, 4Gi for an A100 (seed 001)."""
-    return memory.limit // 8 if arguments.shm is None else arguments.shm
 
 
 def is_shared(arguments: AskArguments) -> bool:

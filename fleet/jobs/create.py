@@ -3,15 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Unpack
+from typing import Literal, TypedDict, Unpack
 
 from fleet.facts.errors import shown
 from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.manifest import Manifest, manifest
-from fleet.jobs.options import JobOptions
 from fleet.jobs.place import place_job, pool_options
 from fleet.jobs.spec import gpu_job
 from fleet.providers.fleet import Fleet
+
+
+class JobOptions(TypedDict, total=False):
+    """The optional arguments of a job with their types, for editors and type checkers. docs/jobs.md explains each.
+
+    Amounts are strings as in Kubernetes: "16Gi", "500m". Times are seconds, or strings with a unit: "2h".
+    """
+
+    memory_request: str | None
+    cpu_request: str | float | None
+    scratch: str
+    shm: str | Literal[0] | None
+    spot: bool
+    shared: bool
+    resource: str | None
+    prefer: Mapping[str, int]
+    instance_type: str | Sequence[str]
+    args: Sequence[str]
+    secret_env: Mapping[str, tuple[str, str]]
+    visible_devices: str | Sequence[int] | bool | None
+    namespace: str | None
+    workspace: str | None
+    workspace_path: str
+    cache: str | None
+    cache_path: str
+    cache_read_only: bool
+    queue: str | None
+    priority_class: str | None
+    deadline: int | str
+    backoff_limit: int
+    ttl: int | str
+    restart_policy: Literal["OnFailure", "Never"] | None
+    user: int
+    group: int
+    pull_secrets: Sequence[str]
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
 
 
 def create_gpu_job(
@@ -43,11 +79,7 @@ def create_gpu_job(
     job = gpu_job(task_id, image, command=command, **amounts, **{**implied, **explicit, **options})
     if fleet is not None:
         return place_job(fleet, job, cluster=cluster, pool=pool).manifest()
-    missing = tuple(
-        JobProblem(name, "fleet", "names a part of a stack; pass its fleet as well", shown(value))
-        for name, value in (("cluster", cluster), ("pool", pool))
-        if value is not None
-    )
-    if missing:
-        raise JobError(missing)
+    message, places = "names a part of a stack; pass its fleet as well", {"cluster": cluster, "pool": pool}
+    if missing := [JobProblem(name, "fleet", message, shown(place)) for name, place in places.items() if place is not None]:
+        raise JobError(tuple(missing))
     return manifest(job)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fleet.charts.chart import amounts, manifests
-from fleet.facts.pods import CONFINED, CONFINED_POD
+from fleet.facts.pods import CONFINED, CONFINED_POD, Mount, claimed, shared_memory
 from fleet.facts.scheduling import (
     ACCELERATOR_LABEL,
     CAPACITY_LABEL,
@@ -22,10 +22,9 @@ from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.profiles import PROFILES
 from fleet.jobs.spec import GpuJobSpec
-from fleet.jobs.volumes import mounts
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import Target
-from fleet.settings.model import is_label_value
+from fleet.settings.model import is_label_value, memory_text
 
 Manifest = dict[str, Any]
 REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
@@ -42,38 +41,21 @@ def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
     # A label too, by which people find the Job, if the task is a valid label value. The annotation always has it.
     tags = {TASK: arguments.task_id} if is_label_value(arguments.task_id) else {}
     queue = {QUEUE_LABEL: arguments.queue} if arguments.queue else {}
-    metadata = {
-        "name": job.name,
-        "namespace": arguments.namespace,
-        "labels": arguments.labels | tags | queue,
-        "annotations": arguments.annotations | {TASK: arguments.task_id},
-    }
-    template = {
-        # SAFE_TO_EVICT, because the job ends if the autoscaler removes its node.
-        "metadata": _filled(
-            {
-                "labels": arguments.labels | tags,
-                "annotations": arguments.annotations | {TASK: arguments.task_id, SAFE_TO_EVICT: "false"},
-            }
-        ),
-        "spec": _pod(job, target),
-    }
-    document = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": _filled(metadata),
-        "spec": {
-            "backoffLimit": arguments.backoff_limit,
-            "activeDeadlineSeconds": arguments.deadline,
-            "ttlSecondsAfterFinished": arguments.ttl,
-            # Kueue starts it as soon as its queue has room.
-            **({"suspend": True} if arguments.queue else {}),
-            **({"podFailurePolicy": _NO_FAILURE} if job.restart_policy == "Never" else {}),
-            "template": template,
-        },
+    labels, annotations = arguments.labels | tags, arguments.annotations | {TASK: arguments.task_id}
+    own = {"name": job.name, "namespace": arguments.namespace, "labels": labels | queue, "annotations": annotations}
+    # SAFE_TO_EVICT, because the job ends if the autoscaler removes its node.
+    of_pod = _filled({"labels": labels, "annotations": annotations | {SAFE_TO_EVICT: "false"}})
+    spec = {
+        "backoffLimit": arguments.backoff_limit,
+        "activeDeadlineSeconds": arguments.deadline,
+        "ttlSecondsAfterFinished": arguments.ttl,
+        # Kueue starts it as soon as its queue has room.
+        **({"suspend": True} if arguments.queue else {}),
+        **({"podFailurePolicy": _NO_FAILURE} if job.restart_policy == "Never" else {}),
+        "template": {"metadata": of_pod, "spec": _pod(job, target)},
     }
     # A copy, because parts of it are constants that all pods share.
-    return copy.deepcopy(document)
+    return copy.deepcopy({"apiVersion": "batch/v1", "kind": "Job", "metadata": _filled(own), "spec": spec})
 
 
 def _filled(fields: Manifest) -> Manifest:
@@ -88,18 +70,16 @@ _NO_FAILURE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "Disr
 def _anywhere(ask: GpuAsk) -> Target:
     """The target of a pod without a pool. Raises JobError for several shares, because only a pool can allow them."""
     if ask.shared and ask.gpus > 1 and not ask.unplaced_resource.startswith(MIG_RESOURCE):
-        why = (
-            "several shares may be of the same GPU and do not add up to a larger one; ask for 1, or give the fleet with "
-            "a pool that allows it"
-        )
-        raise JobError((JobProblem("gpu_count", "several_shares", why, str(ask.gpus)),))
+        why = "several shares may be of the same GPU and do not add up to a larger one"
+        fix = "ask for 1, or give the fleet with a pool that allows it"
+        raise JobError((JobProblem("gpu_count", "several_shares", f"{why}; {fix}", str(ask.gpus)),))
     capacity = "spot" if ask.spot else "on-demand"
     tolerations = dict.fromkeys(toleration for row in PROVIDERS.values() for toleration in row.profile.pod_tolerations(capacity))
     return Target([], tuple(tolerations), "", ask.unplaced_resource, mounts_shm=True)
 
 
 def _pod(job: GpuJobSpec, target: Target) -> Manifest:
-    arguments = job.given
+    arguments, user = job.given, {"runAsUser": job.given.user, "runAsGroup": job.given.group, "fsGroup": job.given.group}
     spec = {
         "restartPolicy": job.restart_policy,
         "priorityClassName": job.priority_class,
@@ -109,14 +89,8 @@ def _pod(job: GpuJobSpec, target: Target) -> Manifest:
         "runtimeClassName": target.runtime_class,
         **_nodes(job.ask, target),
         "tolerations": manifests(target.tolerations),
-        "securityContext": CONFINED_POD
-        | {
-            "runAsUser": arguments.user,
-            "runAsGroup": arguments.group,
-            "fsGroup": arguments.group,
-            # A model cache has many files: do not change each of them at every start.
-            "fsGroupChangePolicy": "OnRootMismatch",
-        },
+        # A model cache has many files: do not change each of them at every start.
+        "securityContext": CONFINED_POD | user | {"fsGroupChangePolicy": "OnRootMismatch"},
         "containers": [_container(job, target)],
         "volumes": [mount.volume for mount in mounts(job, own_shm=target.mounts_shm)],
     }
@@ -136,6 +110,17 @@ def _container(job: GpuJobSpec, target: Target) -> Manifest:
         "volumeMounts": [mount.mount for mount in mounts(job, own_shm=target.mounts_shm)],
     }
     return _filled(container)
+
+
+def mounts(job: GpuJobSpec, *, own_shm: bool = True) -> Iterator[Mount]:
+    """The job's mounts. Without `own_shm` the device plugin mounts /dev/shm itself, and the pod must not."""
+    arguments = job.given
+    if arguments.workspace:
+        yield claimed("workspace", arguments.workspace_path, arguments.workspace)
+    if arguments.cache:
+        yield claimed("models", arguments.cache_path, arguments.cache, arguments.cache_read_only)
+    if job.ask.shm and own_shm:
+        yield shared_memory(memory_text(job.ask.shm))
 
 
 def _variables(job: GpuJobSpec) -> Iterator[Manifest]:
@@ -160,10 +145,8 @@ def _nodes(ask: GpuAsk, target: Target) -> Manifest:
             {"weight": weight, "preference": {"matchExpressions": [_one_of(ACCELERATOR_LABEL, [PROFILES[name].accelerator])]}}
             for name, weight in ask.gpu_types.items()
         ]
-    return {
-        "nodeSelector": choice.get("nodeSelector", {}) | gpu | machine,
-        "affinity": {"nodeAffinity": affinity} if affinity else {},
-    }
+    selector = choice.get("nodeSelector", {}) | gpu | machine
+    return {"nodeSelector": selector, "affinity": {"nodeAffinity": affinity} if affinity else {}}
 
 
 def _required(ask: GpuAsk, *, bound: bool) -> Iterator[Manifest]:

@@ -13,7 +13,7 @@ from typing import Any
 from fleet.facts import hardware
 from fleet.facts.errors import shown
 from fleet.facts.pricing import Money
-from fleet.facts.scheduling import FALLBACK, flavor_selector
+from fleet.facts.scheduling import FALLBACK, FLAVOR_LABEL
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
 from fleet.jobs.manifest import Manifest, manifest
@@ -26,7 +26,6 @@ from fleet.providers.target import Target, pool_target
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.pool import Pool
-from fleet.settings.queues import Queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +64,11 @@ class Candidate:
             self.settings.capacity != hardware.SPOT,
             self.name,
         )
+
+    @property
+    def problem(self) -> JobProblem:
+        """The error line of a pool that cannot hold the job."""
+        return JobProblem(self.name, "placement", "; ".join(self.reasons))
 
     @property
     def most(self) -> int:
@@ -116,25 +120,24 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
     label = f"{job.name} ({job.ask})"
     chosen = tuple(_together(ranked, names, label)) if len(names := _names(pool)) > 1 else (choose(ranked, label),)
     settings: Cluster = fleet.clusters[chosen[0].cluster]
-    queued = _queued(job, settings.queues)
+    # A Job without a queue in a team's namespace gets the LocalQueue `default`, so the job names it.
+    queue = queue_of(queue, namespace, settings.queues)
+    queued = replace(job, given=job.given.model_copy(update={"queue": queue}))
     flavor = settings.flavor_of(chosen[0].pool) if queued.given.queue else ""
     members = settings.queues.pools_of(flavor) if settings.queues is not None and flavor else ()
     if queued.given.queue and len(chosen) > 1 and {*names} != {*members}:
-        raise JobError((JobProblem("pool", "queue_pools", _ONE_FLAVOR, ", ".join(names)),))
+        message = "Kueue binds a Job to one pool or to one flavor of several pools"
+        fix = "name all pools of one flavor (queues.flavors), or one pool"
+        raise JobError((JobProblem("pool", "queue_pools", f"{message}; {fix}", ", ".join(names)),))
     behind = chosen[1:]
     if members:
-        target = replace(pool_target(settings, *members), selectors=[flavor_selector(flavor)])
+        target = replace(pool_target(settings, *members), selectors=[{FLAVOR_LABEL: flavor}])
         of = {candidate.pool: candidate for candidate in candidates(fleet, job.ask, cluster=chosen[0].cluster, pool=members)}
         behind = tuple(of[name] for name in members if name != chosen[0].pool)
     else:
         target = pool_target(settings, *(candidate.pool for candidate in chosen))
     others = tuple(candidate for candidate in ranked if candidate not in (chosen[0], *behind))
     return JobPlacement(queued, chosen[0], target, others, behind)
-
-
-_ONE_FLAVOR = (
-    "Kueue binds a Job to one pool or to one flavor of several pools; name all pools of one flavor (queues.flavors), or one pool"
-)
 
 
 def _names(pool: Pools) -> tuple[str, ...]:
@@ -146,11 +149,7 @@ def _together(ranked: tuple[Candidate, ...], names: Sequence[str], label: str) -
     problems = []
     for cluster in dict.fromkeys(candidate.cluster for candidate in ranked):
         here = {candidate.pool: candidate for candidate in ranked if candidate.cluster == cluster}
-        wrong = [
-            JobProblem(candidate.name, "placement", "; ".join(candidate.reasons))
-            for candidate in here.values()
-            if candidate.reasons
-        ]
+        wrong = [candidate.problem for candidate in here.values() if candidate.reasons]
         wrong += [JobProblem(cluster, "placement", f"has no pool {name}; name another") for name in names if name not in here]
         if not wrong:
             yield from (here[name] for name in names)
@@ -159,19 +158,12 @@ def _together(ranked: tuple[Candidate, ...], names: Sequence[str], label: str) -
     raise JobRefusedError(tuple(problems), f"not every pool of the list can hold {label}:")
 
 
-def _queued(job: GpuJobSpec, queues: Queues | None) -> GpuJobSpec:
-    """The job with its queue. A Job without a queue in a team's namespace gets the LocalQueue `default`, so the job names it."""
-    queue = queue_of(job.given.queue, job.given.namespace, queues)
-    return job if queue == job.given.queue else replace(job, given=job.given.model_copy(update={"queue": queue}))
-
-
 def choose(ranked: tuple[Candidate, ...], label: str) -> Candidate:
     """The first candidate, if it can hold the job. Otherwise raises JobRefusedError, whose message names the job as `label`."""
     if ranked and not ranked[0].reasons:
         return ranked[0]
-    problems = tuple(JobProblem(candidate.name, "placement", "; ".join(candidate.reasons)) for candidate in ranked)
     none = JobProblem("pools", "placement", "there is no GPU pool; add one")
-    raise JobRefusedError(problems or (none,), f"no pool can hold {label}:")
+    raise JobRefusedError(tuple(candidate.problem for candidate in ranked) or (none,), f"no pool can hold {label}:")
 
 
 def candidates(
@@ -192,8 +184,7 @@ def candidates(
     _require(fleet, cluster, names)
     judged = [
         _candidate(ask, name, settings, host, queue, namespace)
-        for name, settings in fleet.clusters_by_name()
-        if cluster in (None, name)
+        for name, settings in _clusters(fleet, cluster).items()
         for pool_name, host in pool_hosts(settings).items()
         if not names or pool_name in names
     ]
@@ -201,17 +192,19 @@ def candidates(
     return (*able, *(candidate for candidate in judged if candidate.reasons))
 
 
+def _clusters(fleet: Fleet, cluster: str | None) -> dict[str, Cluster]:
+    """All clusters, or the one of that name."""
+    return {name: settings for name, settings in fleet.clusters_by_name() if cluster in (None, name)}
+
+
 def _require(fleet: Fleet, cluster: str | None, names: Iterable[str]) -> None:
     if cluster is not None and cluster not in fleet.clusters:
         message = f"the stack has no cluster of that name; name one of: {', '.join(fleet.clusters)}"
         raise JobError((JobProblem("cluster", "cluster", message, shown(cluster)),))
-    clusters = [settings for name, settings in fleet.clusters_by_name() if cluster in (None, name)]
-    pools = dict.fromkeys(name for settings in clusters for name in settings.pools)
-    for pool in names:
-        if pool in pools:
-            continue
-        message = f"no pool has that name; name one of: {', '.join(pools)}" if pools else "there is no pool; add one to the stack"
-        raise JobError((JobProblem("pool", "pool", message, shown(pool)),))
+    pools = dict.fromkeys(name for settings in _clusters(fleet, cluster).values() for name in settings.pools)
+    message = f"no pool has that name; name one of: {', '.join(pools)}" if pools else "there is no pool; add one to the stack"
+    if (unknown := next((name for name in names if name not in pools), None)) is not None:
+        raise JobError((JobProblem("pool", "pool", message, shown(unknown)),))
 
 
 def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, queue: str | None, namespace: str | None) -> Candidate:
@@ -219,14 +212,13 @@ def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, queue: 
     fits = tuple(fit(ask, machine, host) for machine in host.machines)
     gpu = options_of(pool)["gpu_type"]
     weight = ask.gpu_types.get(gpu, 0)
+    has, types = pool.machines[0].gpu, " or ".join(PROFILES[name].gpu for name in ask.gpu_types)
+    reasons: tuple[str, ...] = (f"has {has.name if has else 'no GPU'}, the job asks for {types}",)
     if gpu in ask.gpu_types:
-        reasons = (
-            *_reasons(ask, pool, host, fits),
-            *filter(None, (barred(ask, queue, namespace, settings, host),)),
-            *_of_flavor(ask, settings, host.name, queue_of(queue, namespace, settings.queues)),
+        of_flavor = _of_flavor(ask, settings, host.name, queue_of(queue, namespace, settings.queues))
+        reasons = tuple(
+            filter(None, (*_reasons(ask, pool, host, fits), barred(ask, queue, namespace, settings, host), *of_flavor))
         )
-    else:
-        reasons = (_other_gpu(ask, pool),)
     return Candidate(cluster, host.name, pool, host, fits, node_price(settings, host), weight, reasons)
 
 
@@ -234,13 +226,10 @@ def _of_flavor(ask: GpuAsk, settings: Cluster, pool: str, queue: str | None) -> 
     """Why the other pools of a pool's flavor cannot hold a queued job: Kueue may admit it to any of them."""
     if queue is None or settings.queues is None or not (flavor := settings.flavor_of(pool)):
         return
-    for name in settings.queues.pools_of(flavor):
-        if name != pool:
-            host = pool_host(settings, name)
-            fits = tuple(fit(ask, machine, host) for machine in host.machines)
-            yield from (
-                f"pool {name} of the same flavor {flavor}: {reason}" for reason in _reasons(ask, settings.pools[name], host, fits)
-            )
+    for name in (name for name in settings.queues.pools_of(flavor) if name != pool):
+        host = pool_host(settings, name)
+        reasons = _reasons(ask, settings.pools[name], host, tuple(fit(ask, machine, host) for machine in host.machines))
+        yield from (f"pool {name} of the same flavor {flavor}: {reason}" for reason in reasons)
 
 
 def pool_options(fleet: Fleet, cluster: str | None, pool: Pools) -> dict[str, Any]:
@@ -248,16 +237,8 @@ def pool_options(fleet: Fleet, cluster: str | None, pool: Pools) -> dict[str, An
 
     Without `cluster` these are the options on which all pools of that name agree. Empty if no pool has such a name.
     """
-    options = []
-    for wanted_pool in _names(pool):
-        same_name = [
-            options_of(settings)
-            for name, cluster_settings in fleet.clusters_by_name()
-            for pool_name, settings in cluster_settings.pools.items()
-            if cluster in (None, name) and pool_name == wanted_pool
-        ]
-        options.append(_common(same_name))
-    return agreed(options)
+    pools = [settings.pools for settings in _clusters(fleet, cluster).values()]
+    return agreed([_common([options_of(own[name]) for own in pools if name in own]) for name in _names(pool)])
 
 
 def agreed(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -276,12 +257,6 @@ def options_of(pool: Pool) -> dict[str, Any]:
     gpu = pool.machines[0].gpu
     spot, shared = pool.capacity == hardware.SPOT, pool.sharing is not None
     return {"gpu_type": gpu_type(gpu.name) if gpu else "", "spot": spot, "shared": shared}
-
-
-def _other_gpu(ask: GpuAsk, pool: Pool) -> str:
-    gpu = pool.machines[0].gpu
-    types = " or ".join(PROFILES[name].gpu for name in ask.gpu_types)
-    return f"has {gpu.name if gpu else 'no GPU'}, the job asks for {types}"
 
 
 def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iterator[str]:
@@ -310,12 +285,12 @@ def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iter
 def remarks(ask: GpuAsk, chosen: Candidate) -> Iterator[str]:
     """Warnings to the owner of a job in a pool."""
     worst = min(chosen.fits, key=lambda node: node.offer.memory)
-    if ask.memory.limit > worst.offer.memory:
-        limit, room = memory_text(ask.memory.limit), f"{worst.offer.memory}Mi of {worst.machine.name}"
-        yield f"memory limit {limit} is above the {room}: the job may be evicted before it"
-    if ask.cpu.limit > worst.offer.cpu:
-        limit, room = cpu_text(ask.cpu.limit), f"{cpu_text(worst.offer.cpu)} of {worst.machine.name}"
-        yield f"CPU limit {limit} is above the {room}: the job never gets all of it"
+    offer, machine = worst.offer, worst.machine.name
+    memory, cpu = memory_text(ask.memory.limit), cpu_text(ask.cpu.limit)
+    if ask.memory.limit > offer.memory:
+        yield f"memory limit {memory} is above the {offer.memory}Mi of {machine}: the job may be evicted before it"
+    if ask.cpu.limit > offer.cpu:
+        yield f"CPU limit {cpu} is above the {cpu_text(offer.cpu)} of {machine}: the job never gets all of it"
     yield from doubts(ask, chosen.host, chosen.fits)
     if chosen.settings.capacity == hardware.SPOT:
         yield "on spot: it may be interrupted at any time and then restarts, so keep its state in the workspace"

@@ -46,27 +46,18 @@ _MOST_CORES, _MOST_GIBIBYTES = 16, 64
 """The largest derived limits. A model for the 80 GiB of an H100 is loaded through host memory."""
 
 
-def _profile(gpu: hardware.Gpu, machines: list[hardware.Machine]) -> Profile:
+def _profile(gpu: hardware.Gpu) -> Profile:
     """The profile of a model. Derived limits come from the machine with the smallest share for each GPU.
 
     They are all vCPUs and three quarters of the memory of that share, so the requests leave room for the DaemonSets.
     """
+    machines = [machine for machine in hardware.machines() if machine.gpu == gpu]
     cores = min((machine.vcpus // machine.gpus for machine in machines), default=_OWN_LIMITS[0])
     gibibytes = min((machine.memory_mib * 3 // 4 // machine.gpus // 1024 for machine in machines), default=_OWN_LIMITS[1])
     cores, gibibytes = _LIMITS.get(gpu.name, (min(cores, _MOST_CORES), min(gibibytes, _MOST_GIBIBYTES)))
     return Profile(gpu.name, gpu.accelerator, Request(cores * 500, cores * 1000), Request(gibibytes * 512, gibibytes * 1024))
 
 
-def _profiles() -> dict[str, Profile]:
-    """A profile for each NVIDIA model of the hardware table, sorted by GPU type."""
-    by_gpu = {
-        gpu: [machine for machine in hardware.machines() if machine.gpu == gpu]
-        for gpu in hardware.gpus().values()
-        if gpu.vendor == "nvidia"
-    }
-    profiles = {gpu_type(gpu.name): _profile(gpu, machines) for gpu, machines in by_gpu.items()}
-    return dict(sorted(profiles.items()))
-
-
-PROFILES = _profiles()
-"""Profiles by GPU type."""
+_MODELS = {gpu_type(gpu.name): gpu for gpu in hardware.gpus().values() if gpu.vendor == "nvidia"}
+PROFILES = {name: _profile(_MODELS[name]) for name in sorted(_MODELS)}
+"""Profiles by GPU type: one for each NVIDIA model of the hardware table."""

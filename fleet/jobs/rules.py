@@ -1,33 +1,37 @@
-"""Rules over several arguments of a job. A rule names the arguments that it reads, and is skipped if one of them is wrong."""
+"""Checks the arguments of a job: each by itself, then rules over several.
+
+The result is checked arguments, or one error with every problem. A rule names the arguments that it reads, and is skipped if one
+of them is wrong.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from fleet.facts import hardware
 from fleet.facts.credentials import holds_credential
 from fleet.facts.errors import shown
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.ask import MEMORY_A_GPU, cpu_of, is_shared, memory_of, settled
-from fleet.jobs.errors import JobProblem
+from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.profiles import PROFILES
 from fleet.prove.placement import Host, fit, shortage
 from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.reading import hint
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _INJECTED = "NVIDIA_VISIBLE_DEVICES"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule over several arguments."""
-
-    reads: frozenset[str]
-    broken: Callable[[Any], Iterator[JobProblem]]
+Rule = tuple[frozenset[str], Callable[[Any], Iterator[JobProblem]]]
+"""The arguments that a rule reads, and the rule."""
 
 
 def _memory(arguments: AskArguments) -> Iterator[JobProblem]:
@@ -103,8 +107,7 @@ def _devices(arguments: JobArguments) -> Iterator[JobProblem]:
     if is_shared(arguments):
         message = "shares have UUIDs instead of numbers, so a number may hide the only share; leave it out"
         yield JobProblem(field, "visible_devices", message)
-        return
-    if devices is not True and (message := _wrong_numbers(str(devices), arguments.gpu_count)):
+    elif devices is not True and (message := _wrong_numbers(str(devices), arguments.gpu_count)):
         yield JobProblem(field, "visible_devices", message, shown(devices))
 
 
@@ -145,12 +148,9 @@ def _secret_words(field: str, arguments: JobArguments) -> Iterator[JobProblem]:
 
 
 def _secret(name: str, value: str) -> bool:
-    if holds_credential(value):
-        return True
-    words = name.split("_")
-    if value and (_SECRET_WORDS & set(words[-1:]) or name.endswith(_SECRET_ENDS)):
-        return True
-    return words[-1] == "TOKEN" and _LIKE_A_TOKEN.fullmatch(value) is not None
+    last = name.rpartition("_")[2]
+    by_name = value and (last in _SECRET_WORDS or name.endswith(_SECRET_ENDS))
+    return holds_credential(value) or bool(by_name) or (last == "TOKEN" and _LIKE_A_TOKEN.fullmatch(value) is not None)
 
 
 def _variables(arguments: JobArguments) -> Iterator[JobProblem]:
@@ -178,17 +178,53 @@ def _mounts(arguments: JobArguments) -> Iterator[JobProblem]:
             yield JobProblem("cache_path", "mounts", message, shown(arguments.cache_path))
 
 
-ASK_RULES = (
-    Rule(frozenset(("gpu_type", "gpu_count", "memory", "memory_request")), _memory),
-    Rule(frozenset(("gpu_type", "gpu_count", "cpu", "cpu_request")), _cpu),
-    Rule(frozenset(("gpu_type", "gpu_count", "memory", "shm")), _shm),
-    Rule(frozenset(("gpu_type", "prefer")), _prefer),
-    Rule(frozenset(AskArguments.model_fields) - {"shm", "spot"}, _instance_types),
+_RULES: tuple[Rule, ...] = (
+    (frozenset(("gpu_type", "gpu_count", "memory", "memory_request")), _memory),
+    (frozenset(("gpu_type", "gpu_count", "cpu", "cpu_request")), _cpu),
+    (frozenset(("gpu_type", "gpu_count", "memory", "shm")), _shm),
+    (frozenset(("gpu_type", "prefer")), _prefer),
+    (frozenset(AskArguments.model_fields) - {"shm", "spot"}, _instance_types),
+    (frozenset(("gpu_count", "shared", "resource", "env", "visible_devices")), _devices),
+    (frozenset(("env",)), _secrets),
+    *((frozenset((field,)), partial(_secret_words, field)) for field in ("command", "args")),
+    (frozenset(("env", "secret_env")), _variables),
+    (frozenset(("workspace", "workspace_path", "cache", "cache_path", "cache_read_only")), _mounts),
 )
-JOB_RULES = (
-    Rule(frozenset(("gpu_count", "shared", "resource", "env", "visible_devices")), _devices),
-    Rule(frozenset(("env",)), _secrets),
-    *(Rule(frozenset((field,)), partial(_secret_words, field)) for field in ("command", "args")),
-    Rule(frozenset(("env", "secret_env")), _variables),
-    Rule(frozenset(("workspace", "workspace_path", "cache", "cache_path", "cache_read_only")), _mounts),
-)
+
+
+_STAND_INS = {"task_id": "stand-in", "image": "stand-in:1"}
+"""Values for required arguments that are wrong, so that the rules over the other arguments are still checked."""
+_PRIVATE = frozenset(("env", "secret_env", "command", "args", "annotations"))
+"""Arguments whose values are never in an error."""
+
+
+def checked(values: Mapping[str, Any]) -> JobArguments:
+    """The arguments of a job. Raises JobError with every problem."""
+    problems: list[JobProblem] = []
+    wrong: set[str] = set()
+    try:
+        read = JobArguments.model_validate(dict(values))
+    except ValidationError as error:
+        problems = [_problem(entry) for entry in error.errors()]
+        wrong = {str(entry["loc"][0]) for entry in error.errors()}
+        good = {name: value for name, value in values.items() if name not in wrong}
+        read = JobArguments.model_validate(_STAND_INS | good)
+    for reads, broken in _RULES:
+        if not reads & wrong:
+            problems += broken(read)
+    if problems:
+        order = {name: index for index, name in enumerate(JobArguments.model_fields)}
+        raise JobError(tuple(sorted(problems, key=lambda problem: order.get(problem.field.partition(".")[0], len(order)))))
+    return read
+
+
+def _problem(error: ErrorDetails) -> JobProblem:
+    # Pydantic adds "[key]" to the path of a wrong key.
+    marked = error["loc"][-1] == "[key]"
+    path = tuple(map(str, error["loc"][:-1] if marked else error["loc"]))
+    field = ".".join(part if part.isprintable() else shown(part) for part in path)
+    if error["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(path[0], JobArguments.model_fields, n=1)
+        return JobProblem(field, "unknown", "no such argument; " + (f"did you mean {close[0]}?" if close else "remove it"))
+    value = "" if path[0] in _PRIVATE or error["type"] == "missing" else shown(error["input"])
+    return JobProblem(field, error["type"].removeprefix("gpu_ci_"), hint(error, JobArguments, path), value)

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from fleet.facts.scheduling import MEDIUM_PRIORITY, RUNNER_PRIORITY
-from fleet.jobs.arguments import AskArguments, JobArguments
+from fleet.jobs.arguments import JobArguments
 from fleet.jobs.ask import GpuAsk, settled
-from fleet.jobs.checked import checked
-from fleet.jobs.naming import job_name
-from fleet.jobs.rules import VISIBLE
+from fleet.jobs.rules import VISIBLE, checked
+
+_LONGEST = 57
+"""A pod's name is its Job's name, a hyphen and five characters. It is a host name too, of at most 63 characters (RFC 1123)."""
+_HASH = 8
+
+
+def job_name(task_id: str) -> str:
+    """The Job's name for a task: the task's name if it is a DNS label of at most 57 characters.
+
+    Otherwise its valid characters, and eight hexadecimal digits of its SHA-256. So ml_task and ml-task are two Jobs, and the same
+    task always has the same name.
+    """
+    if len(task_id) <= _LONGEST and re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", task_id):
+        return task_id
+    digest = hashlib.sha256(task_id.encode()).hexdigest()[:_HASH]
+    readable = re.sub(r"[^a-z0-9]+", "-", task_id.lower())[: _LONGEST - _HASH - 1].strip("-") or "job"
+    return f"{readable}-{digest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +55,15 @@ class GpuJobSpec:
     @property
     def env(self) -> dict[str, str]:
         """Variables with a value: the defaults, the cache's, and the job's own, which override the others."""
-        return dict(self._usual_env()) | self.given.env
-
-    def _usual_env(self) -> Iterator[tuple[str, str]]:
-        yield "NVIDIA_DRIVER_CAPABILITIES", "compute,utility"
+        usual, cache = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}, self.given.cache_path
         if self.given.cache:
-            yield "HF_HOME", f"{self.given.cache_path}/huggingface"
-            yield "TORCH_HOME", f"{self.given.cache_path}/torch"
-        visible = self.given.visible_devices
-        if visible:
-            yield VISIBLE, visible if isinstance(visible, str) else ",".join(map(str, range(self.ask.gpus)))
+            usual |= {"HF_HOME": f"{cache}/huggingface", "TORCH_HOME": f"{cache}/torch"}
+        if visible := self.given.visible_devices:
+            usual[VISIBLE] = visible if isinstance(visible, str) else ",".join(map(str, range(self.ask.gpus)))
+        return usual | self.given.env
 
 
 def gpu_job(task_id: str, image: str, **arguments: Any) -> GpuJobSpec:
     """A job from the arguments of `create_gpu_job` that do not name a place. Raises JobError with every problem."""
-    checked_arguments = checked(JobArguments, {"task_id": task_id, "image": image, **arguments})
+    checked_arguments = checked({"task_id": task_id, "image": image, **arguments})
     return GpuJobSpec(settled(checked_arguments), checked_arguments)
-
-
-def gpu_ask(**arguments: Any) -> GpuAsk:
-    """What a job with these arguments of `AskArguments` needs from a node. Raises JobError with every problem."""
-    return settled(checked(AskArguments, arguments))

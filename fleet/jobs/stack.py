@@ -1,36 +1,28 @@
-"""Places the jobs of a stack in pools, or reports why no pool can hold a job."""
+"""Places the jobs of a stack in pools, and reports the runner sets, workloads and jobs that no node can hold."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fleet.facts.errors import Problem
 from fleet.jobs import GpuJobSpec, JobError, JobPlacement, JobProblem, gpu_job, place_job
 from fleet.jobs.place import agreed, options_of
 from fleet.jobs.rules import IN_PYTHON
-from fleet.prove.placement import PlacementError
+from fleet.prove import room
+from fleet.prove.placement import Placement, PlacementError
 from fleet.prove.room import Refusal
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.jobs import StackJob
 from fleet.settings.model import cpu_text, memory_text
 
-_KEYS = {
-    "gpu_count": "gpus",
-    "gpu_type": "gpuType",
-    "secret_env": "secretEnv",
-    "cache_path": "cachePath",
-    "cache_read_only": "cacheReadOnly",
-    "workspace_path": "workspacePath",
-    "priority_class": "priority",
-    "backoff_limit": "backoffLimit",
-}
-"""The settings' keys for arguments with another name."""
 _ARGUMENT = {"gpus": "gpu_count", "priority": "priority_class"}
 """The arguments for fields of `StackJob` with another name."""
+_KEYS = {_ARGUMENT.get(name, name): field.alias or name for name, field in StackJob.model_fields.items()}
+"""The settings' keys by argument."""
 _ARGUMENTS = re.compile(rf"\b({'|'.join(_KEYS)})\b")
 _IN_YAML = "write secretEnv: {NAME: [secret, key]}"
 
@@ -79,19 +71,25 @@ def _steps(field: str) -> tuple[str, ...]:
     return (first, below) if first == "labels" and below else tuple(field.split("."))
 
 
-def refusals(fleet: Fleet) -> Iterator[Refusal]:
-    """Every job that no pool holds, in the order of the config, with a reason for each pool."""
+def refusals(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[Refusal]:
+    """Every runner set, workload and job of a fleet that no node can hold. A job has a reason for each pool."""
+    for placement in placements:
+        if placement.error:
+            yield Refusal(placement.cluster, placement.runner_set, placement.error, "runner set")
+    yield from room.refusals(fleet)
     for cluster, settings in fleet.clusters_by_name():
         for name in settings.jobs:
             try:
                 place_stack_job(fleet, cluster, name)
             except JobError as error:
-                yield Refusal(cluster, name, "; ".join(map(str, error.problems)), kind="job")
+                yield Refusal(cluster, name, "; ".join(map(str, error.problems)), "job")
 
 
-def require(fleet: Fleet) -> None:
-    """Raise PlacementError with a line for each job that no pool holds."""
-    if errors := [f"{refusal.cluster}.jobs.{refusal.workload}: {refusal.error}" for refusal in refusals(fleet)]:
+def require(fleet: Fleet, placements: Iterable[Placement]) -> None:
+    """Raise PlacementError with a line for each runner set, workload and job that no node can hold."""
+    kinds = {"runner set": "runners", "workload": "workloads", "job": "jobs"}
+    refused = refusals(fleet, placements)
+    if errors := [f"{row.cluster}.{kinds[row.kind]}.{row.workload}: {row.error}" for row in refused]:
         raise PlacementError("\n".join(errors))
 
 

@@ -10,8 +10,7 @@ from fleet.jobs import stack as stack_jobs
 from fleet.loading import stackfile
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import StackConfig, wrong
-from fleet.prove import namespaces, rules
-from fleet.prove.git_folders import require_folders, require_names
+from fleet.prove import rules
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from fleet.settings.reading import KEY_IN_FILE, is_private_key, read
 
@@ -51,7 +50,7 @@ def load(config: Mapping[str, object]) -> Fleet:
     Raises FleetError with every problem found. The second phase runs only if the models accept the config.
     """
     fleet = read(Fleet, NAMESPACE, config)
-    if problems := (*rules.problems(fleet, config), *namespaces.problems(fleet), *stack_jobs.problems(fleet)):
+    if problems := (*rules.problems(fleet, config), *stack_jobs.problems(fleet)):
         raise FleetError(problems)
     return fleet
 
@@ -63,8 +62,7 @@ def load_fleet(config: Mapping[str, object], secret: Collection[str], project: s
     """
     check_keys(sorted(config), secret)
     fleet = load({key: config[key] for key in CONFIG_KEYS if config.get(key) is not None})
-    require_folders(fleet, project, stack)
-    require_names(fleet, project, stack)
+    rules.require_names(fleet, project, stack)
     return fleet
 
 

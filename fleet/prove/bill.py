@@ -1,20 +1,28 @@
-"""The bill of a fleet: one line for each thing that is paid by the hour."""
+"""The bill of a fleet: one line for each thing that is paid by the hour, the pods that run while no job does, and windows.
+
+A window of a schedule has its price for one week.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
 
 from fleet.facts import bill as counting
 from fleet.facts import hardware
 from fleet.facts.pricing import Line, Money, average, quoted, span, units
 from fleet.facts.remark import costs
-from fleet.prove.placement import Placement
-from fleet.prove.waiting import waiting
+from fleet.prove.placement import Placement, fit, per_node, pool_hosts
+from fleet.prove.room import fits, standing
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.budget import MONTH
 from fleet.settings.cluster import Cluster
+from fleet.settings.pool import Pool
+from fleet.settings.runner import PodRunner
+from fleet.settings.schedules import Schedules, Window
 
 
 def bill(fleet: Fleet, day: date) -> tuple[Line, ...]:
@@ -45,11 +53,9 @@ def remarks(fleet: Fleet, day: date) -> Iterator[str]:
             for line in lines(other, found, day)
         ]
         if (month := average(watched).usd * MONTH) > cluster.budget.monthly_usd:
-            yield costs(
-                f"{name}: budget: without jobs, {month:.0f} USD a month are spent on {cluster.watched}, and monthlyUsd is "
-                f"{cluster.budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month",
-                act=True,
-            )
+            text = f"without jobs, {month:.0f} USD a month are spent on {cluster.watched}"
+            fix = f"and monthlyUsd is {cluster.budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month"
+            yield costs(f"{name}: budget: {text}, {fix}", act=True)
 
 
 def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
@@ -57,8 +63,87 @@ def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
 
     The range covers every type that may be bought. A reserved machine costs the same whether it is full or not.
     """
-    return span(
-        quoted(hardware.price_of(fit.machine, region, placement.host.capacity)).times(1 / fit.count)
-        for fit in placement.fits
-        if fit.count
-    )
+    fits = [(quoted(hardware.price_of(row.machine, region, placement.host.capacity)), row.count) for row in placement.fits]
+    return span(price.times(1 / count) for price, count in fits if count)
+
+
+def _waits(runner: PodRunner) -> bool:
+    return bool(runner.scale.min) or runner.schedules is not None
+
+
+def waiting_per_node(cluster: Cluster, runner: PodRunner) -> int:
+    """How many runners that wait a node holds; 1 for a class of which none ever waits."""
+    return per_node(runner, pool_hosts(cluster, *runner.ordered).values()) if _waits(runner) else 1
+
+
+def waiting(name: str, cluster: Cluster) -> Iterator[counting.Waiting]:
+    """What always runs in the pools of a cluster, whose name is `name`."""
+    hosts = pool_hosts(cluster) if cluster.pools else {}
+    for runner in cluster.pod_runners.values():
+        if _waits(runner):
+            windows = runner.schedules.kept if runner.schedules is not None else ()
+            count = per_node(runner, map(hosts.__getitem__, runner.ordered))
+            yield counting.Waiting(cluster=name, pools=runner.ordered, least=runner.scale.min, per_node=count, windows=windows)
+    for pool_name, pool in cluster.pools.items():
+        if pool.placeholders:
+            yield counting.Waiting(cluster=name, pools=(pool_name,), least=pool.placeholders)
+        for _, workload in standing(cluster, pool_name):
+            yield counting.Waiting(cluster=name, pools=(pool_name,), least=1, per_node=fits(cluster, workload))
+
+
+# -- schedules ---------------------------------------------------------------------------------------------------------
+
+Way = tuple[Pool, str, int]
+"""A pool, one of its machine types, and the nodes that a window adds if they are of that type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """A window in the seven local days from a day. `nodes` are the fewest and the most that it adds, `usd` what they cost."""
+
+    name: str
+    opens: str
+    keeps: str
+    hours: float
+    nodes: tuple[int, int]
+    usd: tuple[Money, Money]
+
+
+def weeks(fleet: Fleet, first: date) -> Iterator[Week]:
+    """Every window in the week that starts on a day: without its holidays, and with clocks as they change. Without disks."""
+    for name, cluster in fleet.clusters_by_name():
+        for owner, schedules, key, window, ways in _windows(cluster):
+            hours = sum(choice.hours for choice in schedules.openings(first) if choice.window == key)
+            prices = (pool.price(machine, cluster.region).times(added * hours) for pool, machine, added in ways)
+            more_nodes = [added for _, _, added in ways]
+            keeps = f"{window.count} {window.KEY if window.count > 1 else window.KEY.removesuffix('s')}"
+            opens = f"{window} {schedules.time_zone}"
+            yield Week(f"{name}/{owner}/{key}", opens, keeps, hours, (min(more_nodes), max(more_nodes)), span(prices))
+
+
+def _windows(cluster: Cluster) -> Iterator[tuple[str, Schedules, str, Window, list[Way]]]:
+    """Each window of the schedules of pools and runner sets: whose it is, its name, and what it adds."""
+    for name, pool in cluster.pools.items():
+        if (of_pool := pool.schedules) is not None:
+            for key, nodes in of_pool.windows.items():
+                added = max(nodes.count - pool.idle_nodes, 0)
+                yield f"pool {name}", of_pool, key, nodes, [(pool, machine, added) for machine in pool.instance_types]
+    for name, runner in cluster.pod_runners.items():
+        if (of_runner := runner.schedules) is not None:
+            for key, runners in of_runner.windows.items():
+                yield name, of_runner, key, runners, list(_runner_ways(cluster, runner, runners))
+
+
+def _runner_ways(cluster: Cluster, runner: PodRunner, window: Window) -> Iterator[Way]:
+    """The nodes that the runners of a window need beyond those of `scale.min`, on every type of every pool of the class.
+
+    Pools whose number of nodes never changes, such as reservations, add none.
+    """
+    for name, host in pool_hosts(cluster, *runner.ordered).items():
+        pool = cluster.pools[name]
+        least, most = pool.paid_nodes
+        for machine in host.machines:
+            # A class that does not fit is refused elsewhere.
+            per_node = max(fit(runner, machine, host).count, 1)
+            more_nodes = math.ceil(window.count / per_node) - math.ceil(runner.scale.min / per_node)
+            yield pool, machine.name, more_nodes if least < most else 0

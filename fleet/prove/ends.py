@@ -16,10 +16,6 @@ from fleet.settings.cluster import Cluster, physical_name
 from fleet.settings.github import GitHub
 from fleet.settings.workloads import WORKLOAD_IMAGES
 
-_FRESHEN = "gpu-ci freshen"
-_NEWER_CUDA = "build the image of a newer CUDA (docs/runner-image.md)"
-_DRIVER = "a node image or release with a newer driver branch"
-
 
 @dataclass(frozen=True, slots=True)
 class End:
@@ -66,17 +62,17 @@ def of_cluster(cluster: Cluster, github: GitHub, day: date) -> Iterator[Use]:
     for pool in cluster.pools:
         driver = node_driver(cluster, pool)
         if driver is not None and (life := of_driver(driver)) is not None:
-            yield Use(life, _DRIVER)
-    charts = [(chart.chart, chart.version) for chart in installed(cluster, physical_name("", "", ""), github)]
-    lives = [of_chart(*chart) for chart in charts]
-    lives += [of_image(reference, day) for reference in _images(cluster, [name for name, _ in charts])]
-    yield from (Use(life, _FRESHEN) for life in lives if life is not None)
+            yield Use(life, "a node image or release with a newer driver branch")
+    charts = {chart.chart: chart.version for chart in installed(cluster, physical_name("", "", ""), github)}
+    lives = (*map(of_chart, charts, charts.values()), *(of_image(reference, day) for reference in _images(cluster, charts)))
+    yield from (Use(life, "gpu-ci freshen") for life in lives if life is not None)
     for runner in cluster.pod_runners.values():
         if (row := runner_gpu(cluster.with_image(runner).image)) is not None:
-            yield Use(of_row(f"runner image {row.name}", "runner-gpu", row.name), _NEWER_CUDA)
+            life = of_row(f"runner image {row.name}", "runner-gpu", row.name)
+            yield Use(life, "build the image of a newer CUDA (docs/runner-image.md)")
 
 
-def _images(cluster: Cluster, charts: list[str]) -> Iterator[str]:
+def _images(cluster: Cluster, charts: Iterable[str]) -> Iterator[str]:
     """The images of charts, sweeps, workloads, launchers and runners."""
     for chart in charts:
         yield from (image.reference for image in CHART_IMAGES.get(chart, {}).values())

@@ -1,17 +1,25 @@
-"""Whether the nodes of a pool can run an image: processor, compute capability of the GPU, and NVIDIA's driver."""
+"""Whether the nodes of a pool can run an image: processor, compute capability of the GPU, and NVIDIA's driver.
+
+Also runner classes whose image has a CUDA that the newest PyTorch is not published for: `data/pytorch.csv` has the releases.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
 from typing import TypeVar
 
 from fleet.facts import hardware
 from fleet.facts.node_image import NODE_IMAGES
-from fleet.facts.versions import RUNNER_GPU, RUNNER_GPU_REPOSITORY, Image, RunnerGpu
+from fleet.facts.tables import entry, rows
+from fleet.facts.versions import RUNNER_GPU, RUNNER_GPU_REPOSITORY, Image, RunnerGpu, minor
+from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.compatibility import branch
 from fleet.settings.operator import OperatorSettings
+from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import OTHER_IMAGES, WORKLOAD_IMAGES, PoolWorkload
 
 _Workload = TypeVar("_Workload", bound=PoolWorkload)
@@ -63,30 +71,93 @@ def unrunnable(image: Image | None, machines: Iterable[hardware.Machine], driver
             return f"needs an NVIDIA GPU, {machine.name} has none"
         if image is None:
             continue
+        least, most, has = image.least_capability, image.most_capability, machine.gpu.compute_capability
+        gpu = f"the {machine.gpu.name} of {machine.name} has {has}"
         if image.architectures and machine.arch not in image.architectures:
-            return (
-                f"its image is built for {' and '.join(image.architectures)}, {machine.name} is {machine.arch}; set "
-                "image to a build for it"
-            )
-        has, gpu = _version(machine.gpu.compute_capability), f"the {machine.gpu.name} of {machine.name}"
-        if image.least_capability and has < _version(image.least_capability):
-            return (
-                f"its image has code for compute capability {image.least_capability} and newer, {gpu} has "
-                f"{machine.gpu.compute_capability}; set another image, or use another pool"
-            )
+            built = " and ".join(image.architectures)
+            return f"its image is built for {built}, {machine.name} is {machine.arch}; set image to a build for it"
+        if least and minor(has) < minor(least):
+            fix = "set another image, or use another pool"
+            return f"its image has code for compute capability {least} and newer, {gpu}; {fix}"
         # Code for a capability also runs on later minors of the same major (NVIDIA, Blackwell compatibility guide, 1.2).
-        if image.most_capability and has[0] > _version(image.most_capability)[0]:
-            return (
-                f"its image has or builds code for compute capability {image.most_capability} and older, {gpu} has "
-                f"{machine.gpu.compute_capability}; set an image with a newer CUDA, or use another pool"
-            )
+        if most and minor(has)[0] > minor(most)[0]:
+            fix = "set an image with a newer CUDA, or use another pool"
+            return f"its image has or builds code for compute capability {most} and older, {gpu}; {fix}"
     if image is not None and image.least_driver is not None and driver is not None and branch(driver) < image.least_driver:
-        return (
-            f"its image needs driver branch R{image.least_driver} or newer, the nodes have {driver}; set an image with an older "
-            "CUDA, or use nodes with a newer driver"
-        )
+        fix = "set an image with an older CUDA, or use nodes with a newer driver"
+        return f"its image needs driver branch R{image.least_driver} or newer, the nodes have {driver}; {fix}"
     return ""
 
 
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))
+# -- PyTorch -----------------------------------------------------------------------------------------------------------
+
+_CUDA = re.compile(r"(?:(?:^|/)cuda:|:[^@/]*\bcuda)(?P<version>[0-9]+\.[0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A minor release, such as 2.14, for one CUDA, such as 13.2. PyPI has only the `default` build of a release.
+
+    `released` is the day of its first file on PyPI. `image` is what a GPU and a driver need to run the build: `least_driver` is
+    the oldest branch of NVIDIA's driver for that major version of CUDA, and the build has code for the compute capabilities from
+    `least_capability` to `most_capability`. An empty text means not known; with a `least_capability` it means that drivers
+    compile the code for newer GPUs.
+    """
+
+    release: str
+    released: date
+    cuda: str
+    default: bool
+    image: Image
+
+
+# All releases have builds for x86_64.
+BUILDS = tuple(
+    entry(Build, row, image=entry(Image, row, reference=row["release"], architectures=("x86_64",))) for row in rows("pytorch.csv")
+)
+"""Every build for CUDA 12 and newer, the oldest release first."""
+
+
+def current(day: date) -> tuple[Build, ...]:
+    """The builds of the newest release on a day. A release counts from its day on. Empty before the first of the table."""
+    published = [build for build in BUILDS if build.released <= day]
+    return tuple(build for build in published if build.release == published[-1].release)
+
+
+def last_release(cuda: str, day: date) -> str:
+    """The newest release on a day that has a build for a CUDA version ("12.8"). Empty if the table has none."""
+    return next((build.release for build in reversed(BUILDS) if build.cuda == cuda and build.released <= day), "")
+
+
+def image_cuda(reference: str | None) -> str:
+    """The CUDA version that an image names ("12.8"): a tag with cuda12.8, or a tag of NVIDIA's images. Empty if it names none."""
+    if row := runner_gpu(reference):
+        return row.cuda.rpartition(".")[0]
+    match = _CUDA.search(reference or "")
+    return match["version"] if match else ""
+
+
+def remarks(fleet: Fleet, day: date) -> Iterator[str]:
+    """A line for each runner class whose image has a CUDA that the newest PyTorch of the day is not published for."""
+    builds = current(day)
+    published = [build.cuda for build in builds]
+    for name, cluster in fleet.clusters_by_name():
+        for runner_set, runner in cluster.pod_runners.items():
+            cuda = image_cuda(cluster.with_image(runner).image)
+            if cuda and builds and cuda not in published:
+                last = last_release(cuda, day)
+                until = f"PyTorch {last} was the last release for it" if last else "no release of PyTorch is for it"
+                having = f"PyTorch {builds[0].release} is for CUDA {' and '.join(published)}"
+                text = f"its image has CUDA {cuda}: {until}, and {having}; {_advice(cluster, runner, builds)}"
+                yield f"{name}/{runner_set}: {text}"
+
+
+def _advice(cluster: Cluster, runner: PodRunner, builds: tuple[Build, ...]) -> str:
+    """Which CUDA to build the image for, so that it runs on every pool of the class."""
+    for build in sorted(builds, key=lambda release: not release.default):
+        pools = ((cluster.pools[pool].machines, node_driver(cluster, pool)) for pool in runner.ordered)
+        if not any(unrunnable(build.image, *pool) for pool in pools):
+            row = next((row for row in RUNNER_GPU.values() if row.cuda.startswith(f"{build.cuda}.")), None)
+            how = f"make image CUDA={build.cuda} UBUNTU={row.ubuntu}" if row else f"an image with CUDA {build.cuda}"
+            return f"to build that release, use {how} (docs/runner-image.md#pytorch)"
+    return "none of its builds runs on the pools of this class, so keep the image and that release (docs/runner-image.md#pytorch)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fleet.charts.arc import LAUNCHER_POD
 from fleet.charts.chart import Pod
 from fleet.charts.sweeps import sweep_pods
-from fleet.facts.offer import for_runners, least, less
+from fleet.facts.offer import Offer, for_runners, least, less
 from fleet.facts.versions import daemonsets
 from fleet.providers.installed import added_pods, installed
 from fleet.providers.registry import provider_of
@@ -26,8 +26,8 @@ def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
     return None if room is None else sum(_holds(node, LAUNCHER_POD) for node in room)
 
 
-def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] | None:
-    """[CPU, memory, pods] that charts and sweeps of a cluster leave on each node of its system pool. Empty if they do not fit.
+def system_room(name: str, cluster: Cluster, github: GitHub) -> list[Offer] | None:
+    """What charts and sweeps of a cluster leave on each node of its system pool. Empty if they do not fit.
 
     None if the settings do not describe the system pool.
     """
@@ -40,17 +40,14 @@ def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] 
     of_charts = (pod for chart in installed(cluster, name, github) for pod in chart.pods)
     pods = [*of_charts, *added_pods(cluster), *sweep_pods(cluster)]
     node = less(offer, [pod for pod in pods if pod.on == "all nodes"])
-    free = [[node.cpu, node.memory, node.pods] for _ in range(span.min)]
-    for pod in pods:
-        if pod.on == "system pool":
-            first = next((node_left for node_left in free if _holds(node_left, pod)), None)
-            if first is None:
-                return []
-            first[0], first[1], first[2] = first[0] - pod.cpu, first[1] - pod.memory, first[2] - 1
+    free = [node] * span.min
+    for pod in (pod for pod in pods if pod.on == "system pool"):
+        if (at := next((at for at, left in enumerate(free) if _holds(left, pod)), None)) is None:
+            return []
+        free[at] = less(free[at], (pod,))
     return free
 
 
-def _holds(free: list[int], pod: Pod) -> int:
+def _holds(free: Offer, pod: Pod) -> int:
     """How many of these pods fit into the free part of a node."""
-    cpu, memory, pods = free
-    return max(min(cpu // pod.cpu, memory // pod.memory, pods), 0)
+    return max(min(free.cpu // pod.cpu, free.memory // pod.memory, free.pods), 0)

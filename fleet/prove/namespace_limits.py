@@ -29,7 +29,8 @@ def resource_quota(chart: Chart) -> dict[str, Any]:
     (actions/runner-container-hooks#229). So only `maxRunners` and the pool's nodes limit their GPUs, and no quota does.
     """
     most = 2 * int(chart.values["maxRunners"])
-    if _makes_pods(chart):
+    # ARC's kubernetes modes, which no set of this project has.
+    if str(chart.values.get("containerMode", {}).get("type", "")).startswith("kubernetes"):
         return {"hard": {"pods": str(most * _PODS_OF_A_JOB + _SPARE)}}
     # The quota always names whole GPUs. A set with shares of GPUs or with a launcher may take none.
     gpus = Counter({GPU_RESOURCE: 0})
@@ -49,11 +50,6 @@ def limit_range(chart: Chart) -> dict[str, Any]:
     (container,) = _pod(chart)["containers"]
     limits, requests = (_cpu_and_memory(container["resources"][kind]) for kind in ("limits", "requests"))
     return {"limits": [{"type": "Container", "max": limits, "default": limits, "defaultRequest": requests}]}
-
-
-def _makes_pods(chart: Chart) -> bool:
-    """Whether the set's runners create pods for their jobs (ARC's kubernetes modes). No set of this project does."""
-    return str(chart.values.get("containerMode", {}).get("type", "")).startswith("kubernetes")
 
 
 def _pod(chart: Chart) -> dict[str, Any]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from fleet.facts.hardware import CAPACITY_BLOCK, SPOT, Machine
 from fleet.facts.pods import Requests
-from fleet.facts.scheduling import INSTANCE_TYPE_LABEL, SYSTEM_POOL, Effect, Taint, system_labels
+from fleet.facts.scheduling import INSTANCE_TYPE_LABEL, SYSTEM_POOL, Taint, system_labels
 from fleet.facts.tables import toml
 from fleet.facts.versions import daemonsets
 from fleet.prove.placement import Host, pool_hosts
-from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
@@ -19,12 +18,8 @@ from fleet.settings.enablement import GPU_OPERATOR
 from fleet.settings.github import GitHub
 from fleet.settings.model import Nodes as Span
 
-_ZONE = "topology.kubernetes.io/zone"
-_UNKNOWN_EVERYWHERE = ("kubernetes.io/hostname", "topology.kubernetes.io/region")
-_ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 _DISCOVERED = ("nvidia.com/gpu.", "nvidia.com/cuda.", "nvidia.com/mig.", "feature.node.kubernetes.io/")
 """Prefixes of the labels that feature discovery sets (gpu-operator v26.7.0: GPU and node feature discovery)."""
-_PROVIDED = toml("nodes.toml")["providers"]
 
 Values = frozenset[str] | None
 """The possible values of a label. None: the label exists, and the settings do not show its value."""
@@ -69,32 +64,27 @@ class Nodes:
             return self.labels[index][key]
         return None if self.discovers and not self.starts_empty and key.startswith(_DISCOVERED) else frozenset()
 
+    def every(self, key: str) -> list[Values]:
+        """The possible values of a label on each machine type."""
+        return [self.values(index, key) for index in range(len(self.labels))]
+
     def discovered_late(self, key: str) -> bool:
         """Whether feature discovery sets the label, and only after the autoscaler has started a node."""
         return self.discovers and self.starts_empty and key.startswith(_DISCOVERED) and key not in self.labels[0]
 
 
-def nodes_of(fleet: Fleet) -> Iterator[Nodes]:
-    """The nodes of every pool of every cluster, in the order of the config; after them those of the cluster's system pool."""
-    for cluster, settings in fleet.clusters_by_name():
-        yield from cluster_nodes(cluster, settings, fleet.github)
-
-
 def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[Nodes]:
-    """The nodes of every pool of a cluster."""
-    provider, facts = PROVIDERS[settings.provider], _PROVIDED[settings.provider]
+    """The nodes of every pool of a cluster, in the order of the config; after them those of the system pool."""
+    provider, facts = PROVIDERS[settings.provider], toml("nodes.toml")["providers"][settings.provider]
     for name, host in pool_hosts(settings).items():
         pool = settings.pools[name]
         bought = SPOT if host.capacity == SPOT else "on-demand"
         theirs = dict(text.split("=") for text in facts.get(f"{bought}-labels", ()) if host.capacity != CAPACITY_BLOCK)
-        pool_labels = theirs | pool.node_labels(cluster, name, provider.profile, settings.flavor_of(name))
-        labels = tuple(
-            _labels(machine, facts["labels"], settings.zones_with_nodes(pool)) | _exactly(pool_labels)
-            for machine in host.machines
-        )
-        imagined = tuple(map(_taint, facts.get("template", {}).get("gpu-taints", ())))
-        taints = pool.node_taints(provider.profile)
-        discovers = settings.enablement == GPU_OPERATOR
+        pool_labels = _exactly(theirs | pool.node_labels(cluster, name, provider.profile, settings.flavor_of(name)))
+        zones = settings.zones_with_nodes(pool)
+        labels = tuple(_labels(machine, facts["labels"], zones) | pool_labels for machine in host.machines)
+        imagined = tuple(map(Taint.read, facts.get("template", {}).get("gpu-taints", ())))
+        taints, discovers = pool.node_taints(provider.profile), settings.enablement == GPU_OPERATOR
         yield Nodes(cluster, settings, github, host, pool.nodes, labels, taints, imagined, discovers)
     if (system := provider.system_machines(settings)) is not None:
         machines, disk, span = system
@@ -108,19 +98,12 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
 
 def _labels(machine: Machine, provided: list[str], zones: tuple[str, ...]) -> dict[str, Values]:
     """The labels that kubelet and the provider set on a machine."""
-    labels_of: dict[str, Values] = dict.fromkeys((*_UNKNOWN_EVERYWHERE, *provided))
-    certain = {"kubernetes.io/os": "linux", "kubernetes.io/arch": _ARCHITECTURES[machine.arch]}
+    labels_of: dict[str, Values] = dict.fromkeys(("kubernetes.io/hostname", "topology.kubernetes.io/region", *provided))
+    certain = {"kubernetes.io/os": "linux", "kubernetes.io/arch": machine.arch.replace("x86_64", "amd64")}
     if INSTANCE_TYPE_LABEL in provided:
         certain[INSTANCE_TYPE_LABEL] = machine.name
-    return labels_of | _exactly(certain) | ({_ZONE: frozenset(zones)} if zones else {})
+    return labels_of | _exactly(certain) | ({"topology.kubernetes.io/zone": frozenset(zones)} if zones else {})
 
 
 def _exactly(labels: Mapping[str, str]) -> dict[str, Values]:
     return {key: frozenset((value,)) for key, value in labels.items()}
-
-
-def _taint(text: str) -> Taint:
-    """A taint of the form key=value:Effect."""
-    pair, _, effect = text.partition(":")
-    key, _, value = pair.partition("=")
-    return Taint(key, value, Effect(effect))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import SPOT
-from fleet.prove.nodes import Nodes, nodes_of
+from fleet.prove.nodes import Nodes, cluster_nodes
 from fleet.prove.pending_rules import Reason, reasons
 from fleet.prove.placement import node_price
 from fleet.prove.pod import Pod
@@ -49,10 +49,9 @@ class Answer:
         if self.nodes.starts_empty:
             return "from zero nodes by the autoscaler"
         count = self.nodes.span.min
+        running = "the node that always runs" if count == 1 else f"one of the {count} nodes that always run"
         grows = self.nodes.span.max > count and PROVIDERS[self.nodes.settings.provider].profile.from_zero
-        return f"on {'the node that always runs' if count == 1 else f'one of the {count} nodes that always run'}" + (
-            f", or on a new one of up to {self.nodes.span.max}" if grows else ""
-        )
+        return f"on {running}" + (f", or on a new one of up to {self.nodes.span.max}" if grows else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +88,16 @@ class Explanation:
 
 
 def _short(answer: Answer) -> str:
-    if not answer.reasons:
-        return f"would run, {answer.start}"
-    more = len(answer.reasons) - 1
-    return answer.reasons[0].text + (f"; and {more} more reason{'s' * (more > 1)}" if more else "")
+    first, *more = answer.reasons or (Reason(f"would run, {answer.start}"),)
+    return first.text + (f"; and {len(more)} more reason{'s' * (len(more) > 1)}" if more else "")
 
 
 def explain(fleet: Fleet, pod: Pod, cluster: str | None = None) -> Explanation:
     """Judge a pod against every pool of a fleet, or of one cluster. Raises InputError if the fleet has no such cluster."""
     if cluster is not None and cluster not in fleet.clusters:
         raise InputError(f"--cluster: the stack has no cluster {quoted(cluster)}; name one of: {', '.join(fleet.clusters)}")
-    pools = [nodes for nodes in nodes_of(fleet) if cluster in (None, nodes.cluster)]
+    clusters = ((name, settings) for name, settings in fleet.clusters_by_name() if cluster in (None, name))
+    pools = [nodes for name, settings in clusters for nodes in cluster_nodes(name, settings, fleet.github)]
     if not pools:
         raise InputError("--stack: the settings describe no nodes; add a pool")
     answers = sorted((Answer(nodes, tuple(reasons(pod, nodes))) for nodes in pools), key=lambda answer: answer.rank)
@@ -115,12 +113,11 @@ def _unknown(pod: Pod, nodes: Nodes) -> Iterator[str]:
     if name := pod.text("nodeName"):
         yield f"whether node {name} exists: nodeName skips the scheduler"
     for key in pod.selector:
-        if any(nodes.values(index, key) is None for index in range(len(nodes.labels))):
+        if None in nodes.every(key):
             yield f"the value of the node label {key}"
     settings, namespace = nodes.settings, pod.namespace
     for claim in pod.claims:
-        cache = settings.caches.get(claim)
-        if cache is None:
+        if (cache := settings.caches.get(claim)) is None:
             yield f"whether the claim {claim} exists, and the zone of its volume"
         elif not cache.shared:
             yield f"the zone of the volume of {claim}: once it exists, the pod runs only there"

@@ -19,7 +19,7 @@ from fleet.facts.scheduling import DEFAULT_QUEUE, QUEUE_LABEL, RUNNER_PRIORITY, 
 from fleet.prove.namespace_limits import limit_range, resource_quota, team_limit_range
 from fleet.prove.nodes import Nodes, Values
 from fleet.prove.placement import NUMA, Fit, disk_for, fit, shortage, smallest
-from fleet.prove.pod import PLAIN, Pod, PodAsk, resources
+from fleet.prove.pod import PLAIN, Pod, PodAsk, requested, resources
 from fleet.prove.quota import barred
 from fleet.prove.room import standing
 from fleet.providers.installed import image_of, installed
@@ -27,10 +27,6 @@ from fleet.settings.enablement import GPU_OPERATOR
 from fleet.settings.jobs import team_of
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.queues import units
-
-_SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
-"""Kubernetes' own priority classes."""
-_WITHOUT_VALUE = ("Exists", "DoesNotExist")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +82,11 @@ def _classes(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
         return
     image = image_of(settings)
     handler = settings.enablement == GPU_OPERATOR or bool(image is not None and image.handler)
-    priorities = [RUNNER_PRIORITY.name, *(priority.name for priority in settings.priorities)]
-    ours = {"runtimeClassName": [RUNTIME_CLASS] if handler else [], "priorityClassName": priorities}
-    for key, names in ours.items():
-        if (name := pod.text(key)) and name not in (*names, *_SYSTEM_PRIORITIES):
+    # Two priority classes are Kubernetes' own.
+    priorities = ["system-cluster-critical", "system-node-critical", RUNNER_PRIORITY.name]
+    priorities += [priority.name for priority in settings.priorities]
+    for key, names in {"runtimeClassName": [RUNTIME_CLASS] if handler else [], "priorityClassName": priorities}.items():
+        if (name := pod.text(key)) and name not in names:
             kind = f"{key[0].upper()}{key[1:].removesuffix('Name')}"
             yield Reason(f"the API server refuses it: cluster {nodes.cluster} has no {kind} {name}", f"pod: remove {key}: {name}")
 
@@ -113,14 +110,10 @@ def _limits(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
             limit = resources(container, "limits").get(name)
             if (quantity(limit) or 0) > (quantity(most) or 0):
                 who = container.get("name")
-                yield Reason(
-                    f"the LimitRange of namespace {pod.namespace} refuses {name} {limit} of {who}: {most} at most",
-                    f"pod: set limits of {who}: {name}: {most}",
-                    1,
-                )
+                text = f"the LimitRange of namespace {pod.namespace} refuses {name} {limit} of {who}: {most} at most"
+                yield Reason(text, f"pod: set limits of {who}: {name}: {most}", 1)
     for name, amount in pod.requests().items():
-        most_of_all = quantity(hard.get(f"requests.{name}"))
-        if most_of_all is not None and amount > most_of_all:
+        if (most_of_all := quantity(hard.get(f"requests.{name}"))) is not None and amount > most_of_all:
             yield Reason(f"the ResourceQuota of namespace {pod.namespace} admits {most_of_all} {name} at most")
 
 
@@ -136,14 +129,13 @@ def _queue(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
             yield Reason("the Job is suspended, and no queue starts it", "pod: set suspend: false of the Job")
     elif nodes.is_system:
         yield Reason("its queue has no quota of this pool")
-    elif lacking := barred(
-        _ask(pod, nodes).times(pod.count), pod.queue or None, pod.namespace or None, nodes.settings, nodes.host
-    ):
-        text, _, fix = lacking.rpartition("; ")
-        wrong = team and pod.queue not in ("", team, DEFAULT_QUEUE)
-        yield Reason(
-            f"its queue never admits it: {text}", f"pod: set label {QUEUE_LABEL}: {team}" if wrong else f"pod or stack: {fix}", 2
-        )
+    else:
+        ask = _ask(pod, nodes).times(pod.count)
+        if lacking := barred(ask, pod.queue or None, pod.namespace or None, nodes.settings, nodes.host):
+            text, _, fix = lacking.rpartition("; ")
+            wrong = team and pod.queue not in ("", team, DEFAULT_QUEUE)
+            fix = f"pod: set label {QUEUE_LABEL}: {team}" if wrong else f"pod or stack: {fix}"
+            yield Reason(f"its queue never admits it: {text}", fix, 2)
 
 
 def _gates(pod: Pod, _: Nodes) -> Iterator[Reason]:
@@ -158,10 +150,8 @@ def _caches(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     for claim in pod.claims:
         cache = nodes.settings.caches.get(claim)
         if cache is not None and pod.namespace and pod.namespace not in cache.namespaces:
-            yield Reason(
-                f"namespace {pod.namespace} has no claim {claim}: the cache has namespaces {', '.join(cache.namespaces)}",
-                f"pod: set metadata.namespace: {cache.namespaces[0]}",
-            )
+            text = f"namespace {pod.namespace} has no claim {claim}: the cache has namespaces {', '.join(cache.namespaces)}"
+            yield Reason(text, f"pod: set metadata.namespace: {cache.namespaces[0]}")
 
 
 # -- what the scheduler compares ---------------------------------------------------------------------------------------
@@ -172,15 +162,16 @@ def _selector(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     wrong = {
         key: value
         for key, value in pod.selector.items()
-        if not all(_has(nodes.values(index, key), value) for index in range(len(nodes.labels)))
+        if not all(values is None or value in values for values in nodes.every(key))
     }
     if not wrong:
         return
+    fix = f"{_pairs(_target(nodes))} instead of {' and '.join(wrong)}"
     key = next(iter(wrong))
-    if len(wrong) == 1 and (value := _one(nodes, key)):
-        fix = f"{key}: {value}"
-    else:
-        fix = f"{_pairs(_target(nodes))} instead of {' and '.join(wrong)}"
+    first, *others = (set(values or ()) for values in nodes.every(key))
+    # The label of a single value that all machines of the pool have.
+    if len(wrong) == len(first) == 1 and all(values == first for values in others):
+        fix = f"{key}: {first.pop()}"
     yield Reason("; ".join(_mismatch(nodes, key, value) for key, value in wrong.items()), f"pod: set nodeSelector {fix}")
 
 
@@ -194,21 +185,11 @@ def _pairs(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{key}: {value}" for key, value in labels.items())
 
 
-def _has(values: Values, value: str) -> bool:
-    return values is None or value in values
-
-
-def _one(nodes: Nodes, key: str) -> str:
-    """The value of a label that all machines of the pool have; empty if there is not exactly one."""
-    values = [nodes.values(index, key) or frozenset() for index in range(len(nodes.labels))]
-    return next(iter(values[0])) if len(set(values)) == len(values[0]) == 1 else ""
-
-
 def _mismatch(nodes: Nodes, key: str, value: str) -> str:
     text = f"its nodeSelector asks for {key}={value}"
     if nodes.discovered_late(key):
         return f"{text}: feature discovery sets that label only after a node has started, so the autoscaler starts none"
-    values = sorted(set().union(*(nodes.values(index, key) or () for index in range(len(nodes.labels)))))
+    values = sorted(set().union(*(values or () for values in nodes.every(key))))
     return f"{text}, the nodes have {' or '.join(values)}" if values else f"{text}, the nodes do not have that label"
 
 
@@ -216,11 +197,9 @@ def _affinity(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     """At least one term of the required node affinity must match on every machine type of the pool."""
     terms = pod.terms
     if terms and not all(any(_term(nodes, index, term) for term in terms) for index in range(len(nodes.labels))):
-        words = " or ".join(" and ".join(_words(expression) for expression in _expressions(term)) for term in terms)
-        yield Reason(
-            f"its required node affinity does not match the nodes: {words}",
-            f"pod: set the required node affinity to {_pairs(_target(nodes))}",
-        )
+        words = " or ".join(" and ".join(map(_words, _expressions(term))) for term in terms)
+        fix = f"pod: set the required node affinity to {_pairs(_target(nodes))}"
+        yield Reason(f"its required node affinity does not match the nodes: {words}", fix)
 
 
 def _expressions(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -244,7 +223,7 @@ def _term(nodes: Nodes, index: int, term: Mapping[str, Any]) -> bool:
 def _matches(values: Values, expression: Mapping[str, Any]) -> bool:
     """Kubernetes' operators of node affinity. An unknown value may match all but DoesNotExist."""
     operator, allowed = str(expression.get("operator")), [str(value) for value in expression.get("values") or ()]
-    if operator in _WITHOUT_VALUE:
+    if operator in ("Exists", "DoesNotExist"):
         return bool(values is None or values) == (operator == "Exists")
     if values is None:
         return True
@@ -256,21 +235,20 @@ def _matches(values: Values, expression: Mapping[str, Any]) -> bool:
     if operator not in ("Gt", "Lt") or not values or len(numbers) != len(values) + 1:
         return False
     *labels, bound = numbers
-    return any(number > bound if operator == "Gt" else number < bound for number in labels)
+    return max(labels) > bound if operator == "Gt" else min(labels) < bound
 
 
 def _taints(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     """Every taint that keeps pods off must be tolerated: on real nodes, and in the autoscaler's idea of an empty pool."""
-    imagined = [(taint, " that the autoscaler assumes for an empty pool, so no first node starts") for taint in nodes.imagined]
-    keys = set()
-    for taint, where in [*((taint, "") for taint in nodes.taints), *(imagined if nodes.starts_empty else ())]:
+    keys, assumed = set(), " that the autoscaler assumes for an empty pool, so no first node starts"
+    imagined = nodes.imagined if nodes.starts_empty else ()
+    for taint, where in (*((taint, "") for taint in nodes.taints), *((taint, assumed) for taint in imagined)):
         if taint.key in keys or any(toleration.covers(taint) for toleration in pod.tolerations):
             continue
         keys.add(taint.key)
-        alike = [each for each in pod.tolerations if each.key == taint.key and each.effect in ("", taint.effect)]
-        has = f" (its toleration has the value {alike[0].value!r})" if alike else ""
-        fix = f"add toleration {{{_pairs(Toleration(taint.key, effect=taint.effect).manifest())}}}"
-        if alike:
+        has, fix = "", f"add toleration {{{_pairs(Toleration(taint.key, effect=taint.effect).manifest())}}}"
+        if alike := [each for each in pod.tolerations if each.key == taint.key and each.effect in ("", taint.effect)]:
+            has = f" (its toleration has the value {alike[0].value!r})"
             fix = f"set operator: Exists, without a value, in the toleration of {taint.key}"
         yield Reason(f"it does not tolerate the taint {taint}{where}{has}", f"pod: {fix}")
 
@@ -286,27 +264,16 @@ def _devices(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
             continue
         if nodes.is_system:
             yield Reason(f"it asks for {name}, and the nodes of the system pool have no GPU")
-        elif is_gpu_resource(name) or "gpu" in name.lower():
+            continue
+        fix = f"remove {name} from limits and requests"
+        if is_gpu_resource(name) or "gpu" in name.lower():
             fix = f"ask for {'1 ' if one_alone and amount > 1 else ''}{offered} instead of {name}"
-            yield Reason(f"it asks for {name}, the nodes offer {offered}{unit}", f"pod: {fix}", 1)
-        else:
-            yield Reason(
-                f"it asks for {name}, the nodes offer {offered}{unit}", f"pod: remove {name} from limits and requests", 1
-            )
+        yield Reason(f"it asks for {name}, the nodes offer {offered}{unit}", f"pod: {fix}", 1)
     for container in pod.containers if one_alone else ():
-        count = _of(container, offered)
-        if count > 1:
+        if (count := requested(container).get(offered, 0)) > 1:
             who = container.get("name")
-            yield Reason(
-                f"{who} asks for {count} shares, and the device plugin gives a container 1 (UnexpectedAdmissionError)",
-                f"pod: ask for 1 {offered} in {who}",
-                1,
-            )
-
-
-def _of(container: Mapping[str, Any], name: str) -> Fraction:
-    """What a container asks for of a resource."""
-    return quantity({**resources(container, "limits"), **resources(container, "requests")}.get(name)) or Fraction(0)
+            text = f"{who} asks for {count} shares, and the device plugin gives a container 1 (UnexpectedAdmissionError)"
+            yield Reason(text, f"pod: ask for 1 {offered} in {who}", 1)
 
 
 def _ask(pod: Pod, nodes: Nodes) -> PodAsk:
@@ -319,8 +286,7 @@ def _room(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     """The pod must fit on an empty node of every machine type of the pool: the autoscaler may start any of them."""
     host, ask = nodes.host, _ask(pod, nodes)
     fits = [fit(ask, machine, host) for machine in host.machines]
-    short = [fitted for fitted in fits if not fitted.count]
-    if short:
+    if short := [fitted for fitted in fits if not fitted.count]:
         lower = _lower(pod, ask, nodes, fits)
         fix = f"pod: {lower}" if lower else "" if nodes.is_system else " and ".join(_larger(ask, nodes, short))
         yield Reason("it " + "; it ".join(shortage(ask, fitted, host) for fitted in short), fix, 1 if lower else 2)
@@ -350,8 +316,8 @@ def _lower(pod: Pod, ask: PodAsk, nodes: Nodes, fits: list[Fit]) -> str:
     words, who = [], ""
     for name, request, offered, text in rows:
         if request > offered:
-            largest = max(pod.each("containers"), key=lambda container: _of(container, name))
-            beside = request - math.ceil(_of(largest, name) * scale.get(name, Fraction(1)))
+            largest = max(pod.each("containers"), key=lambda container: requested(container).get(name, 0))
+            beside = request - math.ceil(requested(largest).get(name, 0) * scale.get(name, Fraction(1)))
             if offered - beside <= 0:
                 return ""
             who = str(largest.get("name"))
@@ -364,18 +330,13 @@ def _standing(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
     if nodes.is_system or not (ask := _ask(pod, nodes)).gpus:
         return
     host, pool = nodes.host, nodes.settings.pools[nodes.host.name]
-    beside = {
-        name: workload.units
-        for name, workload in standing(nodes.settings, host.name)
-        if (workload.namespace, name) != (pod.namespace, pod.name)
-    }
+    own, rows = (pod.namespace, pod.name), standing(nodes.settings, host.name)
+    beside = {name: workload.units for name, workload in rows if (workload.namespace, name) != own}
     used, most = sum(beside.values()), units(pool)
     if beside and used + ask.gpus > most >= ask.gpus:
         more = pool.nodes.max + math.ceil((used + ask.gpus - most) * pool.nodes.max / most)
-        who = f"{' and '.join(beside)} always {'takes' if len(beside) == 1 else 'take'}"
-        yield Reason(
-            f"{who} {used} of the {most} {host.counted} of the full pool", _set(nodes, f"pools.{host.name}.nodes.max", more), 2
-        )
+        text = f"{' and '.join(beside)} always {'takes' if len(beside) == 1 else 'take'} {used} of the {most} {host.counted}"
+        yield Reason(f"{text} of the full pool", _set(nodes, f"pools.{host.name}.nodes.max", more), 2)
 
 
 _RULES: tuple[Callable[[Pod, Nodes], Iterator[Reason]], ...] = (

@@ -11,10 +11,9 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from itertools import groupby
 
 from fleet.charts.arc import LAUNCHER_POD
-from fleet.charts.chart import Pod
 from fleet.facts import hardware, pricing
 from fleet.facts.credentials import mask
 from fleet.facts.flow import most_runners
@@ -23,10 +22,11 @@ from fleet.facts.pods import Requests
 from fleet.facts.pricing import Money
 from fleet.facts.remark import Remark, costs
 from fleet.facts.scheduling import SYSTEM_POOL
-from fleet.facts.versions import DaemonSet, daemonsets
+from fleet.facts.versions import daemonsets
 from fleet.prove import topology
 from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
 from fleet.prove.launchers import launcher_room
+from fleet.prove.topology import Ask
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import gpu_node_pods
 from fleet.settings.cluster import Cluster
@@ -35,13 +35,6 @@ from fleet.settings.kubelet import ResourceManagers
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner, Runner
 from fleet.settings.sharing import AnySharing, resource_of, units_of
-
-
-class Ask(topology.Ask, Protocol):
-    """The requests of a runner or a job. `gpus` are units of the host's resource, `scratch` is in MiB."""
-
-    @property
-    def scratch(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +165,9 @@ class Placement:
             return ()
         if isinstance(self.runner, PodRunner):
             return tuple(_remarks(self.runner, self))
-        return tuple(_fallback(self.runner))
+        # The launcher of a machine tries its shapes and domains in one order, if there are several.
+        order = self.runner.whole_machine.order if self.runner.whole_machine is not None else ""
+        return (f"falls back in this order where {order}",) if order else ()
 
 
 def place(fleet: Fleet) -> tuple[Placement, ...]:
@@ -188,7 +183,9 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
         whole = runner.whole_machine
         if whole is not None and launchers is not None:
             host = Host(whole.name, whole.types, runner.span.max, whole.capacity, whole.disk, ())
-            fits = tuple(_whole(machine, whole.disk) for machine in host.machines)
+            # A machine runs only one job.
+            offers = (Offer(machine.vcpus * 1000, machine.memory_mib, whole.disk, machine.gpus, 1) for machine in whole.types)
+            fits = tuple(Fit(machine, offer, 1, "one job", 0) for machine, offer in zip(whole.types, offers, strict=True))
             yield Placement(cluster, name, runner, host, fits, launchers)
         elif isinstance(runner, PodRunner):
             row = runner_gpu(settings.with_image(runner).image)
@@ -200,15 +197,22 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
             raise TypeError(f"{cluster}/{name}: {settings.provider} has no place for runners of kind {runner.kind}; add it here")
 
 
-def pool_hosts(settings: Cluster) -> dict[str, Host]:
-    """Every pool of a cluster as a host of jobs, by name."""
-    pods = _node_pods(settings)
-    return {name: _host(settings, name, pods) for name in settings.pools}
+def pool_hosts(settings: Cluster, *names: str) -> dict[str, Host]:
+    """The pools of these names, or every pool of a cluster, as hosts of jobs: a node has the pods of provider and charts."""
+    provided, charted = daemonsets(settings.provider, settings.node_features), gpu_node_pods(settings)
+    hosts = {}
+    for name in names or settings.pools:
+        pool = settings.pools[name]
+        strategies = ("", pool.sharing.strategy if pool.sharing else "")
+        pods: tuple[Requests, ...] = (*provided, *(pod for pod in charted if pod.strategy in strategies))
+        shared = (pool.sharing, pool.resource_managers)
+        hosts[name] = Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, pods, *shared)
+    return hosts
 
 
 def pool_host(settings: Cluster, pool_name: str) -> Host:
     """One pool of a cluster as a host of jobs."""
-    return _host(settings, pool_name, _node_pods(settings))
+    return pool_hosts(settings, pool_name)[pool_name]
 
 
 def per_node(ask: Ask, hosts: Iterable[Host]) -> int:
@@ -218,49 +222,24 @@ def per_node(ask: Ask, hosts: Iterable[Host]) -> int:
 
 def node_price(settings: Cluster, host: Host) -> Money:
     """The price per hour of the most expensive machine of a host, as it is bought."""
-    return pricing.span(
-        [pricing.quoted(hardware.price_of(machine, settings.region, host.capacity)) for machine in host.machines]
-    )[1]
-
-
-def _node_pods(settings: Cluster) -> tuple[DaemonSet | Pod, ...]:
-    """The DaemonSets' pods on GPU nodes: the provider's, then those of charts."""
-    return (*daemonsets(settings.provider, settings.node_features), *gpu_node_pods(settings))
-
-
-def _host(settings: Cluster, name: str, pods: Iterable[DaemonSet | Pod]) -> Host:
-    pool = settings.pools[name]
-    strategies = ("", pool.sharing.strategy if pool.sharing else "")
-    daemons = tuple(pod for pod in pods if isinstance(pod, DaemonSet) or pod.strategy in strategies)
-    return Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing, pool.resource_managers)
-
-
-def _whole(machine: hardware.Machine, disk: int) -> Fit:
-    """A machine that runs only one job."""
-    return Fit(machine, Offer(machine.vcpus * 1000, machine.memory_mib, disk, machine.gpus, 1), 1, "one job", 0)
+    prices = (hardware.price_of(machine, settings.region, host.capacity) for machine in host.machines)
+    return pricing.span(map(pricing.quoted, prices))[1]
 
 
 def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
     """A line for each group of pools whose sets may ask for more runners than it holds, and for launchers without room."""
-    of_pods: list[Placement] = []
-    of_machines: dict[str, list[Placement]] = {}
-    for placement in placements:
-        if isinstance(placement.runner, PodRunner):
-            of_pods.append(placement)
-        elif not placement.error:
-            of_machines.setdefault(placement.cluster, []).append(placement)
-    for group in _connected(of_pods):
+    rows = list(placements)
+    for group in _connected(row for row in rows if isinstance(row.runner, PodRunner)):
         if not any(placement.error for placement in group):
             yield from _too_many(group)
-    for cluster, sets in of_machines.items():
+    of_machines = (row for row in rows if not isinstance(row.runner, PodRunner) and not row.error)
+    for cluster, sets in groupby(of_machines, lambda row: row.cluster):
         # Sets that always keep launchers come first. The others share the rest.
-        keeping_first = sorted(sets, key=lambda found: found.runner.span.min == 0)
-        room = sets[0].launchers or 0
-        if sum(found.runner.span.max for found in sets) > room:
-            yield (
-                f"{cluster}/{SYSTEM_POOL}: {_asked(keeping_first)} machines need a launcher each, "
-                f"the system pool holds {room}: {_shared(keeping_first, room)}"
-            )
+        keeping_first = sorted(sets, key=lambda row: row.runner.span.min == 0)
+        room = keeping_first[0].launchers or 0
+        if sum(row.runner.span.max for row in keeping_first) > room:
+            need = f"{_asked(keeping_first)} machines need a launcher each, the system pool holds {room}"
+            yield f"{cluster}/{SYSTEM_POOL}: {need}: {_shared(keeping_first, room)}"
 
 
 def _connected(placements: Iterable[Placement]) -> list[list[Placement]]:
@@ -288,13 +267,10 @@ def _too_many(group: list[Placement]) -> Iterator[str]:
         if needed > most:
             yield f"{names}: {_asked(sets)} runners need {needed} nodes, the pool has at most {most}: jobs beyond that wait"
         return
-    runners = sum(placement.runner.span.max for placement in sets)
-    held = most_runners(
-        {placement.runner_set: placement.runner.span.max for placement in sets},
-        {name: host.count for name, host in pools.items()},
-        {(placement.runner_set, placement.host.name): placement.worst.count for placement in group},
-    )
-    if held < runners:
+    maxima = {placement.runner_set: placement.runner.span.max for placement in sets}
+    per_node = {(placement.runner_set, placement.host.name): placement.worst.count for placement in group}
+    held = most_runners(maxima, {name: host.count for name, host in pools.items()}, per_node)
+    if held < sum(maxima.values()):
         yield f"{names}: {_asked(sets)} runners, and the pools hold at most {held} at the same time: jobs beyond that wait"
 
 
@@ -313,12 +289,9 @@ def unfilled(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[Remark]:
         sick = nodes_at_once(settings.health.max_share, nodes.max) if settings.health else 0
         needed = sum(math.ceil(placement.runner.span.max / placement.worst.count) for placement in sets)
         if max(needed, nodes.min) + settings.pools[name].placeholders + sick < nodes.max:
-            few = f"{needed} {'node' if needed == 1 else 'nodes'}"
-            yield costs(
-                f"{cluster}/{name}: {_asked(sets)} runners fill at most {few}, and the pool has up to {nodes.max}; lower "
-                "nodes.max, or raise scale.max",
-                act=True,
-            )
+            few = f"{needed} {'node' if needed == 1 else 'nodes'}, and the pool has up to {nodes.max}"
+            text = f"{_asked(sets)} runners fill at most {few}; lower nodes.max, or raise scale.max"
+            yield costs(f"{cluster}/{name}: {text}", act=True)
 
 
 def _shared(sets: Iterable[Placement], room: int) -> str:
@@ -345,25 +318,16 @@ def _asked(sets: Iterable[Placement]) -> str:
 
 
 class PlacementError(Exception):
-    """A runner set that no node of its pool can hold. The message has one line for each; credentials are masked."""
+    """What no node can hold, or what cannot work. The message has one line for each; credentials are masked."""
 
     def __init__(self, text: str) -> None:
         super().__init__(mask(text))
 
 
-def require(placements: Iterable[Placement]) -> None:
-    """Raise PlacementError when a runner set cannot be placed."""
-    errors = [
-        f"{placement.cluster}.runners.{placement.runner_set}: {placement.error}" for placement in placements if placement.error
-    ]
-    if errors:
-        raise PlacementError("\n".join(errors))
-
-
 def unfit(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
     """Why a machine of a host cannot hold the requests, and what would help. Empty if all machines can."""
     short = [fitted for fitted in fits if fitted.count == 0]
-    return "; ".join(shortage(runner, fitted, host) for fitted in short) + _advice(runner, host, short) if short else ""
+    return "; ".join(shortage(runner, fitted, host) for fitted in short) + _advice(runner, host, short)
 
 
 def shortage(runner: Ask, fitted: Fit, host: Host) -> str:
@@ -394,17 +358,14 @@ _NO_LAUNCHER = (
 def _advice(runner: Ask, host: Host, fits: Collection[Fit]) -> str:
     if all(fitted.limited_by == NUMA for fitted in fits):
         return ""
-    best = smallest(runner, host)
     short = {room for fitted in fits for room, count in _rooms(runner, fitted.offer, host.counted).items() if not count}
     if short == {"disk"}:
         return f"; raise the pool's disk to {memory_text(disk_for(runner.scratch))}"
     if host.machines[0].cloud == hardware.OWNED:
         return "; ask for less, or name a larger machine"
-    return (
-        f"; the smallest type that is large enough is {best.name}"
-        if best
-        else "; no type with this GPU in this cloud is large enough: ask for less"
-    )
+    if best := smallest(runner, host):
+        return f"; the smallest type that is large enough is {best.name}"
+    return "; no type with this GPU in this cloud is large enough: ask for less"
 
 
 def disk_for(scratch: int) -> int:
@@ -415,23 +376,18 @@ def disk_for(scratch: int) -> int:
 def smallest(runner: Ask, host: Host) -> hardware.Machine | None:
     """The smallest machine of the host's cloud and GPU that holds the runner: fewest GPUs, then least memory and vCPU."""
     first = host.machines[0]
-    fitting = (
-        machine for machine in hardware.machines(first.cloud) if machine.gpu == first.gpu and fit(runner, machine, host).count > 0
-    )
+    alike = (machine for machine in hardware.machines(first.cloud) if machine.gpu == first.gpu)
+    fitting = (machine for machine in alike if fit(runner, machine, host).count)
     return min(fitting, key=lambda machine: (machine.gpus, machine.memory_mib, machine.vcpus), default=None)
 
 
 def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
     worst = placement.worst
     if worst.stranded:
-        reasons = {
-            placement.host.counted: f"runners of {runner.gpus} do not divide them",
-            NUMA: "no NUMA node has room for one more",
-        }
+        counted, full = placement.host.counted, f"a full {worst.machine.name}"
+        reasons = {counted: f"runners of {runner.gpus} do not divide them", NUMA: "no NUMA node has room for one more"}
         why = reasons.get(worst.limited_by, f"{worst.limited_by} runs out first")
-        yield costs(
-            f"{worst.stranded} of {worst.offer.gpus} {placement.host.counted} of a full {worst.machine.name} stay idle: {why}"
-        )
+        yield costs(f"{worst.stranded} of {worst.offer.gpus} {counted} of {full} stay idle: {why}")
     yield from doubts(runner, placement.host, placement.fits)
     if runner.memory.limit > worst.offer.memory:
         limit = memory_text(runner.memory.limit)
@@ -441,9 +397,3 @@ def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
 def doubts(runner: Ask, host: Host, fits: Iterable[Fit]) -> Iterator[str]:
     """What stays undetermined offline, for machines whose NUMA nodes are not known."""
     return filter(None, (topology.undeterminable(runner, fitted.machine, fitted.count, host.managers) for fitted in fits))
-
-
-def _fallback(runner: Runner) -> Iterator[str]:
-    """The order in which the launcher of a machine tries shapes and domains, if there are several."""
-    if runner.whole_machine is not None and runner.whole_machine.order:
-        yield f"falls back in this order where {runner.whole_machine.order}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -102,15 +101,9 @@ class Pod:
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
         """The tolerations, with Kubernetes' defaults for keys that are not set."""
-        return tuple(
-            Toleration(
-                *(
-                    str(toleration.get(key) or default)
-                    for key, default in (("key", ""), ("operator", "Equal"), ("value", ""), ("effect", ""))
-                )
-            )
-            for toleration in self.each("tolerations")
-        )
+        usual = {"key": "", "operator": "Equal", "value": "", "effect": ""}
+        rows = ({key: str(row.get(key) or usual[key]) for key in usual} for row in self.each("tolerations"))
+        return tuple(Toleration(**row) for row in rows)
 
     @property
     def claims(self) -> list[str]:
@@ -126,16 +119,16 @@ class Pod:
         total: dict[str, Fraction] = {}
         first: dict[str, Fraction] = {}
         for container in self.each("initContainers"):
-            request = _of(container, defaults)
+            request = requested(container, defaults)
             if container.get("restartPolicy") == "Always":
                 total = _sum(total, request)
                 request = {}
             first = {name: max(first.get(name, Fraction(0)), amount) for name, amount in (first | _sum(total, request)).items()}
         for container in self.each("containers"):
-            total = _sum(total, _of(container, defaults))
+            total = _sum(total, requested(container, defaults))
         most = {name: max(total.get(name, Fraction(0)), first.get(name, Fraction(0))) for name in total | first}
         # Requests of the pod as a whole replace those of its containers (Kubernetes 1.34, pod-level resources).
-        most |= _of(self.spec, None)
+        most |= requested(self.spec)
         return _sum(most, _amounts(self.spec.get("overhead")))
 
     def ask(self, resource: str, defaults: Mapping[str, Any] | None = None) -> PodAsk:
@@ -143,18 +136,14 @@ class Pod:
         requests = self.requests(defaults)
         cpu, memory, scratch = (requests.get(name, Fraction(0)) for name in PLAIN)
         cores, mebibytes = math.ceil(cpu * 1000), _mebibytes(memory)
-        limited = int(self._guaranteed)
-        sizes = Request(cores, cores * limited), Request(mebibytes, mebibytes * limited)
-        return PodAsk(math.ceil(requests.get(resource, 0)), *sizes, _mebibytes(scratch))
-
-    @property
-    def _guaranteed(self) -> bool:
-        """Whether it has the QoS class Guaranteed: every container has limits of CPU and memory, and requests the same."""
-        return all(
-            (limits := _amounts(resources(container, "limits"))).get(name) and _of(container, None)[name] == limits[name]
+        # QoS class Guaranteed: every container has limits of CPU and memory, and requests the same.
+        limited = all(
+            (limits := _amounts(resources(container, "limits"))).get(name) and requested(container)[name] == limits[name]
             for container in self.containers
             for name in PLAIN[:2]
         )
+        sizes = Request(cores, cores * limited), Request(mebibytes, mebibytes * limited)
+        return PodAsk(math.ceil(requests.get(resource, 0)), *sizes, _mebibytes(scratch))
 
 
 def resources(container: Mapping[str, Any], field: str) -> dict[str, Any]:
@@ -162,7 +151,7 @@ def resources(container: Mapping[str, Any], field: str) -> dict[str, Any]:
     return dict((container.get("resources") or {}).get(field) or {})
 
 
-def _of(container: Mapping[str, Any], defaults: Mapping[str, Any] | None) -> dict[str, Fraction]:
+def requested(container: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> dict[str, Fraction]:
     """The requests of a container. The API server sets those that are missing from its limits, then from `defaults`."""
     return _amounts({**(defaults or {}), **resources(container, "limits"), **resources(container, "requests")})
 
@@ -184,17 +173,14 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
 
     Raises InputError for a pod spec that the API server does not read.
     """
-    path, spec = next(
-        ((path, inner) for path in _SPECS if isinstance(inner := _walk(body, path), Mapping) and "containers" in inner),
-        ((), None),
-    )
-    if spec is None:
+    specs = ((".".join(path), spec) for path in _SPECS if isinstance(spec := _walk(body, path), Mapping))
+    path, spec = next(((path, spec) for path, spec in specs if "containers" in spec), ("", {}))
+    if not path:
         return None
-    head = (_faults(body.get("metadata"), {"labels": {}}, "metadata"), _faults(spec, _SHAPE, ".".join(path)))
-    for at, rule in itertools.chain(*head):
+    for at, rule in (*_faults(body.get("metadata"), {"labels": {}}, "metadata"), *_faults(spec, _SHAPE, path)):
         raise InputError(f"{where}: {at}: {rule}")
     if not spec["containers"]:
-        raise InputError(f"{where}: {'.'.join(path)}.containers: a pod has at least one container; add one")
+        raise InputError(f"{where}: {path}.containers: a pod has at least one container; add one")
     metadata, outer = body.get("metadata") or {}, _walk(body, ("spec",)) or {}
     is_job = body.get("kind") == "Job"
     count = outer.get("parallelism") if is_job else None

@@ -5,11 +5,12 @@ Jobs of other teams end at some time, so only limits count: the team's quota, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
+from fleet.facts.offer import for_runners
 from fleet.facts.scheduling import DEFAULT_QUEUE
-from fleet.prove.placement import Ask, Host
-from fleet.prove.shares import Share, flavor_share
+from fleet.prove.placement import Host, pool_host
+from fleet.prove.topology import Ask
 from fleet.settings.cluster import Cluster
 from fleet.settings.jobs import team_of
 from fleet.settings.model import cpu_text, memory_text
@@ -33,8 +34,7 @@ def barred(ask: Ask, queue: str | None, namespace: str | None, cluster: Cluster,
     if lacking:
         return lacking
     flavor = queues.flavor_of(host.name) or host.name
-    quota = next((candidate for candidate in queues.teams[team].quotas if candidate.name == flavor), None)
-    if quota is None:
+    if (quota := next((row for row in queues.teams[team].quotas if row.name == flavor), None)) is None:
         return f"team {team} has no quota of it; add one, or name another pool"
     return _short(ask, team, quota, queues, host, flavor_share(cluster, queues, host))
 
@@ -59,8 +59,7 @@ def _team(queue: str, namespace: str | None, queues: Queues) -> tuple[str, str]:
         if queue == DEFAULT_QUEUE:
             return "", f"the namespace decides which team's queue {queue} is; name the namespace, or the team's queue"
         return queue, "" if queue in queues.teams else f"has no queue {queue}; name one of: {', '.join(queues.teams)}"
-    team = team_of(namespace, queues)
-    if not team:
+    if not (team := team_of(namespace, queues)):
         return "", f"namespace {namespace} has no queue; name a team's namespace, or remove queue"
     wrong = queue not in (team, DEFAULT_QUEUE)
     return team, f"namespace {namespace} has the queue of team {team}, not {queue}; name that one" if wrong else ""
@@ -69,8 +68,13 @@ def _team(queue: str, namespace: str | None, queues: Queues) -> tuple[str, str]:
 def _short(ask: Ask, team: str, quota: Quota, queues: Queues, host: Host, part: Share) -> str:
     """The resources of which a job asks for more than its team can get in a pool. Empty if it gets enough."""
     units = most(team, quota, queues)
-    rows = tuple(_rows(ask, units, host, part))
-    if not (lacking := [(request_words, has) for request, free, request_words, has in rows if request > free]):
+    # A unit includes its share of CPU and memory.
+    rows = (
+        (ask.gpus, units, lambda count: f"{count} {host.counted}"),
+        (ask.cpu.request, units * part.cpu, lambda amount: f"{cpu_text(amount)} CPU"),
+        (ask.memory.request, units * part.memory, memory_text),
+    )
+    if not (lacking := [(words(request), words(free)) for request, free, words in rows if request > free]):
         return ""
     request_text, gets = (" and ".join(texts) for texts in zip(*lacking, strict=True))
     if queues.cohort is None:
@@ -82,9 +86,24 @@ def _short(ask: Ask, team: str, quota: Quota, queues: Queues, host: Host, part: 
     return f"team {team} has {gets} of it {how}, the job asks for {request_text}; {fix}, or ask for less"
 
 
-def _rows(ask: Ask, units: int, host: Host, part: Share) -> Iterator[tuple[int, int, str, str]]:
-    """(asked, available, both in words) of each resource. A unit includes its share of CPU and memory."""
-    cpu, memory = units * part.cpu, units * part.memory
-    yield ask.gpus, units, f"{ask.gpus} {host.counted}", f"{units} {host.counted}"
-    yield ask.cpu.request, cpu, f"{cpu_text(ask.cpu.request)} CPU", f"{cpu_text(cpu)} CPU"
-    yield ask.memory.request, memory, memory_text(ask.memory.request), memory_text(memory)
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The millicores and MiB for one unit of a pool's resource, on the node with the least of each."""
+
+    cpu: int
+    memory: int
+
+
+def share(*hosts: Host) -> Share:
+    """The CPU and memory that kubelet and DaemonSets leave to pods on a node of one of the pools, per unit of its resource."""
+    rows = [
+        (for_runners(machine, host.disk, host.daemonsets), host.units(machine)) for host in hosts for machine in host.machines
+    ]
+    cpu, memory = (min(max(getattr(offer, name), 0) // units for offer, units in rows) for name in ("cpu", "memory"))
+    return Share(cpu, memory)
+
+
+def flavor_share(cluster: Cluster, queues: Queues, host: Host) -> Share:
+    """The share of the ResourceFlavor that has a pool: the least that any pool of the flavor leaves for one unit."""
+    beside = [name for name in queues.pools_of(queues.flavor_of(host.name) or host.name) if name != host.name]
+    return share(host, *(pool_host(cluster, name) for name in beside))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from fleet.facts.remark import todo
+from fleet.prove import topology
 from fleet.prove.image_fit import node_driver, pinned_image, unrunnable
-from fleet.prove.placement import PlacementError, doubts, fit, per_node, pool_host, unfit
-from fleet.prove.pod import PodAsk
+from fleet.prove.placement import doubts, fit, per_node, pool_host, unfit
+from fleet.prove.pod import PodAsk, Request
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.queues import units
@@ -17,12 +19,12 @@ from fleet.settings.workloads import PoolWorkload
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A workload that its pool cannot hold, or a job of the stack that no pool can hold, and the reason."""
+    """A runner set or a workload that its pool cannot hold, or a job of the stack that no pool can hold, and the reason."""
 
     cluster: str
     workload: str
     error: str
-    kind: str = "workload"
+    kind: Literal["runner set", "workload", "job"]
 
 
 def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
@@ -51,13 +53,7 @@ def refusals(fleet: Fleet) -> Iterator[Refusal]:
     for cluster, settings in fleet.clusters_by_name():
         for name, workload in settings.workloads.items():
             if isinstance(workload, PoolWorkload) and (error := refusal(settings, workload)):
-                yield Refusal(cluster, name, error)
-
-
-def require(fleet: Fleet) -> None:
-    """Raise PlacementError when a workload cannot be placed, with a line for each."""
-    if errors := [f"{refused.cluster}.workloads.{refused.workload}: {refused.error}" for refused in refusals(fleet)]:
-        raise PlacementError("\n".join(errors))
+                yield Refusal(cluster, name, error, "workload")
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
@@ -68,21 +64,21 @@ def remarks(fleet: Fleet) -> Iterator[str]:
                 host, ask = pool_host(settings, workload.pool), _asked(workload)
                 fits = [fit(ask, machine, host) for machine in host.machines]
                 yield from (f"{cluster}/{name}: {doubt}" for doubt in doubts(ask, host, fits))
-        for pool in dict.fromkeys(
-            workload.pool for workload in settings.workloads.values() if isinstance(workload, PoolWorkload)
-        ):
-            if workloads := standing(settings, pool):
-                yield from _standing_remarks(settings, cluster, pool, workloads)
+        for pool in dict.fromkeys(row.pool for row in settings.workloads.values() if isinstance(row, PoolWorkload)):
+            if (workloads := standing(settings, pool)) and filled(settings, pool):
+                used, offered = sum(row.units for _, row in workloads), units(settings.pools[pool])
+                who = f"{' and '.join(name for name, _ in workloads)} always {'takes' if len(workloads) == 1 else 'take'}"
+                full = f"{offered} {pool_host(settings, pool).counted} of the full pool"
+                yield todo(f"{cluster}/{pool}: {who} {used} of the {full}, so nothing is left for jobs; raise nodes.max")
 
 
 def standing(settings: Cluster, pool: str) -> list[tuple[str, PoolWorkload]]:
     """The workloads, by name, that always run in a pool and that it can hold."""
-    workloads = [
+    return [
         (name, workload)
         for name, workload in settings.workloads.items()
-        if isinstance(workload, PoolWorkload) and workload.pool == pool
+        if isinstance(workload, PoolWorkload) and workload.pool == pool and workload.stands and not refusal(settings, workload)
     ]
-    return [(name, workload) for name, workload in workloads if workload.stands and not refusal(settings, workload)]
 
 
 def filled(settings: Cluster, pool: str) -> bool:
@@ -90,13 +86,20 @@ def filled(settings: Cluster, pool: str) -> bool:
     return sum(workload.units for _, workload in standing(settings, pool)) >= units(settings.pools[pool])
 
 
-def _standing_remarks(settings: Cluster, cluster: str, pool: str, workloads: list[tuple[str, PoolWorkload]]) -> Iterator[str]:
-    host = pool_host(settings, pool)
-    names = " and ".join(name for name, _ in workloads)
-    if filled(settings, pool):
-        used, offered = sum(workload.units for _, workload in workloads), units(settings.pools[pool])
-        yield todo(
-            f"{cluster}/{pool}: {names} always {'takes' if len(workloads) == 1 else 'take'} {used} of the {offered} "
-            f"{host.counted} "
-            "of the full pool, so nothing is left for jobs; raise nodes.max"
-        )
+def placeholder(cluster: Cluster, name: str) -> PodAsk:
+    """The requests of a pool's placeholder: what the runners of its first set request that a node holds, and all GPUs."""
+    pool, host = cluster.pools[name], pool_host(cluster, name)
+    first = next(iter(cluster.pod_sets(name).values()))
+    count = per_node(first, (host,))
+    cpu, memory = first.cpu.request * count, first.memory.request * count
+    return PodAsk(min(map(pool.units, pool.machines)), Request(cpu, cpu), Request(memory, memory), first.scratch * count)
+
+
+def rejected(cluster: Cluster, name: str) -> str:
+    """Why kubelet would reject the placeholders of a pool on an empty node, or an empty string."""
+    host = pool_host(cluster, name)
+    if not topology.strict(host.managers):
+        return ""
+    ask = placeholder(cluster, name)
+    reasons = (topology.rejection(ask, machine, host.units(machine), host.managers) for machine in host.machines)
+    return next(filter(None, reasons), "")

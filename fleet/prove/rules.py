@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
+from fleet.charts import NAMESPACES
 from fleet.facts.cloud_limits import limit
-from fleet.facts.errors import Problem, shown
+from fleet.facts.errors import FleetError, Problem, shown
 from fleet.prove import runner_rules
-from fleet.prove.placeholders import rejected
+from fleet.prove.room import rejected
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.provider import IN_CONFIG, Claim, Violation, conflicts
 from fleet.providers.registry import provider_of
 from fleet.providers.tags import STACK_TAG
+from fleet.settings.cluster import Cluster, physical_name
+from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, TAKEN
 from fleet.settings.reading import standing
 
+_MESSAGES = {"git_namespace": ARGO_CD_TAKEN, "monitoring_namespace": MONITORING_TAKEN, "namespace_taken": TAKEN}
 _MAX_CLUSTER = 28
 """An IAM role name has at most 64 characters. The longest is <cluster>-control-plane-eksRole-role and eight that Pulumi adds."""
 _MAX_JOINED = 48
@@ -37,21 +42,19 @@ def _names(fleet: Fleet) -> Iterator[Violation]:
     """
     claims = []
     for cluster, settings in fleet.clusters_by_name():
-        if too_long := len(cluster) > _MAX_CLUSTER:
-            message = (
-                f"a cluster's name has at most {_MAX_CLUSTER} characters, because cloud resources are named after it; shorten it"
-            )
+        if len(cluster) > _MAX_CLUSTER:
+            why = "because cloud resources are named after it"
+            message = f"a cluster's name has at most {_MAX_CLUSTER} characters, {why}; shorten it"
             yield Violation("cluster_length", message, ("clusters", cluster), cluster)
-        if not too_long:
+        else:
             yield from provider_of(settings).name_faults(settings, cluster)
+            most = _MAX_JOINED - settings.group_suffix
+            message = f"cluster and pool names together have at most {most} characters; shorten one"
+            for name in (name for name in settings.pools if len(cluster) + len(name) > most):
+                yield Violation("joined_length", message, ("clusters", cluster, "pools", name), name)
         for kind in ("pools", "runners", "workloads", "caches", "jobs"):
             for name in getattr(settings, kind):
-                at = ("clusters", cluster, kind, name)
-                most = _MAX_JOINED - settings.group_suffix
-                if kind == "pools" and not too_long and len(cluster) + len(name) > most:
-                    message = f"cluster and pool names together have at most {most} characters; shorten one"
-                    yield Violation("joined_length", message, at, name)
-                claims.append(Claim((kind, f"{cluster}-{name}"), cluster, at))
+                claims.append(Claim((kind, f"{cluster}-{name}"), cluster, ("clusters", cluster, kind, name)))
     for claim, other in conflicts(claims):
         _, cluster, kind, name = claim.at
         message = f"'{cluster}-{name}' is also the joined name of one of cluster {other}'s {kind}; rename one"
@@ -60,15 +63,12 @@ def _names(fleet: Fleet) -> Iterator[Violation]:
 
 def _deployment(fleet: Fleet) -> Iterator[Violation]:
     """`pulumi up` deploys all clusters of a stack, or none."""
-    deployable = {name: provider_of(settings).deployable for name, settings in fleet.clusters_by_name()}
-    if len(set(deployable.values())) > 1:
-        apart = next(name for name, each in deployable.items() if not each)
-        provider = fleet.clusters[apart].provider
-        message = (
-            f"pulumi up creates no clusters of provider {provider}, but it creates others of this stack; move it to "
-            "a separate stack"
-        )
-        yield Violation("deployed_whole", message, ("clusters", apart, "provider"), provider)
+    apart = [name for name, settings in fleet.clusters_by_name() if not provider_of(settings).deployable]
+    if apart and len(apart) < len(fleet.clusters):
+        provider = fleet.clusters[apart[0]].provider
+        others = "but it creates others of this stack; move it to a separate stack"
+        message = f"pulumi up creates no clusters of provider {provider}, {others}"
+        yield Violation("deployed_whole", message, ("clusters", apart[0], "provider"), provider)
 
 
 def _tenancies(fleet: Fleet) -> Iterator[Violation]:
@@ -79,11 +79,8 @@ def _tenancies(fleet: Fleet) -> Iterator[Violation]:
             at = ("clusters", cluster, *path)
             first, where = known.setdefault(settings.provider, (tenancy, ".".join(at)))
             if tenancy != first:
-                message = (
-                    f"the tenancy's prefix is {tenancy} here and {first} at {where}, and a tenancy has only one prefix; "
-                    "use yours everywhere"
-                )
-                yield Violation("one_tenancy", message, at)
+                message = f"the tenancy's prefix is {tenancy} here and {first} at {where}"
+                yield Violation("one_tenancy", f"{message}, and a tenancy has only one prefix; use yours everywhere", at)
 
 
 def _holdings(fleet: Fleet) -> Iterator[Violation]:
@@ -112,9 +109,7 @@ def _reservations(fleet: Fleet) -> Iterator[Violation]:
         if pool.reservation is not None
     )
     for claim, other in conflicts(claims):
-        yield Violation(
-            "reservation_twice", f"pool {other} already uses that reservation; give each pool its own", claim.at, claim.key
-        )
+        yield Violation("reservation_twice", f"pool {other} already uses that reservation; give each pool its own", claim.at)
 
 
 def _budgets(fleet: Fleet) -> Iterator[Violation]:
@@ -138,16 +133,13 @@ def _quotas(fleet: Fleet) -> Iterator[Violation]:
         for scope in settings.quota_scopes
     )
     for claim, other in conflicts(claims):
-        *at, scope = claim.at
-        message = f"cluster {other} already declares the quotas of {scope} for the whole fleet; remove it"
-        yield Violation("quota_twice", message, tuple(at), True)
+        message = f"cluster {other} already declares the quotas of {claim.at[-1]} for the whole fleet; remove it"
+        yield Violation("quota_twice", message, claim.at[:-1], True)
     for cluster, settings in declaring:
         for need in provider_of(settings).needs(settings, fleet.clusters_of(settings.provider)):
             if need.code is None:
-                message = (
-                    f"no source gives the quota of {need.machine} as {need.capacity}; add it to fleet/facts/data/quotas.csv, "
-                    "or remove declareQuotas"
-                )
+                fix = "add it to fleet/facts/data/quotas.csv, or remove declareQuotas"
+                message = f"no source gives the quota of {need.machine} as {need.capacity}; {fix}"
                 yield Violation("quota_unknown", message, ("clusters", cluster, "declareQuotas"), True)
 
 
@@ -162,9 +154,8 @@ def _tags(fleet: Fleet) -> Iterator[Violation]:
         for key in fleet.tags:
             others = {other: "" for other in fleet.tags if other.lower() == key.lower() and other <= key}
             if key.lower().startswith(f"{STACK_TAG.partition('/')[0]}/"):
-                yield Violation(
-                    "own_tag", "gpu-ci sets tags of this name itself, and would drop yours; rename it", ("tags", key), key
-                )
+                message = "gpu-ci sets tags of this name itself, and would drop yours; rename it"
+                yield Violation("own_tag", message, ("tags", key), key)
             elif (fault := limit("DefaultTags", "tags").fault(others)) is not None:
                 yield Violation("reserved_tag", fault, ("tags", key), key)
             if not rules.key.fullmatch(key):
@@ -184,10 +175,8 @@ def _autoscaler(fleet: Fleet) -> Iterator[Violation]:
                 message = f"{who} cannot start the first node of a pool; raise min to 1"
                 yield Violation("from_zero", message, (*at, "nodes", "min"), 0)
             elif empty and pool.sharing is not None and not profile.shares_from_zero:
-                message = (
-                    f"{who} assumes whole GPUs for a pool without nodes, so it would start no node for shares; raise min to 1"
-                )
-                yield Violation("shares_from_zero", message, (*at, "nodes", "min"), 0)
+                message = f"{who} assumes whole GPUs for a pool without nodes, so it would start no node for shares"
+                yield Violation("shares_from_zero", f"{message}; raise min to 1", (*at, "nodes", "min"), 0)
 
 
 def _placeholders(fleet: Fleet) -> Iterator[Violation]:
@@ -195,13 +184,52 @@ def _placeholders(fleet: Fleet) -> Iterator[Violation]:
     for cluster, settings in fleet.clusters_by_name():
         for name, pool in settings.pools.items():
             if pool.placeholders and (why := rejected(settings, name)):
-                at = ("clusters", cluster, "pools", name, "placeholders")
-                yield Violation(
-                    "placeholder_numa",
-                    f"a placeholder takes all GPUs of a node and {why}, or remove placeholders",
-                    at,
-                    pool.placeholders,
-                )
+                message = f"a placeholder takes all GPUs of a node and {why}, or remove placeholders"
+                yield Violation("placeholder_numa", message, ("clusters", cluster, "pools", name, "placeholders"))
+
+
+def _namespaces(fleet: Fleet) -> Iterator[Violation]:
+    """No setting names a chart's namespace."""
+    for name, cluster in fleet.clusters_by_name():
+        for path, namespace, rule in _named(cluster):
+            if namespace in NAMESPACES:
+                yield Violation(rule, _MESSAGES[rule], ("clusters", name, *path), namespace)
+
+
+def _named(cluster: Cluster) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """(path, namespace, name of the broken rule if a chart has it) of every namespace in a cluster's settings."""
+    if cluster.gitops is not None:
+        yield ("gitops", "namespace"), cluster.gitops.namespace, "git_namespace"
+    if cluster.monitoring is not None and cluster.monitoring.installs:
+        yield ("monitoring", "namespace"), cluster.monitoring.namespace, "monitoring_namespace"
+    teams = cluster.queues.teams if cluster.queues is not None else {}
+    parts: dict[str, Mapping[str, Any]] = {"queues.teams": teams, "workloads": cluster.workloads, "caches": cluster.caches}
+    for kind, entries in (parts | {"jobs": cluster.jobs}).items():
+        for name, entry in entries.items():
+            at = (*kind.split("."), name)
+            if kind in ("workloads", "jobs"):
+                yield (*at, "namespace"), entry.namespace, "namespace_taken"
+                continue
+            for index, namespace in enumerate(entry.namespaces):
+                yield (*at, "namespaces", str(index)), namespace, "namespace_taken"
+
+
+def require_names(fleet: Fleet, project: str, stack: str) -> None:
+    """Raise FleetError for names that do not fit.
+
+    They are each `gitops.path` that does not end with the name of the cluster's folder, where ArgoCD would find no files, and
+    otherwise each cluster whose name its cloud would refuse.
+    """
+    folders, refused = [], []
+    for name, cluster in fleet.clusters_by_name():
+        at, folder = (f"{NAMESPACE}:clusters", name), physical_name(project, stack, name)
+        if cluster.gitops is not None and cluster.gitops.path.rpartition("/")[2] != folder:
+            message = f"make render writes the cluster's files to the folder {folder}; end the path with it"
+            folders.append(Problem((*at, "gitops", "path"), message, shown(cluster.gitops.path)))
+        if fault := provider_of(cluster).physical_name_fault(cluster, folder):
+            refused.append(Problem(at, fault, shown(name), f"{cluster.provider}_name"))
+    if wrong := folders or refused:
+        raise FleetError(tuple(wrong))
 
 
 _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
@@ -217,4 +245,5 @@ _RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
     _tags,
     _autoscaler,
     _placeholders,
+    _namespaces,
 )

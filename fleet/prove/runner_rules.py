@@ -50,9 +50,8 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
     )
     for claim, other in conflicts(names):
         group, name = claim.key if isinstance(claim.key, tuple) else ("", "")
-        yield Violation(
-            "set_unique", f"cluster {other} has a runner set with that name in group {group}; rename one", claim.at, name
-        )
+        message = f"cluster {other} has a runner set with that name in group {group}; rename one"
+        yield Violation("set_unique", message, claim.at, name)
     own_names = {name for _, name, _ in sets}
     owners: dict[str, str] = {}
     for cluster, name, runner in sets:
@@ -62,9 +61,8 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
             # The message has the label as written: another spelling may hide a credential from the mask.
             folded = label.lower()
             if folded in own_names and folded != name:
-                yield Violation(
-                    "label_is_name", f"label '{label}' is the name of a runner set; remove it or rename one", at, labels
-                )
+                message = f"label '{label}' is the name of a runner set; remove it or rename one"
+                yield Violation("label_is_name", message, at, labels)
             elif folded not in GENERIC_LABELS and (owner := owners.setdefault(folded, owned)) != owned:
                 message = f"label '{label}' already selects set {owner}, so a runs-on would be ambiguous; remove it or rename it"
                 yield Violation("label_unique", message, at, labels)
@@ -73,35 +71,27 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
 def _reruns(fleet: Fleet) -> Iterator[Violation]:
     """Jobs that spot interrupted run again on a set of pods in the same group: no spot, the same GPU, and as many of them."""
     sets = pod_sets(fleet).values()
-    for spot_set in sets:
-        runner = spot_set.runner
-        if runner.rerun_on is None:
-            continue
+    for spot_set in (spot_set for spot_set in sets if spot_set.runner.rerun_on is not None):
+        runner, group = spot_set.runner, fleet.group_of(spot_set.runner)
         at = ("clusters", spot_set.cluster, "runners", spot_set.name, "rerunOn")
-        pools = [spot_set.settings.pools[pool] for pool in spot_set.pools]
-        if all(pool.capacity != SPOT for pool in pools):
-            yield Violation(
-                "rerun_without_spot", "no pool of this class is spot, so no interruption ends its jobs; remove it", at
-            )
-        group = fleet.group_of(runner)
+        first, *others = (spot_set.settings.pools[pool] for pool in runner.ordered)
+        if all(pool.capacity != SPOT for pool in (first, *others)):
+            message = "no pool of this class is spot, so no interruption ends its jobs; remove it"
+            yield Violation("rerun_without_spot", message, at)
         sets_of_group = [target for target in sets if target.name != spot_set.name and fleet.group_of(target.runner) == group]
         if runner.rerun_on not in (names_known := dict.fromkeys(target.name for target in sets_of_group)):
             names = f"name one of: {', '.join(names_known)}" if names_known else "add one, or remove this"
             yield Violation("rerun_set", f"group {group} has no other set of pods with this name; {names}", at)
-            continue
-        pool_of_set = pools[0]
         for target in (target for target in sets_of_group if target.name == runner.rerun_on):
-            for pool_name in target.pools:
+            for pool_name in target.runner.ordered:
                 pool = target.settings.pools[pool_name]
                 if pool.capacity == SPOT:
                     message = f"its pool {pool_name} is spot, and a rerun happens only once; name a set without spot pools"
                     yield Violation("rerun_on_spot", message, at)
-                if (_gpu(pool), pool.sharing) != (_gpu(pool_of_set), pool_of_set.sharing) or target.runner.gpus < runner.gpus:
-                    message = (
-                        f"its runners have {target.runner.gpus}x {_gpu(pool)}, and jobs of this class need "
-                        f"{runner.gpus}x {_gpu(pool_of_set)}; name a set with the same GPUs and at least as many"
-                    )
-                    yield Violation("rerun_gpus", message, at)
+                if (_gpu(pool), pool.sharing) != (_gpu(first), first.sharing) or target.runner.gpus < runner.gpus:
+                    has, needs = f"{target.runner.gpus}x {_gpu(pool)}", f"{runner.gpus}x {_gpu(first)}"
+                    fix = "name a set with the same GPUs and at least as many"
+                    yield Violation("rerun_gpus", f"its runners have {has}, and jobs of this class need {needs}; {fix}", at)
 
 
 def _gpu(pool: Pool) -> str:
@@ -118,12 +108,8 @@ def _same_sets(fleet: Fleet) -> Iterator[Violation]:
         if first is None:
             continue
         if first not in sets or sets[first].cluster == member.cluster or sets[first].runner.same_as is not None:
-            candidates = (
-                name
-                for name, candidate in sets.items()
-                if candidate.cluster != member.cluster and candidate.runner.same_as is None
-            )
-            names = ", ".join(candidates) or "none, so remove sameAs"
+            able = (name for name, row in sets.items() if row.cluster != member.cluster and row.runner.same_as is None)
+            names = ", ".join(able) or "none, so remove sameAs"
             message = f"names no set of pods in another cluster that has no sameAs itself; name one of: {names}"
             yield Violation("same_set", message, at)
         elif text := difference(fleet, member, sets[first]):

@@ -36,20 +36,14 @@ class Set:
         """The set as `sameAs` names it."""
         return f"{self.cluster}/{self.name}"
 
-    @property
-    def pools(self) -> tuple[str, ...]:
-        """The pools of its order."""
-        return self.runner.ordered
-
 
 def pod_sets(fleet: Fleet) -> dict[str, Set]:
     """Every runner set of pods, by cluster/set."""
-    sets = (
-        Set(cluster, settings, name, runner)
+    return {
+        f"{cluster}/{name}": Set(cluster, settings, name, runner)
         for cluster, settings in fleet.clusters_by_name()
         for name, runner in settings.pod_runners.items()
-    )
-    return {of_pods.called: of_pods for of_pods in sets}
+    }
 
 
 def classes(fleet: Fleet) -> dict[str, tuple[Set, ...]]:
@@ -75,7 +69,7 @@ def difference(fleet: Fleet, ours_set: Set, their_set: Set) -> str:
 
 def _properties(fleet: Fleet, member: Set) -> dict[str, str]:
     runner = member.settings.with_image(member.runner)
-    pools = [member.settings.pools[name] for name in member.pools]
+    pools = [member.settings.pools[name] for name in member.runner.ordered]
     return {
         "label list": ", ".join(sorted(map(str.lower, runner.labels))) or "none",
         "group": fleet.group_of(runner),
@@ -106,24 +100,21 @@ def shortfalls(sets: Iterable[Set]) -> Iterator[tuple[Set, int, int]]:
         if member.cluster not in nodes:
             hosts = pool_hosts(member.settings)
             nodes[member.cluster] = {name: _nodes(runner, hosts) for name, runner in member.settings.pod_runners.items()}
-        needed, room = (
-            nodes[member.cluster][member.name],
-            {name: Fraction(member.settings.pools[name].nodes.max) for name in member.pools},
-        )
+        needed = nodes[member.cluster][member.name]
+        room = {name: Fraction(member.settings.pools[name].nodes.max) for name in member.runner.ordered}
         # Sets that share the same of these pools take the same part, so a flow has one demand for each distinct list of pools.
         demand: dict[str, Fraction] = {}
         pools: dict[str, list[str]] = {}
         for name, runner in member.settings.pod_runners.items():
-            shared = [pool for pool in runner.ordered if pool in room] if name != member.name else []
-            if shared:
+            if name != member.name and (shared := [pool for pool in runner.ordered if pool in room]):
                 key = " ".join(sorted(shared))
                 pools[key] = shared
                 demand[key] = demand.get(key, Fraction(0)) + nodes[member.cluster][name]
         all_nodes = sum(room.values())
-        if needed + sum(demand.values()) > all_nodes and needed > (
-            available := all_nodes - sum(taken(demand, room, pools).values())
-        ):
-            yield member, math.ceil(needed), math.floor(available)
+        if needed + sum(demand.values()) > all_nodes:
+            available = all_nodes - sum(taken(demand, room, pools).values())
+            if needed > available:
+                yield member, math.ceil(needed), math.floor(available)
 
 
 def _nodes(runner: PodRunner, hosts: Mapping[str, Host]) -> Fraction:

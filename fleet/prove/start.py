@@ -1,6 +1,6 @@
 """How long a job waits for its runner, by phase.
 
-The figures are public ones (`fleet.facts.starts`), not measurements of your fleet. A phase without a figure makes every sum a
+The figures are public ones (`data/starts.csv`), not measurements of your fleet. A phase without a figure makes every sum a
 lower bound.
 """
 
@@ -12,8 +12,8 @@ from datetime import date
 
 from fleet.facts.disks import write_seconds
 from fleet.facts.node_image import NODE_IMAGES
-from fleet.facts.pricing import Line, Money
-from fleet.facts.starts import PHASES, Phase, done, phase, seconds
+from fleet.facts.pricing import Money
+from fleet.facts.tables import entry, rows
 from fleet.prove.bill import lines
 from fleet.prove.room import standing
 from fleet.providers.fleet import Fleet
@@ -23,18 +23,67 @@ from fleet.settings.model import memory_text
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner, Runner
 
-NEW, STOPPED, RUNNING, READY, PLACEHOLDER, WAITING = (
-    "nothing",
-    "a stopped machine of the warm pool",
-    "a running machine of the warm pool",
-    "a node that is ready",
-    "a placeholder",
-    "a waiting runner",
-)
+PHASES = ("capacity", "boot", "driver", "plugin", "pull", "register")
+"""The phases in their order: a free node is found or requested, boots, has its driver, advertises its GPUs, has the image of the
+runner, and the runner registers and gets the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure, in seconds. `kind` is measured, stated or derived. A row without seconds is a gap: `kind` is empty."""
+
+    phase: str
+    means: str
+    low_s: int | None
+    high_s: int | None
+    kind: str
+    note: str
+    source: str
+
+
+ROWS = tuple(entry(Row, row) for row in rows("starts.csv"))
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """The seconds of one phase, from `low` to `high`. `high` is None if no source has a figure; `low` is then 0."""
+
+    name: str
+    low: float
+    high: float | None
+    note: str
+    sources: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "not measured" if self.high is None else seconds(self.low, self.high)
+
+
+def seconds(low: float, high: float) -> str:
+    """A range of seconds: "80-120 s", or "80 s" if both ends are equal."""
+    return f"{low:.0f} s" if round(low) == round(high) else f"{low:.0f}-{high:.0f} s"
+
+
+def phase(name: str, means: str) -> Phase:
+    """The phase as all rows of `means` give it together: from the least to the greatest figure.
+
+    Raises KeyError if the table has no row.
+    """
+    if not (figures := [row for row in ROWS if (row.phase, row.means) == (name, means)]):
+        raise KeyError(f"{name}, {means}")
+    note = "; ".join(f"{row.note} ({row.kind})" if row.kind else row.note for row in figures)
+    low = min((row.low_s for row in figures if row.low_s is not None), default=0)
+    high = max((row.high_s for row in figures if row.high_s is not None), default=None)
+    return Phase(name, low, high, note, tuple(row.source for row in figures if row.source))
+
+
+def done(name: str, note: str = "done before the job") -> Phase:
+    """A phase that a start does not wait for."""
+    return Phase(name, 0, 0, note)
+
+
+NEW, READY, PLACEHOLDER, WAITING = "nothing", "a node that is ready", "a placeholder", "a waiting runner"
+STOPPED, RUNNING = "a stopped machine of the warm pool", "a running machine of the warm pool"
 """What a job finds when it starts."""
-PULLED = "an earlier job on the node has pulled the image"
-_BOOTS = {STOPPED: "ec2-stopped", RUNNING: "ec2-running"}
-_STATES = {"stopped": STOPPED, "running": RUNNING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,50 +134,29 @@ def starts(fleet: Fleet, day: date) -> Iterator[Starts]:
     for name, cluster in fleet.clusters_by_name():
         bill = tuple(lines(name, cluster, day))
         for set_name, runner in cluster.runners.items():
-            yield _starts(name, cluster, set_name, runner, bill)
-
-
-def _starts(name: str, cluster: Cluster, set_name: str, runner: Runner, bill: tuple[Line, ...]) -> Starts:
-    pool = _pool(cluster, runner)
-    now = _found(cluster, runner)
-    first = READY if pool is not None and _fixed(pool) else NEW
-    later = READY if pool is not None else WAITING
-    where = f"pool {runner.ordered[0]}" if isinstance(runner, PodRunner) else f"machines {set_name}"
-
-    return Starts(
-        name,
-        set_name,
-        where,
-        now,
-        sum((line.idle for line in bill if line.item in (where, f"warm {where}")), Money()),
-        _start(cluster, runner, first, fresh=True),
-        _start(cluster, runner, later if now == NEW else now),
-    )
-
-
-def _pool(cluster: Cluster, runner: Runner) -> Pool | None:
-    """The pool of a runner class; None if its runners are machines."""
-    found: Pool | None = cluster.pools[runner.ordered[0]] if isinstance(runner, PodRunner) else None
-    return found
+            pool = cluster.pools[runner.ordered[0]] if isinstance(runner, PodRunner) else None
+            now = _found(cluster, runner)
+            first = READY if pool is not None and pool.nodes.min == pool.nodes.max else NEW
+            later = READY if pool is not None else WAITING
+            where = f"pool {runner.ordered[0]}" if isinstance(runner, PodRunner) else f"machines {set_name}"
+            idle = sum((line.idle for line in bill if line.item in (where, f"warm {where}")), Money())
+            cold, warm = _start(cluster, runner, first, fresh=True), _start(cluster, runner, later if now == NEW else now)
+            yield Starts(name, set_name, where, now, idle, cold, warm)
 
 
 def _found(cluster: Cluster, runner: Runner) -> str:
     """What the first job of a class finds while no job runs."""
-    pool = _pool(cluster, runner)
     if runner.span.min:
         return WAITING
-    if pool is None:
+    if not isinstance(runner, PodRunner):
         return NEW
+    pool: Pool = cluster.pools[runner.ordered[0]]
     if pool.placeholders:
         return PLACEHOLDER
-    if _fixed(pool) or (isinstance(runner, PodRunner) and pool.nodes.min >= _least_nodes(cluster, runner)):
+    # All nodes always run, or one of those that always run is free.
+    if pool.nodes.min == pool.nodes.max or pool.nodes.min >= _least_nodes(cluster, runner):
         return READY
-    return _STATES.get(cluster.waiting_machines(pool), NEW)
-
-
-def _fixed(pool: Pool) -> bool:
-    """Whether all nodes of a pool always run."""
-    return pool.nodes.min == pool.nodes.max
+    return {"stopped": STOPPED, "running": RUNNING}.get(cluster.waiting_machines(pool), NEW)
 
 
 def _least_nodes(cluster: Cluster, runner: PodRunner) -> int:
@@ -144,9 +172,8 @@ def _least_nodes(cluster: Cluster, runner: PodRunner) -> int:
 
 def _start(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool = False) -> Start:
     """The start of a job that finds this. On a `fresh` node no job has run, so it pulls the image."""
-    return Start(
-        finds, (*_phases(cluster, runner, finds, fresh=fresh), phase("register", "waiting" if finds == WAITING else "new"))
-    )
+    last = phase("register", "waiting" if finds == WAITING else "new")
+    return Start(finds, (*_phases(cluster, runner, finds, fresh=fresh), last))
 
 
 def _phases(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool) -> Iterator[Phase]:
@@ -162,7 +189,8 @@ def _phases(cluster: Cluster, runner: Runner, finds: str, *, fresh: bool) -> Ite
     else:
         pool = cluster.pools[runner.ordered[0]]
         yield from _node_phases(cluster, pool, finds)
-        pulled = {PLACEHOLDER: "the placeholder has pulled the image"} | ({} if fresh else {READY: PULLED})
+        pulled = {PLACEHOLDER: "the placeholder has pulled the image"}
+        pulled |= {} if fresh else {READY: "an earlier job on the node has pulled the image"}
         yield done("pull", pulled[finds]) if finds in pulled else _pull(pool, runner)
 
 
@@ -173,7 +201,8 @@ def _node_phases(cluster: Cluster, pool: Pool, finds: str) -> Iterator[Phase]:
         yield from map(done, ("boot", "driver", "plugin"))
     else:
         yield phase("capacity", "autoscaler")
-        yield phase("boot", _BOOTS.get(finds, PROVIDERS[cluster.provider].boots))
+        means = {STOPPED: "ec2-stopped", RUNNING: "ec2-running"}.get(finds, PROVIDERS[cluster.provider].boots)
+        yield phase("boot", means)
         yield phase("driver", "image" if NODE_IMAGES[pool.image].driver else "operator")
         yield phase("plugin", "device-plugin")
 

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import accumulate, combinations
 from typing import Protocol
 
-from fleet.facts import numa
 from fleet.facts.hardware import Machine
-from fleet.facts.numa import Layout
 from fleet.facts.offer import allocatable
 from fleet.facts.pods import Amount
+from fleet.facts.tables import rows
 from fleet.settings.kubelet import ResourceManagers
 
 STRICT = ("restricted", "single-numa-node")
@@ -29,8 +28,37 @@ ERROR = "TopologyAffinityError"
 """The reason of a pod that kubelet rejects by NUMA nodes. The pod stays failed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """CPUs and GPUs of each NUMA node, in the order of the nodes' numbers."""
+
+    cpus: tuple[int, ...]
+    gpus: tuple[int, ...]
+
+
+_ROWS = {row["machine"]: row for row in rows("numa.csv")}
+"""The NUMA nodes of machines, as far as a source names them. `sockets` of `instances.csv` is no such source: it is derived, and a
+firmware may split a socket into several NUMA nodes."""
+
+
+def layout(machine: Machine) -> Layout | None:
+    """The NUMA nodes of a machine. None if no source names them."""
+    row = _ROWS.get(machine.name)
+    if row is None or row["unknown"]:
+        return None
+    cpus, gpus = (tuple(map(int, row[column].split("+"))) for column in ("cpus", "gpus"))
+    return Layout(cpus, gpus)
+
+
+def _unknown(machine: Machine) -> str:
+    """Why the NUMA nodes of a machine without a layout are not known, and how to see them."""
+    why = _ROWS[machine.name]["unknown"] if machine.name in _ROWS else "no source names them"
+    how = "lscpu on a node shows them; add them to fleet/facts/data/numa.csv"
+    return f"the NUMA nodes of {machine.name} are not known: {why}; {how}"
+
+
 class Ask(Protocol):
-    """The requests of a pod: units of its GPU resource, CPU in millicores, memory in MiB."""
+    """The requests of a runner, a job or a pod: units of its GPU resource, CPU in millicores, memory and scratch in MiB."""
 
     @property
     def gpus(self) -> int: ...
@@ -38,6 +66,8 @@ class Ask(Protocol):
     def cpu(self) -> Amount: ...
     @property
     def memory(self) -> Amount: ...
+    @property
+    def scratch(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +122,14 @@ class Nodes:
 
     def blocked_by(self, pod: Aligned, small: Aligned) -> int | None:
         """The fewest pods of another class that leave no single NUMA node with room for `pod`. None if they cannot."""
-        counts = []
+        counts = 0
         for node in range(len(self.total.cpus)):
             most = self._on_one(small, node)
             blocking = (count for count in range(most + 1) if not self._after(small, count, node)._on_one(pod, node))
             if (fewest := next(blocking, None)) is None:
                 return None
-            counts.append(fewest)
-        return sum(counts)
+            counts += fewest
+        return counts
 
     def sizes(self, pod: Aligned) -> dict[str, int]:
         """The fewest NUMA nodes that each resource of the pod needs, by the resource in words."""
@@ -142,15 +172,13 @@ def empty(machine: Machine, units: int) -> Nodes | None:
 
     The CPU manager takes the reserved CPUs, rounded up, from the first NUMA node.
     """
-    layout = numa.layout(machine)
-    if layout is None:
+    if (known := layout(machine)) is None:
         return None
-    total = replace(layout, gpus=tuple(gpus * units // machine.gpus for gpus in layout.gpus))
-    reserved, free = machine.vcpus - allocatable(machine, 0).cpu // 1000, []
-    for cpus in total.cpus:
-        free.append(max(cpus - reserved, 0))
-        reserved = max(reserved - cpus, 0)
-    return Nodes(total, replace(total, cpus=tuple(free)), "GPU" if units == machine.gpus else "share")
+    total = replace(known, gpus=tuple(gpus * units // machine.gpus for gpus in known.gpus))
+    reserved = machine.vcpus - allocatable(machine, 0).cpu // 1000
+    before = accumulate(total.cpus, initial=0)
+    free = tuple(max(cpus - max(reserved - taken, 0), 0) for cpus, taken in zip(total.cpus, before, strict=False))
+    return Nodes(total, replace(total, cpus=free), "GPU" if units == machine.gpus else "share")
 
 
 def strict(managers: ResourceManagers | None) -> str:
@@ -174,16 +202,16 @@ def undeterminable(ask: Ask, machine: Machine, count: int, managers: ResourceMan
     One GPU alone is on one NUMA node of any layout. `restricted` admits the only pod of a node if GPUs alone decide.
     """
     set_policy = managers.topology_manager_policy if managers else None
-    if set_policy not in (None, "none") and numa.over_limit(machine):
+    if set_policy not in (None, "none") and _ROWS.get(machine.name, {}).get("over_8") == "true":
         why = f"kubelet does not start with topologyManagerPolicy {set_policy} on more than 8 NUMA nodes"
-        return f"undeterminable: {why}: {numa.unknown(machine)}"
+        return f"undeterminable: {why}: {_unknown(machine)}"
     policy = strict(managers)
-    if not policy or managers is None or numa.layout(machine) is not None:
+    if not policy or managers is None or layout(machine) is not None:
         return ""
     pod = aligned(ask, managers)
     if not pod.cpus and (pod.gpus <= 1 or (policy == "restricted" and count == 1)):
         return ""
-    return f"undeterminable: topologyManagerPolicy {policy} may reject it ({ERROR}): {numa.unknown(machine)}"
+    return f"undeterminable: topologyManagerPolicy {policy} may reject it ({ERROR}): {_unknown(machine)}"
 
 
 def rejection(ask: Ask, machine: Machine, units: int, managers: ResourceManagers | None) -> str:
@@ -191,19 +219,16 @@ def rejection(ask: Ask, machine: Machine, units: int, managers: ResourceManagers
     policy, nodes = strict(managers), empty(machine, units)
     if managers is None or nodes is None or nodes.admits(pod := aligned(ask, managers), policy):
         return ""
-    needs = " and ".join(
-        f"{units_text} {'needs' if units_text[:2] == '1 ' else 'need'} {_counted(size, 'node')}"
-        for units_text, size in nodes.sizes(pod).items()
-    )
-    if len(set(nodes.sizes(pod).values())) > 1 and policy == "restricted":
+    sizes = nodes.sizes(pod)
+    needs = (f"{text} {'needs' if text[:2] == '1 ' else 'need'} {_counted(size, 'node')}" for text, size in sizes.items())
+    allowed = "the policy allows one" if policy == "single-numa-node" else "no such nodes have enough free"
+    if len(set(sizes.values())) > 1 and policy == "restricted":
         allowed = "the policy wants the same number for both"
-    else:
-        allowed = "the policy allows one" if policy == "single-numa-node" else "no such nodes have enough free"
     rows = ((nodes.total.gpus, f"{nodes.unit}s"), (nodes.free.cpus, "free CPUs"))
     has = (f"{'+'.join(map(str, amounts))} {name}" for amounts, name in rows)
     return (
         f"is rejected by topologyManagerPolicy {policy} of {machine.name} ({ERROR}): its NUMA nodes have {' and '.join(has)}, "
-        f"{needs}, and {allowed}; {' or '.join(_changes(pod, nodes, policy, machine))}"
+        f"{' and '.join(needs)}, and {allowed}; {' or '.join(_changes(pod, nodes, policy, machine))}"
     )
 
 

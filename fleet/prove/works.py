@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator
 from datetime import date
+from urllib.parse import urlsplit
 
 from fleet.facts.day import VARIABLE
-from fleet.facts.remark import CANNOT_WORK, Remark, kind_of, of_cluster
-from fleet.prove import github_server
+from fleet.facts.remark import CANNOT_WORK, Remark, kind_of, of_cluster, todo
 from fleet.prove.placement import PlacementError
 from fleet.prove.room import filled
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
+from fleet.settings.egress import within
 
 REFUSED = "cannot work"
 """The first words of each line of `require`."""
@@ -21,30 +23,47 @@ def remarks(fleet: Fleet, day: date) -> Iterator[Remark]:
     """Of all clusters, of a server that jobs may not reach, and of classes whose pools all have no capacity on the day."""
     for name, cluster in fleet.clusters_by_name():
         yield from (of_cluster(name, text) for text in (*cluster.remarks, *cluster.remarks_on(day)))
-    yield from github_server.remarks(fleet)
+    yield from github_server(fleet)
     for name, cluster in fleet.clusters_by_name():
         for runner_set, runner in cluster.pod_runners.items():
             if runner.span.max and all(why := [_shut(cluster, pool, day) for pool in runner.ordered]):
-                pools = "; ".join(f"pool {pool}: {pool_name}" for pool, pool_name in zip(runner.ordered, why, strict=True))
-                parts = tuple(f"{name}/{pool_name}" for pool_name in (runner_set, *runner.ordered))
-                yield Remark(
-                    f"{name}/{runner_set}: no pool of the class has capacity on {day}, so its jobs wait: {pools}; give the class "
-                    "another pool, or change this one",
-                    CANNOT_WORK,
-                    parts=parts,
-                )
+                pools = "; ".join(f"pool {pool}: {reason}" for pool, reason in zip(runner.ordered, why, strict=True))
+                parts = tuple(f"{name}/{part}" for part in (runner_set, *runner.ordered))
+                text = f"no pool of the class has capacity on {day}, so its jobs wait: {pools}"
+                fix = "give the class another pool, or change this one"
+                yield Remark(f"{name}/{runner_set}: {text}; {fix}", CANNOT_WORK, parts=parts)
+
+
+def github_server(fleet: Fleet) -> Iterator[Remark]:
+    """A line for each cluster whose pods may not reach the server: at a private address, or at a name that may have one."""
+    host = urlsplit(fleet.github.url).hostname or ""
+    if host == "github.com" or host.endswith(".ghe.com"):
+        return
+    try:
+        address = f"{ipaddress.IPv4Address(host)}/32"
+    except ValueError:
+        address = ""
+    for name, cluster in fleet.clusters_by_name():
+        opened = within(address, cluster.private_egress) if address else bool(cluster.private_egress)
+        walls = [runner for runner in cluster.pod_runners.values() if not getattr(runner, "accept_unenforced_network", None)]
+        if not walls or opened or (address and not within(address, cluster.closed_networks)):
+            continue
+        which = "has a private address:" if address else "may have a private address: then"
+        text = (
+            f"{name}: GitHub server {host} {which} jobs in pods do not reach it, so no runner comes online; add its network to "
+            "privateEgress (docs/isolation.md#let-jobs-reach-something-private)"
+        )
+        yield Remark(text, CANNOT_WORK, parts=(name,)) if address else todo(text)
 
 
 def _shut(cluster: Cluster, pool: str, day: date) -> str:
     """Why a pool has no capacity for runners on a day; empty if it has."""
-    if why := cluster.pools[pool].closed(day):
-        return why
-    return "workloads that always run take all of it" if filled(cluster, pool) else ""
+    full = "workloads that always run take all of it" if filled(cluster, pool) else ""
+    return cluster.pools[pool].closed(day) or full
 
 
 def require(fleet: Fleet, day: date) -> None:
     """Raise PlacementError with a line for each thing that cannot work on the day."""
     if wrong := [f"{REFUSED}: {remark}" for remark in remarks(fleet, day) if kind_of(remark) == CANNOT_WORK]:
-        raise PlacementError(
-            "\n".join((*wrong, f"{VARIABLE}=<YYYY-MM-DD> updates as of another day, such as the start of a reservation"))
-        )
+        other = f"{VARIABLE}=<YYYY-MM-DD> updates as of another day, such as the start of a reservation"
+        raise PlacementError("\n".join((*wrong, other)))

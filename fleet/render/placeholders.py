@@ -11,7 +11,7 @@ from fleet.facts.manifest import Manifest
 from fleet.facts.pods import CONFINED
 from fleet.facts.scheduling import PLACEHOLDER_PRIORITY
 from fleet.facts.versions import RUNNER_IMAGE
-from fleet.prove.placeholders import placeholder
+from fleet.prove.room import placeholder
 from fleet.providers.target import pool_target
 from fleet.render.workloads import parts
 from fleet.settings.cluster import Cluster
@@ -25,7 +25,7 @@ def placeholders(cluster: Cluster) -> dict[str, Manifest]:
 
 
 def _deployment(cluster: Cluster, name: str) -> Manifest:
-    """As many pods as placeholders, each with the requests of `fleet.prove.placeholders`.
+    """As many pods as placeholders, each with the requests of `fleet.prove.room.placeholder`.
 
     Its containers have the images of the pool's sets, so that a node has them before the first job.
     """

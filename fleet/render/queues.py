@@ -22,7 +22,7 @@ from fleet.facts.scheduling import (
     flavor_labels,
 )
 from fleet.prove.placement import pool_hosts
-from fleet.prove.shares import Share, share
+from fleet.prove.quota import Share, share
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text

@@ -11,14 +11,13 @@ from pydantic.alias_generators import to_camel
 
 from fleet.facts.credentials import masked
 from fleet.facts.pricing import Line, Money
-from fleet.prove.bill import runner_hour
+from fleet.prove.bill import Week, runner_hour
 from fleet.prove.ends import End
 from fleet.prove.placement import Placement
-from fleet.prove.schedules import Week
 from gpu_ci.offline.base import Base
 from gpu_ci.offline.compare import Comparison, Pair
 from gpu_ci.offline.judge import Verdict
-from gpu_ci.offline.plan import RUNNER_SET, Outcome, Plan
+from gpu_ci.offline.plan import Outcome, Plan
 from gpu_ci.offline.recording import Resource
 from gpu_ci.offline.words import Place, refusal, state
 
@@ -68,7 +67,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "refused": [
             fields_of(unplaced, "cluster", "workload", "kind", "error")
             for unplaced in plan.refused
-            if unplaced.kind != RUNNER_SET
+            if unplaced.kind != "runner set"
         ],
         "failures": [fields_of(refusal(plan.config, refused), "file", "line", "path", "message") for refused in plan.refused],
         "price": {

@@ -22,24 +22,10 @@ from fleet.loading.config import fleet_of
 from fleet.loading.home import program_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
-from fleet.prove import (
-    capacity,
-    fallback,
-    fragments,
-    labels,
-    monitoring,
-    pytorch,
-    quotas,
-    reruns,
-    room,
-    schedules,
-    spot,
-    works,
-)
+from fleet.prove import image_fit, remarks, room, works
 from fleet.prove import placement as placing
 from fleet.prove.ends import End, ends, in_order
 from fleet.prove.placement import Placement
-from fleet.prove.schedules import Week
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from gpu_ci.offline import deployments
 from gpu_ci.offline.day import day_of
@@ -67,8 +53,6 @@ _REFUSED = {
     "advisory": "then `pulumi up` warns",
 }
 """What an expired exception does, by the level of its policy."""
-RUNNER_SET = "runner set"
-"""The kind of a refused runner set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +124,9 @@ class Plan:
         return self.recording.resources[1:] if self.recording else ()
 
     @property
-    def weeks(self) -> tuple[Week, ...]:
+    def weeks(self) -> tuple[billing.Week, ...]:
         """What each window of a schedule costs in the week that starts on the plan's day."""
-        return tuple(schedules.weeks(self.fleet, self.as_of))
+        return tuple(billing.weeks(self.fleet, self.as_of))
 
     @property
     def cost(self) -> tuple[Money, Money]:
@@ -170,21 +154,21 @@ class Plan:
         yield from works.remarks(self.fleet, self.as_of)
         yield from self.reach
         yield from billing.remarks(self.fleet, self.as_of)
-        yield from quotas.remarks(self.fleet)
-        yield from capacity.remarks(self.fleet)
-        yield from spot.remarks(self.fleet)
+        yield from remarks.quotas(self.fleet)
+        yield from remarks.capacity(self.fleet)
+        yield from remarks.spot(self.fleet)
         for name in self.fleet.shared_names:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for placement in self.placements:
             yield from (below(f"{placement.cluster}/{placement.runner_set}", remark) for remark in placement.remarks)
-        yield from pytorch.remarks(self.fleet, self.as_of)
-        yield from labels.remarks(self.fleet)
-        yield from reruns.remarks(self.fleet)
-        yield from fallback.remarks(self.fleet)
+        yield from image_fit.remarks(self.fleet, self.as_of)
+        yield from remarks.labels(self.fleet)
+        yield from remarks.reruns(self.fleet)
+        yield from remarks.fallback(self.fleet)
         yield from self.overbooked
-        yield from fragments.fragmented(self.placements)
+        yield from remarks.fragmented(self.placements)
         yield from room.remarks(self.fleet)
-        yield from monitoring.remarks(self.fleet)
+        yield from remarks.monitoring(self.fleet)
         yield from stack_jobs.remarks(self.fleet)
         yield from self._idle_exceptions()
         if self.recording is not None:
@@ -314,7 +298,7 @@ def make_plan(
     placements = placing.place(fleet)
     lines = billing.bill(fleet, day)
     overbooked = (*placing.overbooked(placements), *placing.unfilled(fleet, placements))
-    refused = tuple(refusals(fleet, placements))
+    refused = tuple(stack_jobs.refusals(fleet, placements))
     judged = has_sdk()
     if refused or not judged:
         known = (config, fleet, placements, overbooked, lines, None, (), policies, judges, day)
@@ -348,15 +332,6 @@ def require_sdk(command: str) -> None:
     """Raise InputError if Pulumi's SDK is not installed."""
     if not has_sdk():
         raise InputError(f"{command}: needs the resources of a stack, and Pulumi's SDK records them; install gpu-ci[pulumi]")
-
-
-def refusals(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[room.Refusal]:
-    """Every runner set, workload and job of a fleet that no node can hold."""
-    for placement in placements:
-        if placement.error:
-            yield room.Refusal(placement.cluster, placement.runner_set, placement.error, kind=RUNNER_SET)
-    yield from room.refusals(fleet)
-    yield from stack_jobs.refusals(fleet)
 
 
 def declared(

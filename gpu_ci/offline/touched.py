@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fleet.facts.lifecycle import versions
 from fleet.facts.limits import read_bytes
+from fleet.facts.tables import toml
 from gpu_ci.offline.compare import Comparison, identity
 from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.plan import Plan
@@ -48,7 +48,7 @@ def _written(path: Path) -> Iterator[str]:
     """The pinned values of our versions that the base does not have."""
     if path.is_file():
         before = set(_values(tomllib.loads(read_bytes(path).decode())))
-        yield from (value for value in _values(versions()) if value not in before)
+        yield from (value for value in _values(toml("versions.toml")) if value not in before)
 
 
 def _values(row: Any) -> Iterator[str]:

@@ -14,11 +14,10 @@ from fleet.facts.pricing import Line, Money, average, rounded_up
 from fleet.facts.pricing import span as money_span
 from fleet.facts.remark import CANNOT_WORK, COST, Remark
 from fleet.loading.stackfile import StackConfig
-from fleet.prove.bill import runner_hour
+from fleet.prove.bill import Week, runner_hour
 from fleet.prove.ends import End, together
 from fleet.prove.placement import Fit, Host, Placement
 from fleet.prove.room import Refusal
-from fleet.prove.schedules import Week
 from fleet.settings.budget import MONTH
 from gpu_ci.offline.ended import ENDED
 from gpu_ci.offline.entries import place_of

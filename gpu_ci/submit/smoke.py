@@ -5,7 +5,7 @@ time. Everything is deleted afterwards: the Jobs always, the namespace unless it
 
 GitHub's side is the workflow test-gpu on one runner set, started by the name of the set and by its labels. The program `gh`
 starts the runs, with its own login or GH_TOKEN. Whether GitHub gives a set a job that names several labels is disputed
-(`fleet.prove.labels`), so one job by name shows nothing about jobs by labels.
+(`fleet.prove.remarks`), so one job by name shows nothing about jobs by labels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rich.text import Text
 
 from fleet.facts.errors import quoted
 from fleet.facts.yaml_text import yaml_text
-from fleet.prove.labels import PAGE, ways
+from fleet.prove.remarks import PAGE, ways
 from fleet.providers.fleet import Fleet
 from fleet.render.workloads.smoke import TESTS, Smoke, UnknownPoolError, smoke_home, smoke_tests
 from gpu_ci.submit.api import run_all

@@ -130,10 +130,8 @@ def planned(stack: str, path: Path) -> None:
 def proved(stack: str, path: Path) -> None:
     """Print each proof with the processor seconds that it takes."""
     from fleet.loading.config import fleet_of
-    from fleet.prove import bill, fragments, placement, room, rules, schedules, spot, works
+    from fleet.prove import bill, placement, remarks, room, rules, works
     from fleet.prove.ends import ends
-    from fleet.prove.fallback import remarks as of_classes
-    from fleet.prove.monitoring import remarks as of_monitoring
     from fleet.prove.pending import explain
     from fleet.prove.pod import pod_of
     from fleet.prove.start import starts
@@ -152,13 +150,13 @@ def proved(stack: str, path: Path) -> None:
         "remarks of the bill": lambda: list(bill.remarks(fleet, _AS_OF)),
         "refusals": lambda: list(room.refusals(fleet)),
         "works": lambda: list(works.remarks(fleet, _AS_OF)),
-        "spot": lambda: list(spot.remarks(fleet)),
-        "classes": lambda: list(of_classes(fleet)),
-        "fragments": lambda: list(fragments.fragmented(placements)),
+        "spot": lambda: list(remarks.spot(fleet)),
+        "classes": lambda: list(remarks.fallback(fleet)),
+        "fragments": lambda: list(remarks.fragmented(placements)),
         "room": lambda: list(room.remarks(fleet)),
-        "monitoring": lambda: list(of_monitoring(fleet)),
+        "monitoring": lambda: list(remarks.monitoring(fleet)),
         "ends": lambda: list(ends(fleet, _AS_OF)),
-        "weeks": lambda: list(schedules.weeks(fleet, _AS_OF)),
+        "weeks": lambda: list(bill.weeks(fleet, _AS_OF)),
         "starts": lambda: list(starts(fleet, _AS_OF)),
         "explain": lambda: explain(fleet, pod),
     }

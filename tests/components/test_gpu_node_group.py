@@ -7,9 +7,9 @@ from typing import Any
 import botocore.loaders
 import pytest
 
-from fleet.facts.repair import HEALTHY
 from fleet.facts.scheduling import EKS_EFFECT, RESERVED_NODES_TAG
 from fleet.facts.versions import KUBERNETES
+from fleet.facts.xid import HEALTHY
 from fleet.loading.config import load
 from fleet.providers.eks.cluster import EksCluster
 from tests.builders import read_stack

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from fleet.facts import hardware, numa
+from fleet.facts import hardware
 from fleet.facts.tables import rows
-from fleet.prove.topology import Aligned, empty
+from fleet.prove.topology import Aligned, empty, layout
 from tests.builders import ROOT
 
 PAGE = (ROOT / "docs" / "numa.md").read_text(encoding="utf-8")
@@ -25,5 +25,5 @@ def test_the_table_of_p4d_is_what_the_model_says() -> None:
 
 def test_the_page_names_every_machine_with_known_numa_nodes() -> None:
     (line,) = re.findall(r"has them with their sources: (.*)\.$", PAGE, re.MULTILINE)
-    known = [row["machine"] for row in rows("numa.csv") if numa.layout(hardware.machine(row["machine"]))]
+    known = [row["machine"] for row in rows("numa.csv") if layout(hardware.machine(row["machine"]))]
     assert sorted(line.split(", ")) == sorted(known)

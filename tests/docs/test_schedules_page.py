@@ -7,7 +7,7 @@ from datetime import date
 from ruamel.yaml import YAML
 
 from fleet.loading.config import load
-from fleet.prove.schedules import weeks
+from fleet.prove.bill import weeks
 from fleet.providers.eks.groups import zone_actions
 from fleet.settings.model import Nodes
 from gpu_ci.offline.words import week

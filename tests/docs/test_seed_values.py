@@ -16,7 +16,7 @@ from fleet.charts.gpu_operator import gpu_operator
 from fleet.facts import hardware, versions
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, GPU_TOLERATION, Effect, Taint
-from fleet.jobs import PROFILES
+from fleet.jobs.profiles import PROFILES
 from fleet.loading.config import load
 from fleet.prove import placement
 from fleet.providers.eks.nodes import EksPool

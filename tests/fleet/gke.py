@@ -17,7 +17,7 @@ from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import Line, nodes, units
 from fleet.facts.remark import todo
 from fleet.facts.scheduling import EKS_PROFILE, Effect, SchedulingProfile, Taint
-from fleet.prove import nodes as proof_of_nodes
+from fleet.facts.tables import toml
 from fleet.providers.provider import Claim, Need, Provider, Violation, conflicts, needs
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.tags import NO_TAGS
@@ -161,4 +161,4 @@ def register(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(NODE_IMAGES, image.name, image)
     patch.setitem(offer._KEPT, "gcp", lambda machine: (100, 2048, machine.max_pods or 110))
     facts = {"labels": ["topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"]}
-    patch.setitem(proof_of_nodes._PROVIDED, "gke", facts)
+    patch.setitem(toml("nodes.toml")["providers"], "gke", facts)

@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 from fleet.loading.config import load
-from fleet.prove.capacity import remarks
+from fleet.prove.remarks import capacity as remarks
 from tests.builders import ASHBURN, SAN_JOSE, config, oke_cluster, oke_pool, place, vm, vm_per_job
 
 

@@ -10,7 +10,7 @@ import pytest
 from fleet.charts.cloudwatch import CLOUDWATCH_PODS, cloudwatch_values
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER
 from fleet.loading.config import load
-from fleet.prove import monitoring
+from fleet.prove import remarks
 from fleet.prove.launchers import system_room
 from fleet.prove.placement import pool_hosts
 from fleet.providers.fleet import Fleet
@@ -76,13 +76,13 @@ def test_placement_and_the_system_pool_count_its_pods() -> None:
     assert [after - before for before, after in zip(on_gpu_nodes(plain), on_gpu_nodes(more), strict=True)] == [300, 158]
 
     def free(held: Fleet) -> int:
-        return sum(cpu for cpu, *_ in system_room("usw2", held.clusters["usw2"], held.github) or [])
+        return sum(node.cpu for node in system_room("usw2", held.clusters["usw2"], held.github) or [])
 
     once = sum(pod.cpu for pod in CLOUDWATCH_PODS if pod.on == "system pool")
     assert free(plain) - free(more) == once + 2 * 300, "two system nodes"
 
 
 def test_the_plan_says_that_the_bill_has_no_price_of_it() -> None:
-    said = "\n".join(monitoring.remarks(fleet(cloudwatch=True)))
+    said = "\n".join(remarks.monitoring(fleet(cloudwatch=True)))
     assert "the bill does not have what CloudWatch charges" in said
-    assert "CloudWatch" not in "\n".join(monitoring.remarks(fleet(cloudwatch=False)))
+    assert "CloudWatch" not in "\n".join(remarks.monitoring(fleet(cloudwatch=False)))

@@ -12,7 +12,7 @@ import pytest
 from fleet.facts.errors import InputError
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
-from fleet.prove import bill, capacity, fallback, quotas, spot, works
+from fleet.prove import bill, remarks, works
 from fleet.prove.launchers import system_room
 from fleet.prove.nodes import cluster_nodes
 from fleet.prove.placement import place
@@ -88,16 +88,16 @@ def test_its_bill_is_counted_as_every_other(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("registered")
 def test_general_proofs_ask_it_what_they_do_not_know(tmp_path: Path) -> None:
     made = fleet(tmp_path)
-    assert list(quotas.remarks(made)) == [
+    assert list(remarks.quotas(made)) == [
         "GKE europe-west4: full pools need 2 of quota NVIDIA_L4_GPUS_on-demand",
         "GKE europe-west4: full pools need 4 of quota NVIDIA_L4_GPUS_spot",
     ]
-    assert list(capacity.remarks(made)) == [
+    assert list(remarks.capacity(made)) == [
         "ew4: capacity: undeterminable: ask with gcloud compute advice capacity --region europe-west4"
     ]
-    said = list(spot.remarks(made))
+    said = list(remarks.spot(made))
     assert said[-1] == "spot pools ew4/l4-spot: the cloud ends a spot node 30 seconds after its notice"
-    assert list(fallback.remarks(made)) == [
+    assert list(remarks.fallback(made)) == [
         "ew4/gpu-l4: pools in order: l4-spot, l4; the cloud's autoscaler leaves l4-spot alone for five minutes after a stockout"
     ]
     assert [remark for remark in works.remarks(made, DAY) if "quota" in remark] == []

@@ -12,11 +12,10 @@ from fleet.facts.errors import FleetError
 from fleet.facts.scheduling import FLAVOR_LABEL, POOL_LABEL
 from fleet.jobs import gpu_job
 from fleet.loading.config import load
-from fleet.prove.fallback import remarks
 from fleet.prove.nodes import cluster_nodes
 from fleet.prove.placement import pool_host
-from fleet.prove.quota import barred
-from fleet.prove.shares import flavor_share, share
+from fleet.prove.quota import barred, flavor_share, share
+from fleet.prove.remarks import fallback as remarks
 from fleet.providers.fleet import Fleet
 from fleet.render.queues import QueueObjects, queue_objects
 from fleet.settings.pool_order import pool_ranks

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleet.loading.config import load
-from fleet.prove.github_server import remarks
+from fleet.prove.works import github_server as remarks
 from tests.builders import cluster, config, oke_cluster
 
 APP = {"appId": "1", "installationId": "2"}

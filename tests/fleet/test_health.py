@@ -7,9 +7,8 @@ from typing import Any
 import botocore.loaders
 import pytest
 
-from fleet.facts.repair import HEALTHY, REASONS
 from fleet.facts.scheduling import QUARANTINE_TAINT, STARTUP_GATE
-from fleet.facts.xid import XIDS
+from fleet.facts.xid import HEALTHY, REASONS, XIDS
 from fleet.loading.config import load
 from fleet.settings.health import nodes_at_once
 from tests.builders import cluster, config, existing_eks, oke_cluster

@@ -8,9 +8,10 @@ import pytest
 
 from fleet.facts import hardware
 from fleet.facts.versions import IMAGES, RUNNER_GPU
+from fleet.jobs.stack import require
 from fleet.loading.config import load
 from fleet.prove.image_fit import node_driver, pinned_image, runner_gpu, unrunnable, with_pinned_image
-from fleet.prove.placement import PlacementError, place, require
+from fleet.prove.placement import PlacementError, place
 from fleet.settings.workloads import SmokeWorkload
 from tests.builders import cluster, config, existing_context, oke_cluster, oke_pool, pool, runner
 
@@ -116,7 +117,7 @@ def test_a_runner_class_whose_image_cannot_run_on_its_pool_is_refused():
     (placement,) = runners(TAG)
     assert "has or builds code for compute capability 9.0 and older, the B200 of p6-b200.48xlarge has 10.0" in placement.error
     with pytest.raises(PlacementError, match=r"usw2\.runners\.gpu-b200: its image has"):
-        require(runners(TAG))
+        require(load(config()), runners(TAG))
     assert [each.error for each in runners(TAG.replace("12.1", "12.8"))] == [""]
     assert [each.error for each in runners("registry.example.com/own:1")] == [""], "nothing is known of other images"
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fleet.loading.config import load
-from fleet.prove.labels import PAGE, remarks
+from fleet.prove.remarks import PAGE, labels
 from tests.builders import ROOT, cluster, config, pool, runner
 
 GITHUB = {"appId": "1", "installationId": "2"}
@@ -24,13 +24,13 @@ GITHUB = {"appId": "1", "installationId": "2"}
 def test_sets_with_labels_have_one_remark_for_their_server(url: str, said: str) -> None:
     runners = {"a": runner(pool="t4", labels=["one"]), "b": runner(pool="t4"), "c": runner(pool="t4", labels=["two"])}
     held = config(clusters={"usw2": cluster(pools={"t4": pool()}, runners=runners)}, github=GITHUB | {"url": url})
-    (line,) = remarks(load(held))
+    (line,) = labels(load(held))
     assert line.startswith(f"labels of usw2/a and usw2/c: {said}")
     assert "a job that names the set alone always reaches it" in line
 
 
 def test_a_fleet_without_labels_has_no_remark() -> None:
-    assert list(remarks(load(config(clusters={"usw2": cluster(pools={"t4": pool()}, runners={"b": runner(pool="t4")})})))) == []
+    assert list(labels(load(config(clusters={"usw2": cluster(pools={"t4": pool()}, runners={"b": runner(pool="t4")})})))) == []
 
 
 def test_the_page_has_the_part_that_the_remark_names() -> None:

@@ -115,7 +115,7 @@ def test_oracle_ends_a_minor_a_month_after_it_offers_the_third_newer_one(monkeyp
         {"minor": "1.3", "released": "2025-09-01", "ended": "", "ends_after": "1.6"},
         {"minor": "1.5", "released": "2026-05-01", "ended": "", "ends_after": "1.8"},
     ]
-    monkeypatch.setattr(lifecycle, "rows_of", lambda _: table)
+    monkeypatch.setattr(lifecycle, "rows", lambda _: table)
     last = {minor: life.last for minor in ("1.1", "1.2", "1.3") if (life := lifecycle.of_oke(minor)) is not None}
     assert last == {"1.1": date(2026, 2, 28), "1.2": date(2026, 5, 31), "1.3": None}
     assert lifecycle.of_oke("1.4") is None

@@ -18,9 +18,9 @@ from fleet.charts.dcgm_exporter import COUNTERS
 from fleet.facts.manifest import Manifest
 from fleet.facts.scheduling import GPU_PRESENT_LABEL
 from fleet.loading.config import load
-from fleet.prove import monitoring as room
 from fleet.prove.bill import bill
 from fleet.prove.placement import pool_hosts
+from fleet.prove.remarks import monitoring
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed, monitoring_charts
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
@@ -364,11 +364,11 @@ def test_a_volume_without_a_known_price_and_a_prometheus_of_the_owner_are_not_in
 
 
 def test_the_plan_says_what_monitoring_takes_of_nodes() -> None:
-    assert list(room.remarks(PLUGIN)) == [
+    assert list(monitoring(PLUGIN)) == [
         "plugin: monitoring requests 600m CPU and 1920Mi of the system pool, 10m CPU and 32Mi of each node, "
         "100m CPU and 512Mi of each GPU node"
     ]
-    assert list(room.remarks(EKS)) == [
+    assert list(monitoring(EKS)) == [
         "operator: monitoring requests 600m CPU and 1920Mi of the system pool, 10m CPU and 32Mi of each node"
     ], "the operator has an exporter with and without monitoring"
 
@@ -387,9 +387,9 @@ def test_a_system_pool_that_is_too_small_for_monitoring_is_reported() -> None:
         )
         for least in (1, 2)
     )
-    (remark,) = room.remarks(one)
+    (remark,) = monitoring(one)
     assert remark.endswith("do not fit on the system pool at its smallest size, so raise system.nodes")
-    assert "raise" not in next(room.remarks(two))
+    assert "raise" not in next(monitoring(two))
 
 
 # -- against the published charts --------------------------------------------------------------------------------------

@@ -17,9 +17,10 @@ from fleet.charts.arc import place_in
 from fleet.facts.flow import most_runners
 from fleet.facts.pricing import range_text
 from fleet.facts.scheduling import POOL_LABEL, PREEMPTING_PRIORITY, RUNNER_PRIORITY, node_choice
+from fleet.jobs.stack import require
 from fleet.loading.config import load
 from fleet.prove.bill import runner_hour
-from fleet.prove.placement import PlacementError, overbooked, place, require
+from fleet.prove.placement import PlacementError, overbooked, place
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set, runner_prices
 from fleet.providers.target import pool_target
@@ -133,8 +134,9 @@ def test_every_pool_of_a_class_is_placed_and_priced_in_order() -> None:
 @pytest.mark.usefixtures("numbers")
 def test_a_class_that_one_of_its_pools_cannot_hold_is_refused_by_the_pools_name() -> None:
     small = {"large": pool(), "small": pool(instanceTypes=["g4dn.xlarge"])}
+    fleet = _fleet({"gpu": runner(pools=["large", "small"])}, small)
     with pytest.raises(PlacementError) as caught:
-        require(place(_fleet({"gpu": runner(pools=["large", "small"])}, small)))
+        require(fleet, place(fleet))
     assert str(caught.value) == (
         "usw2.runners.gpu: pool small: asks for 4 CPU and 16Gi, g4dn.xlarge leaves pods 3710m of 4 and 14351Mi of 16Gi; the "
         "smallest type that is large enough is g4dn.2xlarge"
@@ -270,4 +272,4 @@ def test_the_default_sets_fall_back_to_on_demand(name: str) -> None:
             first = settings.pools[runner_set.ordered[0]]
             if first.capacity == "spot":
                 assert [settings.pools[each].role for each in runner_set.ordered] == ["burst", "fallback"]
-    require(place(held))
+    require(held, place(held))

@@ -12,7 +12,7 @@ from fleet.facts.hardware import machine
 from fleet.facts.offer import for_runners
 from fleet.jobs import gpu_job, place_job
 from fleet.loading.config import load
-from fleet.prove.nodes import nodes_of
+from fleet.prove.nodes import cluster_nodes
 from fleet.prove.pending import Answer, Explanation, explain
 from fleet.prove.placement import pool_host
 from fleet.prove.pod import Pod, pod_of
@@ -557,7 +557,9 @@ def test_a_runtime_class_exists_where_something_creates_it() -> None:
 
 
 def test_the_system_pool_has_the_daemonsets_of_all_nodes_only() -> None:
-    hosts = {nodes.name: nodes.host for nodes in nodes_of(stack("prod"))}
+    fleet = stack("prod")
+    rows = (row for name, settings in fleet.clusters_by_name() for row in cluster_nodes(name, settings, fleet.github))
+    hosts = {nodes.name: nodes.host for nodes in rows}
     on_system, on_gpus = ({each.name for each in hosts[at].daemonsets} for at in ("use1/system", "use1/t4-spot"))
     assert "nfd-worker" in on_system
     assert "dcgm-exporter" in on_gpus - on_system

@@ -13,9 +13,10 @@ from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
 from fleet.facts.offer import allocatable, least
 from fleet.facts.pods import Requests
+from fleet.jobs.stack import require
 from fleet.loading.config import load
 from fleet.prove.launchers import launcher_room
-from fleet.prove.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, require, smallest
+from fleet.prove.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, smallest
 from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.provider import Provider
 from fleet.providers.registry import PROVIDERS
@@ -251,7 +252,7 @@ def test_placement_error_has_a_line_for_each_set_that_cannot_be_placed() -> None
     sets = {"gpu-a": runner(gpus=2), "gpu-b": runner(), "gpu-c": runner(gpus=4)}
     placements = place(load(config(clusters={"usw2": cluster(runners=sets)})))
     with pytest.raises(PlacementError) as caught:
-        require(placements)
+        require(load(config()), placements)
     assert str(caught.value).splitlines() == [
         "usw2.runners.gpu-a: asks for 2 GPUs, g4dn.2xlarge has 1; the smallest type that is large enough is g4dn.12xlarge",
         "usw2.runners.gpu-c: asks for 4 GPUs, g4dn.2xlarge has 1; the smallest type that is large enough is g4dn.12xlarge",
@@ -488,8 +489,8 @@ def test_a_system_pool_without_room_for_one_launcher_is_an_error() -> None:
     assert list(overbooked([found])) == [], "an error says enough"
     assert found.remarks == ()
     with pytest.raises(PlacementError, match=r"sjc\.runners\.boots: its launcher"):
-        require([found])
-    require(_machines(1, memory="1Gi", nodes=2))
+        require(load(config()), [found])
+    require(load(config()), _machines(1, memory="1Gi", nodes=2))
 
 
 def test_arcs_own_pods_that_fill_the_system_pool_leave_no_room() -> None:

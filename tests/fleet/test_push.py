@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fleet.loading.config import load
-from fleet.prove import monitoring
+from fleet.prove import remarks
 from fleet.prove.launchers import system_room
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
@@ -32,7 +32,7 @@ def fleet(**changes: Any) -> Fleet:
 
 
 def silent(described: Fleet) -> list[str]:
-    return [line for line in monitoring.remarks(described) if "push no metrics" in line]
+    return [line for line in remarks.monitoring(described) if "push no metrics" in line]
 
 
 @pytest.mark.parametrize("cidr", ["10.0.0.0/16", "10.4.0.0/20", "172.16.0.0/18"])
@@ -101,14 +101,14 @@ def test_a_cluster_without_machines_or_without_monitoring_has_no_gateway():
 def test_the_gateway_is_counted_on_the_system_pool_and_in_the_plan():
     with_it, without = fleet(), fleet(network=VCN)
     taken = [
-        (sum(node[0] for node in room), sum(node[1] for node in room))
+        (sum(node.cpu for node in room), sum(node.memory for node in room))
         for each in (with_it, without)
         if (room := system_room("sjc", each.clusters["sjc"], each.github)) is not None
     ]
     found = gateway(with_it.clusters["sjc"])
     assert found is not None
     assert (taken[1][0] - taken[0][0], taken[1][1] - taken[0][1]) == (found.pod.cpu, found.pod.memory)
-    (line,) = [each for each in monitoring.remarks(with_it) if "monitoring requests" in each]
+    (line,) = [each for each in remarks.monitoring(with_it) if "monitoring requests" in each]
     pods = [pod for chart in installed(with_it.clusters["sjc"], "x", with_it.github) for pod in chart.pods]
     own = sum(pod.cpu for pod in pods if pod.on == "system pool" and pod.name in ("prometheus", "alertmanager"))
     assert f"{own + 50 + 20 + found.pod.cpu}m CPU" in line

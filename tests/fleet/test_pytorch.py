@@ -7,10 +7,9 @@ from datetime import date, timedelta
 
 import pytest
 
-from fleet.facts.pytorch import BUILDS, current, last_release
 from fleet.facts.versions import IMAGES, RUNNER_GPU
 from fleet.loading.config import load
-from fleet.prove.pytorch import image_cuda, remarks
+from fleet.prove.image_fit import BUILDS, current, image_cuda, last_release, remarks
 from tests.builders import ROOT, cluster, config, existing_context, pool, runner
 
 OURS = "123456789012.dkr.ecr.us-west-2.amazonaws.com/gpu-ci/runner-gpu:cuda{}-devel-0123abc"
@@ -24,7 +23,8 @@ def test_releases_are_in_order_and_each_has_one_default() -> None:
         builds = [build for build in BUILDS if build.release == release]
         assert sum(build.default for build in builds) == 1, release
         assert [build.cuda for build in builds] == sorted({build.cuda for build in builds}), release
-        assert {(build.cuda.partition(".")[0], build.least_driver) for build in builds} <= {("12", 525), ("13", 580)}, release
+        drivers = {(build.cuda.partition(".")[0], build.image.least_driver) for build in builds}
+        assert drivers <= {("12", 525), ("13", 580)}, release
 
 
 def test_a_release_counts_from_its_day_on() -> None:

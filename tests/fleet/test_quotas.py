@@ -15,7 +15,7 @@ from fleet.facts import hardware
 from fleet.facts.errors import FleetError
 from fleet.facts.hardware import Machine
 from fleet.loading.config import load
-from fleet.prove.quotas import remarks
+from fleet.prove.remarks import quotas as remarks
 from fleet.providers.eks.bill import eks_needs, eks_quotas
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.quotas import oke_quotas

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from fleet.loading.config import load
-from fleet.prove.reruns import BY_US, remarks, runs_on
+from fleet.prove.remarks import BY_US, reruns, runs_on
 from tests.builders import ROOT, cluster, config, pool, runner
 
 SPOT = pool(capacity="spot")
@@ -21,7 +21,7 @@ def fleet(again="gpu-t4-again", **target):
 
 
 def test_the_plan_prints_what_a_workflow_writes():
-    assert list(remarks(fleet())) == [
+    assert list(reruns(fleet())) == [
         "usw2/gpu-t4: interrupted jobs run again on gpu-t4-again with runs-on: ${{ github.run_attempt > 1 && "
         "github.triggering_actor == 'github-actions[bot]' && 'gpu-t4-again' || 'gpu-t4' }}; wake-labels: gpu-t4-again"
     ]
@@ -36,7 +36,7 @@ def test_a_set_that_gives_more_gpus_takes_the_jobs_of_one():
             )
         }
     )
-    assert len(list(remarks(load(large)))) == 1
+    assert len(list(reruns(load(large)))) == 1
 
 
 def test_a_set_with_fewer_gpus_is_refused():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fleet.facts.errors import FleetError
 from fleet.loading.config import load
-from fleet.prove.fallback import remarks
+from fleet.prove.remarks import fallback as remarks
 from fleet.prove.runs_on import RunsOn
 from fleet.prove.same_sets import classes, pod_sets, shortfalls
 from fleet.providers.fleet import Fleet
@@ -134,7 +134,7 @@ def test_a_set_has_room_if_every_place_of_the_others_leaves_it(held: dict[str, A
     nodes = {name: each["nodes"]["max"] for name, each in held["pools"].items()}
     others = [each["pools"] for name, each in held["runners"].items() if name != "set-0" for _ in range(each["scale"]["max"])]
     left = min(
-        sum(nodes[name] - places.count(name) for name in one.pools)
+        sum(nodes[name] - places.count(name) for name in one.runner.ordered)
         for places in itertools.product(*([*pools, "nowhere"] for pools in others))
         if all(places.count(name) <= nodes[name] for name in POOLS)
     )

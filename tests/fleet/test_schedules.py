@@ -12,8 +12,7 @@ import pytest
 
 from fleet.facts.pricing import average, total
 from fleet.loading.config import load
-from fleet.prove.bill import bill
-from fleet.prove.schedules import weeks
+from fleet.prove.bill import bill, weeks
 from fleet.providers.eks.groups import Action, zone_actions
 from fleet.render.sweeps.api import Api
 from fleet.render.sweeps.scheduler import once, wanted

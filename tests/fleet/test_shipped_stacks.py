@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fleet.jobs.stack import require
 from fleet.loading.config import load
-from fleet.prove.placement import overbooked, place, require
+from fleet.prove.placement import overbooked, place
 from tests.builders import ROOT, read_stack
 
 STACKS = {path.name.split(".")[1]: path for folder in (ROOT, ROOT / "examples") for path in sorted(folder.glob("Pulumi.*.yaml"))}
@@ -26,8 +27,9 @@ ORDER = {
 
 @pytest.mark.parametrize("stack", ["staging", "prod"])
 def test_a_stack_can_be_placed_whole_and_says_what_waits(stack: str) -> None:
-    placements = place(load(read_stack(STACKS[stack])))
-    require(placements)
+    fleet = load(read_stack(STACKS[stack]))
+    placements = place(fleet)
+    require(fleet, placements)
     assert tuple(overbooked(placements)) == WAITING.get(stack, ())
     hosts = [(each.cluster, each.runner_set, each.host.name, each.choice) for each in placements]
     assert hosts == ORDER.get(stack, hosts)
@@ -36,4 +38,5 @@ def test_a_stack_can_be_placed_whole_and_says_what_waits(stack: str) -> None:
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_each_runner_of_a_stack_has_a_node(stack: str) -> None:
-    require(place(load(read_stack(STACKS[stack]))))
+    fleet = load(read_stack(STACKS[stack]))
+    require(fleet, place(fleet))

@@ -47,7 +47,7 @@ def manifest(held: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def refused(held: dict[str, Any], **changes: Any) -> str:
-    (found,) = stack_jobs.refusals(fleet(held, **changes))
+    (found,) = stack_jobs.refusals(fleet(held, **changes), ())
     assert (found.cluster, found.workload, found.kind) == ("usw2", "train", "job")
     return found.error
 
@@ -238,7 +238,7 @@ def test_variables_under_a_misspelt_key_are_not_repeated() -> None:
 def test_one_line_tells_each_job_that_is_refused() -> None:
     described = cluster(jobs={"one": job(pool=None, gpuType="h100"), "two": job(), "three": job(gpus=8)})
     with pytest.raises(PlacementError) as caught:
-        stack_jobs.require(load(config(clusters={"usw2": described})))
+        stack_jobs.require(load(config(clusters={"usw2": described})), ())
     lines = str(caught.value).splitlines()
     assert [line.partition(":")[0] for line in lines] == ["usw2.jobs.one", "usw2.jobs.three"]
 
@@ -337,7 +337,7 @@ def test_a_job_is_refused_or_a_job_of_the_pool(held: dict[str, Any], where: dict
     try:
         placed = place_stack_job(described, "usw2", "train")
     except JobError:
-        assert list(stack_jobs.refusals(described))
+        assert list(stack_jobs.refusals(described, ()))
         return
     made = placed.manifest()
     kubernetes_validate.validate(made, "1.34", strict=True)
@@ -346,4 +346,4 @@ def test_a_job_is_refused_or_a_job_of_the_pool(held: dict[str, Any], where: dict
     limits, requests = container["resources"]["limits"], container["resources"]["requests"]
     assert limits[chosen.resource] == requests[chosen.resource] == str(held.get("gpus", 1))
     assert all(found.count for found in placed.chosen.fits)
-    assert not list(stack_jobs.refusals(described))
+    assert not list(stack_jobs.refusals(described, ()))

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from fleet.facts.starts import PHASES, ROWS, phase
 from fleet.loading.config import load
-from fleet.prove.start import NEW, PLACEHOLDER, READY, STOPPED, WAITING, Starts, starts
+from fleet.prove.start import NEW, PHASES, PLACEHOLDER, READY, ROWS, STOPPED, WAITING, Starts, phase, starts
 from fleet.providers.registry import PROVIDERS
 from tests.builders import cluster, config, oke_cluster, pool, read_stack, runner, talos_cluster, vm, vm_per_job
 from tests.examples import examples

@@ -13,19 +13,19 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from fleet.facts import hardware, numa
-from fleet.facts.numa import Layout
+from fleet.facts import hardware
 from fleet.facts.offer import allocatable
 from fleet.facts.tables import rows
 from fleet.jobs import JobRefusedError, gpu_job, place_job
+from fleet.jobs.stack import require
 from fleet.loading.config import load
 from fleet.prove import room
-from fleet.prove.fragments import fragmented
 from fleet.prove.pending import explain
-from fleet.prove.placement import Placement, PlacementError, place, pool_hosts, require
+from fleet.prove.placement import Placement, PlacementError, place, pool_hosts
 from fleet.prove.pod import pod_of
+from fleet.prove.remarks import fragmented
 from fleet.prove.room import refusals
-from fleet.prove.topology import STRICT, Aligned, Nodes, aligned, empty
+from fleet.prove.topology import STRICT, Aligned, Layout, Nodes, aligned, empty, layout
 from fleet.providers.fleet import Fleet
 from fleet.settings.kubelet import DescribedKubelet
 from fleet.settings.runner import PodRunner
@@ -251,7 +251,7 @@ def test_a_runner_that_no_numa_node_can_hold_cannot_be_placed(policy: str, gpus:
     assert placed.error == f"{head} 47+48 free CPUs, {why}; {fix}"
     assert (placed.worst.count, placed.worst.limited_by) == (0, "NUMA")
     with pytest.raises(PlacementError, match="TopologyAffinityError"):
-        require([placed])
+        require(load(config()), [placed])
 
 
 @pytest.mark.parametrize(("policy", "gpus", "cpus"), [("restricted", 4, 50), ("restricted", 8, 44), ("single-numa-node", 8, 88)])
@@ -431,12 +431,13 @@ def test_a_guaranteed_pod_of_anyone_is_explained_by_its_numa_nodes(limit: str, w
 def test_numa_nodes_have_all_cpus_and_gpus_of_their_machine() -> None:
     found = {row["machine"]: row for row in rows("numa.csv")}
     for name, row in found.items():
-        machine, layout = hardware.machine(name), numa.layout(hardware.machine(name))
+        machine = hardware.machine(name)
+        nodes = layout(machine)
         assert row["source"]
         assert date.fromisoformat(row["date"])
-        if layout is None:
+        if nodes is None:
             assert row["unknown"], f"{name}: say why"
         else:
-            assert (sum(layout.cpus), sum(layout.gpus)) == (machine.vcpus, machine.gpus), name
-            assert len(layout.cpus) == len(layout.gpus)
+            assert (sum(nodes.cpus), sum(nodes.gpus)) == (machine.vcpus, machine.gpus), name
+            assert len(nodes.cpus) == len(nodes.gpus)
     assert len(found) == len(rows("numa.csv"))

@@ -48,9 +48,12 @@ def test_a_row_is_consistent(name):
         assert found, f"{flavour}: NVIDIA's image of that CUDA, cuDNN, flavour and Ubuntu, by digest"
         digests.add(found[1])
     assert len(digests) == 3, "three flavours are three images"
-    assert row.least_driver == (580 if row.cuda >= "13" else 525), "docs.nvidia.com, minor version compatibility"
+    assert row.image.least_driver == (580 if row.cuda >= "13" else 525), "docs.nvidia.com, minor version compatibility"
     bounds = ("7.5", "12.1") if row.cuda >= "13" else ("5.0", "12.0" if row.cuda >= "12.8" else "9.0")
-    assert (row.least_capability, row.most_capability) == bounds, "12.8 is the first for Blackwell, 13.0 the first without Volta"
+    image = row.image
+    assert (image.least_capability, image.most_capability) == bounds, (
+        "12.8 is the first for Blackwell, 13.0 the first without Volta"
+    )
 
 
 def test_the_page_has_each_row_of_the_matrix():
@@ -62,8 +65,8 @@ def test_the_page_has_each_row_of_the_matrix():
                 row.ubuntu,
                 {"22.04": "3.10", "24.04": "3.12"}[row.ubuntu],
                 row.cudnn,
-                f"{row.least_capability} to {row.most_capability}",
-                f"R{row.least_driver} or newer",
+                f"{row.image.least_capability} to {row.image.most_capability}",
+                f"R{row.image.least_driver} or newer",
                 versions._DATA["runner-gpu"][name]["ends"],
             )
         )

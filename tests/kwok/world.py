@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from fleet.facts.repair import GPU_WAIT, OTHER_WAIT, REASONS
+from fleet.facts.xid import GPU_WAIT, OTHER_WAIT, REASONS
 from fleet.render.sweeps.api import Api, Object
 from fleet.render.sweeps.quarantine import EVENTS, NODES, once
 from tests.kwok.kubelet import BOOT, ERROR, GPUS, PENDING, READY

@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from fleet.facts.starts import PHASES
+from fleet.prove.start import PHASES
 from gpu_ci.cli import app
 from tests.builders import GUARD, ROOT, read_stack
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.facts.scheduling import flavor_selector
+from fleet.facts.scheduling import FLAVOR_LABEL
 from policies.rules.gpu_node_selector import LABELS, RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, GPU, GPU_POD, POD, RELEASE, pod
@@ -59,7 +59,7 @@ def test_a_selector_on_another_label_leaves_it_open(spec: dict[str, Any]) -> Non
 
 
 def test_a_job_of_a_queue_flavor_selects_its_machines() -> None:
-    assert judged(changed(GPU_POD, "nodeSelector", flavor_selector("t4"))) == CLEAN
+    assert judged(changed(GPU_POD, "nodeSelector", {FLAVOR_LABEL: "t4"})) == CLEAN
 
 
 def test_a_pod_without_gpus_may_land_anywhere() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fleet.facts import lifecycle
+from fleet.facts import lifecycle, tables
 from fleet.facts.support import EKS_SUPPORT
 from policies.rules.kinds import (
     CLUSTER_POLICY,
@@ -85,7 +85,7 @@ def test_a_cluster_that_chose_extended_support_has_the_days_of_extended_support(
 
 
 def test_a_runner_without_a_known_end_passes_after_its_earliest_possible_one() -> None:
-    newest = max(lifecycle.rows_of("runner_releases.csv"), key=lambda row: lifecycle.numbers(row["version"]))["version"]
+    newest = max(tables.rows("runner_releases.csv"), key=lambda row: lifecycle.numbers(row["version"]))["version"]
     (case,) = stacks(in_pods(pod(f"{RUNNER}:{newest}"), tokens=["kubernetes:core/v1:Pod"]))
     assert judge_stack(RULE, case.members, as_of=date(2099, 1, 1)) == CLEAN
 

@@ -12,7 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from fleet.loading.config import load
-from fleet.prove.reruns import BY_US
+from fleet.prove.remarks import BY_US
 from fleet.prove.runs_on import RunsOn
 from tests.builders import ROOT, read_stack
 from tests.workflows import kubeflow

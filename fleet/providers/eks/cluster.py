@@ -15,8 +15,8 @@ from fleet.facts import eks_images, versions
 from fleet.facts.hardware import machines, quota_code
 from fleet.facts.lifecycle import Use, of_node_image
 from fleet.facts.remark import below, costs, todo
-from fleet.facts.repair import OTHER_WAIT
 from fleet.facts.scheduling import EKS_PROFILE
+from fleet.facts.xid import OTHER_WAIT
 from fleet.providers.eks.ami import GpuAmi, require_image, require_pool_image
 from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
 from fleet.providers.eks.capacity import machine_remarks, refused_zone, reserved, support_remarks, supported, window

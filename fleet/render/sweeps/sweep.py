@@ -18,9 +18,9 @@ from fleet.charts.chart import Pod, resources
 from fleet.charts.sweeps import NAMESPACE, QUARANTINE, REAPER, SCHEDULER, sweep_pods
 from fleet.facts.manifest import Manifest, manifest
 from fleet.facts.pods import CONFINED, CONFINED_POD
-from fleet.facts.repair import ENGINE_LOST, HEALTHY
 from fleet.facts.scheduling import HEALTH_ANNOTATION, POD_SECURITY_LABEL, QUARANTINE_TAINT, STARTUP_GATE
 from fleet.facts.versions import IMAGES
+from fleet.facts.xid import ENGINE_LOST, HEALTHY
 from fleet.settings.cluster import Cluster
 from fleet.settings.health import MISSING_FOR, Health
 from fleet.settings.namespaces import runner_namespace

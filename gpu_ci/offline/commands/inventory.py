@@ -7,13 +7,13 @@ import sys
 import typer
 
 from fleet.facts.credentials import mask
+from fleet.jobs.stack import refusals
 from fleet.loading.config import fleet_of
 from fleet.loading.home import ROOT
 from fleet.loading.stackfile import load
 from fleet.prove import placement
 from gpu_ci.app import DOCUMENT, File, Stack, app, exit_status
 from gpu_ci.offline.inventory.page import document
-from gpu_ci.offline.plan import refusals
 from gpu_ci.offline.words import refusal
 
 

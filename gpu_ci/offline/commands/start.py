@@ -8,9 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
-from fleet.facts.starts import PHASES
 from fleet.loading.config import read_fleet
-from fleet.prove.start import Start, Starts, starts
+from fleet.prove.start import PHASES, Start, Starts, starts
 from gpu_ci.app import PROVE, AsOf, File, Json, Stack, app, console, exit_status
 from gpu_ci.offline.data import document, fields_of
 from gpu_ci.offline.day import day_of

@@ -159,7 +159,7 @@ _IMAGES = {image.reference: image for image in IMAGES.values()}
 
 
 def document(stack: str, fleet: Fleet) -> str:
-    """The page. Raises JobError for a job that fits in no pool (`offline.plan.refusals` finds it first)."""
+    """The page. Raises JobError for a job that fits in no pool (`fleet.jobs.stack.refusals` finds it first)."""
     pieces = [f"# Inventory of stack {code(stack)}", _HEAD.replace("NAME", stack)]
     for name, settings in fleet.clusters_by_name():
         pieces += _cluster(fleet, name, settings)

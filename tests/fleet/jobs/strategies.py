@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from fleet.facts import hardware
-from fleet.jobs import COUNTS, PROFILES
 from fleet.jobs.place import options_of
+from fleet.jobs.profiles import COUNTS, PROFILES
 from fleet.loading.config import load
 from fleet.providers.fleet import Fleet
 from fleet.settings.sharing import profiles

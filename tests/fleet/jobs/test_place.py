@@ -11,13 +11,12 @@ from fleet.jobs import (
     JobError,
     JobPlacement,
     JobRefusedError,
-    candidates,
     create_gpu_job,
-    gpu_ask,
     gpu_job,
     place_job,
     pool_options,
 )
+from fleet.jobs.place import candidates
 from fleet.loading.config import load
 from fleet.prove.placement import pool_host
 from fleet.providers.fleet import Fleet
@@ -60,7 +59,8 @@ def test_the_cheapest_pool_that_holds_the_job_runs_it() -> None:
 def test_a_pool_of_several_types_costs_what_its_dearest_does() -> None:
     fleet = stack(mixed=pool(instanceTypes=["g4dn.xlarge", "g4dn.4xlarge"]), one=pool())
     assert placed(fleet).chosen.name == "usw2/one"
-    assert {each.pool: each.price.usd for each in candidates(fleet, gpu_ask(gpu_type="t4"))} == {"one": 0.752, "mixed": 1.204}
+    ask = gpu_job("a", IMAGE, gpu_type="t4").ask
+    assert {each.pool: each.price.usd for each in candidates(fleet, ask)} == {"one": 0.752, "mixed": 1.204}
 
 
 def test_spot_is_for_jobs_that_allow_it() -> None:
@@ -71,7 +71,7 @@ def test_spot_is_for_jobs_that_allow_it() -> None:
 
 def test_spot_of_no_known_price_is_no_dearer_than_on_demand() -> None:
     fleet = stack(b=pool(instanceTypes=["p5.4xlarge"], capacity="spot"), a=pool(instanceTypes=["p5.4xlarge"]))
-    asked = candidates(fleet, gpu_ask(gpu_type="h100", spot=True))
+    asked = candidates(fleet, gpu_job("a", IMAGE, gpu_type="h100", spot=True).ask)
     assert [each.pool for each in asked] == ["b", "a"]
     assert asked[0].price.usd == asked[1].price.usd
     assert asked[0].price.at_most

@@ -11,7 +11,8 @@ import kubernetes_validate
 from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
 
-from fleet.jobs import GpuJobSpec, JobError, JobProblem, candidates, create_gpu_job, gpu_job, manifest
+from fleet.jobs import GpuJobSpec, JobError, JobProblem, create_gpu_job, gpu_job, manifest
+from fleet.jobs.place import candidates
 from fleet.providers.target import pool_target
 from tests.examples import examples
 from tests.fleet.jobs.scheduler import Node, nodes, rejections, runs

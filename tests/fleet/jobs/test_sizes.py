@@ -14,10 +14,18 @@ from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
 from fleet.facts.pods import Requests
 from fleet.facts.versions import daemonsets
-from fleet.jobs import COUNTS, PROFILES, gpu_ask, gpu_job, job_name
+from fleet.jobs import gpu_job
+from fleet.jobs.ask import GpuAsk
+from fleet.jobs.profiles import COUNTS, PROFILES
+from fleet.jobs.spec import job_name
 from fleet.prove.placement import Host, fit
 from fleet.prove.pod import Request
 from tests.builders import ROOT
+
+
+def _ask(**arguments: Any) -> GpuAsk:
+    return gpu_job("a", "registry.example.com/a:1", **arguments).ask
+
 
 # -- names ---------------------------------------------------------------------------------------------------------------
 
@@ -111,7 +119,7 @@ def _of(gpu: str) -> list[hardware.Machine]:
 
 def _holds(machine: hardware.Machine, count: int, gpu: str) -> bool:
     host = Host("", (machine,), 1, "on-demand", 200 * 1024, _DAEMONSETS[machine.cloud])
-    return fit(gpu_ask(gpu_count=count, gpu_type=gpu), machine, host).count > 0
+    return fit(_ask(gpu_count=count, gpu_type=gpu), machine, host).count > 0
 
 
 @pytest.mark.parametrize("gpu", sorted(SMALLEST))
@@ -155,7 +163,7 @@ def test_several_gpus_with_their_profiles_fit_every_machine_that_has_as_many(gpu
     ],
 )
 def test_what_is_given_is_a_limit_and_the_profile_says_the_rest(given: dict[str, Any], cpu: Request, memory: Request) -> None:
-    ask = gpu_ask(**given)
+    ask = _ask(**given)
     assert (ask.cpu, ask.memory) == (cpu, memory)
 
 
@@ -171,7 +179,7 @@ def test_what_is_given_is_a_limit_and_the_profile_says_the_rest(given: dict[str,
     ],
 )
 def test_shared_memory_is_an_eighth_of_the_limit_as_seed_001_has_it_unless_it_is_given(given: dict[str, Any], shm: int) -> None:
-    assert gpu_ask(**given).shm == shm
+    assert _ask(**given).shm == shm
 
 
 def test_a_queued_job_has_the_class_of_queued_jobs_and_another_that_of_runners() -> None:

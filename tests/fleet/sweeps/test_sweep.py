@@ -113,7 +113,7 @@ def test_other_settings_start_the_pod_again() -> None:
 
 def test_the_system_pool_has_room_for_the_sweeps() -> None:
     def free(fleet: Fleet) -> int:
-        return sum(memory for _, memory, _ in system_room("usw2", fleet.clusters["usw2"], fleet.github) or [])
+        return sum(node.memory for node in system_room("usw2", fleet.clusters["usw2"], fleet.github) or [])
 
     with_runners, fleet = load(config()), load(config())
     listener = 128

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fleet.facts import hardware
 from fleet.facts.offer import for_runners
+from fleet.jobs.stack import require
 from fleet.loading.config import load
 from fleet.prove import room
 from fleet.prove.bill import bill
@@ -125,13 +126,13 @@ def test_every_refused_workload_is_named_and_the_fleet_is_not_built():
     found = fleet(of("g4dn.xlarge"), one=workload("ollama"), two=workload("comfyui"), fits=workload("tf-mnist"))
     assert [(each.cluster, each.workload) for each in room.refusals(found)] == [("usw2", "one"), ("usw2", "two")]
     with pytest.raises(PlacementError) as caught:
-        room.require(found)
+        require(found, ())
     assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == ["usw2.workloads.one", "usw2.workloads.two"]
-    room.require(fleet(of("g4dn.2xlarge"), one=workload("ollama")))
+    require(fleet(of("g4dn.2xlarge"), one=workload("ollama")), ())
 
 
 def test_a_coral_is_placed_by_nobody():
-    room.require(fleet(cluster(), one=workload("coral")))
+    require(fleet(cluster(), one=workload("coral")), ())
 
 
 @hypothesis_settings(max_examples=examples(40))

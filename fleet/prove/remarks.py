@@ -1,0 +1,210 @@
+"""What a plan says although no setting is wrong: quotas, capacity, spot, labels, reruns, fallback, monitoring, NUMA nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import permutations
+from urllib.parse import urlsplit
+
+from fleet.charts.chart import Where
+from fleet.facts.hardware import SPOT, Machine
+from fleet.facts.offer import Offer
+from fleet.facts.remark import Remark, below, costs, todo
+from fleet.facts.spot import history
+from fleet.prove import same_sets, topology
+from fleet.prove.launchers import system_room
+from fleet.prove.placement import Placement
+from fleet.providers.fleet import Fleet
+from fleet.providers.installed import monitoring_pods
+from fleet.providers.registry import provider_of
+from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.pool import Pool
+from fleet.settings.runner import PodRunner, Runner
+
+PAGE = "docs/troubleshooting.md#by-name-it-runs-by-labels-it-waits"
+BY_US = "github.run_attempt > 1 && github.triggering_actor == 'github-actions[bot]'"
+"""Whether the action rerun-once started this attempt: a person's rerun has the person's name (docs.github.com, github context).
+GitHub compares the text `run_attempt` with a number as a number (docs.github.com, expressions)."""
+_PLACES: tuple[tuple[Where, str], ...] = (
+    ("system pool", "of the system pool"),
+    ("all nodes", "of each node"),
+    ("GPU nodes", "of each GPU node"),
+)
+
+
+def quotas(fleet: Fleet) -> Iterator[str]:
+    """One line for each quota of a cloud that the account has too little of for full pools, or that the settings do not give."""
+    for provider, clusters in fleet.by_provider():
+        yield from provider.quota_remarks(clusters.values())
+
+
+def capacity(fleet: Fleet) -> Iterator[str]:
+    """Lines with the command that asks a cloud whether it has machines now. No offline source says that."""
+    for name, cluster in fleet.clusters_by_name():
+        yield from provider_of(cluster).capacity_remarks(name, cluster)
+
+
+def spot(fleet: Fleet) -> Iterator[str]:
+    """Lines about the spot pools of clouds that sell several types to a pool, and what such a cloud does with spot nodes.
+
+    The policy spot-diversified says which pool has too few types or zones.
+    """
+    mixed: dict[str, list[str]] = {}
+    for name, cluster in fleet.clusters_by_name():
+        provider = provider_of(cluster)
+        for pool in (pool for pool, settings in cluster.pools.items() if settings.capacity == SPOT and provider.mixed_spot):
+            mixed.setdefault(provider.mixed_spot, []).append(f"{name}/{pool}")
+            yield below(f"{name}: pool {pool}", costs(_figures(cluster.pools[pool], cluster.region)))
+    for what, names in mixed.items():
+        yield f"spot pools {', '.join(names)}: {what}"
+
+
+def _figures(pool: Pool, region: str) -> str:
+    """Price and interruptions of each type of a pool, with sources."""
+    known = {name: row for name in pool.instance_types if (row := history(name, region)).sightings}
+    texts = []
+    if known:
+        said = "; ".join(f"{name} {row}" for name, row in known.items())
+        sources = set().union(*(row.sources for row in known.values()))
+        texts.append(f"spot so far: {said} ({'; '.join(sorted(sources))})")
+    if unknown := [name for name in dict.fromkeys(pool.instance_types) if name not in known]:
+        texts.append(f"spot price and interruptions of {' and '.join(unknown)} in {region}: unknown")
+    return "; ".join(texts)
+
+
+def ways(fleet: Fleet, name: str, runner: Runner) -> Mapping[str, str]:
+    """The `runs-on` of a job that reaches a set, as JSON: by its name and, if the set has labels, by all its labels."""
+    group = fleet.group_of(runner)
+    by_way: dict[str, str | list[str]] = {"name": name} | ({"labels": list(runner.labels)} if runner.labels else {})
+    return {way: json.dumps({"labels": value, "group": group}) for way, value in by_way.items()}
+
+
+def labels(fleet: Fleet) -> Iterator[str]:
+    """A line for all sets with labels, about whether GitHub gives them a job that names several. It depends on the server.
+
+    ARC sends the labels of a set to GitHub only when it creates the set (actions-runner-controller gha-runner-scale-set-0.14.2,
+    autoscalingrunnerset_controller.go). Whether a job with several labels always reaches the set is disputed: README.md of
+    actions/scaleset says so, and actions-runner-controller#4425 and onedr0p/home-ops#11330 report jobs that wait. A job that
+    names the set alone always reaches it.
+    """
+    labeled = [f"{cluster}/{name}" for cluster, name, runner in fleet.runner_sets() if runner.labels]
+    if not labeled:
+        return
+    host = urlsplit(fleet.github.url).hostname or ""
+    if host == "github.com":
+        doubt = "whether github.com gives a set every job that names several of its labels is disputed"
+    elif host.endswith(".ghe.com"):
+        doubt = "users of GitHub Enterprise report that jobs with labels wait (actions-runner-controller#4425)"
+    else:
+        doubt = (
+            "GitHub Enterprise Server takes labels from 3.18 on, with the feature flag "
+            "DistributedTask.AllowRunnerScaleSetCustomLabels; otherwise it drops them without an error"
+        )
+    yield (
+        f"labels of {' and '.join(labeled)}: {doubt}; a job that names the set alone always reaches it; GitHub learns new labels "
+        f"only when the set is created again ({PAGE})"
+    )
+
+
+def runs_on(name: str, again: str) -> str:
+    """The `runs-on` of a job on set `name` whose interrupted attempt runs again on set `again` (docs/rerun.md)."""
+    return f"${{{{ {BY_US} && '{again}' || '{name}' }}}}"
+
+
+def reruns(fleet: Fleet) -> Iterator[str]:
+    """A line for each set with `rerunOn`: what workflows write so that interrupted jobs run again on the set that it names."""
+    for cluster, settings in fleet.clusters_by_name():
+        for name, runner in settings.pod_runners.items():
+            if (again := runner.rerun_on) is not None:
+                expression = runs_on(name, again)
+                yield f"{cluster}/{name}: interrupted jobs run again on {again} with runs-on: {expression}; wake-labels: {again}"
+
+
+def fallback(fleet: Fleet) -> Iterator[str]:
+    """What the fleet does when a pool has no machines.
+
+    A line for each runner class, flavor and job with several pools, and one for each class that several clusters have.
+    """
+    for cluster, settings in fleet.clusters_by_name():
+        for path, order in settings.pool_orders.items():
+            when = provider_of(settings).moves(cluster, settings, order)
+            yield f"{cluster}/{path.removeprefix('runners.')}: pools in order: {', '.join(order)}; {when}"
+    yield from same_sets.remarks(fleet)
+
+
+def monitoring(fleet: Fleet) -> Iterator[str]:
+    """Machines without metrics, what the parts of monitoring request, and whether the system pool must grow for them.
+
+    It must if the pods of all charts do not fit on the smallest system pool, whose nodes the idle price counts. The bill has the
+    volume of monitoring.
+    """
+    for name, cluster in fleet.clusters_by_name():
+        yield from (f"{name}: {remark}" for remark in provider_of(cluster).push_remarks(cluster))
+        if not (pods := monitoring_pods(cluster)):
+            continue
+        if cluster.monitoring is not None and cluster.monitoring.cloudwatch:
+            yield costs(f"{name}: the bill does not have what CloudWatch charges for its metrics, by GB: the price is not known")
+        taken = []
+        for on, where in _PLACES:
+            if there := [pod for pod in pods if pod.on == on]:
+                cpu, memory = sum(pod.cpu for pod in there), sum(pod.memory for pod in there)
+                taken.append(f"{cpu_text(cpu)} CPU and {memory_text(memory)} {where}")
+        full = system_room(name, cluster, fleet.github) == []
+        growth = "; the charts of the cluster do not fit on the system pool at its smallest size, so raise system.nodes"
+        yield Remark(f"{name}: monitoring requests {', '.join(taken)}{growth if full else ''}", act=full)
+
+
+# -- NUMA nodes --------------------------------------------------------------------------------------------------------
+
+_Strict = tuple[Placement, PodRunner, topology.Aligned]
+"""A placement on a pool whose kubelet can reject pods, its runner, and what the runner asks of NUMA nodes."""
+
+
+def fragmented(placements: Iterable[Placement]) -> Iterator[str]:
+    """A line for each set that pods of another set of its pool can keep off a node, with enough room on the node.
+
+    The scheduler does not know NUMA nodes, so kubelet rejects such a runner (pytorch/ci-infra#696: one pool for 1, 2 and 4 GPUs
+    under single-numa-node).
+    """
+    pools: dict[tuple[str, str], list[_Strict]] = {}
+    for placement in placements:
+        runner, managers, at = placement.runner, placement.host.managers, (placement.cluster, placement.host.name)
+        if isinstance(runner, PodRunner) and managers is not None and topology.strict(managers) and not placement.error:
+            pools.setdefault(at, []).append((placement, runner, topology.aligned(runner, managers)))
+    for sets in pools.values():
+        for large, small in permutations(sets, 2):
+            yield from _blocks(large, small)
+
+
+def _blocks(strict: _Strict, beside: _Strict) -> Iterator[str]:
+    (large, runner, pod), (small, small_runner, other) = strict, beside
+    for fit in large.fits:
+        count = _blocking(fit.machine, fit.offer.gpus, pod, other)
+        if count and _has_room(runner, small_runner, count, fit.offer):
+            yield todo(
+                f"{large.cluster}/{large.host.name}: {count} {'runner' if count == 1 else 'runners'} of {small.runner_set} on a "
+                f"{fit.machine.name} can make its kubelet reject {large.runner_set} ({topology.ERROR}) with "
+                f"{fit.offer.gpus - count * other.gpus} of {fit.offer.gpus} {large.host.counted} free, because the scheduler "
+                f"does not know NUMA nodes; give {large.runner_set} a pool of its own, or set topologyManagerPolicy best-effort"
+            )
+
+
+@cache
+def _blocking(machine: Machine, units: int, pod: topology.Aligned, other: topology.Aligned) -> int | None:
+    """The fewest pods of the one kind on a machine that leave no NUMA node with room for the other. None if they cannot."""
+    nodes = topology.empty(machine, units)
+    agreed = nodes is not None and {*nodes.sizes(pod).values(), *nodes.sizes(other).values()} == {1}
+    return nodes.blocked_by(pod, other) if nodes is not None and agreed else None
+
+
+def _has_room(large: PodRunner, small: PodRunner, count: int, offer: Offer) -> bool:
+    """Whether the scheduler sees room for one large runner beside `count` small ones."""
+    rows = (
+        (offer.gpus, small.gpus, large.gpus),
+        (offer.cpu, small.cpu.request, large.cpu.request),
+        (offer.memory, small.memory.request, large.memory.request),
+        (offer.storage, small.scratch, large.scratch),
+    )
+    return all(free - count * small_size >= large_size for free, small_size, large_size in rows)
