@@ -39,9 +39,6 @@ _LOCKED = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[\w.!+]+)(?P<rest>(?:.*\\
 _IMAGE = re.compile(r"(?P<name>[\w.-]+\.[\w.-]+/[\w./-]+)(?::(?P<tag>[\w.-]+))?(?:@sha256:(?P<digest>[0-9a-f]{64}))?")
 
 
-_AUTOSCALER = "registry.k8s.io/autoscaling/cluster-autoscaler"
-
-
 def notes(tag: str, root: Path = ROOT) -> str:
     """The section of CHANGELOG.md for a tag. Raises SystemExit unless tag, version and changelog fit together."""
     version = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -98,7 +95,7 @@ def _images(value: Any) -> Iterator[str]:
             if key in {"reference", "base", "runtime", "devel"} and isinstance(inner, str):
                 yield inner
             elif key == "cluster-autoscaler" and isinstance(inner, str):
-                yield f"{_AUTOSCALER}:{inner}"
+                yield f"registry.k8s.io/autoscaling/cluster-autoscaler:{inner}"
             else:
                 yield from _images(inner)
 

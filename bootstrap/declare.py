@@ -43,7 +43,9 @@ def declare(settings: Bootstrap, targets: Iterable[Target]) -> dict[str, Any]:
             part: _policy(f"{stack}-{part}", target.role(part), document, opts)
             for part, document in rights.changes(target).items()
         }
-        for purpose, trust in (("preview", _preview_trust(settings, stack)), ("deployments", _deploy_trust(settings, stack))):
+        source = settings.stacks[stack].preview_from or Source(environment=f"preview-{stack}")
+        preview_trust = [_federated(settings, ISSUER, AUDIENCE, settings.subject(source))]
+        for purpose, trust in (("preview", preview_trust), ("deployments", _deploy_trust(settings, stack))):
             policies = {"read": read} | (change if purpose == "deployments" else {})
             policies |= {"state": stored[stack, purpose]} if stored else {}
             hours = settings.stacks[stack].session_hours if purpose == "deployments" else _PREVIEW_HOURS
@@ -142,11 +144,6 @@ def _role(
 def _policy(name: str, physical: str, document: Any, opts: pulumi.ResourceOptions) -> aws.iam.Policy:
     text = pulumi.Output.json_dumps(document, separators=(",", ":"))
     return aws.iam.Policy(name, name=physical, policy=text, opts=opts)
-
-
-def _preview_trust(settings: Bootstrap, stack: str) -> list[Document]:
-    source = settings.stacks[stack].preview_from or Source(environment=f"preview-{stack}")
-    return [_federated(settings, ISSUER, AUDIENCE, settings.subject(source))]
 
 
 def _deploy_trust(settings: Bootstrap, stack: str) -> list[Document]:

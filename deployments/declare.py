@@ -63,7 +63,7 @@ def _settings(
         ),
         # No setting installs dependencies: Pulumi.yaml configures that, and pip checks the hashes of the lock file.
         operation_context=cloud.DeploymentSettingsOperationContextArgs(
-            oidc=_oidc(stack.aws),
+            oidc=_oidc(stack.aws) if stack.aws is not None else None,
             environment_variables=variables or None,
             pre_run_commands=commands or None,
             # Only the last of several pushes is deployed.
@@ -76,9 +76,7 @@ def _settings(
     )
 
 
-def _oidc(aws: Aws | None) -> cloud.OperationContextOIDCArgs | None:
-    if aws is None:
-        return None
+def _oidc(aws: Aws) -> cloud.OperationContextOIDCArgs:
     return cloud.OperationContextOIDCArgs(
         aws=cloud.AWSOIDCConfigurationArgs(role_arn=aws.role_arn, session_name=aws.session_name, duration=aws.go_duration)
     )

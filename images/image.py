@@ -144,23 +144,15 @@ def push_script(fleet: Fleet, tool: str, image: Built, repository: str, build: s
     )
 
 
-_UNKNOWN = "unknown"
-
-
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One image on one pool. `error` is why it does not run there, or empty. `driver` is "unknown" if no source names it."""
+    """One image on one pool. `driver` is "unknown" if no source names it; then only the GPU was compared."""
 
     pool: str
     gpus: str
     driver: str
     image: str
-    error: str
-
-    @property
-    def verdict(self) -> str:
-        """The result as text. Without a driver's version only the GPU was compared."""
-        return self.error or ("runs" if self.driver != _UNKNOWN else "undeterminable: the driver is unknown; the GPU fits")
+    verdict: str
 
 
 def cells(fleet: Fleet) -> Iterator[Cell]:
@@ -169,6 +161,7 @@ def cells(fleet: Fleet) -> Iterator[Cell]:
         for pool, of_pool in settings.pools.items():
             driver = node_driver(settings, pool)
             gpus = ", ".join(dict.fromkeys(machine.gpu.name for machine in of_pool.machines if machine.gpu))
+            fits = "runs" if driver else "undeterminable: the driver is unknown; the GPU fits"
             for name, row in RUNNER_GPU.items():
-                error = unrunnable(row.image, of_pool.machines, driver)
-                yield Cell(f"{cluster}/{pool}", gpus, driver or _UNKNOWN, name, error)
+                verdict = unrunnable(row.image, of_pool.machines, driver) or fits
+                yield Cell(f"{cluster}/{pool}", gpus, driver or "unknown", name, verdict)

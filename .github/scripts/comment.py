@@ -39,7 +39,6 @@ MOST_CHARACTERS = 60_000
 _MOST_ANSWER = 20_000_000
 _PAGE = 100
 _MOST_PAGES = 50
-_SECONDS = 30
 
 _GAP = "\u200b"
 _LIVE = re.compile(
@@ -263,7 +262,7 @@ class Api:
         # GitHub redirects to another host for an artifact. That host must not get the token.
         request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 - as above
+            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - as above
                 content: bytes = answer.read(most + 1)
         except urllib.error.HTTPError as error:
             raise RefusedError(f"{method} {path}: {error.code} {error.reason}") from None

@@ -22,7 +22,6 @@ from fleet.providers.eks.ecr import EcrRegistry
 from fleet.settings.registry import parts
 
 _VERSION = re.compile(r"([\w.-]+@)?sha256:[0-9a-f]{64}")
-_KEY = "gpu-ci:clusters"
 
 
 def _registry(config: StackConfig, name: str) -> tuple[EcrRegistry, str]:
@@ -63,7 +62,7 @@ def copies(registry: EcrRegistry, region: str) -> list[str]:
 def changed(config: StackConfig, name: str, text: str, version: str) -> str:
     """The text of the stack file with the version of the runner image. Raises InputError."""
     lines = text.splitlines(keepends=True)
-    place = (_KEY, name, "registry", "runnerImage", "version")
+    place = ("gpu-ci:clusters", name, "registry", "runnerImage", "version")
     if place in config.positions:
         number = config.positions[place] - 1
         lines[number], count = _VERSION.subn(version, lines[number])

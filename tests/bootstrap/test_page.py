@@ -51,7 +51,7 @@ def test_the_page_counts_what_a_role_may_be_given():
 
 
 def test_every_type_of_oci_has_a_statement():
-    types = {each["type"] for stack in STACKS for each in recorded(stack).resources if each["type"].startswith("oci:")}
+    types = {each.type for stack in STACKS for each in recorded(stack).resources if each.type.startswith("oci:")}
     assert len(types) > 20
     missing = [name for name in sorted(types) if f"`{name.removeprefix('oci:').rpartition(':')[0]}`" not in PAGE]
     assert missing == []

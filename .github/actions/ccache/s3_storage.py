@@ -71,11 +71,6 @@ class Storage(BaseHTTPRequestHandler):
         super().finish()
 
     def do_GET(self) -> None:
-        self.forward()
-
-    do_HEAD = do_PUT = do_GET  # noqa: N815 - the names of the base class
-
-    def forward(self) -> None:
         """Pass the request on. S3's status goes back as it is; 404 is a miss."""
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         if not KEY.fullmatch(self.path) or (self.command == "PUT" and not self.keys):
@@ -90,6 +85,8 @@ class Storage(BaseHTTPRequestHandler):
         except (OSError, http.client.HTTPException):
             self.upstream.close()
             self.answer(502, b"")
+
+    do_HEAD = do_PUT = do_GET  # noqa: N815 - the names of the base class
 
     def answer(self, status: int, body: bytes, length: str | None = None) -> None:
         """An answer to ccache. That to HEAD has the length of an object and no body."""

@@ -45,7 +45,8 @@ def check(torch: Any, device: str, world: int, rank: int, local: int) -> str:
     """Run all checks in one process; return the fault, or an empty text."""
     dist = import_module("torch.distributed")
     where = torch.device(device, local) if device == "cuda" else torch.device(device)
-    uuids = _gathered(torch, dist, world, _uuid(torch, device, rank, local))
+    own = str(torch.cuda.get_device_properties(local).uuid) if device == "cuda" else f"{device}-{rank}"
+    uuids = _gathered(torch, dist, world, own)
     if wrong := shared(uuids):
         return wrong
     tensor = torch.full((COUNT,), float(rank + 1), device=where)
@@ -59,10 +60,6 @@ def check(torch: Any, device: str, world: int, rank: int, local: int) -> str:
             sys.stdout.write(f"process {number}: {uuid}\n")
         sys.stdout.write(f"{world} processes agree\n")
     return ""
-
-
-def _uuid(torch: Any, device: str, rank: int, local: int) -> str:
-    return str(torch.cuda.get_device_properties(local).uuid) if device == "cuda" else f"{device}-{rank}"
 
 
 def _gathered(torch: Any, dist: Any, world: int, text: str) -> list[str]:

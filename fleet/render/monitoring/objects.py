@@ -33,7 +33,6 @@ from fleet.settings.monitoring import Monitoring
 
 API = "monitoring.coreos.com/v1"
 INTERVAL = "15s"
-_TIMEOUT = "10s"
 _EXPORTER_PORT = 9400
 """The default of both charts that have the exporter."""
 _COMPONENT, _NAME = "app.kubernetes.io/component", "app.kubernetes.io/name"
@@ -94,7 +93,7 @@ def targets(cluster: Cluster, charts: Collection[str]) -> Iterator[Target]:
 def monitor(target: Target, monitoring: Monitoring) -> Manifest:
     """The PodMonitor or ServiceMonitor of a target."""
     kind, endpoints = ("ServiceMonitor", "endpoints") if target.service else ("PodMonitor", "podMetricsEndpoints")
-    endpoint: dict[str, Any] = {"port": target.port, "path": "/metrics", "interval": INTERVAL, "scrapeTimeout": _TIMEOUT}
+    endpoint: dict[str, Any] = {"port": target.port, "path": "/metrics", "interval": INTERVAL, "scrapeTimeout": "10s"}
     if target.relabel:
         endpoint["relabelings"] = list(target.relabel)
     if target.secure:

@@ -330,7 +330,7 @@ def run(collections: Sequence[Collection], once: Callable[[], None], every: floa
 
 
 Start = Callable[[Api, Mapping[str, Any]], tuple[Sequence[Collection], Callable[[], None], float]]
-"""What a sweep makes of its settings: its collections, its pass over them, and seconds between two passes."""
+"""A sweep with its settings: its collections, its pass over them, and seconds between two passes."""
 
 
 def main(start: Start) -> None:

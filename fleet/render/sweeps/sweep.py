@@ -26,7 +26,6 @@ from fleet.settings.health import MISSING_FOR, Health
 from fleet.settings.namespaces import runner_namespace
 
 _PACKAGE = __name__.rpartition(".")[0]
-_FOLDER = Path(__file__).parent
 _PROGRAM = "/program"
 _SETTINGS = "settings.json"
 _UID = 65534
@@ -75,7 +74,8 @@ def sweep_objects(sweep: Sweep, selector: Mapping[str, str]) -> tuple[Manifest, 
     """The objects of a sweep in the order of creation, without `home`. `selector` are the labels of the system pool's nodes."""
     files = {_SETTINGS: json.dumps(sweep.settings, indent=2, sort_keys=True)}
     files |= {
-        f"{module}.py": (_FOLDER / f"{module}.py").read_text(encoding="ascii") for module in ("__init__", "api", sweep.module)
+        f"{module}.py": Path(__file__).with_name(f"{module}.py").read_text(encoding="ascii")
+        for module in ("__init__", "api", sweep.module)
     }
     return (
         manifest("v1", "ServiceAccount", sweep.name, NAMESPACE) | {"automountServiceAccountToken": False},

@@ -33,9 +33,8 @@ def _expected_idle(cluster: Cluster) -> list[str]:
     spaces = [runner_namespace(name) for name, runner in cluster.runners.items() if runner.span.min]
     spaces += [PLACEHOLDER_NAMESPACE] * cluster.has_placeholders
     standing = [name for name, workload in cluster.workloads.items() if workload.stands]
-    return [f'exported_namespace!~"{one_of(spaces)}"'] * bool(spaces) + [f'exported_pod!~"({one_of(standing)})-.+"'] * bool(
-        standing
-    )
+    patterns = {"exported_namespace": one_of(spaces), "exported_pod": f"({one_of(standing)})-.+" if standing else ""}
+    return [f'{label}!~"{pattern}"' for label, pattern in patterns.items() if pattern]
 
 
 def fault_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
