@@ -49,8 +49,6 @@ _WORDS = {
     "public-ipv4": "public IPv4 addresses",
     "kms-key": "KMS keys",
 }
-SUPPORT_ENDED = _WORDS[EXTENDED]
-"""The name of the item of control planes in extended support."""
 _ADD = "add it with source and date to fleet/facts/data/prices.csv"
 
 
@@ -95,7 +93,7 @@ def _spenders(items: Iterable[Item], way: int, limit: str) -> str:
         parts.append(f"{item.line.item} {round(count, 3):g} {TIMES} {price_each} = {money.usd:.2f}")
     owners = [item.group for item in paying[:SHOWN] if item.group is not None]
     settings = either("the reservation's count" if group.reserved is not None else group.settings[way] for group in owners)
-    upgrade = ", or upgrade kubernetesVersion" if any(item.line.item == SUPPORT_ENDED for item in paying) else ""
+    upgrade = ", or upgrade kubernetesVersion" if any(item.line.item == _WORDS[EXTENDED] for item in paying) else ""
     return f"{several(parts)}; lower {settings or 'the number'} of one of these{upgrade}, or raise {setting(limit)}"
 
 
