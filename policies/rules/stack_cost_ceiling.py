@@ -237,7 +237,7 @@ def _claims(resources: Sequence[Resource], later: Later) -> Iterator[Item]:
                     continue
                 parts, own_region, elastic = volume
                 for unit, count in parts.items():
-                    region = own_region or _most_expensive_region(unit, regions_of(resources, "aws:") or ("",))
+                    region = own_region or _most_expensive_region(unit, regions_of(resources) or ("",))
                     least, most = spans.get((unit, region), (0.0, 0.0))
                     spans[unit, region] = least + (0 if elastic else count), most + count
     for (unit, region), (least, most) in spans.items():
@@ -263,7 +263,7 @@ def _regions(resource: Resource, resources: Sequence[Resource]) -> tuple[str, ..
     if resource.type != EKS_COMPONENT:
         return (region_of(resource),)
     inside = [dependent for dependent in resources if any(above.urn == resource.urn for above in dependent.dependencies)]
-    return regions_of(inside, "aws:") or regions_of(resources, "aws:") or ("",)
+    return regions_of(inside) or regions_of(resources) or ("",)
 
 
 def _most_expensive_region(unit: str, regions: tuple[str, ...]) -> str:
