@@ -33,8 +33,7 @@ def _check(args: Args, later: Later) -> Faults:
     for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
-                values = release.values
-                yield from _values_faults(f"{release.values_path}.githubConfigSecret", values, later)
+                yield from _values_faults(f"{release.values_path}.githubConfigSecret", release.values, later)
 
 
 def _values_faults(path: str, values: Data, later: Later) -> Faults:

@@ -11,7 +11,7 @@ component's inputs only repeat the machine config and do not change it.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fleet.facts.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effect
 
@@ -42,15 +42,6 @@ _DIALECTS = {
 }
 
 
-@dataclass(slots=True)
-class _Taints:
-    """The taints with the GPU key: whether one keeps pods off, and messages about misspelt and about weak ones."""
-
-    hard: bool = False
-    misspelt: list[str] = field(default_factory=list)
-    weak: list[str] = field(default_factory=list)
-
-
 def _check(args: Args, later: Later) -> Faults:
     key = text(args.config.get("key"))
     if args.type in _SPECIAL:
@@ -58,20 +49,20 @@ def _check(args: Args, later: Later) -> Faults:
         return
     dialect = _DIALECTS[args.type]
     hidden, unsigned = Later(), Later()
-    taints = _read(args.props, dialect, key, hidden)
-    if taints.hard and not (taints.misspelt or hidden):
+    keeps_off, misspelt, weak = _read(args.props, dialect, key, hidden)
+    if keeps_off and not (misspelt or hidden):
         return
     sign = gpu_sign(args.type, args.props, unsigned)
     if not sign:
         later.join(unsigned)
         return
-    yield from taints.misspelt
+    yield from misspelt
     # An unknown taint may be the missing one, or a misspelt one.
     hidden.settle()
-    if taints.hard:
+    if keeps_off:
         return
-    yield from taints.weak
-    if not (taints.misspelt or taints.weak):
+    yield from weak
+    if not (misspelt or weak):
         hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
         yield (
             f"{'.'.join(dialect.path)}: a GPU pool ({sign}) needs a taint {line(key)} with effect {' or '.join(hard)}; "
@@ -79,8 +70,9 @@ def _check(args: Args, later: Later) -> Faults:
         )
 
 
-def _read(props: Data, dialect: _Dialect, key: str, later: Later) -> _Taints:
-    taints = _Taints()
+def _read(props: Data, dialect: _Dialect, key: str, later: Later) -> tuple[bool, list[str], list[str]]:
+    """Whether a taint with the key keeps pods off, and messages about misspelt and about weak ones."""
+    keeps_off, misspelt, weak = False, list[str](), list[str]()
     hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
     native = {foreign: dialect.effects[effect] for effect, foreign in dialect.foreign.items()}
     for path, taint in entries(props, ".".join(dialect.path), later):
@@ -90,12 +82,12 @@ def _read(props: Data, dialect: _Dialect, key: str, later: Later) -> _Taints:
             effect = walk(taint, "effect")
             place = f"{path}.effect is {shown(effect)}"
             if text(effect) in hard:
-                taints.hard = True
+                keeps_off = True
             elif text(effect) in native:
-                taints.misspelt.append(f"{place}: {dialect.owner} spells it {native[text(effect)]}; write that")
+                misspelt.append(f"{place}: {dialect.owner} spells it {native[text(effect)]}; write that")
             else:
-                taints.weak.append(f"{place}: only {' and '.join(hard)} keep pods off GPU nodes; write {hard[0]}")
-    return taints
+                weak.append(f"{place}: only {' and '.join(hard)} keep pods off GPU nodes; write {hard[0]}")
+    return keeps_off, misspelt, weak
 
 
 def _remediate(args: Args, draft: Draft) -> None:
@@ -105,8 +97,8 @@ def _remediate(args: Args, draft: Draft) -> None:
     key = text(args.config.get("key"))
     dialect = _DIALECTS[args.type]
     hidden = Later()
-    taints = _read(args.props, dialect, key, hidden)
-    if taints.hard or taints.misspelt or hidden or not gpu_sign(args.type, args.props, Later()):
+    keeps_off, misspelt, _ = _read(args.props, dialect, key, hidden)
+    if keeps_off or misspelt or hidden or not gpu_sign(args.type, args.props, Later()):
         return
     draft.append({"key": key, "value": "true", "effect": dialect.effects[Effect.NO_SCHEDULE]}, *dialect.path)
 

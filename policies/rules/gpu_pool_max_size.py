@@ -27,7 +27,6 @@ from .releases import Release, releases
 from .rule import Args, StackRule, each, facts, setting
 
 _LIMIT = ("spec", "limits", GPU_RESOURCE)
-_REPLICAS = ("spec", "replicas")
 
 Types = Callable[[Later], Iterator[Choice]]
 """Reads the machine types of a pool or a set."""
@@ -66,14 +65,13 @@ def _karpenter(args: Args, cap: int, later: Later) -> Faults:
                 )
             return
         path, value = most(args.type, args.props, args.opts)
-        for place in (path, _REPLICAS):
-            nodes = whole(value) if place == path else whole(walk(args.props, *_REPLICAS))
-            if nodes is not None:
-                yield from _counted(
-                    _shown_path(place), nodes, cap, partial(choices, args.type, args.props), "maxGpusPerPool", later
-                )
-                return
-        yield f"{_shown_path(_LIMIT)} is not set: Karpenter then buys GPUs without a limit; write {cap} or less"
+        if (nodes := whole(value)) is None:
+            path = ("spec", "replicas")
+            nodes = whole(walk(args.props, *path))
+        if nodes is None:
+            yield f"{_shown_path(_LIMIT)} is not set: Karpenter then buys GPUs without a limit; write {cap} or less"
+        else:
+            yield from _counted(_shown_path(path), nodes, cap, partial(choices, args.type, args.props), "maxGpusPerPool", later)
 
 
 def _machine_set(release: Release, cap: int, later: Later) -> Faults:

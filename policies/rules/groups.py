@@ -101,9 +101,9 @@ def groups(resources: Sequence[Resource], later: Later) -> tuple[Group, ...]:
     return tuple(machine_groups)
 
 
-def regions_of(resources: Iterable[Resource], token_prefix: str) -> tuple[str, ...]:
-    """The regions in which a stack has resources of a cloud ("aws:"). Raises UnknownError."""
-    return tuple(sorted({region_of(resource) for resource in resources if resource.type.startswith(token_prefix)} - {""}))
+def regions_of(resources: Iterable[Resource]) -> tuple[str, ...]:
+    """The regions in which a stack has resources of AWS. Raises UnknownError."""
+    return tuple(sorted({region_of(resource) for resource in resources if resource.type.startswith("aws:")} - {""}))
 
 
 def region_of(resource: Resource) -> str:
@@ -200,7 +200,7 @@ def _karpenter(resource: Resource, resources: Sequence[Resource], later: Later) 
         # Static capacity: exactly this many nodes (karpenter.sh, spec.replicas).
         fields["most"] = fields["least"]
     return Group(
-        **_where(resource, AWS) | fields | {"regions": regions_of(resources, "aws:")},
+        **_where(resource, AWS) | fields | {"regions": regions_of(resources)},
         gpu_limit=None if limit is None else max(limit, 0),
         accelerated=bool(gpu_sign(kinds.KARPENTER_NODE_POOL, props, later)),
     )

@@ -77,9 +77,8 @@ class Wanted:
 
     def admits(self, labels: Mapping[str, str], declared: frozenset[str]) -> bool:
         """Whether the pod may land on a node with these labels."""
-        return _all(self.selector, labels, declared) and (
-            not self.terms or any(_all(term, labels, declared) for term in self.terms)
-        )
+        alternatives = [(*self.selector, *term) for term in self.terms or ((),)]
+        return any(all(ask.admits(labels, declared) for ask in asks) for asks in alternatives)
 
     @property
     def pools(self) -> tuple[str, ...]:
@@ -114,10 +113,6 @@ def _ask(expression: Data) -> Ask:
     values = tuple(label(value) for _, value in items(walk(expression, "values"), later))
     later.settle()
     return Ask(text(walk(expression, "key")), text(walk(expression, "operator")), values)
-
-
-def _all(conditions: Iterable[Ask], labels: Mapping[str, str], declared: frozenset[str]) -> bool:
-    return all(ask.admits(labels, declared) for ask in conditions)
 
 
 def _object(value: Data) -> dict[str, str]:

@@ -170,7 +170,4 @@ def _runner_pod(prefix: str, values: Data, later: Later) -> Iterator[PodSpec]:
 
 def _listener_pod(prefix: str, holder: Data, path: tuple[str, ...], later: Later) -> Iterator[PodSpec]:
     with later:
-        template = walk(holder, *path)
-        spec = walk(template, "spec")
-        if spec is not None:
-            yield PodSpec(f"{prefix}listenerTemplate.spec", spec, owner=template, owner_path=f"{prefix}listenerTemplate.")
+        yield from _at(f"{prefix}listenerTemplate.", walk(holder, *path), ("spec",), later)

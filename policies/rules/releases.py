@@ -212,7 +212,7 @@ def passed_over(release: Release) -> frozenset[str]:
     return SCHEDULING | {"template", "listenerTemplate"} if release.is_scale_set else SCHEDULING
 
 
-def objects(value: Data, path: str, later: Later, passing: frozenset[str] = frozenset()) -> Iterator[tuple[str, Data]]:
+def objects(value: Data, path: str, later: Later, passing: frozenset[str]) -> Iterator[tuple[str, Data]]:
     """Path and body of each object in the value, without those under the keys `passing`. `later` collects unknown ones."""
     if isinstance(value, Mapping):
         yield path, value

@@ -8,7 +8,6 @@ it. Its user data is the same as a standing machine's, which the rule judges.
 """
 
 import re
-from functools import lru_cache
 
 from .kinds import HELM, api_tokens
 from .read import Faults, Later
@@ -39,16 +38,11 @@ def _check(args: Args, later: Later) -> Faults:
                 yield f"{fault}; use gha-runner-scale-set"
     if args.type in MACHINES:
         for path, content in user_data(args.type, args.props, later):
-            for fault in _faults(content):
+            for fault in _faults(script(content)):
                 yield f"{path} registers a runner {fault}"
 
 
-@lru_cache(maxsize=64)
-def _faults(content: str) -> tuple[str, ...]:
-    return tuple(_of_script(script(content)))
-
-
-def _of_script(commands: str) -> Faults:
+def _faults(commands: str) -> Faults:
     if not _REGISTERS.search(commands):
         return
     if not _ONE_JOB.search(commands):

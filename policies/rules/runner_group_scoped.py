@@ -34,8 +34,7 @@ def _check(args: Args, later: Later) -> Faults:
     for release in releases(args.type, args.props, later):
         with later:
             if release.is_scale_set:
-                values = release.values
-                yield from _faults(release.values_path, values, owners, later)
+                yield from _faults(release.values_path, release.values, owners, later)
 
 
 def _faults(path: str, settings: Data, owners: list[str], later: Later) -> Faults:

@@ -36,6 +36,8 @@ _LEVELS = ("restricted", "baseline")
 _CNI = "vpc-cni"
 _ENFORCED = re.compile(r"[\"']?enableNetworkPolicy[\"']?\s*:\s*[\"']?true\b")
 """In the add-on's values, which EKS takes as JSON or YAML."""
+_BY_NAMESPACE = (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)
+"""Kinds whose objects are in a namespace."""
 _ByKind = Mapping[str, ByPlace[Resource]]
 """A kind to its resources by namespace."""
 
@@ -44,9 +46,7 @@ def _check(stack: Stack, later: Later) -> Violations:
     metadata = tuple(address for item in strings(stack.config, "metadataAddresses") if (address := _address(item)) is not None)
     accounts = frozenset(strings(stack.config, "tokenServiceAccounts"))
     controllers = ByPlace(_controllers(stack, later), lambda release: place_of_release(*release))
-    by_kind = {
-        kind: ByPlace(stack.of(kind), place_of) for kind in (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)
-    }
+    by_kind = {kind: ByPlace(stack.of(kind), place_of) for kind in _BY_NAMESPACE}
     by_kind[kinds.NAMESPACE] = ByPlace(
         stack.of(kinds.NAMESPACE), lambda each: Place(cluster_of(each), text(walk(each.props, "metadata", "name")))
     )
@@ -212,7 +212,6 @@ def _address(value: Data) -> Address | None:
 
 RULE = StackRule(
     **facts(__name__),
-    types=RUNNER_SETS
-    | {kinds.NAMESPACE, kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
+    types=RUNNER_SETS | {*_BY_NAMESPACE, kinds.NAMESPACE, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
     check=_check,
 )

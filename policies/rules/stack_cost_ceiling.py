@@ -49,8 +49,6 @@ _WORDS = {
     "public-ipv4": "public IPv4 addresses",
     "kms-key": "KMS keys",
 }
-SUPPORT_ENDED = _WORDS[EXTENDED]
-"""The name of the item of control planes in extended support."""
 _ADD = "add it with source and date to fleet/facts/data/prices.csv"
 
 
@@ -95,7 +93,7 @@ def _spenders(items: Iterable[Item], way: int, limit: str) -> str:
         parts.append(f"{item.line.item} {round(count, 3):g} {TIMES} {price_each} = {money.usd:.2f}")
     owners = [item.group for item in paying[:SHOWN] if item.group is not None]
     settings = either("the reservation's count" if group.reserved is not None else group.settings[way] for group in owners)
-    upgrade = ", or upgrade kubernetesVersion" if any(item.line.item == SUPPORT_ENDED for item in paying) else ""
+    upgrade = ", or upgrade kubernetesVersion" if any(item.line.item == _WORDS[EXTENDED] for item in paying) else ""
     return f"{several(parts)}; lower {settings or 'the number'} of one of these{upgrade}, or raise {setting(limit)}"
 
 
@@ -239,7 +237,7 @@ def _claims(resources: Sequence[Resource], later: Later) -> Iterator[Item]:
                     continue
                 parts, own_region, elastic = volume
                 for unit, count in parts.items():
-                    region = own_region or _most_expensive_region(unit, regions_of(resources, "aws:") or ("",))
+                    region = own_region or _most_expensive_region(unit, regions_of(resources) or ("",))
                     least, most = spans.get((unit, region), (0.0, 0.0))
                     spans[unit, region] = least + (0 if elastic else count), most + count
     for (unit, region), (least, most) in spans.items():
@@ -265,7 +263,7 @@ def _regions(resource: Resource, resources: Sequence[Resource]) -> tuple[str, ..
     if resource.type != EKS_COMPONENT:
         return (region_of(resource),)
     inside = [dependent for dependent in resources if any(above.urn == resource.urn for above in dependent.dependencies)]
-    return regions_of(inside, "aws:") or regions_of(resources, "aws:") or ("",)
+    return regions_of(inside) or regions_of(resources) or ("",)
 
 
 def _most_expensive_region(unit: str, regions: tuple[str, ...]) -> str:
