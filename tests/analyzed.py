@@ -8,7 +8,7 @@ from google.protobuf import struct_pb2
 from pulumi.runtime import proto
 
 from gpu_ci.offline import wire
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 
 
 def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
@@ -35,15 +35,12 @@ def stack_request(recording: Recording) -> proto.AnalyzeStackRequest:
 
 def _fill(request: Any, resource: Resource) -> None:
     """Fill the fields that AnalyzeRequest and AnalyzerResource share."""
-    create, update, delete = resource.custom_timeouts
-    timeouts = proto.AnalyzerResourceOptions.CustomTimeouts(create=create, update=update, delete=delete)
     options = proto.AnalyzerResourceOptions(
         protect=resource.protect,
         ignoreChanges=resource.ignore_changes,
         deleteBeforeReplace=resource.delete_before_replace or False,
         deleteBeforeReplaceDefined=resource.delete_before_replace is not None,
         aliases=resource.aliases,
-        customTimeouts=timeouts,
         additionalSecretOutputs=resource.additional_secret_outputs,
         parent=resource.parent,
     )

@@ -22,7 +22,8 @@ from typing import Any, TypeVar, cast
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from gpu_ci.offline import plan, wire
-from gpu_ci.offline.record import Recording, Remedy, Resource, record
+from gpu_ci.offline.record import Remedy, record
+from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.remedies import Remediation, Remedies
 from tests.builders import ROOT
 

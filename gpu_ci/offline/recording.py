@@ -25,8 +25,8 @@ class Resource:
     """One resource as the program declared it.
 
     `parent`, `dependencies` and `property_dependencies` are URNs; `provider` is "<urn>::<id>" or "". `wire` is
-    the Struct of the inputs: do not change it. `custom_timeouts` are seconds (create, update, delete), 0 if not set. `read`
-    marks a resource that is looked up, not created. `id` is "" if only the cloud decides it.
+    the Struct of the inputs: do not change it. `read` marks a resource that is looked up, not created. `id` is "" if only the
+    cloud decides it.
     """
 
     urn: str
@@ -50,7 +50,6 @@ class Resource:
     protect: bool = False
     retain_on_delete: bool = False
     delete_before_replace: bool | None = None
-    custom_timeouts: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @functools.cached_property
     def inputs(self) -> Mapping[str, Any]:

@@ -9,7 +9,8 @@ from bootstrap.config import NAMESPACE
 from bootstrap.rights import Target
 from fleet.loading.go_json import json_text
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from tests.builders import ROOT
 
 FOLDER = ROOT / "bootstrap"

@@ -14,7 +14,7 @@ from components.kubernetes.device_plugin_stack import DevicePluginStack
 from components.kubernetes.gpu_operator import GpuOperator
 from fleet.charts.device_plugin import device_plugin
 from fleet.facts.scheduling import node_choice
-from gpu_ci.offline.record import Recording
+from gpu_ci.offline.recording import Recording
 from gpu_ci.offline.wire import Secret
 from tests.components.recorded import build_alone, named, of_type
 

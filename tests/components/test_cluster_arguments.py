@@ -19,7 +19,8 @@ from pydantic.alias_generators import to_camel
 from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from tests.components.oke import ANSWERS, CLUSTER, GROUP, NODE_POOL, RULE, SUBNET, the
 from tests.components.recorded import ROOT, before, build_alone, named, of_type
 

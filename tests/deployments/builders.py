@@ -11,7 +11,8 @@ from fleet.loading import stackfile
 from fleet.loading.deployments import NAMESPACE, Deployments, load
 from fleet.loading.go_json import json_text
 from fleet.loading.stackfile import StackConfig
-from gpu_ci.offline.record import Recording, record
+from gpu_ci.offline.record import record
+from gpu_ci.offline.recording import Recording
 from tests.builders import ROOT
 
 FOLDER = ROOT / "deployments"

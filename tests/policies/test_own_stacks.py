@@ -18,7 +18,7 @@ from gpu_ci.offline.ended import ENDED, by_time
 from gpu_ci.offline.judge import Configured, Verdict, configure, judge
 from gpu_ci.offline.plan import blocked_of
 from gpu_ci.offline.policyfile import policy_settings
-from gpu_ci.offline.record import Recording, Resource
+from gpu_ci.offline.recording import Recording, Resource
 from gpu_ci.offline.wire import raw
 from policies.rules import RULES
 from policies.rules.kinds import APPLICATION, EXISTING_CLUSTER, RELEASE, TALOS_NODE
